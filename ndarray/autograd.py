@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from opreg.core.gradient import fitted
-from opreg.core.graph import Node, topological
+from opreg.core.graph import Entry, Node, topological
 from opreg.core.mode import MODE, AskedRecording, Recording
 from opreg.core.slots import Slot
 from opreg.core.versions import LATEST, tick, written
@@ -246,6 +247,13 @@ def jvp(function: Callable[..., Any], inputs: NDArrays, v: NDArrays) -> tuple[An
 def get_symbol(x: NDArray) -> Symbol:
     """The recorded computation of an array as a symbol, its variables named ``var0``, ``var1`` and so on.
 
+    A hybridized block is there as its operators.
+
+    Raises
+    ------
+    OpError
+        When the array was not recorded, or a ``Function`` or Python code with a gradient of its own took part.
+
     Examples
     --------
     >>> from opreg.ndarray import array
@@ -258,17 +266,31 @@ def get_symbol(x: NDArray) -> Symbol:
     """
     if x._entry is None:
         raise OpError("get_symbol: the array is not in a recorded computation")
-    nodes: dict[Any, Node] = {}  # by those of the tape
-    for node in topological([x._entry]):  # type: ignore[list-item]  # nodes of the tape have inputs, too
-        if node.op is None:
-            nodes[node] = Node(None, f"var{sum(variable.op is None for variable in nodes.values())}")
-        elif isinstance(node.op, Taped):
-            raise OpError(f"get_symbol: {node.describe()} is no operator of a graph")
-        else:
-            nodes[node] = Node(node.op, f"{node.op.name.lower()}{len(nodes)}", node.attrs,
-                               [(nodes[source], i) for source, i in node.inputs], where=node.where)
-    head, i = x._entry
-    return SYMBOL.function([(nodes[head], i)])
+    variables, applied = itertools.count(), itertools.count()
+
+    def copied(heads: Sequence[Any], places: dict[Any, Node | list[Entry]]) -> list[Entry]:
+        """Entries of the tape, or of a graph on it, in the symbol; ``places`` are there already."""
+        def entry(source: Any, i: int) -> Entry:
+            found = places[source]
+            return found[i] if isinstance(found, list) else (found, i)
+
+        for node in topological(heads):
+            if node in places:
+                continue
+            op, inputs = node.op, [entry(source, i) for source, i in node.inputs]
+            if op is None:
+                places[node] = Node(None, f"var{next(variables)}")
+            elif not isinstance(op, Taped):
+                name = f"{op.name.lower()}{next(applied)}"
+                places[node] = Node(op, name, node.attrs, inputs, where=node.where)
+            elif op.graph is None:
+                raise OpError(f"get_symbol: {node.describe()} is no operator of a graph")
+            else:
+                inside, outputs = op.graph(node.attrs)
+                places[node] = copied(outputs, {variable: [value] for variable, value in zip(inside, inputs)})
+        return [entry(*head) for head in heads]
+
+    return SYMBOL.function(copied([x._entry], {}))
 
 
 class _FunctionGradient:

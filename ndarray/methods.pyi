@@ -170,7 +170,7 @@ class Methods(Value):
     def size_array(self, *, out: Out = None) -> NDArray:
         """How many numbers ``data`` holds, as one int64 number."""
     def slice(self, begin: int | Sequence[int | None], end: int | Sequence[int | None],
-              step: int | Sequence[int | None] = (), *, out: Out = None) -> NDArray:
+              step: int | Sequence[int | None] | None = (), *, out: Out = None) -> NDArray:
         """The part of ``data`` from ``begin`` to before ``end`` along the first axes."""
     def slice_axis(self, axis: int, begin: int, end: int | None, *, out: Out = None) -> NDArray:
         """The part of ``data`` from ``begin`` to before ``end`` along ``axis``."""

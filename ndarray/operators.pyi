@@ -1481,7 +1481,7 @@ def sinh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
 def size_array(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """How many numbers ``data`` holds, as one int64 number."""
 def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[int | None],
-          step: int | Sequence[int | None] = (), *, out: Out = None, name: str | None = None) -> NDArray:
+          step: int | Sequence[int | None] | None = (), *, out: Out = None, name: str | None = None) -> NDArray:
     """The part of ``data`` from ``begin`` to before ``end`` along the first axes.
 
     Examples

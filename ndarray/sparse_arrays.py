@@ -315,6 +315,12 @@ class RowSparseNDArray(BaseSparseNDArray):
         result: NDArray = ops._sparse_retain(self, *args, **keywords)
         return result
 
+    def _with_rows(self, row_id: NDArray) -> RowSparseNDArray:
+        """Rows of these numbers; gradients go where those of the whole array go."""
+        part = RowSparseNDArray(self._stored.retained(row_id.asnumpy().astype(np.int64)), self._ctx)
+        part._entry = self._entry
+        return part
+
 
 class CSRNDArray(BaseSparseNDArray):
     """A matrix by rows: of each row the columns of the numbers that are stored, and the numbers.

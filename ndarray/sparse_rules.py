@@ -240,6 +240,19 @@ def _square_sum(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
                        x._ctx)
 
 
+@_rule("_contrib_getnnz")
+def _stored_count(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    (x,) = values
+    if not isinstance(x, CSRNDArray):
+        return None
+    stored, axis = x._stored, attrs["axis"]
+    if axis is None:
+        counts = np.array([len(stored.numbers)])
+    else:
+        counts = np.diff(stored.indptr) if axis else np.bincount(stored.indices, minlength=x.shape[1])
+    return NDArray(counts.astype(np.int64), x._ctx)
+
+
 @_rule("_sparse_retain")
 def _retain(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     x, indices = values

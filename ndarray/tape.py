@@ -22,6 +22,7 @@ from opreg.core.cache import Recent, cached
 from opreg.core.declarations import Rules
 from opreg.core.dispatch import REQUESTS, write
 from opreg.core.gradient import CUT, by_rule, filled, walk
+from opreg.core.graph import Entry, Node
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op
 from opreg.core.rules import SAME_TYPE, Attrs, AttrsRule
@@ -182,14 +183,17 @@ class Taped:
         See ``Traits``.
     raw_gradient : function or None
         See ``Op.raw_grad``.
+    graph : function or None
+        ``graph(attrs)`` gives the graph that it computes: the variables of its inputs, in their order, and its outputs.
     """
 
     rules = Rules(SAME_TYPE)  # none of its own
 
     def __init__(self, name: str, differentiate: Callable[..., Sequence[Any]], count: int = 1, *,
                  grad_reads: bool = True, optional_out_grads: bool = False,
-                 raw_gradient: Callable[..., Sequence[Array | None]] | None = None):
-        self.name, self.differentiate = name, differentiate
+                 raw_gradient: Callable[..., Sequence[Array | None]] | None = None,
+                 graph: Callable[[Any], tuple[Sequence[Node], Sequence[Entry]]] | None = None):
+        self.name, self.differentiate, self.graph = name, differentiate, graph
         self.signature, self.traits = _unprepared(count), _traits(grad_reads, optional_out_grads)
         if raw_gradient is not None:
             self.rules = Rules(SAME_TYPE)

@@ -145,6 +145,9 @@ def div_sqrt_dim(data: Input, *, name: str | None = None, attr: Mapping[str, str
 def fft(data: Input, compute_size: int = 128, *, name: str | None = None,
         attr: Mapping[str, str] | None = None) -> Symbol:
     """The discrete Fourier transform along the last axis."""
+def getnnz(data: Input, axis: Literal[0, 1] | None = None, *, name: str | None = None,
+           attr: Mapping[str, str] | None = None) -> Symbol:
+    """How many numbers of a matrix are stored."""
 def gradientmultiplier(data: Input, scalar: float = 1.0, is_int: bool = True, *, name: str | None = None,
                        attr: Mapping[str, str] | None = None) -> Symbol:
     """The number itself, while gradients are multiplied by ``scalar``."""

@@ -173,7 +173,7 @@ class Methods(Value):
     def size_array(self, *, name: str | None = None) -> Symbol:
         """How many numbers ``data`` holds, as one int64 number."""
     def slice(self, begin: int | Sequence[int | None], end: int | Sequence[int | None],
-              step: int | Sequence[int | None] = (), *, name: str | None = None) -> Symbol:
+              step: int | Sequence[int | None] | None = (), *, name: str | None = None) -> Symbol:
         """The part of ``data`` from ``begin`` to before ``end`` along the first axes."""
     def slice_axis(self, axis: int, begin: int, end: int | None, *, name: str | None = None) -> Symbol:
         """The part of ``data`` from ``begin`` to before ``end`` along ``axis``."""

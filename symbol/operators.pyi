@@ -615,7 +615,7 @@ def random_negative_binomial(k: int = 1, p: float = 1.0, shape: Ints | None = No
                              dtype: DType | None = None, *, name: str | None = None,
                              attr: Mapping[str, str] | None = None) -> Symbol:
     """Numbers of the negative binomial distribution."""
-def random_pdf_dirichlet(sample: Input, alpha: Input, is_log: bool = False, *, name: str | None = None,
+def random_pdf_dirichlet(sample: Input, alpha: Input | None = None, is_log: bool = False, *, name: str | None = None,
                          attr: Mapping[str, str] | None = None) -> Symbol:
     """The density of the Dirichlet distribution with concentrations in the last axis of ``alpha``."""
 def random_pdf_exponential(sample: Input, lam: Input | None = None, is_log: bool = False, *, name: str | None = None,
@@ -748,7 +748,7 @@ def sinh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None
 def size_array(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """How many numbers ``data`` holds, as one int64 number."""
 def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[int | None],
-          step: int | Sequence[int | None] = (), *, name: str | None = None,
+          step: int | Sequence[int | None] | None = (), *, name: str | None = None,
           attr: Mapping[str, str] | None = None) -> Symbol:
     """The part of ``data`` from ``begin`` to before ``end`` along the first axes."""
 def slice_axis(data: Input, axis: int, begin: int, end: int | None, *, name: str | None = None,

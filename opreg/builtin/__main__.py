@@ -27,7 +27,7 @@ _NPI = ("argmax|argmin|around|bitwise_.*|equal.*|full_like|greater.*|is(finite|i
 LEFT_OUT = {
     r"_backward|^_broadcast_backward$|^_contrib_backward|_split_v2_backward": "gradients, each under a name of our own",
     rf"^_np_(?!({_NP})$)|^_npi_(?!({_NPI})$)|^_npx_": "the NumPy interface, all but its ground",
-    r"^_sparse_|^_contrib_(getnnz|edge_id|dgl_)|^_square_sum$|sparse_embedding": "sparse storage",
+    r"^_sparse_|^_contrib_(edge_id|dgl_)|^_square_sum$|sparse_embedding": "sparse storage",
     r"^_contrib_quantized_rnn$|^_sg_mkldnn_selfatt_|intgemm": "quantised recurrent layers and attention",
     r"^_(CachedOp|CachedOpThreadSafe|CustomFunction|NDArray|Native|NoGradient)$|^_(copyto|set_value)$":
         "MXNet's own machinery",

@@ -16,13 +16,15 @@ from ..errors import ShapeError
 
 __all__ = ["formed"]
 
-_AXIS = re.compile(r"(?:(?P<number>\d+)|(?P<times>\d*)(?P<name>(?:\.\.\.|@|)\w*)(?: *> *(?P<above>\d+))?)$")
+_AXIS = re.compile(r"(?:(?P<number>\d+)(?P<rest>\.\.\.)?"
+                   r"|(?P<times>\d*)(?P<name>(?:\.\.\.|@|)\w*)(?: *> *(?P<above>\d+))?)$")
 
 
 class _Axis(NamedTuple):
     """An axis of a form: a number, or ``times`` what a name stands for, more than ``above``.
 
-    A name that begins with ``...`` stands for any axes, one with ``@`` for the number or numbers of an attribute.
+    A name that begins with ``...`` stands for any axes, all of the length ``number`` where there is one; one with ``@``
+    for the number or numbers of an attribute.
     """
 
     number: int | None
@@ -74,8 +76,9 @@ def _axis(text: str) -> _Axis:
     match = _AXIS.match(text)
     if match is None:
         raise ValueError(f"an axis {text!r}: expected a number, a name, ... or @ and an attribute")
-    number, times, name, above = match.group("number", "times", "name", "above")
-    return _Axis(int(number) if number else None, int(times or 1), name or "", -1 if above is None else int(above))
+    number, rest, times, name, above = match.group("number", "rest", "times", "name", "above")
+    return _Axis(int(number) if number else None, int(times or 1), f"...{number}" if rest else name or "",
+                 -1 if above is None else int(above))
 
 
 def _with(form: Form, attrs: Attrs) -> Form:
@@ -84,7 +87,8 @@ def _with(form: Form, attrs: Attrs) -> Form:
     for axis in form:
         if axis.name.startswith("@"):
             value = attrs[axis.name[1:]]
-            axes += [_Axis(n, 1, "", -1) for n in (value if isinstance(value, tuple) else (value,))]
+            numbers = () if value is None else value if isinstance(value, tuple) else (value,)
+            axes += [_Axis(n, 1, "", -1) for n in numbers]
         else:
             axes.append(axis)
     return tuple(axes)
@@ -92,18 +96,29 @@ def _with(form: Form, attrs: Attrs) -> Form:
 
 def _fit(name: str, form: Form, shape: Shape, bound: dict[str, Any]) -> None:
     """Bind the names of a form to what they stand for in a shape."""
-    words = ", ".join([axis.words(bound) for axis in form]) + "," * (len(form) == 1 and not form[0].many)
-    rest, axes, dims = next((i for i, axis in enumerate(form) if axis.many), None), form, shape
-    fits = len(shape) == len(form)
-    if rest is not None:
-        stop = rest + 1 + len(shape) - len(form)
-        part, many = shape[rest:stop], form[rest].name
-        fits = stop >= rest and bound.get(many, part) == part
-        if fits:
-            bound[many] = unify(bound.get(many), part)
-            axes, dims = form[:rest] + form[rest + 1:], shape[:rest] + shape[stop:]
-    if not fits or not all(axis.fits(dim, bound) for axis, dim in zip(axes, dims)):
+    words = ", ".join(filter(None, [axis.words(bound) for axis in form]))
+    words += "," * (words not in ("", "...") and "," not in words)
+    known = [len(bound.get(axis.name, ())) if axis.many else 1 for axis in form]
+    spare, place = len(shape) - sum(known), 0
+    fits = spare >= 0 if _unknown(form, bound) else spare == 0
+    for axis, width in zip(form, known):
+        if axis.many:
+            width += spare * (axis.name not in bound)
+            part = shape[place:place + width]
+            fits = fits and (bound.get(axis.name, part) == part if axis.number is None
+                             else all(dim == axis.number for dim in part))
+            if fits and axis.number is None:
+                bound[axis.name] = unify(bound.get(axis.name), part)
+        else:
+            fits = fits and axis.fits(shape[place], bound)
+        place += width
+    if not fits:
         raise ShapeError(f"{name}: expected shape ({words}), got {show(shape)}")
+
+
+def _unknown(form: Form, bound: dict[str, Any]) -> int:
+    """How many names of a form stand for any axes, and nobody knows for which."""
+    return sum(axis.many and axis.name not in bound for axis in form)
 
 
 def _made(form: Form, bound: dict[str, Any], open_: bool) -> Shape | None:
@@ -127,12 +142,13 @@ def formed(op: Op, text: str) -> None:
     Parameters
     ----------
     op : Op
-        The operator. A body keeps saying what its outputs are; the form is that of its inputs then.
+        The operator. Where it has a body, and the text has no outputs, the body says what they are.
     text : str
         Inputs and outputs, each in parentheses, an arrow between both sides. An axis is a number; a name, which stands
         for one dimension wherever it is, or ``4n`` for a multiple; ``n > 0`` for one that has a bound; ``@depth`` for
-        what an attribute holds, several where that is a tuple; ``...`` or ``...name`` for any axes. Without forms of
-        inputs they may have any shape.
+        what an attribute holds, several where that is a tuple; ``...`` or ``...name`` for any axes, two of which may
+        stand in one form where others tell which axes one of them is; ``1...`` for any axes of length one. Without
+        forms of inputs they may have any shape.
 
     Raises
     ------
@@ -156,8 +172,8 @@ def formed(op: Op, text: str) -> None:
 
     def bound_by(attrs: Attrs, shapes: Sequence[tuple[str, Form, Shape | None]]) -> dict[str, Any]:
         bound: dict[str, Any] = {}
-        for name, form, shape in shapes:
-            if shape is not None and sum(axis.many for axis in form) < 2:
+        for name, form, shape in sorted(shapes, key=lambda each: sum(axis.many for axis in each[1]) > 1):
+            if shape is not None and _unknown(form, bound) < 2:
                 _fit(name, _with(form, attrs), shape, bound)
         return bound
 
@@ -178,5 +194,5 @@ def formed(op: Op, text: str) -> None:
                       for form in of_inputs.values()] or [set()]
     if of_inputs and (not others or any(names <= first for names in others)):  # one at least need not be given
         op.fill(AttrsRule(form_fill))
-    if not op.traits.traced:
+    if of_outputs or not op.traits.traced:
         op.infer(AttrsRule(form_infer))

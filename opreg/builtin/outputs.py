@@ -9,12 +9,13 @@ import numpy as np
 
 from ..core.op import Op, agreed
 from ..core.registry import ops
+from ..core.rules import Rule
 from ..core.spec import Shape, common_dtype, is_floating, unify
 from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
-__all__ = ["adjoint_pair", "linear", "gradient_by", "like_inputs", "numbered", "as_output", "together", "one_of",
-           "floating", "wide", "out_like", "out_or_empty_like", "write_out"]
+__all__ = ["adjoint_pair", "linear", "gradient_by", "agreeing", "like_inputs", "numbered", "as_output", "together",
+           "one_of", "floating", "wide", "out_like", "out_or_empty_like", "write_out"]
 
 
 def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
@@ -149,6 +150,38 @@ def gradient_by(op: Op, *backs: Op) -> None:
                     agreed(name, shape, outs[outputs.index(name) if name in outputs else place_of(name, outputs)])
             known = dict(zip(inputs, ins))
             return [known[name] for name in wanted(back, attrs, inputs)]
+
+
+def agreeing(op: Op, place: int, shapes: Callable[..., tuple[Any, Shape | None]]) -> None:
+    """Declare the shape rule of an operator of whose inputs one has a shape that follows from the others.
+
+    Parameters
+    ----------
+    op : Op
+        The operator.
+    place : int
+        Which input that is. Another shape of it is refused, by its name.
+    shapes : function
+        ``shapes(*shapes, **attrs)``, given those of all inputs: the shape of the output, or several, and that of this
+        input, None where nothing is known of it.
+
+    Examples
+    --------
+    >>> from opreg.core.registry import declare
+    >>> @declare(name="_example_turned_sum")
+    ... def turned_sum(lhs, rhs): "The sum of ``lhs`` and of ``rhs`` on its side."
+    >>> agreeing(turned_sum, 1, lambda lhs, rhs: (lhs, lhs[::-1]))
+    >>> turned_sum.infer_shapes([(2, 3), (2, 3)], [None], {})
+    Traceback (most recent call last):
+    opreg.errors.ShapeError: rhs: expected shape (3, 2), got (2, 3)
+    """
+    rule = Rule(shapes)
+
+    @op.infer
+    def agreeing_infer(*ins: Shape, **attrs: Any) -> Any:
+        found, expected = rule(attrs, *ins)
+        agreed(op.signature.arguments(attrs)[place], ins[place], expected)
+        return found
 
 
 def like_inputs(*places: int) -> Callable[..., list[Shape]]:

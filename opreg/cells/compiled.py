@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opreg.core import generators
+from opreg.core.graph import Entry, Node
 from opreg.ndarray import tape
 from opreg.ndarray.landing import Landing
 from opreg.ndarray.ndarray import NDArray
@@ -185,11 +186,15 @@ class Compiled:
             run.node = weakref.ref(outs[0]._entry[0])
         return tree.rebuild(self.traced.structure, iter(outs))
 
+    def targets(self) -> list[Node]:
+        """Variables of its inputs, then of its weights."""
+        variables = {id(array): node for array, node in self.traced.captured}
+        return [*self.traced.inputs, *[variables[id(weight)] for weight in self._weights]]
+
     def _second_half(self, needs: Sequence[bool], room: Room) -> BoundTrace:
         """The plan with gradients of inputs and weights behind it."""
         traced, trace = self.traced, self.traced.trace
-        variables = {id(array): node for array, node in traced.captured}
-        targets = [*traced.inputs, *[variables[id(weight)] for weight in self._weights]]
+        targets = self.targets()
         wanted = [(node, 0) for node, need in zip(targets, needs) if need]
         count, specs = len(trace.nodes), len(trace.specs)
         pairs, seeds = [], []
@@ -361,5 +366,9 @@ def _recorded(run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) ->
     return result
 
 
+def _graph(run: _Run) -> tuple[list[Node], list[Entry]]:
+    return run.compiled.targets(), run.compiled.traced.heads
+
+
 #: The application of a compiled function on the tape: outputs that no gradient reaches have zeros.
-_TAPED = tape.Taped("compiled function", _gradients, 1 << 30)
+_TAPED = tape.Taped("compiled function", _gradients, 1 << 30, graph=_graph)

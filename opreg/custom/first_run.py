@@ -135,6 +135,8 @@ class _Assigning:
             warnings.warn(f"{self._title}: {name} has shape {show(dst.shape)} and is assigned {show(shape)}, which is "
                           "repeated to fill it", UserWarning, stacklevel=2)
 
+    __call__.__qualname__ = "CustomOp.assign"  # as Python names what is called with too few arguments
+
     def end(self) -> None:
         """Put ``assign`` back, unless it has something to do in later runs."""
         if self._made is not None and not self._keep:

@@ -34,6 +34,7 @@ from ..errors import ArgumentError, OpError, ShapeError
 from .first_run import default
 from .function import of_function
 from .prop import of_prop
+from .signature import warn_misspelt
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,6 +79,10 @@ class CustomOp:
     ...         self.assign(in_grad[0], req[0], out_grad[0] * 2)
     """
 
+    def __init_subclass__(cls, **keywords: Any):
+        super().__init_subclass__(**keywords)
+        warn_misspelt(cls, CustomOp)
+
     def forward(self, is_train: bool, req: list[str], in_data: list[NDArray], out_data: list[NDArray],
                 aux: list[NDArray]) -> None:
         """Compute the outputs.
@@ -119,9 +124,11 @@ class CustomOp:
             elif req == "add":
                 dst._data[...] += getattr(src, "_data", src)
             else:
+                _check_places(dst, req, src)
                 write(dst, req, src)
                 return
         except (AttributeError, TypeError, ValueError) as error:
+            _check_places(dst, req, src)
             if isinstance(error, OpError):
                 raise
             misfit = isinstance(error, ValueError) and tuple(getattr(src, "shape", dst.shape)) != tuple(dst.shape)
@@ -134,6 +141,14 @@ class CustomOp:
         if misfit:
             raise ShapeError(f"assign: expected shape {show(dst.shape)}, got {show(src.shape)}")
         write(dst, req, src)  # from another device, or to something that is no NDArray
+
+
+def _check_places(*given: Any) -> None:
+    """Refuse a list, and an array in the place of its request, among what ``assign`` is given."""
+    if isinstance(given[0], (list, tuple)) or not isinstance(given[1], str):
+        raise ArgumentError(
+            "assign: expected an array, its request and a value, as in self.assign(out_data[0], req[0], value), got "
+            + ", ".join(type(each).__name__ for each in given)) from None
 
 
 class CustomOpProp:
@@ -176,6 +191,10 @@ class CustomOpProp:
     capturable = False
     #: Whether ``forward`` may run again in backward instead of its outputs being held.
     cheap = False
+
+    def __init_subclass__(cls, **keywords: Any):
+        super().__init_subclass__(**keywords)
+        warn_misspelt(cls, CustomOpProp)
 
     def __init__(self, need_top_grad: bool = True):
         self.need_top_grad_ = need_top_grad
@@ -605,6 +624,10 @@ class PythonOp:
     need_top_grad : bool
         Whether ``backward`` needs the gradient from above; a loss does not, and is given an empty list in its place.
     """
+
+    def __init_subclass__(cls, **keywords: Any):
+        super().__init_subclass__(**keywords)
+        warn_misspelt(cls, PythonOp)
 
     def __init__(self, need_top_grad: bool = True):
         self.need_top_grad_ = need_top_grad

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import inspect
 import operator
@@ -19,7 +20,7 @@ from ..core.op import Op, agreed
 from ..core.rules import AttrsRule, Dtypes, Shapes
 from ..core.spec import ANY, Shape, TypeFlag, as_dtype, known
 from ..core.value import Value
-from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, did_you_mean, note
+from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, did_you_mean, listed, nearest, note
 from .first_run import is_default
 from .gradient import READS, Arriving, Use, by_rule, derive, own, shown
 from .invocation import backward_steps, forward_steps
@@ -39,6 +40,9 @@ T = TypeVar("T")
 
 _PLAIN = {str}
 _NOTHING = object()
+#: The words of Python for a place that a list has not.
+_PAST_THE_END = {"list index out of range", "list assignment index out of range"}
+_HELD = {"infer_shape": "shapes", "infer_type": "dtypes"}
 _LISTS = ("list_arguments", "list_outputs", "list_auxiliary_states")
 #: For how many sets of keywords, and specs each, an operator keeps what follows from its Prop's answers.
 _KEPT = 128
@@ -125,14 +129,37 @@ class PropUse(Use):
     def blame(self, error: Exception, method: str, *args: object) -> None:
         """Note on an exception which method of the Prop it comes from."""
         note(error, self.title(method) + (f", given {args[0]}" if args else ""))
+        if isinstance(error, TypeError):
+            self._compare(error, method, *args)
         self.explain(error)
 
+    def _compare(self, error: TypeError, method: str, *args: object) -> None:
+        """Note on an exception with which parameters a method should be there, if it cannot be called."""
+        kind = type(self.prop)
+        try:
+            inspect.signature(getattr(self.prop, method)).bind(*args)
+        except (TypeError, ValueError):
+            base = next(each for each in reversed(kind.__mro__) if hasattr(each, method))
+            expected = ", ".join(inspect.signature(getattr(base, method)).parameters)
+            with contextlib.suppress(TypeError, ValueError):  # it has no signature
+                note(error, f"{kind.__name__}.{method} takes {inspect.signature(getattr(kind, method))}, expected "
+                            f"({expected})")
+
     def explain(self, error: BaseException) -> None:
-        """Note on a TypeError which keywords are text and look like something else."""
-        texts = [f"{name}={value!r}" for name, value in self.items() if type(value) is str and _looks_otherwise(value)]
-        if texts and isinstance(error, TypeError):
+        """Note on an exception what it may come from: keywords that are text, and how long lists are."""
+        said = str(error)
+        texts = [f"{name}={value!r}" for name, value in self.items() if type(value) is str and (
+            _looks_otherwise(value) if isinstance(error, TypeError) else repr(value) in said)]
+        if texts and isinstance(error, (TypeError, ValueError)):
             note(error, f"keywords of a Prop are text where they have no annotation, as in MXNet: {', '.join(texts)}; "
                         "write one, as in __init__(self, k: int), or convert them")
+        if said in _PAST_THE_END and hasattr(self, "auxiliary"):
+            lists = zip(("in_data", "out_data", "aux"), (self.arguments, self.outputs, self.auxiliary), _LISTS)
+            note(error, "; ".join([_counted(*each) for each in lists]))
+        if isinstance(error, AttributeError) and said.endswith(f"has no attribute {error.name!r}"):
+            near = nearest(str(error.name), dir(error.obj))
+            if near:
+                note(error, f"Did you mean {' or '.join(map(repr, near))}?")
 
     def names(self, method: str, answer: object) -> tuple[str, ...]:
         """Names that the Prop lists, checked."""
@@ -159,6 +186,12 @@ class PropUse(Use):
         """An answer as lists for arguments, outputs and auxiliary states, checked."""
         expected = (self.arguments, self.outputs, self.auxiliary)
         groups: list = [*answer] if isinstance(answer, (tuple, list)) else []
+        title = f"{self.title(method)} returned"
+        if any(_is_one(part, method) for part in groups):  # it is what a list should hold
+            parts = [part for part in groups if part is not None]
+            shown = [f"[{part!r}]" if _is_one(part, method) else f"{part!r}" for part in parts]
+            raise ArgumentError(f"{title} {answer!r}, expected lists of {_HELD[method]}: return "
+                                f"{', '.join(shown + ['[]'] * (3 - len(shown)))}")
         if len(groups) == 2:
             groups.append(())
         try:
@@ -166,13 +199,6 @@ class PropUse(Use):
                 return groups
         except TypeError:  # something has no length: it is no list
             groups = []
-        title = f"{self.title(method)} returned"
-        parts = [part for part in answer if part is not None] if isinstance(answer, (tuple, list)) else []
-        what = "shapes" if method == "infer_shape" else "dtypes"
-        if parts and all(_is_one(part, method) for part in parts):  # each is what a list should hold
-            shown = [f"[{part!r}]" if i < 2 or part else "[]" for i, part in enumerate(parts)]
-            raise ArgumentError(f"{title} {answer!r}, expected lists of {what}: return "
-                                f"{', '.join(shown + ['[]'] * (3 - len(shown)))}")
         if len(groups) != 3:
             raise ArgumentError(f"{title} {answer!r}, expected 2 or 3 lists: of arguments, outputs and auxiliary "
                                 "states")
@@ -202,7 +228,7 @@ class PropUse(Use):
         if not isinstance(answer, (list, tuple)) or len(answer) != len(self.outputs):
             raise ArgumentError(f"{self.title('infer_shape_from_data')} returned {answer!r}, expected a list of "
                                 f"{len(self.outputs)} shapes ({', '.join(self.outputs)})")
-        return [_shape(shape, True, self) for shape in answer]  # type: ignore[misc]
+        return [_shape(shape, True, self, "infer_shape_from_data") for shape in answer]  # type: ignore[misc]
 
     def infer_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Dtypes of inputs and outputs, as far as the Prop knows them."""
@@ -242,20 +268,20 @@ class PropUse(Use):
 
     def make(self, ctx: Context, shapes: list[list[int]], dtypes: list[TypeFlag]) -> CustomOp:
         """Call ``create_operator``; its exceptions leave with a note."""
-        try:
-            return self.prop.create_operator(ctx, shapes, dtypes)
-        except Exception as error:
-            self.blame(error, "create_operator", ctx)
-            raise
+        return self.ask("create_operator", ctx, shapes, dtypes)
 
     def check(self, custom_op: Any) -> None:
         """Whether ``create_operator`` is there, and gave an operator."""
         if is_default(self.prop.create_operator):
+            own = [name for name in vars(type(self.prop)) if name not in dir(type(self.prop).__base__)]
+            near = nearest("create_operator", own)
             raise ArgumentError(f"operator {self.registered.op_type!r}: {type(self.prop).__name__} has no "
-                                "create_operator(self, ctx, shapes, dtypes), which returns the CustomOp that computes")
+                                "create_operator(self, ctx, shapes, dtypes), which returns the CustomOp that computes"
+                                + (f"; is it {near[0]}?" if near else ""))
         if isinstance(custom_op, type) or not hasattr(custom_op, "forward") or not hasattr(custom_op, "backward"):
             raise ArgumentError(f"{self.title('create_operator')} returned {custom_op!r}, expected a CustomOp"
-                                + (f": {custom_op.__name__}()" if isinstance(custom_op, type) else ""))
+                                + (f": {custom_op.__name__}()" if isinstance(custom_op, type) else
+                                   ", as in return Op()" if custom_op is None else ""))
 
     def differentiate(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                       is_train: bool) -> list[Value | None]:
@@ -403,10 +429,18 @@ class Kept:
         return use
 
 
+def _counted(given: str, names: Sequence[str], method: str) -> str:
+    """How many entries a list has, and whose answer it follows from."""
+    if not names:
+        return f"{given} has no entry, by {method}"
+    return f"{given} has {len(names)} {'entry' if len(names) == 1 else 'entries'} ({listed(names)}), by {method}"
+
+
 def _is_one(part: object, method: str) -> bool:
     """Whether a part of an answer is one shape or dtype, and no list of them."""
     if method == "infer_shape":
-        return isinstance(part, (tuple, list)) and all(isinstance(dim, (int, np.integer)) for dim in part)
+        dims = part if isinstance(part, (tuple, list)) else ()
+        return len(dims) > 0 and all(isinstance(dim, (int, np.integer)) for dim in dims)
     return isinstance(part, (str, type, np.dtype))
 
 
@@ -577,16 +611,20 @@ def _agreed(names: Sequence[str], olds: Shapes, news: Shapes) -> Shapes:
     return [new if old is None else agreed(name, old, new) for name, old, new in zip(names, olds, news)]
 
 
-def _shape(shape: Any, complete: bool, use: PropUse) -> Shape | None:
+def _shape(shape: Any, complete: bool, use: PropUse, method: str = "infer_shape") -> Shape | None:
     """A shape that a Prop returned; an empty one means that it is unknown, unless everything is known."""
     try:
         if complete:
-            return tuple(map(operator.index, shape))
-        return None if shape is None else tuple([ANY if dim is ANY or dim is None else operator.index(dim)
-                                                 for dim in shape]) or None
+            found: Shape | None = tuple(map(operator.index, shape))
+        else:
+            found = None if shape is None else tuple([ANY if dim is ANY or dim is None else operator.index(dim)
+                                                      for dim in shape]) or None
     except TypeError:
-        raise ArgumentError(f"{use.title('infer_shape')} returned the shape {shape!r}, expected a tuple or list of "
+        raise ArgumentError(f"{use.title(method)} returned the shape {shape!r}, expected a tuple or list of "
                             "ints") from None
+    if found and any(dim is not ANY and dim < 0 for dim in found):
+        raise ArgumentError(f"{use.title(method)} returned the shape {shape!r}, expected no dimension below zero")
+    return found
 
 
 def _same(names: Sequence[str], olds: Dtypes, news: Dtypes) -> Dtypes:

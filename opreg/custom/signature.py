@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import weakref
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from ..core.attrs import REQUIRED, Few, Field, Schema
 from ..core.op import Op
 from ..core.spec import as_dtype
-from ..errors import ArgumentError, DTypeError, Where, did_you_mean, passing
+from ..errors import ArgumentError, DTypeError, Where, did_you_mean, passing, warn
 
-__all__ = ["Signature", "read", "read_types", "hints", "check_keywords", "check_rule"]
+__all__ = ["Signature", "read", "read_types", "hints", "check_keywords", "check_rule", "warn_misspelt"]
 
 #: Keyword-only parameters that are given something else than an attribute.
 GIVEN = ("is_train", "ctx")
@@ -284,3 +286,28 @@ def check_keywords(method: Callable, names: Sequence[str], title: str) -> None:
         raise ArgumentError(f"{title} takes {signature}; it is called by keyword, so its parameters must be named "
                             f"{', '.join(names)}") from None
     _CHECKED.add(function)
+
+
+#: Kinds of members that are methods.
+_METHODS = (FunctionType, staticmethod, classmethod)
+#: Methods of a Prop that are called where a class has them.
+_CALLED = ("gradient", "vmap", "jvp", "infer_shape_from_data", "to_onnx")
+#: What MXNet's symbols call what a Prop calls by another name.
+_OTHERWISE = {"list_inputs": "list_arguments"}
+
+
+def warn_misspelt(made: type, base: type) -> None:
+    """Warn of methods of a user's class that nothing calls, where one is named nearly as a method it could have.
+
+    A name that goes on after the other's, or before it, is a part of it: ``forward_cpu``, ``my_forward``.
+    """
+    known = [name for name in dir(base) if name[0] != "_" and callable(getattr(base, name))] + [*_CALLED]
+    missing = [name for name in known if getattr(made, name, None) is getattr(base, name, None)]
+    for name, value in vars(made).items():
+        if name.startswith("_") or name in known or not isinstance(value, _METHODS):
+            continue
+        close = difflib.get_close_matches(name.lower(), missing, n=1, cutoff=0.75)
+        near = _OTHERWISE.get(name, "".join(close))
+        if near in missing and not (name.startswith(f"{near}_") or name.endswith(f"_{near}")):
+            warn(f"class {made.__name__}: {base.__name__} has no method {name!r}, so nothing calls it but your own "
+                 f"code. Did you mean {near!r}?")

@@ -61,6 +61,9 @@ def main(argv: Sequence[str]) -> int:
             _run(list(argv))
         finally:
             if os.getpid() == own:  # and not a child of the program that comes by here, too
+                # An interrupt comes twice, from MPI's launcher and from the parent: the second one would kill this
+                # process before it has ended MPI, and the other ranks would wait for that for ever.
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
                 with suppress(OSError):
                     os.write(theirs, OVER)
         return 0  # the interpreter ends as it does, with what is registered for that

@@ -243,20 +243,33 @@ class Parameter:
         return self._check_and_get(self._data, list)
 
     def row_sparse_data(self, row_id: NDArray) -> NDArray:
-        """Its array on the context of row numbers; rows that are not asked for are there, too.
+        """Some rows of its array, on the context of their numbers; all others are zero.
+
+        Parameters
+        ----------
+        row_id : NDArray
+            Numbers of rows, in any order.
 
         Raises
         ------
         BlockError
             When it was not made with ``stype="row_sparse"``.
+
+        Examples
+        --------
+        >>> weight = Parameter("weight", shape=(4, 2), stype="row_sparse")
+        >>> weight.initialize(initializer.One())
+        >>> weight.row_sparse_data(array([2, 0])).indices.asnumpy().tolist()
+        [0, 2]
         """
         self._refuse_dense("row_sparse_data")
-        return self._check_and_get(self._data, row_id.context)
+        rows: NDArray = self._check_and_get(self._data, row_id.context)._with_rows(row_id)
+        return rows
 
     def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
-        """Its arrays on all contexts; rows that are not asked for are there, too."""
+        """The same rows of its arrays on all contexts."""
         self._refuse_dense("list_row_sparse_data")
-        return self._check_and_get(self._data, list)
+        return [each._with_rows(row_id) for each in self._check_and_get(self._data, list)]
 
     def _refuse_dense(self, method: str) -> None:
         if self._stype != "row_sparse":

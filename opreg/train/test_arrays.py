@@ -301,7 +301,9 @@ def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None 
         return array, tuple(each.asnumpy() for each in (array.indptr, array.indices, array.data))
     if stype != "row_sparse":
         raise ArgumentError(f"rand_sparse_ndarray: storage type {stype!r}: expected 'row_sparse' or 'csr'")
-    rows = np.flatnonzero(rng.uniform(size=len(numbers)) < density) if rsp_indices is None else np.unique(rsp_indices)
+    if rsp_indices is None:
+        rsp_indices = np.flatnonzero(rng.uniform(size=len(numbers)) < density)
+    rows = np.unique(np.asarray(rsp_indices, np.int64))
     array = sparse.row_sparse_array((numbers[rows], rows), tuple(shape), ctx)
     return array, (array.data.asnumpy(), array.indices.asnumpy())
 

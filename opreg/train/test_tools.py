@@ -255,7 +255,7 @@ def compare_optimizer(opt1: Optimizer, opt2: Optimizer, shapes: Any, dtype: DTyp
     Parameters
     ----------
     opt1, opt2 : Optimizer
-        What is compared.
+        The first moves dense arrays, the second those of the storage types.
     shapes : tuple of int, or list of them
         Of the weight, or of ``ntensors`` of them that are updated together.
     dtype : dtype
@@ -266,8 +266,9 @@ def compare_optimizer(opt1: Optimizer, opt2: Optimizer, shapes: Any, dtype: DTyp
 
     weights, gradients = drawn(w_stype), drawn(g_stype)
     results = []
-    for optimizer in (opt1, opt2):
-        ws, gs = ([array(copy, dtype=dtype) for copy in arrays] for arrays in (weights, gradients))
+    for optimizer, stypes in ((opt1, ("default", "default")), (opt2, (w_stype, g_stype))):
+        ws, gs = ([array(each, dtype=dtype).tostype(stype) for each in arrays]
+                  for arrays, stype in zip((weights, gradients), stypes))
         states = [optimizer.create_state_multi_precision(i, weight) for i, weight in enumerate(ws)]
         if ntensors > 1:
             optimizer.update_multi_precision(list(range(ntensors)), ws, gs, states)

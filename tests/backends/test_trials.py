@@ -159,10 +159,11 @@ PRODUCTS = 12  # forward, and two gradients of each
 
 
 @onednn
+@pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("way", ["oneDNN", "BLAS"])
-def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way):
+def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way, count):
     """Which its first large product decides, for all of them; results are those of the reference either way."""
-    monkeypatch.setattr(products.threads, "count", lambda: 2)
+    monkeypatch.setattr(products.threads, "count", lambda: count)
     monkeypatch.setattr(products, "_LEAST", 1 << 20)
     asked: list[tuple[str, str]] = []
     monkeypatch.setattr(trials, "_tried", lambda usual, other, *rest: asked.append((usual, other)) or trials.Choice(
@@ -184,13 +185,14 @@ def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way):
 
 
 @onednn
-@pytest.mark.parametrize(("shape", "dtype", "count", "reason"), [
-    ((1024, 1024), "float64", 2, "oneDNN takes float32 here, not float64"),
-    ((8, 32), "float32", 2, "the product is small"),
-    ((70, 128), "float32", 2, "no convolution of this plan runs there, and no large product before it"),
-    ((1024, 1024), "float32", 1, "the library has no threads to be held")])
-def test_plans_that_stay_with_blas(machine, monkeypatch, shape, dtype, count, reason):
-    monkeypatch.setattr(products.threads, "count", lambda: count)
+@pytest.mark.parametrize(("shape", "dtype", "held", "reason"), [
+    ((1024, 1024), "float64", True, "oneDNN takes float32 here, not float64"),
+    ((8, 32), "float32", True, "the product is small"),
+    ((70, 128), "float32", True, "no convolution of this plan runs there, and no large product before it"),
+    ((1024, 1024), "float32", False, "the library has no threads to be held")])
+def test_plans_that_stay_with_blas(machine, monkeypatch, shape, dtype, held, reason):
+    if not held:
+        monkeypatch.setattr(shared_library, "openmp", lambda: None)
     executor = _network().simple_bind(mx.cpu(), x=shape, type_dict={"x": dtype})
     text = executor.explain()
     assert not re.search(": onednn(;| ->)", text) and text.count(f"onednn declined: {reason}") >= 3
@@ -208,20 +210,23 @@ def test_large_matrices_are_tried_by_smaller_ones(machine, monkeypatch):
 
 
 @onednn
-@pytest.mark.parametrize("same", [True, False])
-def test_a_trial_has_the_threads_of_the_plan(machine, monkeypatch, same):
-    """Those of either library, or one where several find other bits."""
+@pytest.mark.parametrize(("same", "count"), [(True, 2), (False, 2), (True, 1)])
+def test_a_trial_has_the_threads_of_the_plan(machine, monkeypatch, same, count):
+    """Those of either library, or one where several find other bits or there is no other."""
     openmp = shared_library.openmp()
     assert openmp is not None
+    monkeypatch.setattr(products.threads, "count", lambda: count)
+    several_compute = same and count > 1
     seen: dict[str, list[int]] = {"oneDNN": [], "BLAS": []}
     monkeypatch.setattr(products, "_same_bits", lambda *about: same)
     monkeypatch.setattr(products.engine.Work, "run", lambda work: seen["oneDNN"].append(openmp.most()))
     alone = functools.partial(seen["BLAS"].append, 1)
     several = blas.Watched(lambda a, b, out: seen["BLAS"].append(2), 1)  # type: ignore[func-returns-value]
-    monkeypatch.setattr(blas, "multiplier", lambda xp, a, b: several if same else lambda a, b, out: alone())
+    monkeypatch.setattr(blas, "multiplier", lambda xp, a, b: several if several_compute else lambda a, b, out: alone())
     a = np.ones((256, 512), "float32")
     products._tried(a, np.ones((512, 128), "float32"))
-    assert set(seen["oneDNN"]) == {openmp.most() if same else 1} and set(seen["BLAS"]) == {2 if same else 1}
+    assert set(seen["oneDNN"]) == {openmp.most() if several_compute else 1}
+    assert set(seen["BLAS"]) == {2 if several_compute else 1}
 
 
 @onednn

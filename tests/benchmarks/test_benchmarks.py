@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from benchmarks import counts, device, gpu_kernels, gpu_questions, planted, traced, worker
+from benchmarks import counts, device, gpu_kernels, gpu_questions, imported, planted, traced, worker
 from benchmarks.workloads import WORKLOADS
 from opreg.builtin.outputs import as_output, like_inputs
 from opreg.core.attrs import Schema
@@ -316,3 +316,15 @@ def test_what_is_planted_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs" / "write_an_operator.md").read_text()
     assert f"plants {number} mistakes into right operators" in page
     assert f"and of {len(planted.CASES)} right operators of all kinds none fails" in page
+
+
+def test_models_are_run_beside_their_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnx")
+    monkeypatch.setattr(imported, "RUNS", 1)
+    symbol = mx.sym.relu(mx.sym.Variable("x0"))
+    mx.onnx.export_model(symbol, {}, [(2, 3)], np.float32, str(tmp_path / "small.onnx"))
+    x = np.array([[-1, 0, 1], [2, -3, 4]], np.float32)
+    np.savez(tmp_path / "small.npz", x0=x, y=np.maximum(x, 0))
+    imported.main(["opreg", str(tmp_path)])
+    assert re.fullmatch(r"small +\d+\.\d\d ms, numbers differ by 0e\+00\n", capsys.readouterr().out)

@@ -27,6 +27,12 @@ def _infer(op: Op, ins: list, outs: list | None = None, **attrs: object) -> tupl
     ("Embedding", {"input_dim": 5, "output_dim": 4}, [(2, 3), (5, 4)], [(2, 3, 4)]),
     ("_linalg_syevd", {}, [(2, 3, 3)], [(2, 3, 3), (2, 3)]),
     ("multi_sum_sq", {"num_arrays": 2}, [(2, 3), (4,)], [(2,)]),
+    ("_sample_gamma", {"shape": 4}, [(2, 3), (2, 3)], [(2, 3, 4)]),
+    ("_sample_gamma", {"shape": None}, [(2,), (2,)], [(2,)]),
+    ("_random_pdf_gamma", {}, [(2, 3, 4), (2, 3), (2, 3)], [(2, 3, 4)]),
+    ("_random_pdf_dirichlet", {}, [(2, 5, 3), (2, 3)], [(2, 5)]),
+    ("lamb_update_phase2", {"lr": 0.1}, [(2, 3), (2, 3), (1,), (1,)], [(2, 3)]),
+    ("reset_arrays", {"num_arrays": 2}, [(2, 3), (4,)], []),
     ("_linspace", {"start": 0, "stop": 1, "num": 5}, [], [(5,)]),
 ])
 def test_what_is_not_known_follows(name: str, attrs: dict, ins: list, outs: list) -> None:
@@ -35,7 +41,7 @@ def test_what_is_not_known_follows(name: str, attrs: dict, ins: list, outs: list
     assert _infer(op, list(ins), **attrs) == (ins, outs)
     open_ins = [shape and (ANY, *shape[1:]) for shape in ins]
     assert [len(shape) for shape in _infer(op, open_ins, **attrs)[1]] == [len(shape) for shape in outs]
-    if name not in ("_contrib_box_iou", "multi_sum_sq"):
+    if name not in ("_contrib_box_iou", "multi_sum_sq", "reset_arrays"):
         found = _infer(op, open_ins, list(outs), **attrs)[0]
         assert [len(shape) for shape in found] == [len(shape) for shape in ins] and found == ins
 
@@ -65,6 +71,15 @@ def test_inputs_follow_from_other_inputs_and_outputs() -> None:
     ("_contrib_ifft", {}, [(2, 5)], r"data: expected shape \(\.\.\., 2n\), got \(2, 5\)"),
     ("Embedding", {"input_dim": 5, "output_dim": 4}, [(2,), (5, 3)], r"weight: expected shape \(5, 4\), got \(5, 3\)"),
     ("_contrib_allclose", {}, [(2, 3), (2, 4)], r"b: expected shape \(2, 3\), got \(2, 4\)"),
+    ("_sample_gamma", {"shape": 4}, [(2,), (3,)], r"beta: expected shape \(2,\), got \(3,\)"),
+    ("_random_pdf_gamma", {}, [(2, 3), (3,), (3,)], r"sample: expected shape \(3, \.\.\.\), got \(2, 3\)"),
+    ("_random_pdf_gamma", {}, [(2, 3), (2,), (3,)], r"beta: expected shape \(2,\), got \(3,\)"),
+    ("_random_pdf_gamma", {}, [(), (3,), (3,)], r"sample: expected shape \(3, \.\.\.\), got \(\)"),
+    ("_random_pdf_dirichlet", {}, [(2, 5, 3), (4, 3)],
+     r"sample: expected shape \(4, \.\.\., 3\), got \(2, 5, 3\)"),
+    ("lamb_update_phase2", {"lr": 0.1}, [(2, 3), (3,), (), (1, 1)], r"g: expected shape \(2, 3\), got \(3,\)"),
+    ("lamb_update_phase2", {"lr": 0.1}, [(2, 3), (2, 3), (), (2,)], r"r2: expected shape \(1,\), got \(2,\)"),
+    ("_contrib_div_sqrt_dim", {}, [()], r"data: expected shape \(\.\.\., n\), got \(\)"),
     ("batch_take", {}, [(2, 3), (3,)], r"indices: expected shape \(2,\), got \(3,\)"),
 ])
 def test_an_error_quotes_the_form(name: str, attrs: dict, ins: list, error: str) -> None:

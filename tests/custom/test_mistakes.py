@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import re
 import warnings
 
 import numpy as np
@@ -104,6 +105,104 @@ def test_mistakes(run, made, kind, words):
         assert name in str(caught.value) + "".join(getattr(caught.value, "__notes__", ()))
 
 
+def init(convert):
+    """A constructor that converts its keyword ``k``."""
+    def made(self, k):
+        CustomOpProp.__init__(self)
+        self.k = convert(k)
+
+    return made
+
+
+def forward_of(statement):
+    return dict(operator=doing(forward=statement))
+
+
+def backward_of(statement):
+    return dict(operator=doing(backward=statement))
+
+
+LISTED = (r"in_data has 1 entry \(data\), by list_arguments; out_data has 1 entry \(output\), by list_outputs; "
+          "aux has no entry")
+CALL = r"assign: expected an array, its request and a value, as in self\.assign\(out_data\[0\], req\[0\], value\), got "
+CREATES = r"P\.create_operator takes \(.*\), expected \(self, ctx, shapes, dtypes\)"
+TEXTS = "keywords of a Prop are text where they have no annotation, as in MXNet: k="
+WORDS = [  # a mistake, the keywords it is used with, its kind, words of its message or of a note
+    (forward_of(lambda self, req, ins, outs: self.assign(outs, req, ins)), {}, ArgumentError, CALL + "list, list, li"),
+    (forward_of(lambda self, req, ins, outs: self.assign(outs, req[0], 1)), {}, ArgumentError, CALL + "list, str, int"),
+    (forward_of(lambda self, req, ins, outs: self.assign(outs[0], req, 1)), {}, ArgumentError, CALL + "NDArray, list"),
+    (forward_of(lambda self, req, ins, outs: self.assign(outs[0], ins[0], "add")), {}, ArgumentError,
+     CALL + "NDArray, FrozenNDArray, str$"),
+    (backward_of(lambda self, req, tops, grads: self.assign(grads, req, tops)), {}, ArgumentError, CALL),
+    (forward_of(lambda self, req, ins, outs: self.assign(outs[0], ins[0])), {}, TypeError,
+     r"^CustomOp\.assign\(\) missing 1 required positional argument: 'src'"),
+    (forward_of(lambda self, req, ins, outs: outs[1]), {}, IndexError, LISTED),
+    (forward_of(lambda self, req, ins, outs: outs.__setitem__(1, 0)), {}, IndexError, LISTED),
+    (forward_of(lambda self, req, ins, outs: ins[1]), {}, IndexError, LISTED),
+    (forward_of(lambda self, req, ins, outs: (lambda a, b: 0)(*ins)), {}, TypeError, "in Op.forward of operator"),
+    (backward_of(lambda self, req, tops, grads: grads[1]), {}, IndexError, LISTED),
+    (dict(infer_shape=lambda self, shapes: (shapes, [shapes[1]], [])), {}, IndexError, LISTED),
+    (dict(infer_shape=lambda self, shapes: (shapes, [(2, -3)], [])), {}, ArgumentError,
+     r"P\.infer_shape returned the shape \(2, -3\), expected no dimension below zero"),
+    (dict(infer_shape=lambda self, shapes: ([(-2, 3)], shapes, [])), {}, ArgumentError,
+     r"P\.infer_shape returned the shape \(-2, 3\), expected no dim"),
+    (dict(infer_shape=lambda self, shapes: (shapes, (2, 3), [])), {}, ArgumentError,
+     r"returned .*, expected lists of shapes: return \[\[2, 3\]\], \[\(2, 3\)\], \[\]"),
+    (dict(infer_shape=lambda self, shapes: (shapes, (2,))), {}, ArgumentError,
+     r"shapes: return \[\[2, 3\]\], \[\(2,\)\]"),
+    (dict(infer_type=lambda self, types: (types, "float32", [])), {}, ArgumentError,
+     r"P\.infer_type returned .*, expected lists of dtypes: return .*, \['float32'\], \[\]"),
+    (dict(infer_type=lambda self, types: (types, np.float32, [])), {}, ArgumentError, "expected lists of dtypes"),
+    (dict(create_operator=lambda self: Twice()), {}, TypeError, CREATES),
+    (dict(create_operator=lambda self, ctx, shapes: Twice()), {}, TypeError, CREATES),
+    (dict(create_operator=lambda: Twice()), {}, TypeError, CREATES),
+    (dict(create_operator=lambda self, *_: None), {}, ArgumentError,
+     r"create_operator returned None, expected a CustomOp, as in return Op\(\)"),
+    (dict(create_operator=None, create_op=lambda self, *_: Twice()), {}, ArgumentError,
+     "returns the CustomOp that computes; is it create_op"),
+    (dict(infer_shape=lambda shapes: (shapes, shapes, [])), {}, TypeError,
+     r"P\.infer_shape takes \(shapes\), expected \(self, in_shape\)"),
+    (dict(list_arguments=lambda: ["data"]), {}, TypeError, r"P\.list_arguments takes \(\), expected \(self\)"),
+    (dict(__init__=init(float)), {"k": "abc"}, ValueError, TEXTS + "'abc'"),
+    (dict(__init__=init(float)), {"k": None}, ValueError, TEXTS + "'None'"),
+    (dict(__init__=init(int)), {"k": 1.5}, ValueError, TEXTS + "'1.5'"),
+    (dict(__init__=init(str), infer_shape=lambda self, shapes: (shapes, [(int(self.k),)])), {"k": "ten"}, ValueError,
+     TEXTS + "'ten'"),
+]
+
+
+@BOTH
+@pytest.mark.parametrize("made, keywords, kind, words", WORDS)
+def test_words_of_mistakes(run, made, keywords, kind, words):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of misspelt methods
+        name = registered(**made)
+    for _ in range(2):
+        with pytest.raises(kind) as caught:
+            run(name, **keywords)
+        said = [str(caught.value), *getattr(caught.value, "__notes__", ())]
+        assert any(re.search(words, each) for each in said), said
+        assert name in "".join(said)
+
+
+@BOTH
+@pytest.mark.parametrize("mistake", [
+    lambda shapes: (lambda: 0)(shapes), lambda shapes: {}["x"], lambda shapes: [][shapes]])
+def test_mistakes_within_a_method_hear_nothing_of_its_parameters(run, mistake):
+    with pytest.raises((TypeError, KeyError)) as caught:
+        run(registered(infer_shape=lambda self, shapes: mistake(shapes)))
+    assert "expected (self" not in "".join(caught.value.__notes__)
+
+
+@BOTH
+def test_a_misspelt_attribute_is_told_the_nearest(run):
+    for statement, near in ((lambda self, req, ins, outs: self.asign(outs[0], req[0], ins[0]), "assign"),
+                            (lambda self, req, ins, outs: ins[0].asnump(), "asnumpy")):
+        with pytest.raises(AttributeError) as caught:
+            run(registered(doing(statement)))
+        assert f"Did you mean {near!r}" in "".join(caught.value.__notes__)
+
+
 def test_a_constructor_is_checked_when_a_symbol_is_made():
     with pytest.raises(ArgumentError, match=r"does not call super\(\)"):
         composed(registered(__init__=forgets))
@@ -172,6 +271,43 @@ def test_users_operators_have_a_namespace(namespace):
 
 
 # ---------------------------------------------------------------------------------------------------- warned of
+
+
+def method(self, *args, **keywords):
+    """Of any name."""
+
+
+MISSPELT = [  # the class, its methods, the near word or nothing
+    (CustomOpProp, ["list_argument"], "list_arguments"), (CustomOpProp, ["list_inputs"], "list_arguments"),
+    (CustomOpProp, ["infer_shapes"], "infer_shape"), (CustomOpProp, ["create_op"], "create_operator"),
+    (CustomOpProp, ["list_aux_states"], "list_auxiliary_states"), (CustomOpProp, ["infer_dtype"], "infer_type"),
+    (CustomOpProp, ["gradients"], "gradient"), (CustomOpProp, ["Infer_Shape"], "infer_shape"),
+    (CustomOp, ["foward", "backward"], "forward"), (CustomOp, ["forward", "backwards"], "backward"),
+    (CustomOp, ["forward", "backword"], "backward"),
+    (CustomOpProp, ["infer_shape", "infer_shapes"], None), (CustomOpProp, ["shape", "setup", "get_params"], None),
+    (CustomOp, ["forward", "backward", "forwards"], None), (CustomOp, ["forward_cpu", "my_forward"], None),
+    (CustomOp, ["_foward", "run", "step", "reset"], None), (CustomOpProp, ["vmap", "gradient", "to_onnx"], None),
+]
+
+
+@pytest.mark.parametrize("base, methods, near", MISSPELT)
+def test_misspelt_methods(base, methods, near):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        type("Mine", (base,), dict.fromkeys(methods, method))
+    assert [str(each.message) for each in said] == ([] if near is None else [
+        f"class Mine: {base.__name__} has no method {next(name for name in methods if name not in dir(base))!r}, so "
+        f"nothing calls it but your own code. Did you mean {near!r}?"])
+    assert all(each.filename == __file__ for each in said)
+
+
+def test_a_class_says_once_that_it_is_misspelt():
+    """Classes derived from it, and attributes that are no methods, say nothing."""
+    with pytest.warns(UserWarning, match="'foward'"):
+        base = type("Base", (CustomOp,), {"foward": method, "backwards": [1]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        type("Derived", (base,), {"run": method})
 
 
 def line_of(function) -> int:

@@ -262,6 +262,28 @@ def test_nothing_outlives_the_launcher(name: str, first: str, tmp_path: Path) ->
     assert job.ended().code == SIGNALS[name]
 
 
+#: A rank that is interrupted once more while its interpreter ends, when Python's handlers are gone, before MPI's end.
+AGAIN = """
+import signal
+
+class Again:
+    def __del__(self, kill=os.kill, process=os.getpid(), number=signal.SIGINT):
+        kill(process, number)
+
+again = Again() if MPI.COMM_WORLD.rank else None
+"""
+
+
+@needs_mpi
+@needs_pidfd
+def test_a_second_interrupt_does_not_keep_others_waiting(tmp_path: Path) -> None:
+    """MPI's launcher interrupts all processes of a rank, and who looks after a rank interrupts it, too."""
+    with disposition("SIGINT", signal.SIG_DFL):
+        job = Job(tmp_path, MPI4PY + AGAIN)
+    job.launcher.send_signal(signal.SIGINT)
+    assert job.ended().code == SIGNALS["SIGINT"]
+
+
 #: What rank 1 runs when its Python starts: it waits until rank 0 has made the memory that the two will share.
 LATE = """
 import os

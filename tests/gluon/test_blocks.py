@@ -193,6 +193,21 @@ def test_gradients_of_gradients_pass_a_plan():
     assert x.grad.asnumpy().tolist() == [[6, 12]]
 
 
+def test_a_plan_is_part_of_the_symbol_of_what_was_recorded():
+    net, x = nn.HybridSequential(), nd.array([[1, -2, 3]])
+    net.add(nn.Dense(4, in_units=3, activation="relu"), nn.Dense(2, in_units=4))
+    net.initialize(mx.init.Uniform(1))
+    net.hybridize()
+    x.attach_grad()
+    with autograd.record():
+        y = net(x * 2) + net(x)
+    symbol = autograd.get_symbol(y)
+    assert symbol.get_internals().tojson().count('"FullyConnected"') == 4
+    weights = [each.data() for each in net.collect_params().values()]
+    found = symbol.eval(**dict(zip(symbol.list_arguments(), [x, *weights], strict=True)))[0]
+    np.testing.assert_array_equal(found.asnumpy(), y.asnumpy())
+
+
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
 def test_copies_have_parameters_of_their_own(copied):
     x, net = _image(), _net()

@@ -186,6 +186,13 @@ def test_sums_parts_and_lists():
     assert (nd.where(matrix, nd.ones(X.shape), nd.zeros(X.shape)).asnumpy() == (X != 0)).all()
 
 
+@pytest.mark.parametrize("axis, expected", [(None, [4]), (0, [1, 2, 1]), (1, [2, 0, 2])])
+def test_stored_numbers_are_counted_zeros_among_them(axis, expected):
+    matrix = nd.sparse.csr_matrix(([1, 0, 2, 3], [0, 1, 1, 2], [0, 2, 2, 4]), shape=(3, 3))
+    counts = nd.contrib.getnnz(matrix, axis=axis)
+    assert counts.dtype == np.int64 and counts.asnumpy().tolist() == expected
+
+
 @pytest.mark.parametrize("library", [True, False])
 @pytest.mark.parametrize("turn, turn_right, stype", [
     (False, False, "default"), (True, False, "row_sparse"), (False, True, "default"), (True, True, "default")])
@@ -423,8 +430,10 @@ def test_gluon_embeddings_with_sparse_gradients():
 def test_parameters_that_are_stored_by_rows():
     weight = mx.gluon.Parameter("weight", shape=(4, 2), stype="row_sparse", grad_stype="row_sparse")
     weight.initialize(mx.init.One())
-    rows = weight.row_sparse_data(nd.array([1, 2]))
+    rows = weight.row_sparse_data(nd.array([2, 1, 2]))
     assert rows.stype == "row_sparse" and weight.grad().stype == "row_sparse"
+    assert rows.indices.asnumpy().tolist() == [1, 2] and weight.data().indices.shape == (4,)
+    assert [each.indices.asnumpy().tolist() for each in weight.list_row_sparse_data(nd.array([3]))] == [[3]]
     with autograd.record():
         out = nd.Embedding(nd.array([2]), rows, input_dim=4, output_dim=2, sparse_grad=True)
     out.backward()
@@ -455,7 +464,9 @@ def test_random_sparse_arrays():
     assert test_utils.rand_ndarray((5, 4), "csr", density=0.0).data.size == 0
     assert test_utils.create_sparse_array((5, 4), "csr", density=1.0, data_init=2).asnumpy().min() == 2
     assert test_utils.create_sparse_array_zd((5, 4), "row_sparse", density=1.0).data.size == 0
-    assert test_utils.create_sparse_array_zd((5, 4), "row_sparse", 1.0, rsp_indices=[4, 0]).indices.shape == (2,)
+    for rows in ([4, 0], []):
+        made = test_utils.create_sparse_array_zd((5, 4), "row_sparse", 1.0, rsp_indices=rows)
+        assert made.indices.shape == (len(rows),)
 
 
 def test_batches_of_csr_matrices(tmp_path):

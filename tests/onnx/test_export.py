@@ -297,6 +297,22 @@ def test_attention_is_onnx_s() -> None:
     assert all(out.shape == (2, 4, 5, 2) for out in found)
 
 
+@pytest.mark.parametrize("kind", ["max", "avg", "sum"])
+@pytest.mark.parametrize("kernel, stride, pad", [
+    ((1,), (5,), (0,)), ((2, 3), (4, 4), (1, 2)), ((3, 3), (2, 2), (1, 1))])
+def test_no_pooling_pads_by_a_whole_window(kind: str, kernel: tuple[int, ...], stride: tuple[int, ...],
+                                           pad: tuple[int, ...]) -> None:
+    """Runtimes refuse a pooling with a padding as long as its window, which rounding up may want."""
+    symbol = mx.sym.Pooling(Variable("x"), kernel=kernel, stride=stride, pad=pad, pool_type=kind,
+                            pooling_convention="full")
+    arrays = {"x": mx.nd.array(_floats(1, 2, *[8] * len(kernel)))}
+    model = to_model(symbol, arrays["x"].asnumpy())
+    for node in model.graph.node:
+        words = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+        assert all(edge < size for edge, size in zip(words.get("pads", ()), 2 * words.get("kernel_shape", [])))
+    _same(_run(model, arrays), _ours(symbol, arrays))
+
+
 # -------------------------------------------------------------------------------------- dynamic dimensions
 
 

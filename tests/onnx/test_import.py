@@ -745,6 +745,21 @@ def test_single_numbers_are_attributes() -> None:
     np.testing.assert_allclose(found.asnumpy(), (1 - 0.5 * x ** 2) / 3, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize(("name", "inputs", "ours"), [
+    ("Clip", ["x", "low", "high"], ["clip"]), ("Clip", ["x", "", "high"], ["_minimum_scalar"]),
+    ("Clip", ["x", "low"], ["_maximum_scalar"]), ("Max", ["x", "low"], ["_maximum_scalar"]),
+    ("Min", ["high", "x"], ["_minimum_scalar"]), ("Sum", ["x", "low", "high"], ["_plus_scalar"] * 2)])
+def test_single_bounds_are_attributes(name: str, inputs: list[str], ours: list[str]) -> None:
+    made = model([helper.make_node(name, inputs, ["y"])], {"x": (3, 4)}, ["y"],
+                 {"low": np.array(-0.5, np.float32), "high": np.array(0.5, np.float32)})
+    symbol, args, _ = import_model(made)
+    assert symbol.list_arguments() == ["x"] and not args and operators_of(symbol) == ours
+    x = numbers(3, 4)
+    (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x)}).forward()
+    (want,) = onnx.reference.ReferenceEvaluator(made).run(None, {"x": x})
+    np.testing.assert_array_equal(found.asnumpy(), want)
+
+
 def test_a_number_of_more_axes_adds_them() -> None:
     made = model([helper.make_node("Constant", [], ["one"], value=numpy_helper.from_array(np.ones((1, 1), np.float32))),
                   helper.make_node("Add", ["x", "one"], ["y"])], {"x": (3,)}, ["y"])

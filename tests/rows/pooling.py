@@ -74,6 +74,7 @@ _GEOMETRIES = [
 ]
 _X, _Y = normal(2, 2, 6, 7), normal(1, 2, 4, 3, 5)
 _OPEN = {"kernel": (3, 3), "stride": (2, 2), "pad": (1, 1)}
+_PAST = {"kernel": (1,), "stride": (5,), "pooling_convention": "full"}
 _TIES = np.array([[[[1.0, 1, 0], [1, 1, 0], [0, 0, 0]]]])
 _NORM = {"kernel": (2, 2), "stride": (2, 1), "pool_type": "lp"}
 
@@ -96,6 +97,7 @@ _POOLING = [
           ("NHWC", {"global_pool": True}, normal(2, 3, 4, 3)))),
     Row("Pooling", (np.array([[[1, np.nan, 2, np.nan, np.nan, -np.inf]]]),), {"kernel": (2,)},
         expected=_pooled({"kernel": (2,)}, _ONE["max"]), name="nan"),
+    Row("Pooling", (normal(1, 2, 8),), _PAST, expected=_pooled(_PAST, _ONE["max"]), name="window of padding"),
     Row("Pooling", (integers(-9, 9, 1, 2, 4, 4),), {"kernel": (2, 2)},
         expected=lambda x: np.maximum.reduce([x[..., i:i + 3, j:j + 3] for i in (0, 1) for j in (0, 1)]),
         name="integers"),

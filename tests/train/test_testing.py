@@ -104,10 +104,25 @@ def test_generators_are_told_from_each_other():
         mean_check(lambda n: np.zeros(3), 0, 1, 4)
 
 
+class _OfDense(mx.optimizer.Optimizer):
+    """Gradient descent, row by row, which no sparse array allows."""
+
+    def __init__(self):
+        super().__init__(learning_rate=0.1)
+
+    def create_state(self, index, weight):
+        return None
+
+    def update(self, index, weight, grad, state):
+        for row in range(len(weight)):
+            weight[row] -= self._get_lr(index) * grad[row]
+
+
 def test_optimizers_are_compared():
     make = mx.optimizer.SGD
     compare_optimizer(make(momentum=0.9), make(momentum=0.9), (3, 4), "float32")
     compare_optimizer(make(momentum=0.9), make(momentum=0.9), [(3, 4), (2,)], "float64", ntensors=2)
+    compare_optimizer(_OfDense(), make(learning_rate=0.1), (3, 4), "float32", "row_sparse", "row_sparse")
     with pytest.raises(AssertionError):
         compare_optimizer(make(momentum=0.9), make(momentum=0.9, wd=0.5), (3, 4), "float32")
     with pytest.raises(AssertionError):

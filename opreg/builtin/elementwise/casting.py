@@ -47,14 +47,6 @@ def cast_storage(data, *, stype: Literal["default", "row_sparse", "csr"]):
     """``data`` in a storage type. In a graph numbers are dense: its arguments and gradients may be sparse."""
 
 
-cast_storage.fill(as_output)
-
-
-@cast_storage.infer
-def cast_storage_infer(data, *, stype):
-    return data
-
-
 for _op in (copy, stop_gradient, identity_like, cast_storage):
     unchanged(_op)
     _op.grad(ZERO if _op is stop_gradient else passed)

@@ -20,7 +20,8 @@ from ...core.spec import Shape, show
 from ...custom.composed import composed
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import as_output, gradient_by, wide, write_out
+from ..forms import formed
+from ..outputs import gradient_by, wide, write_out
 
 __all__ = ["Factor"]
 
@@ -198,9 +199,4 @@ def div_sqrt_dim(data):
     return data / math.isqrt(last) if kind in "iu" else data * (1.0 / math.sqrt(last or 1))
 
 
-div_sqrt_dim.fill(as_output)
-
-
-@div_sqrt_dim.infer  # a root is of a known number
-def div_sqrt_dim_infer(data):
-    return data
+formed(div_sqrt_dim, "(..., n) -> (..., n)")

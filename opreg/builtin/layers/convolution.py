@@ -29,6 +29,7 @@ from ...backends.blas import share
 from ...core import threads
 from ...core.attrs import Positive
 from ...core.cache import cached
+from ...core.op import Op
 from ...core.processor import processor
 from ...core.registry import declare, ops
 from ...core.rules import Attrs
@@ -721,20 +722,26 @@ convolution_weight = adjoint("_backward_Convolution_weight", convolution, ("g", 
 by_layout(convolution_weight, (0, 1), (), weights_first=True)
 
 
-@convolution_data.kernel()
-def convolution_data_xp(xp, g, weight, data, *, kernel, stride, dilate, pad, num_group, layout, weights_first=False,
-                        out=None):
-    win = window(kernel, stride, dilate, pad)
-    return run_convolution(xp, data.shape, out, (layout, layout, of_weight(layout, weights_first)), (g, weight),
-                           lambda x, y, w: spread(xp, y, w, x, win, num_group))
+def _computing(op: Op, forward: Op, compute: Callable[..., object]) -> None:
+    """Declare the kernel of a gradient, which ``compute(xp, g, other, into, win, num_group)`` writes: that of the data
+    is given the weight, that of the weight the data."""
+    of_data, turned = op.signature.input_names[-1] == "data", forward is not convolution
+
+    @op.kernel()
+    def gradient_xp(xp, g, other, like, *, kernel, stride, dilate, pad, num_group, layout, adj=(), target_shape=(),
+                    weights_first=False, out=None):
+        others, into = (of_weight(layout, weights_first), layout)[::1 if of_data else -1]
+        if turned:
+            size = channels_first((like if of_data else other).shape, layout)[2:]
+            win, _ = of_deconvolution(size, kernel, stride, dilate, pad, adj, target_shape)
+        else:
+            win = window(kernel, stride, dilate, pad)
+        return run_convolution(xp, like.shape, out, (into, layout, others), (g, other),
+                               lambda into, g, other: compute(xp, g, other, into, win, num_group))
 
 
-@convolution_weight.kernel()
-def convolution_weight_xp(xp, g, data, weight, *, kernel, stride, dilate, pad, num_group, layout, weights_first=False,
-                          out=None):
-    win = window(kernel, stride, dilate, pad)
-    return run_convolution(xp, weight.shape, out, (of_weight(layout, weights_first), layout, layout), (g, data),
-                           lambda w, y, x: match(xp, y, x, w, win, num_group))
+_computing(convolution_data, convolution, spread)
+_computing(convolution_weight, convolution, match)
 
 
 @declare(name="_backward_Convolution_bias")
@@ -856,22 +863,9 @@ deconvolution_weight = adjoint("_backward_Deconvolution_weight", deconvolution, 
 by_layout(convolution_weight, (0, 1), (), weights_first=True)
 
 
-@deconvolution_data.kernel()
-def deconvolution_data_xp(xp, g, weight, data, *, kernel, stride, dilate, pad, adj, target_shape, num_group, layout,
-                          out=None):
-    size = channels_first(data.shape, layout)[2:]
-    win, _ = of_deconvolution(size, kernel, stride, dilate, pad, adj, target_shape)
-    return run_convolution(xp, data.shape, out, (layout,) * 3, (g, weight),
-                           lambda x, y, w: correlate(xp, y, w, x, win, num_group))
-
-
-@deconvolution_weight.kernel()
-def deconvolution_weight_xp(xp, g, data, weight, *, kernel, stride, dilate, pad, adj, target_shape, num_group, layout,
-                            out=None):
-    size = channels_first(data.shape, layout)[2:]
-    win, _ = of_deconvolution(size, kernel, stride, dilate, pad, adj, target_shape)
-    return run_convolution(xp, weight.shape, out, (layout,) * 3, (g, data),
-                           lambda w, y, x: match(xp, x, y, w, win, num_group))
+_computing(deconvolution_data, deconvolution, correlate)
+_computing(deconvolution_weight, deconvolution, lambda xp, g, data, weight, win, num_group: match(
+    xp, data, g, weight, win, num_group))
 
 
 def _deconvolution_work(data, weight, out, *, layout, **attrs):

@@ -11,13 +11,14 @@ from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
+from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..outputs import adjoint_pair, as_output, gradient_by, like_inputs, linear
+from ..outputs import adjoint_pair, agreeing, as_output, gradient_by, like_inputs, linear
 from ..places import reading, writing
 from ..shapes.shape import stored
-from .indexing import add_at, check_some, whole
+from .indexing import check_some, puts_back, whole
 
 __all__: list[str] = []
 
@@ -89,26 +90,23 @@ def gather_sum(g, indices, data, *, shape: tuple[int, ...] | None = None):
     reads."""
 
 
-@gather_sum.infer
-def gather_sum_infer(g, indices, data=None, *, shape):
-    shape = data if shape is None else shape
-    unify(g, _picked(shape, indices))
-    return shape
+agreeing(gather_sum, 0, lambda g, indices, data=None, *, shape: (
+    whole := data if shape is None else shape, _picked(whole, indices)))
 
 
 gradient_by(gather_nd, gather_sum)
 
 
-@gather_sum.kernel()
-def gather_sum_xp(xp, g, indices, data=None, *, shape):
-    shape = data.shape if shape is None else shape
+def _parts_at(xp: ArrayModule, indices: Array, shape: Shape) -> Array:
     columns = _columns(xp, indices)
     places = xp.zeros(indices.shape[1:], dtype=xp.int64)
     for column, dim in zip(columns, shape):
         places = places * dim + whole(xp, column, dim, "index")
     inner = math.prod(shape[len(columns):])
-    places = places.reshape(places.size, 1) * inner + xp.arange(inner)
-    return add_at(xp, shape, places, g.reshape(places.shape))
+    return places.reshape(places.size, 1) * inner + xp.arange(inner)
+
+
+puts_back(gather_sum, _parts_at)
 
 
 @declare(types="T,I->T")
@@ -116,15 +114,15 @@ def scatter_nd(data, indices, *, shape: int | tuple[int, ...]):
     """Zeros of ``shape`` with ``data`` where ``gather_nd`` would find it; a later one replaces."""
 
 
-@scatter_nd.infer
-def scatter_nd_infer(data, indices, *, shape):
-    shape = (shape,) if isinstance(shape, int) else shape
-    unify(data, _picked(shape, indices))
-    return shape
+def _sized(shape: int | Shape) -> Shape:
+    return (shape,) if isinstance(shape, int) else shape
+
+
+agreeing(scatter_nd, 0, lambda data, indices, *, shape: (_sized(shape), _picked(_sized(shape), indices)))
 
 
 writing(scatter_nd, lambda xp, data, indices, *, shape: (
-    shape if isinstance(shape, tuple) else (shape,), _columns(xp, indices), data))
+    _sized(shape), _columns(xp, indices), data))
 
 
 linear(gather_sum, gather_nd, slice(1, 2))
@@ -139,10 +137,7 @@ def scatter_set_nd(lhs, rhs, indices, *, shape: int | tuple[int, ...] = ()):
 scatter_set_nd.fill(as_output)
 
 
-@scatter_set_nd.infer
-def scatter_set_nd_infer(lhs, rhs, indices):
-    unify(rhs, _picked(lhs, indices))
-    return lhs
+agreeing(scatter_set_nd, 1, lambda lhs, rhs, indices: (lhs, _picked(lhs, indices)))
 
 
 _replaces(scatter_set_nd, 1, _columns, "gather_nd")
@@ -156,11 +151,12 @@ def index_copy(old_tensor, index_vector, new_tensor):
     """``old_tensor`` with the rows that ``index_vector`` names replaced by those of ``new_tensor``."""
 
 
-@index_copy.infer
-def index_copy_infer(old_tensor, index_vector, new_tensor):
+def _copied(old_tensor: Shape, index_vector: Shape, new_tensor: Shape) -> tuple[Shape, Shape]:
     check_some(old_tensor, 0, index_vector)
-    unify(new_tensor, (*index_vector, *old_tensor[1:]))
-    return old_tensor
+    return old_tensor, (*index_vector, *old_tensor[1:])
+
+
+agreeing(index_copy, 2, _copied)
 
 
 _replaces(index_copy, 2, lambda xp, index_vector: index_vector.astype(xp.int64), "take")
@@ -175,11 +171,12 @@ def boolean_mask(data, index, *, axis: int = 0):
     """
 
 
-@boolean_mask.infer
-def boolean_mask_infer(data, index, *, axis):
+def _masked(data: Shape, index: Shape, *, axis: int) -> tuple[Shape, Shape]:
     axis = check_axis(axis, len(data))
-    unify(index, (data[axis],))
-    return (*data[:axis], ANY, *data[axis + 1:])
+    return (*data[:axis], ANY, *data[axis + 1:]), (data[axis],)
+
+
+agreeing(boolean_mask, 1, _masked)
 
 
 @boolean_mask.infer_from_data
@@ -322,20 +319,13 @@ def fill_element_0index_infer(lhs, mhs, rhs):
 _replaces(fill_element_0index, 1, lambda xp, rhs: (xp.arange(rhs.shape[0]), rhs.astype(xp.int64)))
 
 
-@declare(name="_onehot_encode", types="I,T->T", unread=(1,))
+@composed(name="_onehot_encode", types="I,T->T", unread=(1,))
 def onehot_encode(lhs, rhs):
     """Rows of the shape of ``rhs``, zero but for a one in the column that ``lhs`` names."""
+    return ops.one_hot(lhs, depth=rhs.shape[1], dtype=rhs.dtype)
 
 
 formed(onehot_encode, "(rows) (rows, columns) -> (rows, columns)")
-
-
-@onehot_encode.kernel()
-def onehot_encode_xp(xp, lhs, rhs):
-    return (lhs.astype(xp.int64)[:, None] == xp.arange(rhs.shape[1])).astype(rhs.dtype)
-
-
-onehot_encode.grad(ZERO)
 
 
 # ---------------------------------------------------------------------------------------------- diagonals
@@ -375,24 +365,25 @@ def _on_diagonal(xp: ArrayModule, values: Array, shape: Shape, k: int, axis1: in
     return result
 
 
-@diag.kernel()
-def diag_xp(xp, data, *, k, axis1, axis2, out=None):
-    if data.ndim == 1:
-        return stored(xp, _on_diagonal(xp, data, (data.shape[0] + abs(k),) * 2, k, 0, 1), out)
-    return stored(xp, data.diagonal(k, axis1, axis2), out)
-
-
 @declare(name="_backward_diag", types="T,U->T", unread=(1,))
 def diag_put(g, data, *, k: int = 0, axis1: int = 0, axis2: int = 1):
     """``g`` put back where ``diag`` took it from ``data``."""
 
 
-@diag_put.kernel()
-def diag_put_xp(xp, g, data, *, k, axis1, axis2, out=None):
-    if len(data.shape) == 1:
-        return stored(xp, g.diagonal(k), out)
-    return stored(xp, _on_diagonal(xp, g, data.shape, k, axis1, axis2), out)
+def _along_diagonal(xp: ArrayModule, numbers: Array, *like: Array, k: int, axis1: int, axis2: int,
+                    out: Array | None = None) -> Array:
+    """The kernel of both: a vector is written to a diagonal, whose gradient is read there; with others it is the other
+    way round."""
+    shape = like[0].shape if like else numbers.shape
+    if len(shape) == 1:
+        shape, axis1, axis2 = (shape[0] + abs(k),) * 2, 0, 1
+    if len(numbers.shape) == len(shape):
+        return stored(xp, numbers.diagonal(k, axis1, axis2), out)
+    return stored(xp, _on_diagonal(xp, numbers, shape, k, axis1, axis2), out)
 
+
+for _op in (diag, diag_put):
+    _op.kernel()(_along_diagonal)
 
 adjoint_pair(diag, diag_put)
 

@@ -24,10 +24,11 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..outputs import adjoint_pair, linear, one_of
+from ..places import reading, writing
 from ..samples import alike, along, repeated
-from ..shapes.shape import constant
+from ..shapes.shape import constant, delivered, out_or_empty
 
-__all__ = ["whole", "check_some", "choosing", "add_at"]
+__all__ = ["whole", "check_some", "choosing", "add_at", "puts_back"]
 
 _FLOAT32 = np.dtype("float32")
 #: Up to how many indices what follows from their shape is kept.
@@ -85,6 +86,23 @@ def _places(xp: ArrayModule, indices: Array, shape: Shape, axis: int) -> Array:
     """Flat places in a shape of indices along an axis; outer axes, indices and inner axes make three."""
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
     return (xp.arange(outer).reshape(-1, 1, 1) * shape[axis] + indices) * inner + xp.arange(inner)
+
+
+def puts_back(op: Op, places: Callable[..., Array], sums: bool = True) -> None:
+    """Declare that an operator puts numbers among zeros, in the shape of its last input or its attribute ``shape``.
+
+    ``places(xp, indices, shape, **attrs)`` says at which flat places, for one number after the other; they are added
+    where one repeats, which without ``sums`` none does.
+    """
+    @op.kernel()
+    def puts_back_xp(xp, g, indices, like=None, *, shape=None, **attrs):
+        shape = like.shape if shape is None else shape
+        found = places(xp, indices, shape, **attrs)
+        if sums:
+            return add_at(xp, shape, found, g.reshape(found.shape))
+        result = xp.zeros(math.prod(shape), dtype=g.dtype)
+        result[found.reshape(-1)] = g.reshape(-1)
+        return result.reshape(shape)
 
 
 # --------------------------------------------------------------------------------------------------- take
@@ -175,13 +193,12 @@ def take_sum(g, indices, a, *, axis: int = 0, mode: Mode = "clip"):
     """Zeros of the shape of ``a`` with ``g`` added at the slices that ``take`` reads."""
 
 
-@take_sum.kernel()
-def take_sum_xp(xp, g, indices, a, *, axis, mode):
-    axis = check_axis(axis, len(a.shape))
-    places = _places(xp, whole(xp, indices, a.shape[axis], mode).reshape(1, -1, 1), a.shape, axis)
-    return add_at(xp, a.shape, places, g.reshape(places.shape))
+def _slices_at(xp: ArrayModule, indices: Array, shape: Shape, *, axis: int, mode: Mode) -> Array:
+    axis = check_axis(axis, len(shape))
+    return _places(xp, whole(xp, indices, shape[axis], mode).reshape(1, -1, 1), shape, axis)
 
 
+puts_back(take_sum, _slices_at)
 adjoint_pair(take, take_sum)
 
 
@@ -210,13 +227,12 @@ def sparse_retain_infer(data, indices):
     return data
 
 
-@sparse_retain.kernel()
-def sparse_retain_xp(xp, data, indices):
-    kept = xp.zeros(data.shape[0], bool)
-    kept[indices.astype(np.int64)] = True
-    return xp.where(kept.reshape(-1, *[1] * (data.ndim - 1)), data, xp.zeros((), data.dtype))
+def _kept(xp: ArrayModule, data: Array, indices: Array) -> tuple[Shape, Array, Array]:
+    rows = indices.astype(xp.int64)
+    return data.shape, rows, data[rows]
 
 
+writing(sparse_retain, _kept)
 linear(sparse_retain, sparse_retain)
 
 
@@ -287,11 +303,22 @@ def pick_infer(data, index, *, axis, keepdims):
     return _reduced(data, axis, keepdims)
 
 
-@pick.kernel()
-def pick_xp(xp, data, index, *, axis, keepdims, mode):
-    places = whole(xp, index, data.shape[axis], mode).reshape(_reduced(data.shape, axis, True))
-    result = xp.take_along_axis(data, places, axis=axis)
-    return result.reshape(_reduced(data.shape, axis, keepdims))
+def _picks(xp: ArrayModule, index: Array, shape: Shape, *, axis: int, mode: PickMode, **_: object) -> Array:
+    """Flat places of one number along an axis for each of the other places."""
+    axis = check_axis(axis, len(shape))
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
+    return _places(xp, whole(xp, index, shape[axis], mode).reshape(outer, 1, inner), shape, axis)
+
+
+def _picked(xp: ArrayModule, data: Array, index: Array, *, axis: int, keepdims: bool, mode: PickMode
+            ) -> tuple[Array, Array | tuple[Array, ...]]:
+    places = _picks(xp, index, data.shape, axis=axis, mode=mode).reshape(_reduced(data.shape, axis, keepdims))
+    if data.flags.c_contiguous:
+        return data.reshape(-1), places
+    return data, xp.unravel_index(places, data.shape)
+
+
+reading(pick, _picked)
 
 
 def _spots(data: Array, index: Array, axis: int, mode: PickMode) -> Callable[[Array], Array] | None:
@@ -334,14 +361,7 @@ def pick_put(g, index, data, *, axis: int | None = -1, keepdims: bool = False, m
 along(pick_put, of=2, flat=True)
 
 
-@pick_put.kernel()
-def pick_put_xp(xp, g, index, data, *, axis, mode):
-    shape, axis = data.shape, check_axis(axis, len(data.shape))
-    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
-    places = _places(xp, whole(xp, index, shape[axis], mode).reshape(outer, 1, inner), shape, axis)
-    result = xp.zeros(math.prod(shape), dtype=g.dtype)
-    result[places.reshape(-1)] = g.reshape(-1)
-    return result.reshape(shape)
+puts_back(pick_put, _picks, sums=False)
 
 
 @pick_put.prepare
@@ -387,13 +407,15 @@ formed(one_hot, "(...) -> (..., @depth)")
 
 @one_hot.kernel()
 def one_hot_xp(xp, indices, *, depth, on_value, off_value, dtype, out=None):
-    hot = indices.astype(xp.int64)[..., None] == xp.arange(depth)
     on, off = (constant(xp, value, dtype) for value in (on_value, off_value))
-    if out is None:
-        return xp.where(hot, on, off)
-    out[...] = off
-    xp.copyto(out, on, where=hot)
-    return out
+    result = out_or_empty(xp, (*indices.shape, depth), dtype, out)
+    result[...] = off
+    if depth:
+        named = indices.astype(xp.int64).reshape(-1)
+        nearest = xp.minimum(xp.maximum(named, 0), depth - 1)
+        places = xp.arange(0, result.size, depth) + nearest
+        result.reshape(-1)[places] = xp.where(named == nearest, on, off)
+    return delivered(result, out)
 
 
 one_hot.grad(ZERO)

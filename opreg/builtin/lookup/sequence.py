@@ -35,8 +35,9 @@ def _check(data: Shape, length: Shape | None, axis: int) -> None:
         raise ShapeError(f"sequence_length: expected shape {show((data[1 - axis],))}, got {show(length)}")
 
 
-def _padded(op: Op) -> None:
-    """Declare the shapes of an operator on padded sequences; its output has that of the data."""
+def _padded(op: Op, last: bool = False) -> None:
+    """Declare the shapes of an operator on padded sequences, whose output is like the data, or has the ``last`` of each
+    sequence alone."""
 
     @op.fill
     def padded_fill(ins, outs, *, axis):
@@ -47,7 +48,9 @@ def _padded(op: Op) -> None:
     @op.infer
     def padded_infer(data, sequence_length=None, *, axis):
         _check(data, sequence_length, axis)
-        return data
+        if last:
+            check_some(data, axis, data[1 - axis:2 - axis])
+        return (data[1 - axis], *data[2:]) if last else data
 
 
 def _times(xp: ArrayModule, data: Array, length: Array, axis: int) -> tuple[Array, Array]:
@@ -106,14 +109,7 @@ def sequence_last(data, sequence_length, *, use_sequence_length: bool = False, a
     """The last step of each sequence."""
 
 
-_padded(sequence_last)
-
-
-@sequence_last.infer
-def sequence_last_infer(data, sequence_length=None, *, axis):
-    _check(data, sequence_length, axis)
-    check_some(data, axis, data[1 - axis:2 - axis])
-    return (data[1 - axis], *data[2:])
+_padded(sequence_last, last=True)
 
 
 @sequence_last.view

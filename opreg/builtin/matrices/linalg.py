@@ -24,7 +24,7 @@ from ...errors import DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attending import Product
 from ..forms import formed
-from ..outputs import adjoint_pair, as_output, together
+from ..outputs import adjoint_pair, agreeing, as_output, together
 from ..places import reading, writing
 from .dense import FACTORS, product, transposable
 
@@ -142,9 +142,16 @@ def gemm2(A, B, *, transpose_a: bool = False, transpose_b: bool = False, alpha: 
 gemm2.infer(_product)
 
 
-@gemm2.kernel()
-def gemm2_xp(xp, A, B, *, transpose_a, transpose_b, alpha, axis, out=None):
-    return _multiply(xp, A, B, transpose_a, transpose_b, alpha, axis, out)
+def _products_xp(xp: ArrayModule, A: Array, B: Array, *C: Array, transpose_a: bool, transpose_b: bool, alpha: float,
+                 axis: int, beta: float = 1.0, out: Array | None = None) -> Array:
+    """The kernel of both: what is added is so in place, where a body would need one more array."""
+    result = _multiply(xp, A, B, transpose_a, transpose_b, alpha, axis, out)
+    for added in C:
+        result += added if beta == 1.0 else beta * added
+    return result
+
+
+gemm2.kernel()(_products_xp)
 
 
 def _gemm2(call: Call) -> tuple[Array, Array] | None:
@@ -179,20 +186,11 @@ def gemm_fill(ins, outs, *, transpose_a, transpose_b, axis):
     return [A, B, product]
 
 
-@gemm.infer
-def gemm_infer(A, B, C, *, transpose_a, transpose_b, axis):
-    product = _product(A, B, transpose_a=transpose_a, transpose_b=transpose_b, axis=axis)
-    if product != C:
-        raise ShapeError(f"C: expected shape {show(product)}, got {show(C)}")
-    return product
+agreeing(gemm, 2, lambda A, B, C, *, transpose_a, transpose_b, axis: (
+    _product(A, B, transpose_a=transpose_a, transpose_b=transpose_b, axis=axis),) * 2)
 
 
-# In place, where a body needs one more array.
-@gemm.kernel()
-def gemm_xp(xp, A, B, C, *, transpose_a, transpose_b, alpha, beta, axis, out=None):
-    result = _multiply(xp, A, B, transpose_a, transpose_b, alpha, axis, out)
-    result += C if beta == 1.0 else beta * C
-    return result
+gemm.kernel()(_products_xp)
 
 
 @gemm.grad
@@ -302,12 +300,8 @@ def potrf(A, *, lower: bool = True):
     """The lower triangular matrix whose product with its transpose is ``A``: Cholesky's; or that transpose."""
 
 
-formed(potrf, "(..., n, n) -> (..., n, n)")
-
-
-@potrf.kernel()
-def potrf_xp(xp, A, *, lower):
-    return xp.linalg.cholesky(A) if lower else _t(xp.linalg.cholesky(_t(A)))
+_computed(potrf, lambda xp, A, *, lower: xp.linalg.cholesky(A) if lower else _t(xp.linalg.cholesky(_t(A))),
+          "(..., n, n) -> (..., n, n)")
 
 
 @potrf.grad
@@ -436,11 +430,7 @@ def regular_inverse(A, det):
     """The inverse, or zeros where the determinant ``det`` is zero."""
 
 
-@regular_inverse.infer
-def regular_inverse_infer(A, det):
-    if _each(A) != det:
-        raise ShapeError(f"det: expected shape {show(_each(A))}, got {show(det)}")
-    return A
+agreeing(regular_inverse, 1, lambda A, det: (A, _each(A)))
 
 
 def _regular(xp: ArrayModule, A: Array, det: Array) -> Array:

@@ -17,11 +17,12 @@ from ...core.rules import Attrs
 from ...core.spec import Shape, as_dtype, common_dtype, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..outputs import numbered
 from .update_formulas import Formula
 from .updating import Update, mixed, single, together, widened
 
-__all__ = ["each", "groups", "grouped", "one_number", "update", "updates"]
+__all__ = ["each", "groups", "grouped", "update", "updates"]
 
 # Single updates read these of their weight alone; of several weights each has its own.
 _OWN = ("lr", "wd", "eta")
@@ -99,7 +100,7 @@ def updates(function: Callable, rule: Callable, *, name: str | None = None, alia
         forms.append((wide, True))
     for form, is_wide in forms:
         if tail:
-            one_number(form, len(form.signature.arguments({})) - 1)
+            formed(form, f"{'(...) ' * (len(form.signature.arguments({})) - 1)}(1...) -> (...)")
         if several:
             _several(form, rule, tail, is_wide, preloaded)
     return op
@@ -121,25 +122,6 @@ def _moving(function: Callable, tail: int, wide: bool) -> dict[str, Any]:
         parts, dtypes = [*parts, "weight32"], ["T", "T", *["float32"] * (len(parts) - 1)]
     return dict(arguments=(*parts, *last), input_names=(*parts, *last), mutates=range(2, len(parts)),
                 types=f"{','.join([*dtypes, *['S'] * tail])}->T")
-
-
-def one_number(op: Op, count: int) -> None:
-    """Declare the shapes of an operator whose last input is one number and whose other ``count`` are alike."""
-
-    @op.fill
-    def fill(ins: list, outs: list) -> list:
-        weight = next((shape for shape in (*ins[:count], *outs) if shape is not None), None)
-        return [weight if shape is None else shape for shape in ins[:count]] + [ins[count] or (1,)]
-
-    @op.infer
-    def infer(*shapes: Shape) -> Shape:
-        weight, scale = shapes[0], shapes[count]
-        for shape in shapes[1:count]:
-            if shape != weight:
-                raise ShapeError(f"expected states and gradient of shape {show(weight)}, got {show(shape)}")
-        if any(dim != 1 for dim in scale):
-            raise ShapeError(f"{op.signature.arguments({})[count]}: expected one number, got shape {show(scale)}")
-        return weight
 
 
 # --------------------------------------------------------------------------------------- several weights a call

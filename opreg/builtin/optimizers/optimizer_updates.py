@@ -11,15 +11,15 @@ MindSpore in ``opreg.nn.optim`` share what is alike; there momentum takes the ra
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 
 import numpy as np
 
 from ...backends.blas import add_multiple, multiple
 from ...core.registry import declare
-from ...core.spec import Shape, show
+from ...core.spec import show
 from ...elementwise.expression import sign, sqrt, where
 from ...errors import ShapeError
+from ..forms import formed
 from .declared import update, updates
 from .update_formulas import Formula, adam_step, average, clipped, correction, leader_step, rms_step, trust_ratio
 from .updating import mixed, single
@@ -241,25 +241,6 @@ def mp_lamb_update_phase1(weight, grad, mean, var, weight32, *, beta1: float = 0
 mp_lamb_update_phase1.kernel()(mixed(lamb_direction, moves=False))
 
 
-def _lamb_fill(count: int) -> Callable:
-    def fill(ins: list, outs: list) -> list:
-        weight_shape = next((shape for shape in (ins[0], ins[1], *ins[4:], *outs) if shape is not None), None)
-        shapes = [weight_shape, weight_shape, (1,), (1,), *[weight_shape] * (count - 4)]
-        return [shape if known is None else known for known, shape in zip(ins, shapes)]
-
-    return fill
-
-
-def _lamb_infer(weight: Shape, g: Shape, r1: Shape, r2: Shape, weight32: Shape | None = None) -> Shape:
-    for name, shape in (("g", g), ("weight32", weight32)):
-        if shape is not None and shape != weight:
-            raise ShapeError(f"{name}: expected shape {show(weight)}, got {show(shape)}")
-    for name, shape in (("r1", r1), ("r2", r2)):
-        if any(dim != 1 for dim in shape):
-            raise ShapeError(f"{name}: expected one number, got shape {show(shape)}")
-    return weight
-
-
 @declare(inplace=(0,))
 def lamb_update_phase2(weight, g, r1, r2, *, lr: float, lower_bound: float = -1.0, upper_bound: float = -1.0):
     """LAMB's step along ``g``: ``weight - lr * r1 / r2 * g``.
@@ -269,8 +250,7 @@ def lamb_update_phase2(weight, g, r1, r2, *, lr: float, lower_bound: float = -1.
     """
 
 
-lamb_update_phase2.fill(_lamb_fill(4))
-lamb_update_phase2.infer(_lamb_infer)
+formed(lamb_update_phase2, "(...) (...) (1...) (1...) -> (...)")
 lamb_update_phase2.kernel()(single(lamb_step))
 
 
@@ -280,8 +260,7 @@ def mp_lamb_update_phase2(weight, g, r1, r2, weight32, *, lr: float, lower_bound
     """``lamb_update_phase2`` of a float32 copy of the weight."""
 
 
-mp_lamb_update_phase2.fill(_lamb_fill(5))
-mp_lamb_update_phase2.infer(_lamb_infer)
+formed(mp_lamb_update_phase2, "(...) (...) (1...) (1...) (...) -> (...)")
 mp_lamb_update_phase2.kernel()(mixed(lamb_step))
 
 

@@ -12,11 +12,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...core.registry import ops
-from ...core.spec import Shape, show
+from ...core.spec import Shape
 from ...core.value import Value
 from ...custom.composed import composed
-from ...errors import ShapeError
-from ..outputs import together
+from ..forms import formed
 
 __all__: list[str] = []
 
@@ -87,24 +86,6 @@ DENSITIES = (
 # ------------------------------------------------------------------------------------------------ operators
 
 
-# That of the bodies would take parameters whose shapes broadcast, and not say which of them does not fit.
-def _infer(sample: Shape, *parameters: Shape) -> Shape:
-    for shape in parameters:
-        if len(shape) > len(sample) or sample[:len(shape)] != shape:
-            raise ShapeError(f"parameters: expected the shape of the first axes of sample {show(sample)}, "
-                             f"got {show(shape)}")
-        if len(shape) != len(parameters[0]):
-            raise ShapeError(f"parameters: shapes {show(parameters[0])} and {show(shape)} differ")
-    return sample
-
-
-def _fill(ins: list, outs: list) -> list:
-    sample, parameters = together([ins[0], outs[0]]), together(ins[1:])
-    if sample is not None and parameters is not None:
-        parameters = together([parameters, sample[:len(parameters)]])
-    return [sample, *[parameters] * (len(ins) - 1)]
-
-
 def _spread(sample: Any, parameter: Any, kept: int = 0) -> Value:
     """A parameter with an axis of one for each axis of samples, in front of the last ``kept`` ones."""
     shape: Shape = parameter.shape
@@ -122,8 +103,8 @@ def _density(row: Density) -> None:
     names = ("sample", *row.parameters)
     op = composed(density, name=f"_random_pdf_{row.name}", aliases=(f"random_pdf_{row.name}",), arguments=names,
                   input_names=names, variadic=None)
-    op.infer(_infer)
-    op.fill(_fill)
+    # The body would take parameters whose shapes broadcast.
+    formed(op, f"(...places, ...samples) {'(...places) ' * len(row.parameters)}-> (...places, ...samples)")
 
 
 for _row in DENSITIES:
@@ -142,10 +123,4 @@ def dirichlet(sample, alpha, *, is_log: bool = False):
     return value if is_log else ops.exp(value)
 
 
-@dirichlet.infer  # that of the body would take an alpha whose shape broadcasts
-def dirichlet_infer(sample, alpha):
-    lead = len(alpha) - 1
-    if not 0 <= lead < len(sample) or (*sample[:lead], sample[-1]) != alpha:
-        raise ShapeError(f"alpha: expected the first axes and the last one of sample {show(sample)}, "
-                         f"got {show(alpha)}")
-    return sample[:-1]
+formed(dirichlet, "(...places, ...samples, n) (...places, n) -> (...places, ...samples)")

@@ -24,7 +24,8 @@ from ...core.rules import Attrs, Dtypes
 from ...core.spec import ANY, Shape, common_dtype, show, whole_up_to
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import as_output, like_inputs, together
+from ..forms import formed
+from ..outputs import as_output, like_inputs
 from ..shapes.creation import Dims, array_shape, inferred_shape
 
 __all__: list[str] = []
@@ -251,17 +252,7 @@ def _with_arrays(row: Distribution) -> None:
     def types(ins, outs, *, dtype):
         return [common_dtype(ins)] * len(ins), outs if dtype is None else _one_of(dtype, FLOATS)
 
-    @op.fill
-    def fill(ins, outs, *, shape):
-        places = outs[0] and outs[0][:max(0, len(outs[0]) - len(_dims(shape)))]
-        return [together([*ins, places])] * len(ins)
-
-    @op.infer
-    def infer(first, *rest, shape):
-        for name, other in zip(row.inputs[1:], rest):
-            if other != first:
-                raise ShapeError(f"{name}: expected shape {show(first)}, got {show(other)}")
-        return (*first, *_dims(shape))
+    formed(op, f"{'(...) ' * len(row.inputs)}-> (..., @shape)")
 
     @op.kernel()
     def draw(xp, *arrays, rng, shape, dtype):

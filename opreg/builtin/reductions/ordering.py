@@ -223,7 +223,30 @@ def histogram_xp(xp, data, bins=None, *, bin_cnt, range):
 histogram.grad(ZERO)
 
 
-# ----------------------------------------------------------------------------------------------- closeness
+# -------------------------------------------------------------------------------------- counts and closeness
+
+
+@declare(name="_contrib_getnnz", types="T->int64")
+def getnnz(data, *, axis: Literal[0, 1] | None = None):
+    """How many numbers of a matrix are stored: all, those of each column (0), or those of each row (1).
+
+    Stored zeros of a ``csr`` matrix count; those of a dense one do not.
+    """
+
+
+@getnnz.infer
+def getnnz_infer(data, *, axis):
+    if len(data) != 2:
+        raise ShapeError(f"data: expected a matrix, got shape {show(data)}")
+    return (1,) if axis is None else (data[1 - axis],)
+
+
+@getnnz.kernel()
+def getnnz_xp(xp, data, *, axis):
+    return xp.count_nonzero(data, axis=axis).reshape(-1).astype(xp.int64)
+
+
+getnnz.grad(ZERO)
 
 
 @declare(name="_contrib_allclose", types="T,T->uint8")

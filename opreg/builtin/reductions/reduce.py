@@ -18,13 +18,13 @@ from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Again, Rule
-from ...core.spec import Shape, check_axes, check_axis, is_narrow, is_numpy_float, reduced_axes, unify
+from ...core.spec import Shape, check_axes, check_axis, is_narrow, is_numpy_float, reduced_axes
 from ...elementwise.expression import absolute, equal, sqrt, square, where
 from ...elementwise.loops import check_some, reduced, sets
 from ...elementwise.rows import row_max, row_min, row_product, row_size, row_sum
 from ...typing import Array, ArrayModule, DTypeLike
 from ..looped import by_loop, looped
-from ..outputs import as_output, gradient_by, linear
+from ..outputs import agreeing, as_output, gradient_by, linear
 from ..samples import along, repeated
 from ..shapes.shape import as_view, stored
 
@@ -94,10 +94,7 @@ def spreads(op: Op, axes: Callable[..., tuple[int, ...]], left: Callable[..., Sh
     """
     rule = Rule(axes)
 
-    @op.infer
-    def spreads_infer(g, data, *, keepdims, **attrs):
-        unify(g, left(data, rule(attrs, len(data)), keepdims))
-        return data
+    agreeing(op, 0, lambda g, data, *, keepdims, **attrs: (data, left(data, rule(attrs, len(data)), keepdims)))
 
     if not mean:
         @op.view

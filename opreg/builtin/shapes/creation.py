@@ -197,9 +197,7 @@ def reset_arrays(*data, num_arrays: Few):
     """Set all inputs to zero, in place; there is no output."""
 
 
-@reset_arrays.infer
-def reset_arrays_infer(*data):
-    return []
+formed(reset_arrays, "->")
 
 
 @reset_arrays.kernel()

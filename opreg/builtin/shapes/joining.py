@@ -16,7 +16,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array
 from ..layouts import by_axis
-from ..outputs import numbered, together
+from ..outputs import agreeing, numbered, together
 from ..samples import along
 from .shape import stored
 
@@ -122,10 +122,7 @@ def concat_split(*data, num_args: Few = 2, dim: int = 1):
 along(concat_split, "dim")
 
 
-@concat_split.infer
-def concat_split_infer(g, *data, dim):
-    unify(g, _joined(data, dim))
-    return list(data)
+agreeing(concat_split, 0, lambda g, *data, dim: (list(data), _joined(data, dim)))
 
 
 def _pieces(g: Array, shapes: Sequence[Shape], dim: int) -> tuple[Array, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from ...core.attrs import Count, Few, Positive
@@ -48,35 +48,30 @@ def depth_to_space(data, *, block_size: int):
     """Channels spread over blocks of height and width: the inverse of ``space_to_depth``."""
 
 
-@depth_to_space.infer
-def depth_to_space_infer(data, *, block_size):
-    _image(data, block_size)
-    if data[1] % block_size**2 != 0:
-        raise ShapeError(f"{data[1]} channels do not fill blocks of {block_size} x {block_size}")
-    return (data[0], data[1] // block_size**2, data[2] * block_size, data[3] * block_size)
-
-
 @declare(cheap=True)
 def space_to_depth(data, *, block_size: int):
     """Blocks of height and width laid along the channels: first their rows, then columns, then channels."""
 
 
-@space_to_depth.infer
-def space_to_depth_infer(data, *, block_size):
-    _image(data, block_size)
-    if data[2] % block_size != 0 or data[3] % block_size != 0:
-        raise ShapeError(f"height {data[2]} and width {data[3]} do not fall into blocks of {block_size}")
-    return (data[0], data[1] * block_size**2, data[2] // block_size, data[3] // block_size)
+def _moving(op: Op, spreads: bool) -> None:
+    """Declare the rules of an operator that moves numbers between channels and blocks."""
 
-
-def _moving(op: Op, infer: Callable[..., Shape]) -> None:
-    """Declare the kernel of an operator that moves numbers between channels and blocks."""
-    spreads = op is depth_to_space
+    @op.infer
+    def moving_infer(data, *, block_size):
+        _image(data, block_size)
+        batch, channels, height, width = data
+        if not spreads:
+            if height % block_size != 0 or width % block_size != 0:
+                raise ShapeError(f"height {height} and width {width} do not fall into blocks of {block_size}")
+            return (batch, channels * block_size**2, height // block_size, width // block_size)
+        if channels % block_size**2 != 0:
+            raise ShapeError(f"{channels} channels do not fill blocks of {block_size} x {block_size}")
+        return (batch, channels // block_size**2, height * block_size, width * block_size)
 
     @op.kernel()
     def moving_xp(xp, data, *, block_size, out=None):
         # As body of reshapes and a transpose it would run along rows as short as a block.
-        result = out_or_empty(xp, infer(data.shape, block_size=block_size), data.dtype, out)
+        result = out_or_empty(xp, moving_infer(data.shape, block_size=block_size), data.dtype, out)
         parts = _parts(data if spreads else result, block_size)
         for i, part in enumerate(parts):
             if spreads:
@@ -86,8 +81,8 @@ def _moving(op: Op, infer: Callable[..., Shape]) -> None:
         return delivered(result, out)
 
 
-_moving(depth_to_space, depth_to_space_infer)
-_moving(space_to_depth, space_to_depth_infer)
+_moving(depth_to_space, spreads=True)
+_moving(space_to_depth, spreads=False)
 adjoint_pair(depth_to_space, space_to_depth, like=False)
 
 

@@ -12,9 +12,9 @@ from ...core.attrs import Few, Number
 from ...core.op import Op
 from ...core.registry import declare, ops, register
 from ...core.rules import Rule
-from ...core.spec import ANY, Shape, check_axis, show, unify
+from ...core.spec import ANY, Shape, check_axis, show
 from ...errors import AttrError, ShapeError
-from ..outputs import as_output, linear, together
+from ..outputs import agreeing, as_output, linear, together
 from ..places import reading, writing
 from ..samples import along
 from .shape import constant
@@ -65,10 +65,7 @@ def _cutting(op: Op, cut: Callable[..., Cut]) -> Op:
     def cut_grad(g, ins, outs, **attrs):
         return (put.current(g, ins[0], **attrs), *[None] * (len(ins) - 1))
 
-    @put.infer
-    def put_infer(g, data, **attrs):
-        unify(g, _cut_shape(data, rule(attrs, data, g)))
-        return data
+    agreeing(put, 0, lambda g, data, **attrs: (data, _cut_shape(data, rule(attrs, data, g))))
 
     writing(put, lambda xp, g, data, **attrs: (data.shape, rule(attrs, data.shape, g.shape), g))
 
@@ -87,9 +84,9 @@ def _listed(value: Bounds) -> tuple[int | None, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _cut(data: Shape, like: Shape = (), *, begin: Bounds, end: Bounds, step: Bounds) -> Cut:
+def _cut(data: Shape, like: Shape = (), *, begin: Bounds, end: Bounds, step: Bounds | None) -> Cut:
     """The slices that ``begin``, ``end`` and ``step`` describe, with NumPy's meaning."""
-    starts, stops, steps = _listed(begin), _listed(end), _listed(step)
+    starts, stops, steps = _listed(begin), _listed(end), () if step is None else _listed(step)
     if len(starts) != len(stops) or (steps and len(steps) != len(starts)):
         raise AttrError(f"begin={begin}, end={end}, step={step}: expected equally many of each")
     if len(starts) > len(data):
@@ -100,7 +97,7 @@ def _cut(data: Shape, like: Shape = (), *, begin: Bounds, end: Bounds, step: Bou
 
 
 @declare(name="slice", aliases=("crop", "_sparse_slice", "_npi_slice", "_npx_slice"))
-def slice_(data, *, begin: Bounds, end: Bounds, step: Bounds = ()):
+def slice_(data, *, begin: Bounds, end: Bounds, step: Bounds | None = ()):
     """The part of ``data`` from ``begin`` to before ``end`` along the first axes; None is the edge."""
 
 
@@ -232,7 +229,7 @@ linear(reverse, reverse)
 
 
 @declare(name="_slice_assign", aliases=("_crop_assign", "_npi_slice_assign"), inplace=(0,), cheap=True)
-def slice_assign(lhs, rhs, *, begin: Bounds, end: Bounds, step: Bounds = ()):
+def slice_assign(lhs, rhs, *, begin: Bounds, end: Bounds, step: Bounds | None = ()):
     """``lhs`` with the part that ``slice`` would cut replaced by ``rhs``."""
 
 
@@ -242,12 +239,7 @@ def slice_assign_fill(ins, outs, *, begin, end, step):
     return [lhs, ins[1] if lhs is None else _cut_shape(lhs, _cut(lhs, begin=begin, end=end, step=step))]
 
 
-@slice_assign.infer
-def slice_assign_infer(lhs, rhs, *, begin, end, step):
-    expected = _cut_shape(lhs, _cut(lhs, begin=begin, end=end, step=step))
-    if rhs != expected:
-        raise ShapeError(f"rhs: expected shape {show(expected)}, got {show(rhs)}")
-    return lhs
+agreeing(slice_assign, 1, lambda lhs, rhs, **bounds: (lhs, _cut_shape(lhs, _cut(lhs, **bounds))))
 
 
 writing(slice_assign, lambda xp, lhs, rhs, **bounds: (lhs, _cut(lhs.shape, **bounds), rhs))
@@ -261,7 +253,7 @@ def slice_assign_grad(g, ins, outs, *, begin, end, step):
 
 @declare(name="_slice_assign_scalar", aliases=("_crop_assign_scalar", "_npi_slice_assign_scalar"),
          inplace=(0,), cheap=True)
-def slice_assign_scalar(data, *, scalar: Number = 0.0, begin: Bounds, end: Bounds, step: Bounds = ()):
+def slice_assign_scalar(data, *, scalar: Number = 0.0, begin: Bounds, end: Bounds, step: Bounds | None = ()):
     """``data`` with the part that ``slice`` would cut replaced by one number."""
 
 

@@ -245,8 +245,10 @@ def _windows(g: Builder, use: Use, x: Value, kind: str, first: bool) -> Value:
         max((y - 1) * s + k - n - p, 0) for y, s, k, n, p in zip(places, stride, kernel, shape[2:], pad)]
     words: dict[str, Any] = {"kernel_shape": kernel, "strides": stride}
     if kind == "max":
-        if first and any(pad + behind):  # whose padding is zeros
-            x, pad, behind = g.pad(x, [0, 0, *pad], [0, 0, *behind]), [0] * rank, [0] * rank
+        whole = any(edge >= size for edge, size in zip([*pad, *behind], kernel * 2))  # which runtimes refuse
+        if whole or (first and any([*pad, *behind])):  # the first version's padding is zeros
+            least = 0.0 if first else float(np.finfo(x.dtype).min)
+            x, pad, behind = g.pad(x, [0, 0, *pad], [0, 0, *behind], least), [0] * rank, [0] * rank
         return g("MaxPool", x, pads=[*pad, *behind], **words)
     inside = first or attrs.get("count_include_pad") is not False
     if kind == "avg" and behind == pad:
@@ -262,7 +264,7 @@ def _windows(g: Builder, use: Use, x: Value, kind: str, first: bool) -> Value:
         starts = np.arange(y) * s - p
         ends = np.minimum(starts + k, n + p)
         line = ends - starts if inside else np.minimum(ends, n) - np.maximum(starts, 0)
-        counts = np.multiply.outer(counts, line)
+        counts = np.multiply.outer(counts, np.maximum(line, 1))  # a window of padding alone is zero
     if first:
         counts = np.full(counts.shape, math.prod(kernel))
     return found / g.constant(counts.astype(x.dtype))

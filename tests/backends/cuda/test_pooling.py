@@ -70,14 +70,14 @@ def test_windows_are_pooled_as_the_reference_does(dtype: Any) -> None:
             top = array(expected, dtype)
             slope = REGISTERED["_backward_Pooling_max"].kernels[0].rule.function(
                 np, np.array(g), np.array(data), np.array(top), **{each: every[each] for each in some})
-            found = ask(device, "_backward_Pooling_max", pooling.pooling_max_cuda, attrs, [g, data, top], shape, dtype)
+            found = ask(device, "_backward_Pooling_max", pooling.pooling_back_cuda, attrs, [g, data, top], shape, dtype)
         elif kind == "lp":
             continue
         else:
             slope = REGISTERED["_backward_Pooling_sum"].kernels[0].rule.function(
                 np, np.array(g), np.array(data), **{each: every[each] for each in (
                     *some, "pool_type", "count_include_pad")})
-            found = ask(device, "_backward_Pooling_sum", pooling.pooling_sum_cuda, attrs, [g, data], shape, dtype)
+            found = ask(device, "_backward_Pooling_sum", pooling.pooling_back_cuda, attrs, [g, data], shape, dtype)
         cases.append((f"gradient {shape} {attrs}", found, slope))
     device.run("address")
     for name, out, expected in cases:
@@ -96,7 +96,7 @@ def test_what_is_no_number_does_not_count_and_has_no_gradient() -> None:
     expected = array(np.float32([[[lowest, 1, lowest, lowest]]]), np.float32)
     out = ask(device, "Pooling", pooling.pooling_cuda, attrs, [data], (1, 1, 4), np.float32)
     g = array(np.ones((1, 1, 4)), np.float32)
-    slope = ask(device, "_backward_Pooling_max", pooling.pooling_max_cuda, attrs, [g, data, expected], (1, 1, 8),
+    slope = ask(device, "_backward_Pooling_max", pooling.pooling_back_cuda, attrs, [g, data, expected], (1, 1, 8),
                 np.float32)
     device.run()
     np.testing.assert_array_equal(out, expected)

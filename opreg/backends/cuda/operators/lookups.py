@@ -190,13 +190,6 @@ def _add_up(call: Call, g: Array, indices: Array, mode: str, sizes: Shape, table
                    min(own_bytes(g), own_bytes(out)))]
 
 
-def _of_items(call: Call, text: str, name: str, arrays: Sequence[Array], length: int, inner: int) -> list[Callable]:
-    out = call.outs[0]
-    return [Launch(kernel_of(call.xp, text, name), grid_of(call.xp, out.size, _BLOCK), _BLOCK,
-                   [*arrays, np.int64(out.size), np.int64(length), np.int64(inner)],
-                   sum(min(own_bytes(array), out.size * array.itemsize) for array in arrays[:-1]), own_bytes(out))]
-
-
 def _attach(op: Op, reads: Sequence[int], index: int, mode: str | None, steps: Callable[[Call], list[Callable]],
             sums: bool = False) -> None:
     """Give an operator the kernel ``cuda``; ``reads`` are the inputs with values, and ``index`` that with indices."""
@@ -241,26 +234,24 @@ def _mode(call: Call) -> str:
     return "wrap" if mode == "index" else mode  # which no device looks at first
 
 
-def _pick(call: Call) -> list[Callable]:
-    data, indices = call.ins
-    axis = check_axis(call.attrs.get("axis", 1), data.ndim)
-    text = picked_source(data.dtype, indices.dtype, _mode(call))
-    return _of_items(call, text, "pick", [data, indices, call.outs[0]], data.shape[axis],
-                     math.prod(data.shape[axis + 1:]))
+def _by_item(op: Op, index: int, mode: str | None, name: str, axis: int, text: Callable[[Call, str], str]) -> None:
+    """Give an operator with a number along an axis for each index, where it reads one or writes it, the kernel
+    ``cuda``; ``text(call, mode)`` is that of the function ``name``."""
+
+    def item_steps(call: Call) -> list[Callable]:
+        out = call.outs[0]
+        arrays, sized = [*call.ins[:index + 1], out], call.ins[0] if name == "pick" else out
+        place = check_axis(call.attrs.get("axis", axis), sized.ndim)
+        return [Launch(kernel_of(call.xp, text(call, mode or _mode(call)), name), grid_of(call.xp, out.size, _BLOCK),
+                       _BLOCK, [*arrays, *map(np.int64, (out.size, sized.shape[place],
+                                                         math.prod(sized.shape[place + 1:])))],
+                       sum(min(own_bytes(array), out.size * array.itemsize) for array in arrays[:-1]), own_bytes(out))]
+
+    _attach(op, range(index), index, mode, item_steps)
 
 
-def _put(call: Call) -> list[Callable]:
-    g, indices = call.ins[:2]
-    out = call.outs[0]
-    axis = check_axis(call.attrs["axis"], out.ndim)
-    text = put_source(out.dtype, indices.dtype, _mode(call), True)
-    return _of_items(call, text, "put", [g, indices, out], out.shape[axis], math.prod(out.shape[axis + 1:]))
-
-
-def _one_hot(call: Call) -> list[Callable]:
-    (indices,), (out,) = call.ins, call.outs
-    text = put_source(out.dtype, indices.dtype, "none", False, call.attrs["on_value"], call.attrs["off_value"])
-    return _of_items(call, text, "put", [indices, out], call.attrs["depth"], 1)
+def _picked_text(call: Call, mode: str) -> str:
+    return picked_source(call.ins[0].dtype, call.ins[1].dtype, mode)
 
 
 _by_table(indexing.take, 0, 1, None, _axis)
@@ -268,7 +259,9 @@ _by_table(indexing.take_sum, 0, 1, None, _axis, sums=True)
 _by_table(indexing.embedding, 1, 0, "clip", lambda call, shape: (1, shape[:1]))
 _by_table(gather.gather_nd, 0, 1, "wrap", _first)
 _by_table(gather.gather_sum, 0, 1, "wrap", _first, sums=True)
-_attach(indexing.pick, [0], 1, None, _pick)
-_attach(indexing.pick_put, [0], 1, None, _put)
-_attach(indexing.batch_take, [0], 1, "clip", _pick)
-_attach(indexing.one_hot, [], 0, "none", _one_hot)
+_by_item(indexing.pick, 1, None, "pick", -1, _picked_text)
+_by_item(indexing.batch_take, 1, "clip", "pick", 1, _picked_text)
+_by_item(indexing.pick_put, 1, None, "put", -1, lambda call, mode: put_source(
+    call.outs[0].dtype, call.ins[1].dtype, mode, True))
+_by_item(indexing.one_hot, 0, "none", "put", -1, lambda call, mode: put_source(
+    call.outs[0].dtype, call.ins[0].dtype, mode, False, call.attrs["on_value"], call.attrs["off_value"]))

@@ -253,17 +253,13 @@ def pooling_cuda(call: Call) -> list[Callable]:
     return [_launch(call, source, "pool", pool, [data, out], math.prod(pool.y))]
 
 
-def pooling_sum_cuda(call: Call) -> list[Callable]:
-    pool = _pool_of(call, call.ins[1])
-    return [_launch(call, gather_source, "unpool", pool, [call.ins[0], call.outs[0]], math.prod(pool.x))]
-
-
-def pooling_max_cuda(call: Call) -> list[Callable]:
-    g, data, maxima = call.ins
-    pool = _pool_of(call, data)
-    return [_launch(call, gather_source, "unpool", pool, [g, data, maxima, call.outs[0]], math.prod(pool.x))]
+def pooling_back_cuda(call: Call) -> list[Callable]:
+    """The steps of both gradients, of which that of a maximum reads the input and the maxima, too."""
+    g, data, *maxima = call.ins
+    pool, read = _pool_of(call, data), [g, data, *maxima] if maxima else [g]
+    return [_launch(call, gather_source, "unpool", pool, [*read, call.outs[0]], math.prod(pool.x))]
 
 
 attach(pooling.pooling, in_pieces, pooling_cuda)
-attach(pooling.pooling_sum, in_pieces, pooling_sum_cuda)
-attach(pooling.pooling_max, in_pieces, pooling_max_cuda)
+attach(pooling.pooling_sum, in_pieces, pooling_back_cuda)
+attach(pooling.pooling_max, in_pieces, pooling_back_cuda)

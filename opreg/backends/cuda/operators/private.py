@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from opreg.builtin.forms import formed
 from opreg.builtin.matrices.dense import dense_weight, product, wide
 from opreg.core.spec import Shape
 from opreg.typing import Array, ArrayModule
@@ -17,10 +18,7 @@ dense_backward = private("_backward_FullyConnected_parameters", ("g", "data", "w
                          "The gradients that ``FullyConnected`` passes to its weight and its bias.",
                          outputs=("weight", "bias"), unread=(2,))
 
-
-@dense_backward.infer
-def dense_backward_infer(g: Shape, data: Shape, weight: Shape) -> list[Shape]:
-    return [weight, weight[:1]]
+formed(dense_backward, "(...g) (...data) (units, features) -> (units, features) (units)")
 
 
 @dense_backward.flops

@@ -1,5 +1,5 @@
-"""Products of matrices, and of stacks of them, by oneDNN's threads: in plans whose convolutions use them, or with
-products that are worth a second thread.
+"""Products of matrices, and of stacks of them, by oneDNN: in plans whose convolutions it computes, or with a large
+product that it multiplies no slower than BLAS.
 
 A plan takes one library's threads for all its products, since those of the other would look out for work beside them.
 Where threads of ours compute in between, oneDNN's leave them the cores sooner; it multiplies a stack in one call, adds
@@ -129,7 +129,7 @@ def _left_to_blas(call: Call, found: Matrices) -> str | None:
     if _DECIDED not in call.memo:
         if found.work < _LEAST or found.a.ndim > 2:
             return "no convolution of this plan runs there, and no large product before it"
-        if threads.count() < 2 or shared_library.openmp() is None:
+        if shared_library.openmp() is None:
             return "the library has no threads to be held"
         if not trials.allowed():
             return "nothing is tried, says OPREG_TUNE"
@@ -159,8 +159,9 @@ def _sample(a: Array, b: Array) -> tuple[Matrices, str]:
 
 
 def _by_threads(run: Callable[[], object], found: Matrices) -> Callable[[], object]:
-    """A product by the threads that a plan gives it: one, where several find other bits and it is not large."""
-    several = found.work >= blas.LARGE or _same_bits(*_describe(found))
+    """A product by the threads that a plan gives it: one, if it has no others, or where several find other bits and it
+    is not large."""
+    several = threads.count() > 1 and (found.work >= blas.LARGE or _same_bits(*_describe(found)))
     return run if several else functools.partial(_alone, run)
 
 

@@ -35,7 +35,8 @@ _BINARY = {"Add": "broadcast_add", "Sub": "broadcast_sub", "Mul": "broadcast_mul
            "Less": "_npi_less", "LessOrEqual": "_npi_less_equal"}
 
 #: Operators of arithmetic with a number on the right, and on the left.
-_WITH_NUMBERS = {broadcast: (right, left) for _, broadcast, right, left in BINARY.values()}
+_WITH_NUMBERS = {broadcast: (right, left) for _, broadcast, right, left in BINARY.values()} | {
+    name: (f"{name}_scalar",) * 2 for name in ("_npi_maximum", "_npi_minimum")}
 
 #: Operators of any number of inputs.
 _SEVERAL = {"Sum": "broadcast_add", "Max": "_npi_maximum", "Min": "_npi_minimum"}
@@ -99,11 +100,11 @@ for _name, _ours in _BINARY.items():
 
 
 def _several(name: str, ours: str) -> None:
-    def apply(node: Node, *values: Any) -> Any:
+    def apply(node: Node, *values: Given) -> Any:
         result = values[0]
         for value in values[1:]:
-            result = getattr(ops, ours)(result, value)
-        return result
+            result = _applied(node, ours, result, value)
+        return node.lift(result)
 
     row(name)(apply)
 
@@ -271,10 +272,13 @@ def clip_by_attributes(node: Node, x: Any, *, min: float = -3.4028234663852886e3
 
 
 @row("Clip", since=11)
-def clip(node: Node, x: Any, low: Any = None, high: Any = None) -> Any:
+def clip(node: Node, x: Any, low: Given = None, high: Given = None) -> Any:
+    bounds = _number(node, low, x), _number(node, high, x)
+    if None not in bounds:
+        return ops.clip(x, a_min=bounds[0], a_max=bounds[1])
     if low is not None:
-        x = ops._npi_maximum(x, low)
-    return x if high is None else ops._npi_minimum(x, high)
+        x = _applied(node, "_npi_maximum", x, low)
+    return x if high is None else _applied(node, "_npi_minimum", x, high)
 
 
 # ------------------------------------------------------------------------------------------------------ dtypes

@@ -53,6 +53,8 @@ def all_axes(node: Node, x: Any, before: Sequence[int], behind: Sequence[int]) -
 @row("Conv")
 def conv(node: Node, x: Any, weight: Any, bias: Any = None, *, auto_pad: str = "NOTSET", dilations: Any = None,
          group: int = 1, kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
+    """Sums over windows weighted by kernels, as ONNX's ``Conv`` has them; padding that differs on two sides is done
+    before."""
     shape = node.shape(weight)
     kernel = shape[2:]
     strides, dilations = strides or [1] * len(kernel), dilations or [1] * len(kernel)
