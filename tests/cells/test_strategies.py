@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from opreg.parallel import _utils
+from opreg.parallel._auto_parallel_context import auto_parallel_context
 
 import opreg as ms
 from opreg.errors import ArgumentError
-from opreg.parallel import _utils
-from opreg.parallel._auto_parallel_context import auto_parallel_context
 
 
 @pytest.fixture(autouse=True)
