@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
 import operator
@@ -65,6 +66,10 @@ ARITHMETIC: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "logical_or": ("logical_or", lambda x, y: bool(x or y)),
     "logical_xor": ("logical_xor", lambda x, y: bool(x) is not bool(y)),
 }
+
+#: Other names of the operands of some, as MXNet's symbols have them.
+_OPERANDS = {**dict.fromkeys(("maximum", "minimum", "hypot"), ("left", "right")),
+             **dict.fromkeys(("power", "pow"), ("base", "exp"))}
 
 #: Methods of arrays and symbols that are the operator of that name applied to them.
 METHODS = (
@@ -226,9 +231,21 @@ def arithmetic(title: str) -> Callable:
                                 f"{type(rhs).__name__}")
         return value
 
-    function.__name__ = function.__qualname__ = title
-    function.__doc__ = f"The operator ``{forms(name)[1]}``; either operand may be a number."
-    return function
+    doc = f"The operator ``{forms(name)[1]}``; either operand may be a number."
+    made = function
+    if title in _OPERANDS:
+        first, second = _OPERANDS[title]
+        ours = {first: "lhs", second: "rhs"}
+
+        def made(*operands: object, **named: object) -> Any:
+            return function(*operands, **{ours.get(key, key): value for key, value in named.items()})
+
+        made.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+        doc += f" They may be named ``{first}`` and ``{second}``, too."
+    for each in (function, made):
+        each.__name__ = each.__qualname__ = title
+    made.__doc__ = doc
+    return made
 
 
 for _name in BINARY:

@@ -46,6 +46,18 @@ def test_functions_are_listed_with_operators(space):
     assert not [name for name in dir(space) if name.startswith("_")]
 
 
+@pytest.mark.parametrize("name, first, second", [
+    ("maximum", "left", "right"), ("minimum", "left", "right"), ("hypot", "left", "right"), ("power", "base", "exp"),
+    ("pow", "base", "exp")])
+def test_operands_have_the_names_of_symbols_too(name, first, second):
+    function, x = getattr(mx.nd, name), mx.nd.array([3.0, 5.0])
+    for names in ((first, second), ("lhs", "rhs")):
+        assert function(**{names[1]: 4.0, names[0]: x}).asnumpy().tolist() == function(x, 4.0).asnumpy().tolist()
+        assert getattr(mx.sym, name)(**dict(zip(names, (mx.sym.var("x"), 4.0)))).list_arguments() == ["x"]
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got multiple values for argument 'lhs'"):
+        function(x, **{first: x})
+
+
 @pytest.mark.parametrize("name", [
     "abs", "add_n", "broadcast_add", "clip", "elemwise_mul", "gamma", "mean", "norm", "relu", "sum", "trunc"])
 def test_names_for_sparse_storage_are_the_dense_operators(name):

@@ -860,8 +860,6 @@ def deconvolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad
 
 deconvolution_data = adjoint("_backward_Deconvolution_data", deconvolution, ("g", "weight", "data"))
 deconvolution_weight = adjoint("_backward_Deconvolution_weight", deconvolution, ("g", "data", "weight"))
-by_layout(convolution_weight, (0, 1), (), weights_first=True)
-
 
 _computing(deconvolution_data, deconvolution, correlate)
 _computing(deconvolution_weight, deconvolution, lambda xp, g, data, weight, win, num_group: match(
