@@ -60,6 +60,10 @@ from opreg.cells.state import PYNATIVE_MODE as PYNATIVE_MODE
 from opreg.cells.state import STRICT as STRICT
 from opreg.cells.state import COMPATIBLE as COMPATIBLE
 from opreg.cells.state import LAX as LAX
+from opreg.cells import strategies as parallel
+from opreg.cells.strategies import set_algo_parameters as set_algo_parameters
+from opreg.cells.strategies import get_algo_parameters as get_algo_parameters
+from opreg.cells.strategies import reset_algo_parameters as reset_algo_parameters
 from opreg.cells.tensor import Tensor as Tensor
 from opreg.cells.tensor import tensor as tensor
 from opreg.cells.tensor import from_numpy as from_numpy
@@ -155,6 +159,7 @@ from opreg import np as np
 from opreg import npx as npx
 from opreg import npx as numpy_extension
 from opreg import onnx as onnx
+from opreg.onnx.by_format import export as export
 from opreg import pictures as viz
 from opreg import pictures as visualization
 from opreg import profiler as profiler
@@ -209,18 +214,19 @@ __all__ = [
     "_no_grad", "amp", "attribute", "auc", "autograd", "base", "bfloat16", "bool_", "build_train_network", "caches",
     "callback", "common", "communication", "context", "contrib", "cpu", "cpu_pinned", "current_context", "dataset",
     "distributed", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error", "errors", "executor",
-    "executor_manager", "experimental", "float16", "float32", "float64", "from_numpy", "get_auto_parallel_context",
-    "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gluon", "gpu", "grad", "image", "img",
-    "init", "initial_seed", "initializer", "int16", "int32", "int64", "int8", "io", "is_np_array", "is_np_shape",
-    "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore", "load_checkpoint",
-    "load_param_into_net", "log", "lr_scheduler", "manual_seed", "metric", "mint", "mod", "model", "module", "mon",
-    "monitor", "ms_class", "ms_function", "mutable", "name", "names", "nd", "ndarray", "nn", "no_grad", "notebook",
-    "np", "np_array", "np_shape", "npx", "num_gpus", "numpy", "numpy_extension", "onnx", "operator", "ops", "opt",
-    "optimizer", "profiler", "pytype_to_dtype", "random", "rearrange_inputs", "recompute", "recordio", "registry",
-    "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint", "seed", "set_auto_parallel_context",
-    "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed", "sym", "symbol", "tensor", "test_utils",
-    "train", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array", "use_np_shape", "util",
-    "value_and_grad", "visualization", "viz", "vjp", "vmap",
+    "executor_manager", "experimental", "export", "float16", "float32", "float64", "from_numpy",
+    "get_algo_parameters", "get_auto_parallel_context", "get_context", "get_grad", "get_metric_fn", "get_rng_state",
+    "get_seed", "gluon", "gpu", "grad", "image", "img", "init", "initial_seed", "initializer", "int16", "int32",
+    "int64", "int8", "io", "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp",
+    "kv", "kvstore", "load_checkpoint", "load_param_into_net", "log", "lr_scheduler", "manual_seed", "metric", "mint",
+    "mod", "model", "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "names", "nd",
+    "ndarray", "nn", "no_grad", "notebook", "np", "np_array", "np_shape", "npx", "num_gpus", "numpy",
+    "numpy_extension", "onnx", "operator", "ops", "opt", "optimizer", "parallel", "profiler", "pytype_to_dtype",
+    "random", "rearrange_inputs", "recompute", "recordio", "registry", "reset_algo_parameters",
+    "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint", "seed", "set_algo_parameters",
+    "set_auto_parallel_context", "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed", "sym",
+    "symbol", "tensor", "test_utils", "train", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array",
+    "use_np_shape", "util", "value_and_grad", "visualization", "viz", "vjp", "vmap",
 ]
 
 __version__: str

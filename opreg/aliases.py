@@ -59,7 +59,7 @@ _DEEPER = {
                         "rnns": "opreg.nn.layers.recurrent", "rnn_cells": "opreg.nn.layers.recurrent",
                         "transformer": "opreg.nn.layers.attention",
                         **dict.fromkeys(("combined", "dense", "embedding", "image", "padding"), "opreg.nn.layers")},
-    "opreg.nn.losses": {"loss": "opreg.nn.losses"},
+    "opreg.nn.losses": {"loss": "opreg.nn.losses", "_Loss": "opreg.nn.losses:LossBase"},  # its old name
     "opreg.nn.ops": {**dict.fromkeys(("operations", "functional", "composite", "function", *_FILES_OF_OPS),
                                      "opreg.nn.ops"), "grad": "opreg.nn.ops:grad"},
     "opreg.nn.ops:grad": {"grad_func": "opreg.cells.grad_func"},

@@ -76,6 +76,10 @@ def test_common_has_what_programs_import_from_it() -> None:
     assert mx.common.api.ms_function is mx.ms_function is mx.jit
 
 
+def test_old_names_of_mindspore() -> None:
+    assert importlib.import_module("opreg.nn.loss.loss")._Loss is mx.nn.LossBase
+
+
 def test_modules_below_a_door_are_its_attributes(tmp_path: Path) -> None:
     printed = _run("""if True:
         import opreg as mx

@@ -39,3 +39,9 @@ def test_who_asks_is_sent_to_the_page(name: str) -> None:
 def test_who_asks_a_module_is_sent_to_the_page(module: str, name: str) -> None:
     with pytest.raises(AttributeError, match=f"opreg.{module} has no '{name}'.*docs/mindspore_names.md"):
         getattr(getattr(ms, module), name)
+
+
+@pytest.mark.parametrize("name", ["rfft", "irfftn", "FFTWithSize"])
+def test_who_asks_for_a_spectrum_is_sent_to_pairs(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"'{name}': there are no complex dtypes. nd.contrib.fft "):
+        getattr(ms.ops, name)

@@ -7,7 +7,6 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterable
-from importlib.machinery import PathFinder
 from types import CodeType
 from typing import Any
 
@@ -27,7 +26,7 @@ class _Here(Place):
 
     def sibling(self, top: str, old: bool) -> bool:
         there = bool(self.package) and _is_module(os.path.join(self.folder, top))
-        return there and (old or (PathFinder.find_spec(top) is None and top not in sys.builtin_module_names))
+        return there and (old or (top not in sys.modules and importlib.util.find_spec(top) is None))
 
     def found(self, module: str, level: int) -> bool:
         if level and not self.package:

@@ -352,3 +352,10 @@ def test_a_seed_decides_all_numbers(kind: init.Initializer, shape: tuple[int, ..
 def test_numbers_of_a_seed(kind: init.Initializer, first: list[float]) -> None:
     """They stay what they are from version to version: experiments are repeated by their seeds."""
     np.testing.assert_allclose(kind.fill((2, 2), np.float64).ravel()[:2], first, atol=1e-6)
+
+
+def test_inputs_and_outputs_of_a_weight() -> None:
+    assert common.initializer._calculate_fan_in_and_fan_out((4, 3, 5, 5)) == (75, 100)
+    assert common.initializer._calculate_fan_in_and_fan_out((2, 3)) == (3, 2)
+    with pytest.raises(ShapeError, match=r"at least two axes, .* got the shape \(3,?\)"):
+        common.initializer._calculate_fan_in_and_fan_out((3,))

@@ -14,6 +14,7 @@ import pytest
 
 import opreg as mx
 from opreg.command import COMMANDS, main
+from opreg.porting.finder import VERSIONS
 from tests.test_architecture import ROOT
 
 
@@ -168,6 +169,18 @@ def test_python_2(tmp_path: Path) -> None:
     done = opreg("as-mxnet", tmp_path / "a.py")
     assert done.stdout == "3 (1,)\n"
     assert 'line 5, in <module>\n    raise ValueError, `x`\nValueError: 7' in done.stderr
+
+
+@pytest.mark.parametrize("library", ["mxnet", "mindspore"])
+def test_a_file_of_a_library_s_name_in_a_package_is_another(tmp_path: Path, library: str) -> None:
+    """A package for several libraries has a file for each, which imports the library."""
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "__init__.py").write_text("")
+    (tmp_path / "book" / f"{library}.py").write_text(f"import {library}\nfrom {library} import context\n"
+                                                     f"name = context.__name__, {library}.__version__\n")
+    (tmp_path / "a.py").write_text(f"from book import {library} as book\nprint(*book.name)\n")
+    done = opreg(f"as-{library}", tmp_path / "a.py")
+    assert done.stdout.split() == ["opreg.context", VERSIONS[library]], done.stderr
 
 
 @pytest.fixture

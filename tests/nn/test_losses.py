@@ -248,6 +248,31 @@ def test_a_blank_is_a_class():
         losses.CTCLoss(blank=3)(Tensor(np.zeros((2, 1, 3), np.float32)), Tensor([[1]]), Tensor([2]), Tensor([1]))
 
 
+#: Losses of MindSpore 2.10 by the blank, of scores ``arange(60) * 7 % 11 / 4`` and three sequences.
+_WITH_BLANKS = {0: (4.949920, 6.021644, 4.052390), 2: (4.357649, 5.858260, 3.461253),
+                3: (3.850040, 6.398606, 4.229849)}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("blank", _WITH_BLANKS)
+def test_a_blank_among_the_words(blank, compiled):
+    """It is one of the classes in a sequence; gradients are those of central differences."""
+    scores = (np.arange(60) * 7 % 11 / 4).reshape(5, 3, 4)
+    words = Tensor([[2, 0, 3], [1, 2, 2], [3, 3, 2]])
+
+    def loss(x):
+        return ops.ctc_loss(ops.log_softmax(x, -1), words, (5, 5, 4), (3, 3, 2), blank, "none")[0]
+
+    found = (jit(loss) if compiled else loss)(Tensor(scores)).asnumpy()
+    np.testing.assert_allclose(found, _WITH_BLANKS[blank], rtol=1e-5)
+    slope = grad(lambda x: loss(x).sum())(Tensor(scores)).asnumpy()
+    for place in np.ndindex(5, 3, 4):
+        step = np.zeros_like(scores)
+        step[place] = 1e-6
+        difference = (loss(Tensor(scores + step)) - loss(Tensor(scores - step))).asnumpy().sum() / 2e-6
+        np.testing.assert_allclose(slope[place], difference, atol=1e-7)
+
+
 #: Scores (time, n, classes) that a seed decides.
 _SCORES = np.random.default_rng(3).normal(size=(6, 3, 5)).astype(np.float32)
 _PLACES, _CLASSES = [[0, 0], [0, 1], [1, 0], [2, 0], [2, 1], [2, 2]], [0, 1, 3, 2, 2, 0]

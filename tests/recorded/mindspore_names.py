@@ -44,8 +44,9 @@ ABSENT_MODULES = {
 INSTEAD = [
     ("*COO*|*CSR*|coo_*|csr_*|*_coo|*_csr|RowTensor*|SparseTensor*|Sparse*|sparse_*|dense_to_sparse*|"
      "*MapTensor*|MapTensor*|*SparseTensor*", "arrays are dense"),
-    ("complex*|Complex*|cdouble|cfloat|Imag|imag|Real|real|Conj*|conj|Angle|angle|*fft*|*FFT*|is_complex|isreal|eig|Eig|"
+    ("complex*|Complex*|cdouble|cfloat|Imag|imag|Real|real|Conj*|conj|Angle|angle|is_complex|isreal|eig|Eig|"
      "eigvals|polar|Polar|view_as_real|adjoint|H|mH", "there are no complex dtypes"),
+    ("*fft*|*FFT*", "`nd.contrib.fft` and `ifft`: real and imaginary parts, one beside the other"),
     ("float8*|hifloat8|qint*|Quant[A-Z]*|FakeQuant*|*_quant|quant_*",
      "dtypes are those of 8 bits and more of NumPy, and bfloat16"),
     ("*Ext|*_ext", "the same without the ending"),

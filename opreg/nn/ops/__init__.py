@@ -73,6 +73,9 @@ if not TYPE_CHECKING:  # type checkers follow the stars
                *reduce.__all__, *sampling.__all__, *scalars.__all__, *windows.__all__]
 
     def _said(name: str) -> str:
+        if "fft" in name.lower():
+            return (f"opreg.ops has no {name!r}: there are no complex dtypes. nd.contrib.fft gives real and imaginary "
+                    "parts of real arrays, one beside the other, and nd.contrib.ifft takes them")
         return (f"opreg.ops has no {name!r}. {did_you_mean(name, __all__)} What MindSpore has beside is listed in "
                 "docs/mindspore_names.md")
 

@@ -270,7 +270,7 @@ def ctc_loss(log_probs: TensorLike, targets: TensorLike, input_lengths: TensorLi
     if blank:  # the operator has it first
         others = [number for number in range(x.shape[2]) if number != blank]
         x = ops.take(x, tensor([blank, *others]), axis=2)
-        words = where(words < blank, words + 1, words)
+        words = where(words == blank, 0, where(words < blank, words + 1, words))
     loss = ops.CTCLoss(x, words, steps, counts, use_data_lengths=True, use_label_lengths=True)
     within = tensor(list(range(x.shape[0]))).reshape((-1, 1)) < steps
     over = ops._np_sum(where(within, logsumexp(x, 2), 0.0), axis=0)
