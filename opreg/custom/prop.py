@@ -7,6 +7,7 @@ import contextlib
 import functools
 import inspect
 import operator
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,6 +41,8 @@ T = TypeVar("T")
 
 _PLAIN = {str}
 _NOTHING = object()
+#: How Python and NumPy name text in what they refuse.
+_OF_TEXT = re.compile(r"\bstr\b|\btext\b|<U")
 #: The words of Python for a place that a list has not.
 _PAST_THE_END = {"list index out of range", "list assignment index out of range"}
 _HELD = {"infer_shape": "shapes", "infer_type": "dtypes"}
@@ -149,8 +152,9 @@ class PropUse(Use):
         """Note on an exception what it may come from: keywords that are text, and how long lists are."""
         said = str(error)
         texts = [f"{name}={value!r}" for name, value in self.items() if type(value) is str and (
-            _looks_otherwise(value) if isinstance(error, TypeError) else repr(value) in said)]
-        if texts and isinstance(error, (TypeError, ValueError)):
+            (_looks_otherwise(value) and _OF_TEXT.search(said)) if isinstance(error, TypeError) else
+            isinstance(error, ValueError) and repr(value) in said)]
+        if texts:
             note(error, f"keywords of a Prop are text where they have no annotation, as in MXNet: {', '.join(texts)}; "
                         "write one, as in __init__(self, k: int), or convert them")
         if said in _PAST_THE_END and hasattr(self, "auxiliary"):
