@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ..core.arguments import is_tensor
 from ..core.attrs import AS_GIVEN, REQUIRED, Field, Schema, to_text
 from ..core.cache import Recent
 from ..core.dispatch import call
@@ -500,9 +501,9 @@ class RegisteredProp(Schema):
         for name, value in given.items():
             if name in self:
                 field = self[name]
-                typed[name] = to_text(value) if field.kind is text else self._typed(field, value)
+                typed[name] = self._text(name, value) if field.kind is text else self._typed(field, value)
             elif self.open:
-                typed[name] = to_text(value)
+                typed[name] = self._text(name, value)
             elif not (name.startswith("__") and name.endswith("__")):
                 raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() takes no keyword "
                                     f"{name!r}. {did_you_mean(name, self.names)}")
@@ -511,6 +512,13 @@ class RegisteredProp(Schema):
                 raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() needs the keyword "
                                     f"{field.name!r}")
         return self.anew(typed)
+
+    def _text(self, name: str, value: object) -> str:
+        if is_tensor(value):
+            raise ArgumentError(f"operator {self.op_type!r}: the keyword {name!r} is an attribute of "
+                                f"{self.prop_class.__name__}, got {type(value).__name__}; inputs are those that "
+                                "list_arguments names")
+        return to_text(value)
 
     def _typed(self, field: Field, value: object) -> object:
         try:
