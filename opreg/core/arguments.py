@@ -11,7 +11,7 @@ from ..errors import ArgumentError, did_you_mean, listed, warn
 from .op import Op
 from .rules import Attrs
 
-__all__ = ["split", "superfluous", "ordered", "signature", "LateSignature", "examples", "no_value"]
+__all__ = ["split", "superfluous", "ordered", "signature", "LateSignature", "examples", "is_tensor", "no_value"]
 
 #: Inputs of a call: by name, or in order for an operator that takes any number.
 Inputs: TypeAlias = dict[str, Any] | list[Any]
@@ -65,7 +65,7 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
         raise ArgumentError(f"operator {op.name}: takes {len(names)} input{'s' * (len(names) != 1)} "
                             f"({', '.join(names) or 'none'}), got {len(args)}{example}")
     if rest and following and following[0] not in keywords and (
-            not inputs or len(rest) > len(fields) or _is_other(rest[0])):
+            not inputs or len(rest) > len(fields) or is_tensor(rest[0])):
         raise no_value(op, following[0], rest[0])
     if len(rest) > len(fields):
         raise ArgumentError(f"operator {op.name}: expected at most {len(names)} inputs"
@@ -123,8 +123,8 @@ def _without_holes(op: Op, inputs: dict[str, Any], attrs: Attrs, placed: list[st
             **{name: value for name, value in inputs.items() if name not in placed}}
 
 
-def _is_other(value: object) -> bool:
-    """Whether it is an array among symbols or a symbol among arrays, where no attribute is meant."""
+def is_tensor(value: object) -> bool:
+    """Whether it is an array or a symbol, where no attribute can be meant."""
     return hasattr(value, "list_arguments") or hasattr(value, "asnumpy")
 
 

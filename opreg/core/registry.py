@@ -163,12 +163,15 @@ def user_operator(op_type: Any) -> Op:
         With the nearest names.
     """
     if op_type is None:
-        raise ArgumentError("Custom: the keyword op_type is required: the name an operator was registered by")
+        raise ArgumentError("Custom: the keyword op_type is required: the name an operator was registered by, as in "
+                            "Custom(x, op_type='name')")
     op = find(f"custom.{op_type}")
     if op is None:
         load("users' operators")  # one comes with opreg
         op = find(f"custom.{op_type}")
     if op is None:
+        if not isinstance(op_type, str):
+            raise UnknownOperatorError(f"Custom: op_type is the name an operator was registered by, got {op_type!r}")
         options = [name[len("custom."):] for name in names("custom.")]
         raise UnknownOperatorError(f"there is no custom operator {op_type!r}. " + (
             f"A built-in one has the name: nd.{op_type}, sym.{op_type}" if find(str(op_type)) else

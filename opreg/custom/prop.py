@@ -7,11 +7,13 @@ import contextlib
 import functools
 import inspect
 import operator
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ..core.arguments import is_tensor
 from ..core.attrs import AS_GIVEN, REQUIRED, Field, Schema, to_text
 from ..core.cache import Recent
 from ..core.dispatch import call
@@ -40,6 +42,8 @@ T = TypeVar("T")
 
 _PLAIN = {str}
 _NOTHING = object()
+#: How Python and NumPy name text in what they refuse.
+_OF_TEXT = re.compile(r"\bstr\b|\btext\b|<U")
 #: The words of Python for a place that a list has not.
 _PAST_THE_END = {"list index out of range", "list assignment index out of range"}
 _HELD = {"infer_shape": "shapes", "infer_type": "dtypes"}
@@ -149,8 +153,9 @@ class PropUse(Use):
         """Note on an exception what it may come from: keywords that are text, and how long lists are."""
         said = str(error)
         texts = [f"{name}={value!r}" for name, value in self.items() if type(value) is str and (
-            _looks_otherwise(value) if isinstance(error, TypeError) else repr(value) in said)]
-        if texts and isinstance(error, (TypeError, ValueError)):
+            (_looks_otherwise(value) and _OF_TEXT.search(said)) if isinstance(error, TypeError) else
+            isinstance(error, ValueError) and repr(value) in said)]
+        if texts:
             note(error, f"keywords of a Prop are text where they have no annotation, as in MXNet: {', '.join(texts)}; "
                         "write one, as in __init__(self, k: int), or convert them")
         if said in _PAST_THE_END and hasattr(self, "auxiliary"):
@@ -496,9 +501,9 @@ class RegisteredProp(Schema):
         for name, value in given.items():
             if name in self:
                 field = self[name]
-                typed[name] = to_text(value) if field.kind is text else self._typed(field, value)
+                typed[name] = self._text(name, value) if field.kind is text else self._typed(field, value)
             elif self.open:
-                typed[name] = to_text(value)
+                typed[name] = self._text(name, value)
             elif not (name.startswith("__") and name.endswith("__")):
                 raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() takes no keyword "
                                     f"{name!r}. {did_you_mean(name, self.names)}")
@@ -507,6 +512,13 @@ class RegisteredProp(Schema):
                 raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() needs the keyword "
                                     f"{field.name!r}")
         return self.anew(typed)
+
+    def _text(self, name: str, value: object) -> str:
+        if is_tensor(value):
+            raise ArgumentError(f"operator {self.op_type!r}: the keyword {name!r} is an attribute of "
+                                f"{self.prop_class.__name__}, got {type(value).__name__}; inputs are those that "
+                                "list_arguments names")
+        return to_text(value)
 
     def _typed(self, field: Field, value: object) -> object:
         try:

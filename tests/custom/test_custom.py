@@ -573,7 +573,7 @@ INPUTS = [
     (lambda: nd.Custom(nd.ones(1), data=nd.ones(1), op_type=NAME), "by position or by keyword"),
     (lambda: nd.Custom(x=nd.ones(1), op_type=NAME), "no room for x|missing data"),
     (lambda: nd.Custom(5, op_type=NAME), "input 0 must be an array or symbol, got int"),
-    (lambda: nd.Custom(nd.ones(1)), "op_type is required"),
+    (lambda: nd.Custom(nd.ones(1)), r"op_type is required: .*, as in Custom\(x, op_type='name'\)"),
     (lambda: sym.Custom(sym.Variable("x"), sym.Variable("y"), op_type=NAME), "got 2"),
     (lambda: sym.Custom(sym.Variable("x"), data=sym.Variable("y"), op_type=NAME), "by position or by keyword"),
 ]
@@ -594,11 +594,31 @@ def test_inputs_by_name():
     assert sym.Custom(op_type=NAME, name="node").list_arguments() == ["node_data"]
 
 
+UNKNOWN = [
+    ("test_softmx", r"no custom operator 'test_softmx'\. Did you mean 'test_softmax'"),
+    (Twice, r"op_type is the name an operator was registered by, got <class '.*\.Twice'>"),
+    (Twice(), "op_type is the name an operator was registered by, got <.*Twice object"),
+]
+
+
 @pytest.mark.parametrize("make", [lambda name: nd.Custom(nd.ones(1), op_type=name),
                                   lambda name: sym.Custom(op_type=name)])
-def test_unknown_operators(make):
-    with pytest.raises(UnknownOperatorError, match=r"no custom operator 'test_softmx'\. Did you mean 'test_softmax'"):
-        make("test_softmx")
+@pytest.mark.parametrize("name, words", UNKNOWN)
+def test_unknown_operators(make, name, words):
+    with pytest.raises(UnknownOperatorError, match=words):
+        make(name)
+
+
+def test_arrays_are_no_keywords():
+    def init(self, k):
+        mx.operator.CustomOpProp.__init__(self)
+
+    name = registered(__init__=init)
+    for call, kind in ((lambda: nd.Custom(nd.ones(1), op_type=name, k=nd.ones(2)), "NDArray"),
+                       (lambda: sym.Custom(sym.Variable("x"), op_type=name, k=sym.Variable("y")), "Symbol")):
+        with pytest.raises(ArgumentError, match=rf"operator '{name}': the keyword 'k' is an attribute of TestProp, got "
+                                                rf"{kind}; inputs are those that list_arguments names"):
+            call()
 
 
 # ------------------------------------------------------------------------------------------------ inference

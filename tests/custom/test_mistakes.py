@@ -254,7 +254,7 @@ def test_other_exceptions_hear_nothing_of_text():
     def init(self, word, k: int = 1):
         CustomOpProp.__init__(self)
 
-    for kind, keywords in ((ValueError, {"word": 3}), (TypeError, {"word": "three", "k": 3})):
+    for kind, keywords in ((ValueError, {"word": 3}), (TypeError, {"word": "three", "k": 3}), (TypeError, {"word": 3})):
         def infer_shape(self, shapes, kind=kind):
             raise kind("mine")
 
