@@ -194,8 +194,8 @@ SHORT: list[tuple[type[NDArray], str, Callable[[NDArray, Any], Any]]] = []
 
 def attach(cls: type[NDArray], classes: set[type], comparisons: Mapping[str, Sequence[str]], truth: str,
            silent: bool = False) -> None:
-    """Give a class of arrays Python's operators; see ``_fast``. ``comparisons`` has their forms by name; ``silent`` says
-    whether they are not recorded."""
+    """Give a class of arrays Python's operators; see ``_fast``. ``comparisons`` has their forms by name, which are not
+    recorded if they are ``silent``."""
     def set_method(start: str, name: str, method: Callable[[NDArray, Any], Any]) -> None:
         setattr(cls, f"__{start}{name}__", method)
         SHORT.append((cls, f"__{start}{name}__", lambda self, other: self._binary(name, other, bool(start))))
