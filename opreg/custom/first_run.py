@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.launch import FirstRun, Step
 from ..core.spec import show, size
-from ..errors import OpError, Where, note, warn
+from ..errors import OpError, Where, is_ours, note, warn
 
 if TYPE_CHECKING:
     from ..typing import Array
@@ -151,7 +151,7 @@ def warn_unwritten(told: set[str], names: Sequence[str], backward: Callable[...,
     if not names or (code is not None and not missing and _does_nothing(code)):
         return
     told.update(names)
-    where = None if missing or code is None else Where((code.co_filename, code.co_firstlineno))
+    where = None if missing or code is None or is_ours(code) else Where((code.co_filename, code.co_firstlineno))
     what = "there is no" if missing else "nothing is written by"
     listed = f"the gradient{'s' * (len(names) > 1)} of {', '.join(map(repr, names))}"
     warn(f"{listed}: {what} {title}, so zeros are used. Where that is meant, write self.assign(in_grad[i], req[i], 0), "

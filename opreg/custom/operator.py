@@ -670,9 +670,9 @@ class PythonOp:
         """Whether ``backward`` needs the gradient from above."""
         return self.need_top_grad_
 
-    def _applied(self, prop: type[_PythonOpProp], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _applied(self, run: type[_PythonOpRun], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         kind = type(self).__name__
-        made = type(kind, (prop,), {"made_of": self})
+        made = type(kind, (_PythonOpProp,), {"made_of": self, "run": type(kind, (run,), {})})
         op = of_prop(f"{kind}{next(_COUNT)}", made)
         enter(op)
         return op(*args, **kwargs)
@@ -696,7 +696,7 @@ class NumpyOp(PythonOp):
 
     def get_symbol(self, *args: Any, **kwargs: Any) -> Any:
         """The operator applied: to symbols, by position or by name, which makes a symbol; or to arrays."""
-        return self._applied(_NumpyOpProp, args, kwargs)
+        return self._applied(_NumpyOpRun, args, kwargs)
 
 
 class NDArrayOp(PythonOp):
@@ -704,7 +704,7 @@ class NDArrayOp(PythonOp):
 
     def get_symbol(self, *args: Any, **kwargs: Any) -> Any:
         """The operator applied: to symbols, by position or by name, which makes a symbol; or to arrays."""
-        return self._applied(_PythonOpProp, args, kwargs)
+        return self._applied(_PythonOpRun, args, kwargs)
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
         """The numbers, among all given, of the arrays that ``backward`` reads."""
@@ -715,6 +715,7 @@ class _PythonOpProp(CustomOpProp):
     """A ``PythonOp`` described as a Prop."""
 
     made_of: PythonOp
+    run: type[_PythonOpRun]
 
     def __init__(self) -> None:
         super().__init__(self.made_of.need_top_grad())
@@ -727,7 +728,7 @@ class _PythonOpProp(CustomOpProp):
         return (*self.made_of.infer_shape(in_shape), [])
 
     def create_operator(self, ctx: Context, shapes: list[Any], dtypes: list[Any]) -> CustomOp:
-        return _PythonOpRun(self.made_of)
+        return self.run(self.made_of)
 
 
 class _PythonOpRun(CustomOp):
@@ -752,13 +753,6 @@ class _PythonOpRun(CustomOp):
         function(**given, **{what: written})
         for result, request, value in zip(results, req, written):
             self.assign(result, request, value)
-
-
-class _NumpyOpProp(_PythonOpProp):
-    """A ``NumpyOp`` described as a Prop."""
-
-    def create_operator(self, ctx: Context, shapes: list[Any], dtypes: list[Any]) -> CustomOp:
-        return _NumpyOpRun(self.made_of)
 
 
 class _NumpyOpRun(_PythonOpRun):

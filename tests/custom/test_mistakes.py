@@ -283,7 +283,7 @@ MISSPELT = [  # the class, its methods, the near word or nothing
     (CustomOpProp, ["list_aux_states"], "list_auxiliary_states"), (CustomOpProp, ["infer_dtype"], "infer_type"),
     (CustomOpProp, ["gradients"], "gradient"), (CustomOpProp, ["Infer_Shape"], "infer_shape"),
     (CustomOp, ["foward", "backward"], "forward"), (CustomOp, ["forward", "backwards"], "backward"),
-    (CustomOp, ["forward", "backword"], "backward"),
+    (CustomOp, ["forward", "backword"], "backward"), (mx.operator.PythonOp, ["lsit_outputs"], "list_outputs"),
     (CustomOpProp, ["infer_shape", "infer_shapes"], None), (CustomOpProp, ["shape", "setup", "get_params"], None),
     (CustomOp, ["forward", "backward", "forwards"], None), (CustomOp, ["forward_cpu", "my_forward"], None),
     (CustomOp, ["_foward", "run", "step", "reset"], None), (CustomOpProp, ["vmap", "gradient", "to_onnx"], None),
@@ -458,3 +458,20 @@ def test_all_names_of_mxnet_are_there():
     """``from mxnet.operator import *`` brings them."""
     assert {"OperatorArguments", "CustomOp", "CustomOpProp", "register", "get_operator_arguments",
             "get_all_registered_operators"} <= set(mx.operator.__all__)
+
+
+@pytest.mark.parametrize("base", [mx.operator.NumpyOp, mx.operator.NDArrayOp])
+def test_operators_from_before_are_named_by_their_class(base):
+    """In their user's line, where there is one."""
+    class Partial(base):
+        def list_arguments(self):
+            return ["a", "b"]
+
+        def backward(self, out_grad, in_data, out_data, in_grad):
+            in_grad[0][:] = 1
+
+    executor = Partial()(sym.Variable("a"), sym.Variable("b")).simple_bind(mx.cpu(), a=(2,), b=(2,))
+    executor.forward(is_train=True)
+    with pytest.warns(UserWarning, match=r"the gradient of 'b': nothing is written by Partial\.backward of") as caught:
+        executor.backward(nd.ones(2))
+    assert [each.filename for each in caught] == [__file__]
