@@ -333,7 +333,7 @@ def test_folders_of_images(folder: Path, given: dict[str, Any], labels: list[int
 
 
 def test_images_are_bytes_that_decode_reads(folder: Path) -> None:
-    files = {"extensions": [".png", ".PNG"], "shuffle": False}
+    files: dict[str, Any] = {"extensions": [".png", ".PNG"], "shuffle": False}
     raw, = rows(ds.ImageFolderDataset(folder, num_samples=1, **files))
     assert raw[0] == list((folder / "a" / "1.PNG").read_bytes())
     expected = [np.repeat(IMAGE[..., :1], 3, axis=2).tolist(), (IMAGE + 1).tolist(), IMAGE.tolist()]

@@ -187,7 +187,7 @@ class ImageFolderDataset(Dataset):
                  num_parallel_workers: int | None = None, shuffle: bool | None = None, sampler: Any = None,
                  extensions: Sequence[str] | None = None, class_indexing: Mapping[str, int] | None = None,
                  decode: bool = False, num_shards: int | None = None, shard_id: int | None = None, cache: Any = None,
-                 decrypt: None = None):
+                 decrypt: object = None):
         if decrypt is not None:
             raise ArgumentError("ImageFolderDataset: files are not encrypted; decrypt must be None")
         root = Path(dataset_dir)

@@ -327,15 +327,14 @@ class RandomResizedCrop:
     def __call__(self, image: Any) -> np.ndarray:
         pixels = _image(type(self).__name__, image)
         have = pixels.shape[:2]
-        random = stream()
+        random, (least, most) = stream(), self._ratio
         for _ in range(self._attempts):
-            area = random.uniform(*self._scale) * math.prod(have)
-            ratio = math.exp(random.uniform(*map(math.log, self._ratio)))
+            area = random.uniform(self._scale[0], self._scale[1]) * math.prod(have)
+            ratio = math.exp(random.uniform(math.log(least), math.log(most)))
             size = round(math.sqrt(area / ratio)), round(math.sqrt(area * ratio))
             if all(0 < want <= length for want, length in zip(size, have)):
-                place = tuple(int(random.integers(length - want + 1)) for want, length in zip(size, have))
-                return self._resize(Crop(place, size)(pixels))
-        least, most = self._ratio
+                top, left = (int(random.integers(length - want + 1)) for want, length in zip(size, have))
+                return self._resize(Crop((top, left), size)(pixels))
         height, width = have
         return self._resize(CenterCrop((max(min(height, round(width / least)), 1),
                                         max(min(width, round(height * most)), 1)))(pixels))
