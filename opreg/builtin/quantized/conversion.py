@@ -149,10 +149,11 @@ def dequantize(data, min_range, max_range, *, out_type: Literal["float32"] = "fl
     return of_whole(data, distance(min_range, max_range))
 
 
-for _op in (quantize, requantize, dequantize):
-    formed(_op, "(...) (1) (1) -> (...)")
+formed(dequantize, "(...) (1) (1) -> (...)")
+for _op in (quantize, requantize):
+    formed(_op, "(...) (1) (1) -> (...) (1) (1)")
 for _op in (quantize_v2, quantize_asym):
-    formed(_op, "(...) -> (...)")
+    formed(_op, "(...) -> (...) (1) (1)")
 for _op in (quantize, quantize_v2, quantize_asym, requantize, dequantize):
     _op.grad(ZERO)
 

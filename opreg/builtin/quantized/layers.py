@@ -261,7 +261,7 @@ def quantized_elemwise_mul_types(ins, outs, *, min_calib_range, max_calib_range,
 
 
 for _op in (quantized_elemwise_add, quantized_elemwise_mul):
-    formed(_op, "(...) (...) (1) (1) (1) (1) -> (...)")
+    formed(_op, "(...) (...) (1) (1) (1) (1) -> (...) (1) (1)")
     _op.grad(ZERO)
 
 
