@@ -14,6 +14,7 @@ from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
+from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
@@ -226,26 +227,17 @@ histogram.grad(ZERO)
 # -------------------------------------------------------------------------------------- counts and closeness
 
 
-@declare(name="_contrib_getnnz", types="T->int64")
+@composed(name="_contrib_getnnz", types="T->int64")
 def getnnz(data, *, axis: Literal[0, 1] | None = None):
     """How many numbers of a matrix are stored: all, those of each column (0), or those of each row (1).
 
     Stored zeros of a ``csr`` matrix count; those of a dense one do not.
     """
+    stored = ops.Cast(ops._npi_not_equal_scalar(data, scalar=0.0), dtype="int64")
+    return ops.reshape(ops._np_sum(stored, axis=axis), shape=(-1,))
 
 
-@getnnz.infer
-def getnnz_infer(data, *, axis):
-    if len(data) != 2:
-        raise ShapeError(f"data: expected a matrix, got shape {show(data)}")
-    return (1,) if axis is None else (data[1 - axis],)
-
-
-@getnnz.kernel()
-def getnnz_xp(xp, data, *, axis):
-    return xp.count_nonzero(data, axis=axis).reshape(-1).astype(xp.int64)
-
-
+formed(getnnz, "(rows, columns) ->")
 getnnz.grad(ZERO)
 
 
