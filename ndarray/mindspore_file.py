@@ -15,6 +15,7 @@ from typing import BinaryIO, NoReturn
 
 import numpy as np
 
+from opreg.core.protobuf import field, varint
 from opreg.errors import FileFormatError, listed
 
 from .params_file import MAX_NDIM, MINDSPORE_WRITER, READ_MINDSPORE, Pairs, Record, bytes_of, meant, whole_arrays
@@ -41,13 +42,13 @@ def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
         for name, array in arrays.items():
             code = _NAMES[array.dtype.name]
             numbers = bytes_of(array, _DTYPES[code][1])
-            tag = _field(1, name.encode())
-            head = b"".join(b"\x08" + _number(dim) for dim in array.shape) + _field(2, code.encode())
+            tag = field(1, name)
+            head = b"".join(b"\x08" + varint(dim) for dim in array.shape) + field(2, code)
             for at in range(0, max(len(numbers), 1), _LONGEST):
                 part = numbers[at:at + _LONGEST]
-                tensor = head + b"\x1a" + _number(len(part))
-                value = tag + b"\x12" + _number(len(tensor) + len(part)) + tensor
-                yield b"\x0a" + _number(len(value) + len(part)) + value
+                tensor = head + b"\x1a" + varint(len(part))
+                value = tag + b"\x12" + varint(len(tensor) + len(part)) + tensor
+                yield b"\x0a" + varint(len(value) + len(part)) + value
                 yield part
 
     def put(file: BinaryIO) -> None:
@@ -58,20 +59,6 @@ def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
         file.write(_CHECKSUM + checksum.to_bytes(10, "big"))
 
     return put
-
-
-def _number(value: int) -> bytes:
-    """A number in groups of seven bits, the lowest first."""
-    groups = bytearray()
-    while value > 127:
-        groups.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*groups, value])
-
-
-def _field(number: int, content: bytes) -> bytes:
-    """A field of bytes."""
-    return bytes([number << 3 | 2]) + _number(len(content)) + content
 
 
 class _Reader:
@@ -131,15 +118,15 @@ class _Tensor:
     def take(self, reader: _Reader) -> None:
         """Take in the fields of a protobuf message."""
         shape: list[int] = []
-        for field, value in reader.fields():
-            if field == 1:  # one number a field, or all of them as bytes
+        for place, value in reader.fields():
+            if place == 1:  # one number a field, or all of them as bytes
                 if isinstance(value, int):
                     shape.append(value)
                 else:
                     while value.at < len(value.content):
                         shape.append(value.number())
-            elif field in (2, 3) and isinstance(value, _Reader):
-                if field == 2:
+            elif place in (2, 3) and isinstance(value, _Reader):
+                if place == 2:
                     self.dtype = value.text()
                 else:
                     self.parts.append(value.content)
@@ -174,9 +161,9 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
             raise FileFormatError(f"{name}: the checksum is not that of its content: the file is damaged")
     reader = _Reader(content, name)
     tensors: dict[str, _Tensor] = {}
-    for field, value in reader.fields():
-        if field != 1 or isinstance(value, int):
-            reader.fail("a value", f"field {field}")
+    for place, value in reader.fields():
+        if place != 1 or isinstance(value, int):
+            reader.fail("a value", f"field {place}")
         key, tensor = "", None
         for inner, part in value.fields():
             if inner == 1 and isinstance(part, _Reader):

@@ -15,6 +15,7 @@ import numpy as np
 
 from opreg.data import codec
 
+from ...core.protobuf import field, varint
 from ...errors import ArgumentError, ShapeError, did_you_mean
 from ..optim.settings import flag
 from .callback import Callback, RunContext, loss_of
@@ -22,28 +23,7 @@ from .settings import whole
 
 __all__ = ["SummaryCollector", "SummaryRecord"]
 
-# ------------------------------------------------------------------------------------- messages of protobuf
-
-
-def _varint(number: int) -> bytes:
-    """A whole number, seven bits a byte."""
-    number &= 2 ** 64 - 1  # negative ones as their complement
-    written = bytearray()
-    while number > 127:
-        written.append(number & 127 | 128)
-        number >>= 7
-    written.append(number)
-    return bytes(written)
-
-
-def _field(place: int, value: float | str | bytes) -> bytes:
-    """A field of a message: an int as a varint, a float of 64 bits, text or a message with its length before it."""
-    if isinstance(value, int):
-        return _varint(place << 3) + _varint(value)
-    if isinstance(value, float):
-        return _varint(place << 3 | 1) + struct.pack("<d", value)
-    data = value.encode() if isinstance(value, str) else value
-    return _varint(place << 3 | 2) + _varint(len(data)) + data
+# ------------------------------------------------------------------------------------------------- records
 
 
 def _crc_table() -> Iterator[int]:
@@ -77,7 +57,7 @@ def _record(message: bytes) -> bytes:
 def _scalar(name: str, value: np.ndarray) -> bytes:
     if value.size != 1:
         raise ShapeError(f"SummaryRecord: the scalar {name!r} must be one number, got the shape {value.shape}")
-    return _varint(2 << 3 | 5) + struct.pack("<f", float(value.reshape(())))
+    return varint(2 << 3 | 5) + struct.pack("<f", float(value.reshape(())))
 
 
 def _image(name: str, value: np.ndarray) -> bytes:
@@ -91,15 +71,15 @@ def _image(name: str, value: np.ndarray) -> bytes:
         pixels = ((pixels - low) * (255 / ((high - low) or 1))).astype(np.uint8)
     height, width, channels = pixels.shape
     encoded = codec.encode(pixels, ".png", 3)
-    return _field(4, _field(1, height) + _field(2, width) + _field(3, channels) + _field(4, encoded))
+    return field(4, field(1, height) + field(2, width) + field(3, channels) + field(4, encoded))
 
 
 def _histogram(name: str, value: np.ndarray) -> bytes:
     numbers = value[np.isfinite(value)].astype(np.float64)
     counts, ends = np.histogram(numbers, min(max(numbers.size, 1), 90))
     facts = (ends[0], ends[-1], numbers.size, numbers.sum(), (numbers ** 2).sum())
-    return _field(5, b"".join(_field(place, float(fact)) for place, fact in enumerate(facts, 1))
-                  + _field(6, ends[1:].astype("<f8").tobytes()) + _field(7, counts.astype("<f8").tobytes()))
+    return field(5, b"".join(field(place, float(fact)) for place, fact in enumerate(facts, 1))
+                  + field(6, ends[1:].astype("<f8").tobytes()) + field(7, counts.astype("<f8").tobytes()))
 
 
 #: Numbers of dtypes in TensorFlow's tensors.
@@ -110,8 +90,8 @@ _DTYPES = {"float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8
 def _tensor(name: str, value: np.ndarray) -> bytes:
     if value.dtype.name not in _DTYPES:
         value = value.astype(np.float32)
-    shape = b"".join(_field(2, _field(1, length)) for length in value.shape)
-    return _field(8, _field(1, _DTYPES[value.dtype.name]) + _field(2, shape) + _field(4, value.tobytes()))
+    shape = b"".join(field(2, field(1, length)) for length in value.shape)
+    return field(8, field(1, _DTYPES[value.dtype.name]) + field(2, shape) + field(4, value.tobytes()))
 
 
 _KINDS: dict[str, Callable[[str, np.ndarray], bytes]] = {
@@ -155,7 +135,7 @@ class SummaryRecord:
         self._log_dir = str(folder.resolve())
         self._file: io.BufferedWriter = (folder / name).open("wb")
         self._values: list[tuple[str, bytes]] = []
-        self._write(_field(1, now) + _field(3, "brain.Event:2"))
+        self._write(field(1, now) + field(3, "brain.Event:2"))
 
     @property
     def log_dir(self) -> str:
@@ -194,7 +174,7 @@ class SummaryRecord:
         if not name or type(name) is not str:
             raise ArgumentError(f"SummaryRecord: a value has a name, got {name!r}")
         numbers = value.asnumpy() if hasattr(value, "asnumpy") else np.asarray(value)
-        self._values.append((plugin, _field(1, name) + _KINDS[plugin](name, numbers)))
+        self._values.append((plugin, field(1, name) + _KINDS[plugin](name, numbers)))
 
     def record(self, step: int, train_network: object = None,
                plugin_filter: Callable[[str], bool] | None = None) -> bool:
@@ -215,9 +195,9 @@ class SummaryRecord:
         values, self._values = self._values, []
         if self._file.closed:
             return False
-        kept = [_field(1, value) for plugin, value in values if plugin_filter is None or plugin_filter(plugin)]
+        kept = [field(1, value) for plugin, value in values if plugin_filter is None or plugin_filter(plugin)]
         if kept:
-            self._write(_field(1, time.time()) + _field(2, int(step)) + _field(5, b"".join(kept)))
+            self._write(field(1, time.time()) + field(2, int(step)) + field(5, b"".join(kept)))
         return True
 
     def flush(self) -> None:
