@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import re
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     """What a test registers is no operator of other tests."""
+    importlib.import_module("opreg.symbol.control_flow")  # it registers operators, too, when it is first asked for
     before = set(registry.REGISTERED)
     yield
     for name in registry.REGISTERED.keys() - before:
