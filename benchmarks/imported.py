@@ -60,7 +60,7 @@ def _by_onnxruntime(model: Path, inputs: dict[str, np.ndarray]) -> Callable[[], 
     return lambda: session.run(None, inputs)[0]
 
 
-#: What runs a model, by the name of its package.
+#: Makers of a function that runs a model, by the package that runs it.
 RUNTIMES = {"opreg": _by_opreg, "onnxruntime": _by_onnxruntime}
 
 

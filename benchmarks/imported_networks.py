@@ -81,7 +81,7 @@ class _Lstm(nn.Module):
 
 
 class _Sum(nn.Module):
-    """What a layer computes, added to what it reads or to a projection of that."""
+    """A layer's output plus its input, or plus a projection of the input."""
 
     def __init__(self, layer: nn.Module, projection: nn.Module, after: nn.Module):
         super().__init__()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 #: What Python gets when it asks for a number, or a trace for shapes.
 Answer: TypeAlias = float | np.generic | np.ndarray | tuple[Shape, ...]
 
-#: What a function was compiled to.
+#: The result of compiling a function.
 V = TypeVar("V")
 
 __all__ = ["GUARD", "LOOKS", "Fork", "Look", "Measure", "Numbers", "Path", "Unknown", "Variants", "calls", "effects",

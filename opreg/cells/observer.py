@@ -55,18 +55,7 @@ _SHOWING = frozenset({"linecache", "tokenize", "traceback", "warnings"})
 
 
 class Observer(Values):
-    """A stretch of code in which reads are noted, of one thread.
-
-    Parameters
-    ----------
-    reads : Noting
-        Where they are noted.
-
-    Attributes
-    ----------
-    reason : str
-        Why the function cannot be a graph, if it cannot.
-    """
+    """A stretch of code, of one thread, in which the reads that ``Values`` describes are noted."""
 
     def __enter__(self) -> Observer:
         common = [random._inst, np.random.mtrand._rand]

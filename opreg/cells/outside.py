@@ -107,7 +107,7 @@ SETTINGS: dict[Any, str] = {
     abc.get_cache_token: "abc.get_cache_token", get_context: "get_context", get_seed: "get_seed",
     is_np_array: "is_np_array"}
 
-#: Those of them that are written in Python, by the identity of their code.
+#: Functions of ``SETTINGS`` that are written in Python, by the identity of their code.
 ASKED = {id(code): function for function in SETTINGS
          if (code := getattr(inspect.unwrap(function), "__code__", None)) is not None}
 #: Functions that answer by a setting and do more, or take what cannot be asked again: the setting that they answer by.
@@ -122,7 +122,8 @@ ENVIRONMENT = frozenset(map(id, (type(os.environ).__getitem__.__code__, type(os.
 #: Settings that code reads where it has a name.
 BY_NAME: dict[str, Any] = {"FloatingPointError": np.geterr, "seterr": np.geterr, "errstate": np.geterr,
                            "timestamp": time_zone, "astimezone": time_zone, "mktime": time_zone}
-#: What a trace sets itself, by the identity of the code that tells it.
+#: Functions that ask for something that a trace sets itself, by the identity of their code: the reason to leave a
+#: function to Python.
 OF_TRACES = {id(is_np_shape.__code__): "it asks for the convention of shapes, which a trace sets",
              id(is_recording.__code__): "it asks whether it is recorded, which a trace is"}
 _NOW = frozenset({"now", "today", "utcnow"})

@@ -26,7 +26,7 @@ _CHOSEN = dict(_DEFAULTS)
 
 
 def set_algo_parameters(**kwargs: float) -> None:
-    """Keep settings of a search for strategies, which none is made by.
+    """Note settings of MindSpore's search for parallel strategies; opreg makes no such search.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def get_algo_parameters(attr_key: str) -> Any:
 
 
 def reset_algo_parameters() -> None:
-    """Choose what there is at first."""
+    """Set all settings back to their defaults."""
     _CHOSEN.update(_DEFAULTS)
 
 

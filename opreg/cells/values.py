@@ -50,7 +50,7 @@ _FLOORS = ("opreg.nn.", "opreg.train.", "opreg.data.", "opreg.examples.", "opreg
 _OF_PARAMETERS = frozenset({"grad", "name", "requires_grad"})
 #: Names by which code asks an object for its class.
 _OF_CLASS = frozenset({"type", "__class__"})
-#: What libraries have that is run, and holds nothing.
+#: Classes of members of libraries that are called and hold no state.
 _CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type(np.dot))
 #: Names of mistakes by which code notices that a call has failed.
 _MISTAKES = frozenset({"TypeError", "Exception", "BaseException"})
@@ -76,7 +76,7 @@ CACHED = type(functools.lru_cache(len))
 
 
 class Noting(Protocol):
-    """Where reads are noted: those of attributes of Cells by their versions, all others by comparisons."""
+    """A place where reads are noted: attributes of Cells by their versions, all others by comparisons."""
 
     comparisons: Comparisons
     observer: Any

@@ -292,7 +292,7 @@ def check_keywords(method: Callable, names: Sequence[str], title: str) -> None:
 _METHODS = (FunctionType, staticmethod, classmethod)
 #: Methods of a Prop that are called where a class has them.
 _CALLED = ("gradient", "vmap", "jvp", "infer_shape_from_data", "to_onnx")
-#: What MXNet's symbols call what a Prop calls by another name.
+#: Names of MXNet's symbols for methods that a Prop names otherwise.
 _OTHERWISE = {"list_inputs": "list_arguments"}
 
 

@@ -212,7 +212,7 @@ def test_large_matrices_are_tried_by_smaller_ones(machine, monkeypatch):
 @onednn
 @pytest.mark.parametrize(("same", "count"), [(True, 2), (False, 2), (True, 1)])
 def test_a_trial_has_the_threads_of_the_plan(machine, monkeypatch, same, count):
-    """Those of either library, or one where several find other bits or there is no other."""
+    """Both libraries are tried with all of them, or with one where the plan has one or several find other bits."""
     openmp = shared_library.openmp()
     assert openmp is not None
     monkeypatch.setattr(products.threads, "count", lambda: count)

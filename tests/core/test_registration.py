@@ -1,4 +1,4 @@
-"""What is registered about an operator that was in use is seen wherever something was prepared about it."""
+"""Kernels, gradients and rules that are registered for an operator in use reach everything prepared for it."""
 
 from __future__ import annotations
 

@@ -274,7 +274,7 @@ def test_users_operators_have_a_namespace(namespace):
 
 
 def method(self, *args, **keywords):
-    """Of any name."""
+    """A method to be given any name."""
 
 
 MISSPELT = [  # the class, its methods, the near word or nothing

@@ -490,7 +490,7 @@ def test_an_error_of_a_process_names_the_row() -> None:
 
 @forked
 def test_processes_end_by_themselves_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of a later step hold the connections of an earlier one, which has given all its rows before."""
+    """Processes of a later step hold the connections of an earlier one, which has given all its rows before."""
     alive = []
     kill = multiprocessing.process.BaseProcess.kill
 

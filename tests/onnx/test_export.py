@@ -607,7 +607,7 @@ def _differentiated(symbol: Symbol, arrays: dict[str, np.ndarray]) -> tuple[list
 @pytest.mark.parametrize("name", ["two", "kinds", "optional", "many", "loop", "rounds", "numpy", "nested", "heads",
                                   "cut", "looked up"])
 def test_a_traced_operator_there_and_back(name: str) -> None:
-    """What is read again gives the same numbers and gradients; so does ONNX Runtime, numbers, where it is installed."""
+    """A model that is read again gives the same values and gradients, and ONNX Runtime, where installed, the values."""
     symbol, arrays = _traced_operators()[name]
     model = to_model(symbol, *[arrays[each] for each in symbol.list_arguments()])
     assert any(each.domain == "opreg" for each in model.graph.node)

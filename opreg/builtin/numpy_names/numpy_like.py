@@ -134,7 +134,7 @@ def _head(g: Array, a: Array, b: Array) -> Array:
     return g.reshape(*broadcast(a.shape[:-2], b.shape[:-2]), rows, columns)
 
 
-def _multiplying(op: Op, factors: Callable[..., tuple[Array, ...]]) -> None:
+def _multiplying(op: Op, factors: Callable[..., tuple[Array, ...]], product_shape: Callable[..., Shape]) -> None:
     """Declare that an operator multiplies arrays of matrices, the two that ``factors(*arrays)`` makes of its inputs.
 
     Where it makes a third one, the products are summed down to the matrices of that.
@@ -146,8 +146,7 @@ def _multiplying(op: Op, factors: Callable[..., tuple[Array, ...]]) -> None:
     @op.kernel()
     def multiplying_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None) -> Array:
         left, right, *like = factors(*arrays)
-        found: Shape | list[Shape] = op.rules.infer({}, *[array.shape for array in arrays])  # type: ignore[misc]
-        shape = found[0] if isinstance(found, list) else found
+        shape = product_shape(*[array.shape for array in arrays])
         if not sums(left, right, *like):
             return _into(xp, left, right, shape, out)
         return stored(xp, reduce_like_xp(xp, product(xp, left, right), *like).reshape(shape), out)
@@ -173,9 +172,9 @@ def _factors_of_b(g: Array, a: Array, b: Array) -> tuple[Array, ...]:
     return left.swapaxes(-1, -2), head, right
 
 
-_multiplying(matmul, _as_matrices)
-_multiplying(matmul_a, _factors_of_a)
-_multiplying(matmul_b, _factors_of_b)
+_multiplying(matmul, _as_matrices, _product_shape)
+_multiplying(matmul_a, _factors_of_a, lambda g, b, a: a)
+_multiplying(matmul_b, _factors_of_b, lambda g, a, b: b)
 bilinear(matmul, matmul_a, matmul_b, lambda a, b, out, **attrs: 2 * math.prod(out) * a[-1])
 
 

@@ -59,7 +59,7 @@ def count_of(num_parallel_workers: int | None, python_multiprocessing: bool) -> 
 
 def computed(owner: str, workers: int, function: Callable[[int, Any], Any], rows: Iterable[Any], epoch: Epoch
              ) -> Iterator[Any]:
-    """What a function gives for the number and the content of each row, in their order.
+    """The results of a function called with the number and the content of each row, in the order of the rows.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ def _potrf(g: Builder, use: Use, x: Value) -> Value:
 
 
 def _solved(g: Builder, x: Value, right: Value, lower: bool) -> Value:
-    """What a triangular matrix has to be multiplied with to give another, row by row."""
+    """The solution of a triangular system, computed row by row: the matrix whose product with ``x`` is ``right``."""
     count = product(x.shape[-1:])
     half = _triangle(g, x, lower)
 
