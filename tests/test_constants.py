@@ -121,7 +121,7 @@ OTHERWISE = {
         testing.gradients: _ASIDE
         testing.registered: _FILLS
         testing.report: _WIDTH
-        testing.ways: _RUNS _SWITCH
+        testing.ways: _RUNS _TURN
         command.collected: _SHAPE
         train.test_data: _SECONDS
     """,

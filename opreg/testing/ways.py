@@ -44,8 +44,19 @@ def interleaved(use: Subject) -> None:
             "keep nothing outside of the call: what backward needs it is given, or finds in what this call saved")
 
 
-#: How often two threads run it, and after how many seconds of one the other goes on.
-_RUNS, _SWITCH = 20, 1e-5
+#: How often two threads run it, and for how many seconds one waits for the other before each line of user code.
+_RUNS, _TURN = 20, 0.02
+
+
+def _in_step(lines: threading.Barrier) -> Callable[..., Any]:
+    """A trace of threads that run user code line by line, each line at once; one that waits in vain runs on alone."""
+    def each(frame: types.FrameType, event: str, argument: object) -> Callable[..., Any] | None:
+        if event == "line":
+            with contextlib.suppress(threading.BrokenBarrierError):
+                lines.wait(_TURN)
+        return None if is_ours(frame) else each
+
+    return each
 
 
 @check("threads")
@@ -57,26 +68,33 @@ def threads(use: Subject) -> None:
         raise Skipped("it draws random numbers, in whatever order threads run")
     pairs = [(each, *differentiated(each)) for each in (use, moved(use))]
     ready, wrong = threading.Barrier(len(pairs)), []
+    runs = [threading.Barrier(len(pairs)) for _ in range(_RUNS)]
+
+    def in_step(lines: threading.Barrier, each: Subject, given: Heads, expected: Result) -> Result:
+        ready.wait()
+        sys.settrace(_in_step(lines))
+        try:
+            return _run_like(each, given, expected)
+        finally:
+            sys.settrace(None)
+            lines.abort()
 
     def run(each: Subject, given: Heads, expected: Result) -> None:
         try:
-            ready.wait()
-            for _ in range(_RUNS):
-                compare(_run_like(each, given, expected), expected, use, "in two threads at once",
+            for lines in runs:
+                compare(in_step(lines, each, given, expected), expected, use, "in two threads at once",
                         "keep nothing outside of the call: memory that calls share is written by both")
+        except threading.BrokenBarrierError:
+            pass  # the other thread found a mistake
         except Exception as error:
             wrong.append(error)
+            ready.abort()
 
     workers = [threading.Thread(target=run, args=pair) for pair in pairs]
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH)
-    try:
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-    finally:
-        sys.setswitchinterval(before)
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
     for error in wrong:
         raise error
 
