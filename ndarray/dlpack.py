@@ -1,4 +1,5 @@
-"""DLPack's capsules of host memory: those that NumPy makes and reads, in bfloat16 and by older NumPy, too.
+"""DLPack's capsules: the device that they name, and those of host memory that NumPy makes and reads, in bfloat16 and
+by older NumPy, too.
 
 NumPy has no bfloat16. Its arrays cross as ``uint16``, and the kind of number that the capsule names is changed: in ours
 before it is handed out, in another library's before NumPy reads it.
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from opreg.core.spec import as_dtype
+from opreg.errors import ArgumentError
 
 __all__ = ["Capsule", "export", "read", "CPU"]
 
@@ -22,15 +24,15 @@ _UINT, _BFLOAT = 1, 4
 # Where a capsule's description of the array begins: behind nothing, or behind version, owner, deleter and flags.
 _BEFORE = b"dltensor"
 _STARTS = {_BEFORE: 0, b"dltensor_versioned": 32}
-# Where it has the kind of number: behind the address, two numbers of the device, and that of axes.
-_KIND = 20
+# Where it has the device: behind the address. Where it has the kind of number: behind the device and the count of axes.
+_DEVICE, _KIND = 8, 20
 _API = ctypes.pythonapi
 #: Whether ``ndarray.__dlpack__`` knows the protocol of today.
 _TODAY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
 class Capsule:
-    """A bare capsule of host memory as the protocol wants it: behind a method."""
+    """A bare capsule as the protocol wants it: behind a method."""
 
     def __init__(self, capsule: object):
         self._capsule = capsule
@@ -39,7 +41,8 @@ class Capsule:
         return self._capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return CPU, 0
+        kind, number = (ctypes.c_int32 * 2).from_address(_description(self._capsule) + _DEVICE)
+        return kind, number
 
 
 class _Writable:
@@ -113,13 +116,29 @@ def _handed_out(source: Any) -> object:
         return source.__dlpack__()
 
 
-def _name(capsule: object) -> bytes:
+def _name(capsule: object) -> bytes | None:
     _API.PyCapsule_GetName.restype, _API.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
     return _API.PyCapsule_GetName(capsule)
 
 
 def _kind(capsule: object) -> ctypes.c_uint8:
     """The kind of number that a capsule names, where it stands in memory."""
-    pointer, name = _API.PyCapsule_GetPointer, _name(capsule)
+    return ctypes.c_uint8.from_address(_description(capsule) + _KIND)
+
+
+def _description(capsule: object) -> int:
+    """The address of a capsule's description of the array.
+
+    Raises
+    ------
+    ArgumentError
+        For a capsule that was read before, and one that is not DLPack's.
+    """
+    name = _name(capsule)
+    if name is not None and name.startswith(b"used_dltensor"):
+        raise ArgumentError("from_dlpack: this capsule was read before: a capsule is read once")
+    if name not in _STARTS:
+        raise ArgumentError(f"from_dlpack: expected a capsule of DLPack, got one of {name!r}")
+    pointer = _API.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return ctypes.c_uint8.from_address(pointer(capsule, name) + _STARTS[name] + _KIND)
+    return pointer(capsule, name) + _STARTS[name]

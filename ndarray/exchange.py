@@ -32,12 +32,12 @@ def from_dlpack(source: Any) -> NDArray:
     Parameters
     ----------
     source : object with ``__dlpack__`` or ``__cuda_array_interface__``, or capsule
-        What to share; a capsule is taken for host memory.
+        The array to share. A capsule can be read once.
 
     Raises
     ------
     ArgumentError, DeviceError
-        For what has neither, and for devices that are neither the host nor CUDA's.
+        For what has neither, for a capsule that was read before, and for devices that are neither the host nor CUDA's.
 
     Examples
     --------

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 OTHERWISE = {
     "formats and interfaces of others": """
         core.array_module: _CUPY
-        ndarray.dlpack: CPU _UINT _BFLOAT _KIND
+        ndarray.dlpack: CPU _UINT _BFLOAT _DEVICE _KIND
         ndarray.exchange: _CUDA _PINNED _MANAGED
         ndarray.ndarray: _STORAGE_TYPE_STR_TO_ID
         ndarray.params_file: FILE_MAGIC V1 V2 V3 _LONGEST_ENTRY

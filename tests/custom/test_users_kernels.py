@@ -274,6 +274,13 @@ def test_arrays_of_others_are_taken(wrapped: Callable[[Any], Any]) -> None:
         nd.ones(2, mx.gpu(0)) + other
 
 
+def test_a_capsule_names_its_device() -> None:
+    x = nd.array([1, 2], mx.gpu(1))
+    ours = nd.from_dlpack(x.to_dlpack_for_read())
+    ours[:] = ours * 2
+    assert ours.context is mx.gpu(1) and x.asnumpy().tolist() == [2, 4]
+
+
 def test_memory_is_shared_both_ways() -> None:
     x = nd.array([1, 2], mx.gpu(1))
     with x.context.device:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import datetime
 import gc
 import io
 import json
@@ -21,7 +22,7 @@ import pytest
 
 import opreg as mx
 from opreg import Parameter, Tensor
-from opreg.errors import DTypeError, ShapeError
+from opreg.errors import ArgumentError, DTypeError, ShapeError
 
 
 def tensor(numbers: Any, dtype: str = "float32") -> Tensor:
@@ -207,6 +208,16 @@ def test_a_capsule_keeps_the_memory_alive_and_lets_it_go(make):
     del capsule
     gc.collect()
     assert sys.getrefcount(held) == before
+
+
+def test_a_capsule_is_read_once():
+    x = mx.nd.array([1, 2, 3])
+    capsule = x.to_dlpack_for_read()
+    mx.nd.from_dlpack(capsule)
+    with pytest.raises(ArgumentError, match="read before"):
+        mx.nd.from_dlpack(capsule)
+    with pytest.raises(ArgumentError, match="of DLPack"):
+        mx.nd.from_dlpack(datetime.datetime_CAPI)  # another capsule of Python's
 
 
 def test_a_copy_is_handed_out_where_it_is_asked_for(make):
