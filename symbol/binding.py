@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opreg.core import rounding
 from opreg.core.graph import Entry, Node, rewrite
 from opreg.core.placeholder import resolve
 from opreg.core.spec import Shape, Spec, known, show, size
@@ -174,7 +175,7 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
          grad_req: Requests, aux_states: Values | None, group2ctx: Mapping[str, Context] | None,
          check_kernels: bool | str = False, recompute: bool | str | None = None,
          head_grads: OutGrads = None, check_numbers: bool | str | None = None,
-         reduce: Group | Reduction | None = None, shard: str | None = None) -> Executor:
+         reduce: Group | Reduction | None = None, shard: str | None = None, tf32: bool | None = None) -> Executor:
     """See ``Symbol.bind``."""
     reduction = Reduction.asked(reduce, shard)
     if reduction is not None and reduction.shard == "gradients" and args_grad is not None:
@@ -199,7 +200,7 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
     aux = [_array("aux_states", name, value, _variable_place(node, ctx, groups)) for name, value, node in
            zip(aux_names, _listed("aux_states", aux_states, auxiliary, False), auxiliary)]
     return make(symbol, ctx, arrays, grads, reqs, aux, groups, check_kernels, recompute, head_grads=head_grads,
-                numbers=check_numbers, reduction=reduction)
+                numbers=check_numbers, reduction=reduction, tf32=tf32)
 
 
 def _with_few_rows(node: Node, stypes: Mapping[Node, str]) -> list[Node]:
@@ -218,7 +219,8 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
                 shared_exec: Executor | None, shared_buffer: dict[str, NDArray] | None,
                 keywords: Mapping[str, object], check_kernels: bool | str = False, recompute: bool | str | None = None,
                 head_grads: OutGrads = None, check_numbers: bool | str | None = None,
-                reduce: Group | Reduction | None = None, shard: str | None = None) -> Executor:
+                reduce: Group | Reduction | None = None, shard: str | None = None, tf32: bool | None = None
+                ) -> Executor:
     """See ``Symbol.simple_bind``."""
     ctx, symbol, groups = _context(ctx), resolved(symbol), _groups(group2ctx)
     graph = symbol._graph()
@@ -262,7 +264,7 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     if auxiliary:
         sharing.begin(beginnings(graph), dict(zip([node.name for node in auxiliary], aux)))
     return make(symbol, ctx, args, grads, reqs, aux, groups, check_kernels, recompute, specs, head_grads=head_grads,
-                numbers=check_numbers, reduction=reduction)
+                numbers=check_numbers, reduction=reduction, tf32=tf32)
 
 
 def _check_names(what: str, nodes: Sequence[Node], otherwise: str = "") -> None:
@@ -404,7 +406,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
          aux: list[NDArray], groups: dict[str, Context], check: bool | str = False,
          recompute: bool | str | None = False, specs: Mapping[Node, list[Spec]] | None = None,
          outputs: Sequence[NDArray] = (), head_grads: OutGrads = None, numbers: bool | str | None = None,
-         reduction: Reduction | None = None) -> Executor:
+         reduction: Reduction | None = None, tf32: bool | None = None) -> Executor:
     """An executor over arrays in the order of the graph's variables.
 
     ``specs`` are those of nodes that are known already, ``outputs`` those of an executor that is reshaped, which serve
@@ -415,7 +417,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     if any(each is not None and each._sparse for each in (*args, *grads)):
         dense, slopes = [twin(each) for each in args], [None if each is None else twin(each) for each in grads]
         executor = make(symbol, ctx, dense, slopes, reqs, aux, groups, check, recompute, specs, outputs, head_grads,
-                        numbers, reduction)
+                        numbers, reduction, tf32)
         edge = SparseEdge([(own, each) for own, each in zip(args, dense) if own._sparse],
                           [(own, each) for own, each in zip(grads, slopes)
                            if own is not None and each is not None and own._sparse])
@@ -425,9 +427,9 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     variables, values = arguments + auxiliary, args + aux
     symbol = _grouped(symbol, ctx, groups, {node: value.context for node, value in zip(variables, values)})
     graph = symbol._graph()
-    recompute, numbers = asked(recompute), finite.asked(numbers)
+    recompute, numbers, tf32 = asked(recompute), finite.asked(numbers), rounding.tf32(tf32)
     again = functools.partial(make, ctx=ctx, groups=groups, check=check, recompute=recompute, numbers=numbers,
-                              reduction=reduction)
+                              reduction=reduction, tf32=tf32)
     shapes = {node: value.shape for node, value in zip(variables, values)}
     dtypes = {node: value._data.dtype for node, value in zip(variables, values)}
     specs = specs or {}
@@ -444,7 +446,8 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
         if grad is not None and req != "null":
             wanted[node] = grad._data, req
     bound = Bound(graph, specs, ctx, groups, {node: value._data for node, value in zip(variables, values)},
-                  {node: value.context for node, value in zip(variables, values)}, wanted, recompute=recompute)
+                  {node: value.context for node, value in zip(variables, values)}, wanted, recompute=recompute,
+                  tf32=tf32)
     bound.reduce(reduction)
     gradients = fitted(head_grads, symbol.list_outputs(), [specs[node][i] for node, i in graph.heads], ctx,
                        reshaped=bool(outputs))

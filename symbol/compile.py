@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from opreg.core.graph import Entry, Node, reachable, verify
+from opreg.core.rounding import with_tf32
 from opreg.core.slots import Slot
 from opreg.ndarray.context import Context
 from opreg.typing import Array
@@ -64,11 +65,12 @@ def compile_plan(bound: Bound, is_train: bool, backward: bool | None, watched: b
 @uncollected
 def compile_program(program: Program) -> Plan:
     """The plan of a program, which may have its gradients already."""
-    for change in PASSES:
-        if program.watched and change in _MERGING:
-            continue
-        program = _changed(program, change)
-    return _lay_out(program)
+    with with_tf32(program.bound.tf32):
+        for change in PASSES:
+            if program.watched and change in _MERGING:
+                continue
+            program = _changed(program, change)
+        return _lay_out(program)
 
 
 def _changed(program: Program, change: Callable[[Program], Program]) -> Program:

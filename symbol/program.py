@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from opreg.core import threads
 from opreg.core.graph import Entry, Graph, Node
+from opreg.core.rounding import tf32
 from opreg.core.spec import Spec, as_dtype, size
 from opreg.ndarray.context import Context
 from opreg.typing import Array
@@ -53,6 +54,8 @@ class Bound:
         What users' operators keep between forward and backward.
     recompute : bool or "all"
         Whether backward computes cheap results of forward again, or all it can, which are not kept then.
+    tf32 : bool
+        Whether products and convolutions of float32 on a GPU may round their factors to TF32.
     arena : function of a context and a number of bytes
         Gives the memory to compute in; it is the plan's own by default.
     reduced : Reduced or None
@@ -70,6 +73,7 @@ class Bound:
     head_grads: list[Array | None] = field(default_factory=list)
     memo: dict[Any, Any] = field(default_factory=dict)
     recompute: bool | str = False
+    tf32: bool = field(default_factory=tf32)
     arena: Callable[[Context, int], Array] = _own
     reduced: Reduced | None = None
 

@@ -458,7 +458,7 @@ class Symbol(Methods):
              group2ctx: Mapping[str, Context] | None = None, shared_exec: Executor | None = None,
              check_kernels: bool | str = False, recompute: bool | str | None = None, *,
              head_grads: OutGrads = None, check_numbers: bool | str | None = None,
-             reduce: Ranks | Reduction | None = None, shard: str | None = None) -> Executor:
+             reduce: Ranks | Reduction | None = None, shard: str | None = None, tf32: bool | None = None) -> Executor:
         """An executor over given arrays.
 
         Parameters
@@ -499,6 +499,9 @@ class Symbol(Methods):
             What each of these ranks keeps a part of, as ZeRO 1 and 2 have it: the optimizer's states, or gradients,
             too. The weights are brought together behind each update. Gradients are then parts in ``grad_dict``, which
             ``simple_bind`` makes.
+        tf32 : bool, optional
+            Whether products and convolutions of float32 on a GPU may round their factors to TF32, which keeps 11 bits
+            of 24. By default they do where the environment variable ``OPREG_TF32`` is 1.
 
         Examples
         --------
@@ -509,7 +512,7 @@ class Symbol(Methods):
         """
         with TRIMMED:
             return BIND.function(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, check_kernels, recompute,
-                                 head_grads, check_numbers, reduce, shard)
+                                 head_grads, check_numbers, reduce, shard, tf32)
 
     def simple_bind(self, ctx: Context | Sequence[Context] | None, grad_req: Requests = "write",
                     type_dict: Mapping[str, DTypeLike] | None = None, stype_dict: Mapping[str, str] | None = None,
@@ -518,13 +521,13 @@ class Symbol(Methods):
                     shared_buffer: dict[str, NDArray] | None = None, check_kernels: bool | str = False,
                     recompute: bool | str | None = None, *, head_grads: OutGrads = None,
                     check_numbers: bool | str | None = None, reduce: Ranks | Reduction | None = None,
-                    shard: str | None = None, **kwargs: Any) -> Executor:
+                    shard: str | None = None, tf32: bool | None = None, **kwargs: Any) -> Executor:
         """An executor over new arrays of zeros, whose shapes follow from those given by keyword.
 
-        ``check_kernels``, ``recompute``, ``head_grads``, ``check_numbers``, ``reduce`` and ``shard`` are those of
-        ``bind``. ``stype_dict`` has storage types of arguments by name, beside those that variables were made with.
-        Gradients are ``row_sparse`` of such arguments, and of those that an operator says have few rows: weights of
-        ``Embedding(sparse_grad=True)``, what a CSR matrix is multiplied with.
+        ``check_kernels``, ``recompute``, ``head_grads``, ``check_numbers``, ``reduce``, ``shard`` and ``tf32`` are
+        those of ``bind``. ``stype_dict`` has storage types of arguments by name, beside those that variables were made
+        with. Gradients are ``row_sparse`` of such arguments, and of those that an operator says have few rows: weights
+        of ``Embedding(sparse_grad=True)``, what a CSR matrix is multiplied with.
 
         Examples
         --------
@@ -535,7 +538,7 @@ class Symbol(Methods):
         with TRIMMED:
             return SIMPLE_BIND.function(self, ctx, grad_req, type_dict, stype_dict, group2ctx, shared_arg_names,
                                         shared_exec, shared_buffer, kwargs, check_kernels, recompute, head_grads,
-                                        check_numbers, reduce, shard)
+                                        check_numbers, reduce, shard, tf32)
 
     def eval(self, ctx: Context | Sequence[Context] | None = None, **kwargs: NDArray | np.ndarray) -> list[NDArray]:
         """Bind to arrays given by keyword and compute; a list of NDArrays.

@@ -20,7 +20,7 @@ import opreg as mx
 from opreg.backends.cuda import cublaslt
 from opreg.backends.cuda.cublaslt import ComputeType, Epilogue
 from opreg.backends.cuda.products import Matrices, describe
-from opreg.errors import OpError
+from opreg.errors import ArgumentError, OpError
 from tests.cuda import host
 from tests.cuda.cublaslt import Installed, installed
 
@@ -165,6 +165,39 @@ def test_tf32_is_off_unless_it_is_asked_for(lt: Installed, monkeypatch: pytest.M
     assert {each.compute for each in lt.taken()} == {ComputeType.COMPUTE_32F_FAST_TF32}
     Run(net, arrays, mx.gpu(0), "float64")
     assert {each.compute for each in lt.taken()} == {ComputeType.COMPUTE_64F}
+
+
+#: Graphs with a product, and the shape of its first factor: that of the second graph stands in the body of a loop.
+ROUNDED = {
+    "dot": (lambda: mx.sym.dot(x, w), (2, 1)),
+    "loop": (lambda: mx.sym.contrib.foreach(lambda row, state: (mx.sym.dot(row, w), state), x, [mx.sym.zeros((1,))])[0],
+             (2, 1, 1)),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ROUNDED)
+@pytest.mark.parametrize("environment", [False, True])
+def test_an_executor_says_whether_tf32_is_allowed(name: str, environment: bool, lt: Installed,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    make, shape = ROUNDED[name]
+    fine = 1 + 2.0**-12  # TF32 rounds it to 1
+
+    def rounds(executor: Any) -> bool:
+        executor.copy_params_from({"x": mx.nd.full(executor.arg_dict["x"].shape, fine), "w": mx.nd.ones((1, 1))})
+        return executor.forward()[0].asnumpy().max() == 1
+
+    for choice in (True, False, None):
+        monkeypatch.setenv("OPREG_TF32", str(int(environment)))
+        executor = make().simple_bind(mx.gpu(0), x=shape, w=(1, 1), tf32=choice)
+        monkeypatch.setenv("OPREG_TF32", str(int(not environment)))  # read when it is bound
+        larger = executor.reshape(x=(3, *shape[1:]), allow_up_sizing=True, partial_shaping=True)
+        assert rounds(executor) == rounds(larger) == (environment if choice is None else choice)
+
+
+def test_whether_tf32_is_allowed_is_a_truth_value() -> None:
+    with pytest.raises(ArgumentError, match="tf32='on': expected True, False or None"):
+        x.simple_bind(mx.cpu(), x=(1,), tf32="on")
 
 
 @needs_compiler

@@ -23,13 +23,13 @@ from opreg.builtin.layers.convolution import (
 from opreg.builtin.layers.sliding import channels_first, channels_last, extent, window
 from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
+from opreg.core.rounding import tf32
 from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec, size
 from opreg.typing import Array, ArrayModule
 
 from ..compiler import can_compile, keep
 from ..cudnn import DTYPES, Built, Convolution, Convolve, Frontend, Part, Tensor, aligned, build, frontend
-from ..precision import tf32
 
 __all__: list[str] = []
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from opreg.builtin.matrices.dense import FACTORS, dense_weight, factors_of, views_of
 from opreg.core.launch import Call, Rank
 from opreg.core.registry import REGISTERED
+from opreg.core.rounding import tf32
 from opreg.elementwise.rows import Along, row_sum, traced
 from opreg.errors import OpError
 from opreg.typing import Array
@@ -22,7 +23,6 @@ from .. import cublaslt
 from ..compiler import can_compile, declined, keep
 from ..cublaslt import Epilogue
 from ..folds import bound_fold, groups_of
-from ..precision import tf32
 from ..products import Chosen, Multiply, Product, choose, describe
 from .private import dense_backward
 
