@@ -408,6 +408,22 @@ def test_mistakes(call: Callable, says: str) -> None:
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize("kernel, stride, pad", [(1, 3, 0), (2, 3, 0), (2, 3, 1), (2, 1, 1), (3, 2, 1), (3, 4, 1)])
+@pytest.mark.parametrize("length", [5, 6, 7])
+def test_windows_that_are_rounded_up_begin_before_the_padding_behind(kernel: int, stride: int, pad: int, length: int
+                                                                     ) -> None:
+    x = np.random.default_rng(length).normal(size=(1, 1, length)).astype("float32")
+    begins = [at for at in range(-pad, length, stride) if at + kernel < length + pad + stride]
+    parts = [x[0, 0, max(at, 0):at + kernel] for at in begins]
+    for layer, function, expected in (
+            (nn.MaxPool1d(kernel, stride, "pad", pad, ceil_mode=True), None, [part.max() for part in parts]),
+            (nn.AvgPool1d(kernel, stride, "pad", pad, True, False), lambda x: ops.avg_pool1d(
+                x, kernel, stride, pad, True, False), [part.mean() for part in parts])):
+        for found in (layer, function or layer, jit(layer)):
+            np.testing.assert_allclose(found(Tensor(x)).asnumpy()[0, 0], expected, 1e-6)
+
+
+
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 @pytest.mark.parametrize("dims", [2, 3])
 def test_windows_at_random(dims: int, compiled: bool) -> None:

@@ -137,6 +137,14 @@ def _pooled(kind: str, x: TensorLike) -> Tensor:
     return x if kind == "max" and x._dt.kind in "iu" else floating(x)
 
 
+def windows_along(length: int, kernel: int, stride: int, pad: int, ceil: bool) -> int:
+    """The count of windows of ``kernel`` places along an axis. Rounded up, the last one may reach too far, but does not
+    begin in the padding behind."""
+    room = length + 2 * pad - kernel
+    found = (-(-room // stride) if ceil else room // stride) + 1
+    return found - (ceil and (found - 1) * stride >= length + pad)
+
+
 def pool(kind: str, count: int, x: TensorLike, kernel: Sizes, stride: Sizes, padding: Sizes, ceil: bool, **attrs: object
         ) -> Tensor:
     """The maxima, sums or averages of windows; maxima of integers stay integers."""
@@ -146,9 +154,12 @@ def pool(kind: str, count: int, x: TensorLike, kernel: Sizes, stride: Sizes, pad
     if axes not in (None, count + 1, count + 2):
         raise ShapeError(f"{kind} pooling: expected {count + 2} axes, got shape {x.shape}")
     x = ops.expand_dims(x, axis=0) if single else x
-    y = ops.Pooling(x, kernel=sizes(kernel, count, "kernel_size"), stride=sizes(stride, count, "stride"),
-                    pad=sizes(padding, count, "padding"), pool_type=kind,
+    each = sizes(kernel, count, "kernel_size"), sizes(stride, count, "stride"), sizes(padding, count, "padding")
+    y = ops.Pooling(x, kernel=each[0], stride=each[1], pad=each[2], pool_type=kind,
                     pooling_convention="full" if ceil else "valid", **attrs)
+    for axis, (size, step, pad) in enumerate(zip(*each), 2):
+        if ceil and step + pad > size:  # MXNet has a window that begins in the padding behind
+            y = ops.slice_axis(y, axis=axis, begin=0, end=windows_along(x.shape[axis], size, step, pad, ceil))
     return squeeze(y, 0) if single else y
 
 

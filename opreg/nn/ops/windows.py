@@ -16,7 +16,7 @@ from .creation import zeros
 from .indexing import gather_elements, tensor_scatter_elements
 from .lift import floating, tensor
 from .math import where
-from .nn import pool, sizes
+from .nn import pool, sizes, windows_along
 from .random import rand
 
 __all__ = ["fractional_max_pool2d", "fractional_max_pool3d", "lp_pool1d", "lp_pool2d", "max_pool2d", "max_pool3d",
@@ -28,14 +28,11 @@ __all__ = ["fractional_max_pool2d", "fractional_max_pool3d", "lp_pool1d", "lp_po
 
 def _along(length: int, kernel: int, stride: int, pad: int, dilation: int, ceil: bool) -> np.ndarray:
     """The places of an axis in each window, a row a window; -1 where there is no number."""
-    reach = length + 2 * pad - dilation * (kernel - 1) - 1
-    if reach < 0:
-        raise ShapeError(f"max pooling: windows of {dilation * (kernel - 1) + 1} do not fit a length of {length} with "
-                         f"a padding of {pad}")
-    count = (-(-reach // stride) if ceil else reach // stride) + 1
-    if ceil and (count - 1) * stride >= length + pad:  # a window begins in what is given
-        count -= 1
-    places = np.arange(count)[:, None] * stride - pad + np.arange(kernel) * dilation
+    size = dilation * (kernel - 1) + 1
+    if size > length + 2 * pad:
+        raise ShapeError(f"max pooling: windows of {size} do not fit a length of {length} with a padding of {pad}")
+    begins = np.arange(windows_along(length, size, stride, pad, ceil))[:, None] * stride - pad
+    places = begins + np.arange(kernel) * dilation
     return np.where((places >= 0) & (places < length), places, -1)
 
 
