@@ -480,11 +480,13 @@ class Ftrl(Optimizer):
         Strength of the pull to zero.
     beta : float
         Smooths the step sizes.
+    learning_rate : float
+        The rate without a schedule. A schedule keeps its own ``base_lr``, as in MXNet.
     """
 
     def __init__(self, lamda1: float = 0.01, learning_rate: float = 0.1, beta: float = 1, **kwargs: Any):
-        super().__init__(learning_rate=learning_rate, **kwargs)
-        self.lamda1, self.beta = lamda1, beta
+        super().__init__(**kwargs)
+        self.lr, self.lamda1, self.beta = learning_rate, lamda1, beta
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
         return zeros_of(weight), zeros_of(weight)

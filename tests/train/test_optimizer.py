@@ -266,6 +266,20 @@ def test_factors_by_symbol_by_name_and_by_parameter():
     assert optimizer._get_lr(0) == pytest.approx(0.4) and optimizer._get_wd(0) == pytest.approx(0.005)
 
 
+@pytest.mark.parametrize("name, default", [
+    ("sgd", None), ("nag", None), ("adam", 0.001), ("adagrad", None), ("rmsprop", 0.001), ("adadelta", None),
+    ("ftrl", None), ("adamax", 0.002), ("nadam", 0.001), ("signum", 0.01), ("ftml", None), ("lamb", 0.001),
+    ("lars", None), ("dcasgd", None), ("sgld", None), ("lbsgd", None)])
+def test_a_schedule_begins_with_its_own_rate_or_that_of_the_optimizer(name, default):
+    for given in ({}, {"learning_rate": 0.3}):
+        schedule = mx.lr_scheduler.FactorScheduler(step=2, factor=0.5, base_lr=0.7)
+        optimizer = mx.optimizer.create(name, lr_scheduler=schedule, **given)
+        expected = default or 0.7
+        if given and name != "ftrl":  # Ftrl leaves its schedule alone, in MXNet, too
+            expected = 0.3
+        assert optimizer.learning_rate == expected
+
+
 def test_a_scheduler_gives_the_rate():
     schedule = mx.lr_scheduler.FactorScheduler(step=2, factor=0.1)
     optimizer = mx.optimizer.create("sgd", learning_rate=1.0, lr_scheduler=schedule)
