@@ -273,9 +273,8 @@ def wrote(array: Array, key: Any = None) -> None:
 
 def wrote_held(holders: Iterable[Any], known: int = 0) -> None:
     """Note that arrays were written, those of them whose writes are to be noted; for the parameters see ``held``."""
-    for holder in holders:
-        if held(holder, known):
-            wrote(holder._data)
+    if WATCHED and (arrays := [holder._data for holder in holders if held(holder, known)]):
+        Targets(arrays).wrote()
 
 
 class Targets:
