@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 from ..core.spec import Shape
 
-__all__ = ["Dropped", "Part", "Product", "Seen", "Weights", "multiplies"]
+__all__ = ["Dropped", "Laid", "Part", "Product", "Seen", "Weights", "multiplies"]
+
+#: The matrices in an input, by operators: a value of shape (*lead, rows, columns), where ``lead`` are two axes that
+#: count them.
+Laid: TypeAlias = Callable[[Any, Shape], Any]
 
 
 class Product(NamedTuple):
@@ -17,11 +22,20 @@ class Product(NamedTuple):
     transpose_a, transpose_b : bool
         Whether the matrices of an input are transposed.
     factor : float
+    places : tuple of two int
+        The inputs that are multiplied.
+    laid : tuple of two Laid or None
+        How matrices are found in an input where they are not its last two axes.
+    result : function or None
+        The output of products (*lead, rows, columns), where it is laid in another way.
     """
 
     transpose_a: bool
     transpose_b: bool
     factor: float = 1.0
+    places: tuple[int, int] = (0, 1)
+    laid: tuple[Laid | None, Laid | None] = (None, None)
+    result: Callable[[Any], Any] | None = None
 
 
 class Seen(NamedTuple):

@@ -72,7 +72,11 @@ class _Stretches:
     def wrote(self, span: Span, write: Write) -> None:
         """Note a write."""
         (low, high), starts, writes = span, self.starts, self.writes
-        first, last = bisect.bisect_left(starts, low), bisect.bisect_left(starts, high)
+        first = bisect.bisect_left(starts, low)
+        if starts[first:first + 2] == [low, high]:  # a stretch as it is
+            writes[first] = write
+            return
+        last = bisect.bisect_left(starts, high, first)
         if last < len(starts) and starts[last] == high:
             starts[first:last], writes[first:last] = [low], [write]
         else:
@@ -141,6 +145,9 @@ _BY_ADDRESS = _Memory()
 #: How often memory of an array came to be told apart by address.
 _SHARED = [0]
 _LOCK = lock()
+#: Views that were written, by ``id``, for as long as they are there: the view, ``_SHARED`` at that time, its memory and
+#: its bytes there, None for all. NumPy takes as long to say where an array lies as to write a few numbers ten times.
+_VIEWS: dict[int, tuple[Callable[[], ndarray | None], int, _Memory, list[Span] | None]] = {}
 
 
 def _memory(array: Array) -> tuple[_Memory, bool]:
@@ -156,6 +163,24 @@ def _memory(array: Array) -> tuple[_Memory, bool]:
     if memory is None:
         memory = _OWNED.setdefault(key, _Memory(weakref.ref(owner, lambda _: _OWNED.pop(key, None))))
     return (_BY_ADDRESS, False) if memory.shared else (memory, array.nbytes == owner.nbytes)
+
+
+def _locate(array: Array, key: Any = None) -> tuple[_Memory, list[Span] | None]:
+    """The memory of a raw array, or of its elements that a subscript names, and their bytes there; None for all."""
+    memory, whole = _memory(array)
+    return memory, None if whole and key is None else _spans(array, key)
+
+
+def _place(array: Array) -> tuple[_Memory, list[Span] | None]:
+    """The memory of a raw array, and its bytes there; None for all. It is found once for a view that stays."""
+    key, shared = id(array), _SHARED[0]
+    known = _VIEWS.get(key)
+    if known is not None and known[1] == shared and known[0]() is array:
+        return known[2:]
+    memory, spans = _locate(array)
+    if array.__class__ is ndarray and array.base is not None:
+        _VIEWS[key] = weakref.ref(array, lambda _: _VIEWS.pop(key, None)), shared, memory, spans
+    return memory, spans
 
 
 def _owner(array: Any) -> ndarray | None:
@@ -234,22 +259,22 @@ def wrote(array: Array, key: Any = None) -> None:
     """Note that a raw array was written, or those of its elements that a subscript names."""
     if not WATCHED or not _is_memory(array):
         return
-    if key is not None and _is_basic(key):
+    lasting = key is None  # and not a view that is made here
+    if not lasting and _is_basic(key):
         array, key = _view(array, key), None
     if array.size:
-        memory, whole = _memory(array)
+        memory, spans = _place(array) if lasting else _locate(array, key)
         _advance()
         frame = user_frame(_getframe(1))
         write = LATEST[0], None if frame is None else (frame.f_code, frame.f_lasti)
         with _LOCK:
-            memory.wrote(None if whole and key is None else _spans(array, key), write)
+            memory.wrote(spans, write)
 
 
 def wrote_held(holders: Iterable[Any], known: int = 0) -> None:
     """Note that arrays were written, those of them whose writes are to be noted; for the parameters see ``held``."""
-    for holder in holders:
-        if held(holder, known):
-            wrote(holder._data)
+    if WATCHED and (arrays := [holder._data for holder in holders if held(holder, known)]):
+        Targets(arrays).wrote()
 
 
 class Targets:
@@ -288,9 +313,9 @@ class Targets:
 
     def _find(self) -> None:
         self._known = _SHARED[0]
-        found = [(array, *_memory(array)) for array in self._arrays]
-        self._wholes = [memory for _, memory, whole in found if whole]
-        self._parts = [(memory, _spans(array)) for array, memory, whole in found if not whole]
+        found = [_place(array) for array in self._arrays]
+        self._wholes = [memory for memory, spans in found if spans is None]
+        self._parts = [(memory, spans) for memory, spans in found if spans is not None]
 
 
 def unchanged(array: ndarray, source: Any) -> bool:

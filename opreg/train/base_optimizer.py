@@ -280,8 +280,7 @@ class Optimizer:
             rule, ctx = get(alike.operator).kernels[0].rule, alike.ctx
             ctx.run(vars(rule.function)["together"], ctx.xp, updates=[
                 (rows[i].arrays[0], rows[i].arrays) for i in alike.members], **rule.select(alike.attrs))
-        for _, weight, _, state in updates:
-            wrote_held((weight, *self._operator(state)[1]), 1)
+        wrote_held((array for _, weight, _, state in updates for array in (weight, *self._operator(state)[1])), 1)
 
     # ------------------------------------------------------------------------------------ several by one rule
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from opreg.builtin.attending import Dropped, Part, Product, Seen, Weights
+from opreg.builtin.attending import Dropped, Laid, Part, Product, Seen, Weights
 from opreg.builtin.layers.scaled_attention import in_blocks
 from opreg.core.graph import Entry, Node
 from opreg.core.op import Op
@@ -83,6 +83,14 @@ class _Tracer(RuleTracer):
         return node
 
 
+class _Factor(NamedTuple):
+    """A factor of a product: an entry, how matrices are found in it, and whether these are transposed."""
+
+    entry: Entry
+    laid: Laid | None
+    transposed: bool
+
+
 @dataclass
 class _Chain:
     """Nodes that compute attention, and what of the operator they are.
@@ -91,7 +99,7 @@ class _Chain:
     ----------
     nodes : list of Node
         From product to product.
-    query, key, value : pairs of entry and whether it is transposed
+    query, key, value : _Factor
         Value is unknown before the second product.
     shape : Shape
         That of the scores where a mask reads them, else of the product.
@@ -101,30 +109,35 @@ class _Chain:
     dropped : Dropped or None
     weighed : bool
         Whether the softmax has been.
+    last : Product or None
+        The second product.
     result : Shape
-        That of the second product.
+        Its shape.
     """
 
     nodes: list[Node]
-    query: tuple[Entry, bool]
-    key: tuple[Entry, bool]
+    query: _Factor
+    key: _Factor
     shape: Shape
     scale: float
     mask: tuple[Entry, Seen | None] | None = None
     dropped: Dropped | None = None
     weighed: bool = False
-    value: tuple[Entry, bool] | None = None
+    value: _Factor | None = None
+    last: Product | None = None
     result: Shape = ()
 
     def attend(self, tracer: RuleTracer, became: dict[Entry, Entry]) -> TracedValue:
         """The result by one operator, over what entries became."""
-        assert self.value is not None
+        assert self.value is not None and self.last is not None
         lead = self.shape[:-2]
         lead = (1,) * (2 - len(lead)) + lead
         given, words = [], dict[str, Any]({} if self.dropped is None else self.dropped._asdict())
-        for entry, transposed in (self.query, self.key, self.value):
-            x: Any = tracer.value(became.get(entry, entry))
-            if transposed:
+        for factor in (self.query, self.key, self.value):
+            x: Any = tracer.value(became.get(factor.entry, factor.entry))
+            if factor.laid is not None:
+                x = factor.laid(x, lead)
+            if factor.transposed:
                 x = ops.swapaxes(x, dim1=len(x.shape) - 2, dim2=len(x.shape) - 1)
             given.append(x.reshape((*lead, *x.shape[-2:])) if x.shape[:-2] != lead else x)
         if self.mask is not None:
@@ -134,11 +147,13 @@ class _Chain:
                 mask = mask if np.dtype(mask.dtype).kind == "b" else ops.Cast(mask, dtype="bool")
                 mask = mask if seen.where else ops.logical_not(mask)
                 with np.errstate(over="ignore"):  # as the numbers in its place are rounded
-                    fill = float(np.array(seen.fill).astype(tracer.value(self.query[0]).dtype))
+                    fill = float(np.array(seen.fill).astype(tracer.value(self.query.entry).dtype))
                 words["fill"] = fill
             given.append(mask)
         found = ops._contrib_scaled_dot_product_attention(*given, scale=self.scale, use_mask=self.mask is not None,
                                                           **words)
+        if self.last.result is not None:
+            found = self.last.result(found)
         return found if found.shape == self.result else found.reshape(self.result)
 
 
@@ -160,8 +175,11 @@ def _followed(program: Program, node: Node, readers: dict[Node, list[Node | None
     assert isinstance(part, Product) and spec.shape is not None
     if spec.dtype is None or not is_floating(spec.dtype) or not in_blocks(spec.shape) or len(spec.shape) > 4:
         return None
-    a, b = node.inputs
-    chain = _Chain([node], (a, part.transpose_a), (b, not part.transpose_b), spec.shape, float(part.factor))
+    if part.result is not None:
+        return None
+    a, b = [node.inputs[i] for i in part.places]
+    chain = _Chain([node], _Factor(a, part.laid[0], part.transpose_a), _Factor(b, part.laid[1], not part.transpose_b),
+                   spec.shape, float(part.factor))
     while chain.value is None:
         last = chain.nodes[-1]
         reading = readers.get(last, ())
@@ -169,7 +187,7 @@ def _followed(program: Program, node: Node, readers: dict[Node, list[Node | None
         if reader is None or not _joins(program, chain, reader, (last, 0), moved):
             return None
         chain.nodes.append(reader)
-    sizes = [program.specs[source][i].shape for (source, i), _ in (chain.query, chain.key, chain.value)]
+    sizes = [program.specs[source][i].shape for (source, i), *_ in (chain.query, chain.key, chain.value)]
     return chain if all(shape is not None and 0 not in shape for shape in sizes) else None
 
 
@@ -184,9 +202,10 @@ def _joins(program: Program, chain: _Chain, node: Node, end: Entry, moved: set[N
         return False
     part = _part(program, node)
     if isinstance(part, Product):
-        if not chain.weighed or node.inputs[0] != end or node.inputs[1] == end or part.transpose_a or part.factor != 1:
+        weights, values = [node.inputs[i] for i in part.places]
+        if not chain.weighed or weights != end or values == end or part.transpose_a or part.factor != 1 or part.laid[0]:
             return False
-        chain.value, chain.result = (node.inputs[1], part.transpose_b), shape
+        chain.value, chain.last, chain.result = _Factor(values, part.laid[1], part.transpose_b), part, shape
         return True
     if isinstance(part, Weights):
         chain.weighed, before_it = True, not chain.weighed

@@ -511,6 +511,18 @@ def test_all_that_was_written_before_the_memory_was_handed_to_others(row):
     assert held is not None
 
 
+def test_a_view_that_is_written_before_and_after_the_memory_was_handed_to_others():
+    x, h = marked(), array(HOST)
+    row, assign = h[1], mx.operator.CustomOp().assign
+    assign(row, "write", 5)
+    there = nd.from_dlpack(h.to_dlpack_for_write())
+    with autograd.record():
+        y = x * there
+    assign(row, "write", 6)
+    with pytest.raises(OpError, match="changed in place"):
+        y.backward()
+
+
 def test_rows_that_are_used_and_filled_one_after_the_other():
     """As many parts as there are of one memory are told apart."""
     x, h = array(np.ones(2)), nd.zeros((3000, 2), dtype="float64")
@@ -634,15 +646,18 @@ def test_many_rows_from_the_last_to_the_first():
 
 def test_nothing_is_kept_of_memory_that_is_gone():
     x = marked()
-    before = len(versions._OWNED)
+    before = len(versions._OWNED), len(versions._VIEWS)
     arrays = [nd.zeros(4, dtype="float64") for _ in range(50)]
     with autograd.record():
         kept = [x[0] * other[:3] for other in arrays]
     for other in arrays:
         other[1:] = 2
-    assert len(versions._OWNED) == before + 50
-    del arrays, other, kept
-    assert len(versions._OWNED) == before
+    views = [other._data[:2] for other in arrays]
+    for view in views:
+        versions.wrote(view)
+    assert (len(versions._OWNED), len(versions._VIEWS)) == (before[0] + 50, before[1] + 50)
+    del arrays, other, kept, views, view
+    assert (len(versions._OWNED), len(versions._VIEWS)) == before
 
 
 # --------------------------------------------------------------------------------------------------- scripts that run

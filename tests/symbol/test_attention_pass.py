@@ -20,6 +20,9 @@ QUERIES, KEYS, SIZE = 12, 10, 4
 THREE = {"q": (6, QUERIES, SIZE), "k": (6, KEYS, SIZE), "v": (6, KEYS, 3)}
 FOUR = {"q": (2, 3, QUERIES, SIZE), "k": (2, 3, KEYS, SIZE), "v": (2, 3, KEYS, 3)}
 TWO = {"q": (QUERIES, SIZE), "k": (KEYS, SIZE), "v": (KEYS, 3)}
+#: Projections of 2 samples with 3 heads: queries, keys and values of a head side by side, and queries by themselves.
+LAID = {"q": (QUERIES, 2, 3 * 3 * SIZE)}
+LAID_APART = {"q": (QUERIES, 2, 3 * SIZE), "k": (KEYS, 2, 3 * 2 * SIZE)}
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +70,19 @@ def _same(y: Symbol, shapes: dict, monkeypatch: pytest.MonkeyPatch, moved: str =
     return plan, other
 
 
+def _self_scores() -> Symbol:
+    return sym.contrib.interleaved_matmul_selfatt_qk(Q, heads=3)
+
+
+def _self_values(weights: Symbol) -> Symbol:
+    return sym.contrib.interleaved_matmul_selfatt_valatt(Q, weights, heads=3)
+
+
+def _apart(weigh: Callable[[Symbol], Symbol]) -> Symbol:
+    scores = sym.contrib.interleaved_matmul_encdec_qk(Q, K, heads=3)
+    return sym.contrib.interleaved_matmul_encdec_valatt(K, weigh(scores), heads=3)
+
+
 def _beside(x: Symbol, weigh: Callable[[Symbol], Symbol] = lambda x: x) -> Symbol:
     return sym.broadcast_add(_values(weigh(x)), x.sum())
 
@@ -102,6 +118,17 @@ WRITTEN: dict[str, tuple[Callable[[], Symbol], dict]] = {
     **{f"queries that see nothing, {fill}": (
         lambda fill=fill: _values(sym.softmax(_apply("_npi_where_rscalar", M > 0.5, _scores(), scalar=fill))),
         {**THREE, "m": (QUERIES, 1)}) for fill in (-65504.0, -1e9, -3e38)},
+    "projections": (lambda: _self_values(sym.softmax(_self_scores())), LAID),
+    "projections of queries and of keys": (lambda: _apart(sym.softmax), LAID_APART),
+    "projections and a mask": (lambda: _apart(lambda scores: sym.softmax(sym.broadcast_add(scores, M))),
+                               {**LAID_APART, "m": (6, 1, KEYS)}),
+    "projections and a mask of samples": (
+        lambda: _apart(lambda scores: sym.softmax(sym.broadcast_add(scores.reshape((2, 3, QUERIES, KEYS)), M)).reshape(
+            (6, QUERIES, KEYS))), {**LAID_APART, "m": (2, 1, 1, KEYS)}),
+    "scores of projections": (lambda: sym.batch_dot(sym.softmax(_self_scores()), V), {**LAID, "v": (6, QUERIES, 3)}),
+    "values of projections": (
+        lambda: sym.contrib.interleaved_matmul_encdec_valatt(V, sym.softmax(_scores()), heads=3),
+        {"q": (6, QUERIES, SIZE), "k": (6, KEYS, SIZE), "v": (KEYS, 2, 3 * 2 * SIZE)}),
     "dropout of nothing": (lambda: _values(sym.Dropout(sym.softmax(_scores()), p=0.0)), THREE),
 }
 
@@ -129,6 +156,10 @@ ELSEWHERE: dict[str, tuple[Callable[[], Symbol], dict, str]] = {
                            {**THREE, "v": (6, QUERIES, 3)}, "qkv"),
     "weights scaled": (lambda: _values(sym.softmax(_scores()) * 2), THREE, "qkv"),
     "shared dropout": (lambda: _values(sym.Dropout(sym.softmax(_scores()), p=0.0, axes=(1,))), THREE, "qkv"),
+    "weights as values": (lambda: sym.batch_dot(sym.softmax(V), _self_scores()),
+                          {**LAID, "v": (6, QUERIES, QUERIES)}, "qv"),
+    "scores that are weighed values": (lambda: sym.batch_dot(sym.softmax(_self_values(V)), K),
+                                       {**LAID, "v": (6, QUERIES, QUERIES), "k": (QUERIES, QUERIES, 5)}, "qkv"),
     "activation between": (lambda: _values(sym.softmax(sym.tanh(_scores()))), THREE, "qkv"),
 }
 

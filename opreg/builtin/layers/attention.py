@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ...core.spec import Shape, show
 from ...custom.composed import composed
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
+from ..attending import Product
 from ..forms import formed
 from ..outputs import gradient_by, wide, write_out
 
@@ -42,6 +43,13 @@ class Factor(NamedTuple):
         split = x.reshape(length, batch, heads, self.parts, features // (heads * self.parts))
         return split[..., self.which, :].transpose(1, 2, 0, 3)
 
+    def laid(self, x: Any, lead: Shape) -> Any:
+        """The same by operators, of shape (*lead, length, size)."""
+        features = x.reshape((x.shape[0], *lead, x.shape[1] * x.shape[2] // math.prod(lead)))
+        size = features.shape[3] // self.parts
+        part = ops.slice_axis(features, axis=3, begin=self.which * size, end=(self.which + 1) * size)
+        return ops.transpose(part, axes=(1, 2, 0, 3))
+
 
 #: The weights of attention, and features by head, each as an array of its own.
 _WEIGHTS, _FEATURES = Factor(0), Factor(0, 1)
@@ -51,8 +59,8 @@ def _turned(x: Array) -> Array:
     return x.transpose(0, 1, 3, 2)
 
 
-def _scale(a: Array) -> float:
-    return 1.0 / math.sqrt(max(a.shape[3], 1))
+def _scale(size: int) -> float:
+    return 1.0 / math.sqrt(max(size, 1))
 
 
 def _product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Array:
@@ -108,11 +116,20 @@ def _interleaved(op: Op, left: Factor, right: Factor) -> None:
         if not scores:
             y = _product(xp, a, b).transpose(2, 0, 1, 3)
             return write_out(out, None, y, (rows, batch, heads * b.shape[3]))
-        a, turned, shape = a * _scale(a), _turned(b), (batch * heads, rows, b.shape[2])
+        a, turned, shape = a * _scale(a.shape[3]), _turned(b), (batch * heads, rows, b.shape[2])
         if out is None or out.dtype != a.dtype or not out.flags.c_contiguous:
             return write_out(out, None, _product(xp, a, turned), shape)
         _product(xp, a, turned, _WEIGHTS.of(out, heads))
         return out
+
+    @op.attends
+    def interleaved_attends(*shapes: Shape, heads: int) -> Product:
+        if scores:
+            size = shapes[left.place][2] // (heads * left.parts)
+            return Product(False, True, _scale(size), (left.place, right.place), (left.laid, right.laid))
+        queries, batch, features = interleaved_infer(*shapes, heads=heads)
+        return Product(False, False, 1.0, (left.place, right.place), (None, right.laid),
+                       lambda y: ops.transpose(y, axes=(2, 0, 1, 3)).reshape((queries, batch, features)))
 
     gradient_by(op, back)
 
@@ -122,7 +139,7 @@ def _interleaved(op: Op, left: Factor, right: Factor) -> None:
         a, b = left.of(arrays[left.place], heads), right.of(arrays[right.place], heads)
         results = [xp.zeros_like(x) if count > 0 else xp.empty_like(x) for x, count in zip(arrays, others)]
         if scores:
-            g = _WEIGHTS.of(g, heads) * _scale(a)
+            g = _WEIGHTS.of(g, heads) * _scale(a.shape[3])
             left.of(results[left.place], heads)[...] = _product(xp, g, b)
             right.of(results[right.place], heads)[...] = _product(xp, _turned(g), a)
         else:

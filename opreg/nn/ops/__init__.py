@@ -23,6 +23,7 @@ from ...errors import did_you_mean
 from . import (
     activation,
     array,
+    attention,
     collectives,
     control,
     creation,
@@ -44,6 +45,7 @@ from . import (
 )
 from .activation import *  # noqa: F403
 from .array import *  # noqa: F403
+from .attention import *  # noqa: F403
 from .collectives import *  # noqa: F403
 from .control import *  # noqa: F403
 from .creation import *  # noqa: F403
@@ -67,10 +69,10 @@ from .windows import *  # noqa: F403
 if not TYPE_CHECKING:  # type checkers follow the stars
     __all__ = ["GradOperation", "HookBackward", "InsertGradientOf", "constexpr", "get_grad", "grad",  # noqa: PLE0604
                "jacfwd", "jacrev", "jvp", "value_and_grad", "vjp", "vmap",
-               *activation.__all__, *array.__all__, *collectives.__all__, *control.__all__, *creation.__all__,
-               *custom.__all__, *detection.__all__, *indexing.__all__, *layer_primitives.__all__, *linalg.__all__,
-               *losses.__all__, *math.__all__, *multitype.__all__, *nn.__all__, *primitives.__all__, *random.__all__,
-               *reduce.__all__, *sampling.__all__, *scalars.__all__, *windows.__all__]
+               *activation.__all__, *array.__all__, *attention.__all__, *collectives.__all__, *control.__all__,
+               *creation.__all__, *custom.__all__, *detection.__all__, *indexing.__all__, *layer_primitives.__all__,
+               *linalg.__all__, *losses.__all__, *math.__all__, *multitype.__all__, *nn.__all__, *primitives.__all__,
+               *random.__all__, *reduce.__all__, *sampling.__all__, *scalars.__all__, *windows.__all__]
 
     def _said(name: str) -> str:
         if "fft" in name.lower():

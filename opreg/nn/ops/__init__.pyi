@@ -1552,6 +1552,13 @@ def fast_gelu(x: TensorLike) -> Tensor:
     """``x sigmoid(1.702 x)``, near ``gelu``."""
 def fill(type: TensorDType, shape: TensorShape, value: Tensor | Number) -> Tensor:
     """One number everywhere, of that dtype."""
+def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike, head_num: int,
+                          real_shift: TensorLike | None = None, drop_mask: None = None, padding_mask: None = None,
+                          attn_mask: TensorLike | None = None, prefix: None = None, actual_seq_qlen: None = None,
+                          actual_seq_kvlen: None = None, keep_prob: float = 1.0, scalar_value: float = 1.0,
+                          pre_tokens: int = 2147483647, next_tokens: int = 2147483647, inner_precise: int = 0,
+                          input_layout: str = 'BSH', sparse_mode: int = 0) -> Tensor:
+    """Attention."""
 def flatten(input: TensorLike, order: str = 'C', *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
     """Axes from ``start_dim`` to ``end_dim`` made one."""
 def flip(input: TensorLike, dims: Axes) -> Tensor:
