@@ -334,7 +334,7 @@ def multinomial_infer(data, *, shape, get_prob, dtype):
     return [drawn, drawn] if get_prob else drawn
 
 
-@multinomial.kernel()
+@multinomial.kernel()  # no body: one search finds the places of all draws, and what they were likely
 def multinomial_xp(xp, data, *, rng, shape, get_prob, dtype):
     classes = data.shape[-1]
     rows = data.reshape(-1, classes)
@@ -369,7 +369,7 @@ def multinomial_backward(g, data, drawn):
 multinomial_backward.infer(like_inputs(1))
 
 
-@multinomial_backward.kernel()
+@multinomial_backward.kernel()  # no body: no operator adds at places of each row
 def multinomial_backward_xp(xp, g, data, drawn):
     classes = data.shape[-1]
     rows = data.size // classes if classes else 0
@@ -388,7 +388,7 @@ def shuffle(data):
     """The rows of ``data``, the entries of its first axis, in random order."""
 
 
-@shuffle.kernel()
+@shuffle.kernel()  # no body: what a body calls has inputs, and keys are drawn from none
 def shuffle_xp(xp, data, *, rng):
     return data[xp.argsort(rng.random(data.shape[0]))]
 
@@ -410,7 +410,7 @@ def unique_zipfian_infer(*, range_max, shape):
     return [shape, shape[:1]]
 
 
-@unique_zipfian.kernel()
+@unique_zipfian.kernel()  # no body: it draws until enough numbers differ
 def unique_zipfian_xp(xp, *, rng, range_max, shape):
     rows, count = shape
     drawn = xp.empty((rows, 0), dtype="int64")
