@@ -85,6 +85,15 @@ class TestLaws:
         assert fits(drawn.asnumpy()[1], law)
         assert fits(drawn.asnumpy()[2], law)
 
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_one_number_without_axes(self, name, parameters, law, dtype):
+        held = mx.nd.zeros((), dtype=dtype)
+        arrays = [mx.nd.array(value) for value in parameters]
+        for drawn in (getattr(mx.nd, f"random_{name}")(*parameters, shape=(), dtype=dtype),
+                      getattr(mx.nd, f"_random_{name}_like")(held, *parameters),
+                      getattr(mx.nd, f"sample_{name}")(*arrays, dtype=dtype)):
+            assert drawn.shape == () and drawn.dtype == np.dtype(dtype)
+
     def test_into_an_array(self, name, parameters, law):
         held = mx.nd.zeros((100, 100))
         memory = held._data

@@ -31,7 +31,7 @@ from ..shapes.creation import Dims, array_shape, inferred_shape
 __all__: list[str] = []
 
 FLOATS = ("float16", "float32", "float64")
-INT32 = np.dtype("int32")
+FLOAT32, INT32 = np.dtype("float32"), np.dtype("int32")
 #: A dtype that numbers are drawn in.
 Working = Literal["float32", "float64"]
 #: A parameter of a distribution: a number, or an array of one for each place.
@@ -56,31 +56,34 @@ def _work(dtype: np.dtype) -> Working:
     return "float64" if dtype == "float64" else "float32"
 
 
-def _given(out: Array | None, shape: Shape, dtype: Working) -> Array | None:
-    """``out`` if a generator can fill it, else None."""
-    if out is not None and out.dtype == dtype and out.shape == shape and out.flags.c_contiguous:
-        return out
-    return None
+def _into(shape: Shape, dtype: np.dtype, out: Array | None) -> Attrs:
+    """The dtype a generator draws numbers in, and ``out`` if it can fill that."""
+    work = _work(dtype)
+    fills = out is not None and out.dtype == work and out.shape == shape and out.flags.c_contiguous
+    return {"dtype": work, "out": out if fills else None}
 
 
 # --------------------------------------------------------------------------------------------- distributions
 # A draw is f(xp, rng, shape, dtype, out, *parameters): parameters are numbers, or arrays that broadcast to
-# shape; dtype is float32 or float64; out an array of that shape and dtype, or None.
+# shape; numbers come for an array of dtype, perhaps in another one, and in out where they can.
 
 
-def _uniform(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: Working, out: Array | None, low: Parameter,
-             high: Parameter) -> Array:
-    x = rng.random(shape, dtype=dtype, out=out)
-    if isinstance(low, float) and low == 0.0 and high == 1.0:
-        return x
-    x *= high - low
-    x += low
-    return x
+def _uniform(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.dtype, out: Array | None,
+             low: Parameter, high: Parameter) -> Array:
+    x = rng.random(shape, **_into(shape, dtype, out))
+    from_zero = isinstance(low, float) and low == 0.0
+    if not from_zero or high != 1.0:
+        x *= high - low
+        x += low
+    if from_zero and x.dtype == dtype:
+        return x  # the product of high and a number below one rounds to one below high
+    low, high = xp.asarray(low, dtype=dtype), xp.asarray(high, dtype=dtype)
+    return xp.minimum(x, xp.nextafter(high, low), out=x)  # rounding may carry a number up to high, which is outside
 
 
-def _normal(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: Working, out: Array | None, loc: Parameter,
+def _normal(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.dtype, out: Array | None, loc: Parameter,
             scale: Parameter) -> Array:
-    x = rng.standard_normal(shape, dtype=dtype, out=out)
+    x = rng.standard_normal(shape, **_into(shape, dtype, out))
     if not isinstance(scale, float) or scale != 1.0:
         x *= scale
     if not isinstance(loc, float) or loc != 0.0:
@@ -88,21 +91,21 @@ def _normal(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: Work
     return x
 
 
-def _gamma(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: Working, out: Array | None, alpha: Parameter,
-           beta: Parameter) -> Array:
-    x = rng.standard_gamma(alpha, shape, dtype=dtype, out=out)
+def _gamma(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.dtype, out: Array | None,
+           alpha: Parameter, beta: Parameter) -> Array:
+    x = rng.standard_gamma(alpha, shape, **_into(shape, dtype, out))
     x *= beta
     return x
 
 
-def _exponential(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: Working, out: Array | None,
+def _exponential(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.dtype, out: Array | None,
                  lam: Parameter) -> Array:
-    x = rng.standard_exponential(shape, dtype=dtype, out=out)
+    x = rng.standard_exponential(shape, **_into(shape, dtype, out))
     x /= lam
     return x
 
 
-def _poisson(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: Working, out: Array | None, lam: Parameter
+def _poisson(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.dtype, out: Array | None, lam: Parameter
              ) -> Array:
     return rng.poisson(lam, shape)
 
@@ -111,15 +114,15 @@ def _mixed_poisson(xp: ArrayModule, rng: np.random.Generator, shape: Shape, k: P
     """Poisson numbers with a gamma distributed rate, which is the negative binomial distribution."""
     rate = rng.standard_gamma(k, shape)
     rate *= scale
-    return rng.poisson(rate)
+    return rng.poisson(rate, shape)
 
 
-def _negative_binomial(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: Working, out: Array | None,
+def _negative_binomial(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.dtype, out: Array | None,
                        k: Parameter, p: Parameter) -> Array:
     return _mixed_poisson(xp, rng, shape, k, (1.0 - p) / p)
 
 
-def _generalized_negative_binomial(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: str,
+def _generalized_negative_binomial(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.dtype,
                                    out: Array | None, mu: Parameter, alpha: Parameter) -> Array:
     if isinstance(alpha, float):
         return _mixed_poisson(xp, rng, shape, 1.0 / alpha, mu * alpha) if alpha else rng.poisson(mu, shape)
@@ -128,7 +131,7 @@ def _generalized_negative_binomial(xp: ArrayModule, rng: np.random.Generator, sh
     dispersion = xp.where(spread, alpha, xp.ones_like(alpha))
     rate = rng.standard_gamma(1.0 / dispersion, shape)
     rate *= dispersion
-    return rng.poisson(xp.where(spread, rate, xp.ones_like(rate)) * mu)
+    return rng.poisson(xp.where(spread, rate, xp.ones_like(rate)) * mu, shape)
 
 
 class Distribution(NamedTuple):
@@ -177,12 +180,32 @@ def _check(row: Distribution, attrs: Attrs) -> None:
         raise AttrError(f"expected {row.condition}, got {values}")
 
 
-def _below(xp: ArrayModule, drawn: Array, dtype: np.dtype, low: Parameter, high: Parameter) -> Array:
-    """Rounding may carry a uniform number up to ``high``, which is outside: back to the number before."""
-    if isinstance(low, float) and low == 0.0 and drawn.dtype == dtype:
-        return drawn  # the product of high and a number below one rounds to one below high
-    low, high = xp.asarray(low, dtype=dtype), xp.asarray(high, dtype=dtype)
-    return xp.minimum(drawn, xp.nextafter(high, low), out=drawn)
+def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) -> None:
+    """Declare that an operator fills its result with random numbers, through which no gradient passes.
+
+    ``draw(xp, rng, shape, dtype, out, *arrays, **attrs)`` gives them. There are as many as the attribute ``shape``
+    says, for each place of the arrays; without that attribute, as many as the array has numbers.
+    """
+    sized = "shape" in op.signature.schema
+
+    @op.kernel()
+    def drawing_xp(xp, *arrays, rng, shape=None, ctx="", dtype=None, out=None, **attrs):
+        if out is not None:
+            shape, dtype = out.shape, out.dtype
+        elif sized:
+            shape = (*arrays[0].shape, *_dims(shape)) if arrays else array_shape(shape)
+            dtype = dtype or default
+        else:
+            (like,), arrays = arrays, ()
+            shape, dtype = like.shape, like.dtype
+        drawn = draw(xp, rng, shape, dtype, out, *arrays, **attrs)
+        if out is None:
+            return drawn if drawn.dtype == dtype else drawn.astype(dtype)
+        if drawn is not out:
+            out[...] = drawn
+        return out
+
+    op.grad(ZERO)
 
 
 def _fields(row: Distribution) -> list[Field]:
@@ -211,34 +234,10 @@ def _with_attributes(row: Distribution) -> None:
         _check(row, attrs)
         return data[0] if data else inferred_shape(attrs["shape"])
 
-    @op.kernel()
-    @like.kernel()
-    def draw(xp, *data, rng, out=None, **attrs):
-        if out is not None:
-            shape, dtype = out.shape, out.dtype
-        elif data:
-            shape, dtype = data[0].shape, data[0].dtype
-        else:
-            shape, dtype = array_shape(attrs["shape"]), attrs["dtype"] or "float32"
-        return _store(xp, row, rng, shape, dtype, out, tuple([attrs[name] for name in row.parameters]))
-
-    op.grad(ZERO)
-    like.grad(ZERO)
+    _drawing(op, row.draw)
+    _drawing(like, row.draw)
     register(op, f"random_{row.name}", *[row.name] * (row.name in ("uniform", "normal")))
     register(like)
-
-
-def _store(xp: ArrayModule, row: Distribution, rng: np.random.Generator, shape: Shape, dtype: np.dtype,
-           out: Array | None, parameters: tuple) -> Array:
-    work = _work(dtype)
-    drawn = row.draw(xp, rng, shape, work, _given(out, shape, work), *parameters)
-    if row.name == "uniform":
-        drawn = _below(xp, drawn, dtype, *parameters)
-    if out is None:
-        return xp.asarray(drawn).astype(dtype, copy=False)
-    if drawn is not out:
-        out[...] = drawn
-    return out
 
 
 def _with_arrays(row: Distribution) -> None:
@@ -254,21 +253,17 @@ def _with_arrays(row: Distribution) -> None:
 
     formed(op, f"{'(...) ' * len(row.inputs)}-> (..., @shape)")
 
-    @op.kernel()
-    def draw(xp, *arrays, rng, shape, dtype):
-        dtype, places = dtype or "float32", arrays[0].shape
+    def draw(xp, rng, shape, dtype, out, *arrays):
         work = _work(dtype)
         wide = [array.astype(work, copy=False) for array in arrays]
         sound = row.sound(*wide)
-        spread = (*places, *[1] * len(_dims(shape)))
+        spread = (*sound.shape, *[1] * (len(shape) - sound.ndim))
         used = [xp.where(sound, array, xp.asarray(number, dtype=work)).reshape(spread)
                 for array, number in zip(wide, row.safe)]
-        drawn = row.draw(xp, rng, (*places, *_dims(shape)), work, None, *used)
-        if row.name == "uniform":
-            drawn = _below(xp, drawn, dtype, *used)
-        return xp.where(sound.reshape(spread), drawn, xp.asarray(math.nan, dtype=work)).astype(dtype)
+        drawn = row.draw(xp, rng, shape, dtype, None, *used)
+        return xp.where(sound.reshape(spread), drawn, xp.asarray(math.nan, dtype=work))
 
-    op.grad(ZERO)
+    _drawing(op, draw)
     register(op, f"sample_{row.name}")
 
 
@@ -298,15 +293,7 @@ def randint_infer(*, low, high, shape, dtype):
     return inferred_shape(shape)
 
 
-@randint.kernel()
-def randint_xp(xp, *, rng, low, high, shape, dtype, out=None):
-    if out is None:
-        return rng.integers(low, high, array_shape(shape), dtype=dtype or "int32")
-    out[...] = rng.integers(low, high, out.shape, dtype=out.dtype)
-    return out
-
-
-randint.grad(ZERO)
+_drawing(randint, lambda xp, rng, shape, dtype, out, *, low, high: rng.integers(low, high, shape, dtype=dtype), INT32)
 
 
 # ------------------------------------------------------------------------------------- by given probabilities
@@ -347,7 +334,7 @@ def multinomial_infer(data, *, shape, get_prob, dtype):
     return [drawn, drawn] if get_prob else drawn
 
 
-@multinomial.kernel()
+@multinomial.kernel()  # no body: one search finds the places of all draws, and what they were likely
 def multinomial_xp(xp, data, *, rng, shape, get_prob, dtype):
     classes = data.shape[-1]
     rows = data.reshape(-1, classes)
@@ -382,7 +369,7 @@ def multinomial_backward(g, data, drawn):
 multinomial_backward.infer(like_inputs(1))
 
 
-@multinomial_backward.kernel()
+@multinomial_backward.kernel()  # no body: no operator adds at places of each row
 def multinomial_backward_xp(xp, g, data, drawn):
     classes = data.shape[-1]
     rows = data.size // classes if classes else 0
@@ -401,7 +388,7 @@ def shuffle(data):
     """The rows of ``data``, the entries of its first axis, in random order."""
 
 
-@shuffle.kernel()
+@shuffle.kernel()  # no body: what a body calls has inputs, and keys are drawn from none
 def shuffle_xp(xp, data, *, rng):
     return data[xp.argsort(rng.random(data.shape[0]))]
 
@@ -423,7 +410,7 @@ def unique_zipfian_infer(*, range_max, shape):
     return [shape, shape[:1]]
 
 
-@unique_zipfian.kernel()
+@unique_zipfian.kernel()  # no body: it draws until enough numbers differ
 def unique_zipfian_xp(xp, *, rng, range_max, shape):
     rows, count = shape
     drawn = xp.empty((rows, 0), dtype="int64")

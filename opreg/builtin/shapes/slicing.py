@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from ...core.attrs import Few, Number
 from ...core.op import Op
 from ...core.registry import declare, ops, register
 from ...core.rules import Rule
 from ...core.spec import ANY, Shape, check_axis, show
 from ...errors import AttrError, ShapeError
+from ...typing import Array
 from ..outputs import agreeing, as_output, linear, together
 from ..places import reading, writing
 from ..samples import along
 from .shape import constant
 
-__all__: list[str] = []
+__all__ = ["Cut", "cutting"]
 
 Cut = tuple[slice, ...]
 Bounds = int | tuple[int | None, ...]
@@ -31,10 +34,7 @@ def _cut_shape(shape: Shape, cut: Cut) -> Shape:
 
 
 def _cut_by(op: Op, cut: Callable[..., Cut]) -> Rule:
-    """Declare that an operator cuts its output from its first input, where ``cut(*shapes, **attrs)`` says.
-
-    In place of the shape of a second input it may be given that of the output, which has the same lengths.
-    """
+    """Declare that an operator cuts its output from its first input; see ``cutting``."""
     rule = Rule(cut)
 
     @op.infer
@@ -55,11 +55,37 @@ def _cut_by(op: Op, cut: Callable[..., Cut]) -> Rule:
     return rule
 
 
-def _cutting(op: Op, cut: Callable[..., Cut]) -> Op:
-    """Declare the same, and the operator that puts a gradient back, which is returned."""
+def cutting(op: Op, cut: Callable[..., Cut]) -> Op:
+    """Declare that an operator is a cut, and the operator that puts its gradient back among zeros.
+
+    Parameters
+    ----------
+    op : Op
+        The operator. A second input, if it has one, is asked for its shape alone.
+    cut : function
+        ``cut(*shapes, **attrs)``, the slices along the first axes. In place of the shape of a second input it may be
+        given that of the output, which has the same lengths.
+
+    Returns
+    -------
+    Op
+        ``_backward_<name>``, which puts the gradient back.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> from opreg.core.registry import declare
+    >>> @declare(name="_example_head")
+    ... def head(data, *, rows: int): "The first rows."
+    >>> cutting(head, lambda data, like=(), *, rows: (slice(rows),)).name
+    '_backward_example_head'
+    >>> head(nd.array([1.0, 2.0, 3.0]), rows=2).asnumpy().tolist()
+    [1.0, 2.0]
+    """
     rule = _cut_by(op, cut)
-    put = register(Op(f"_backward_{op.name}", op.signature.schema, ("g", "data"), unread=(1,), types="T,U->T",
-                      cheap=True, doc=f"Zeros of the shape of ``data`` with ``g`` where ``{op.name}`` would cut."))
+    put = register(Op(f"_backward_{op.name.lstrip('_')}", op.signature.schema, ("g", "data"), unread=(1,),
+                      types="T,U->T", cheap=True,
+                      doc=f"Zeros of the shape of ``data`` with ``g`` where ``{op.name}`` would cut."))
 
     @op.grad
     def cut_grad(g, ins, outs, **attrs):
@@ -68,6 +94,17 @@ def _cutting(op: Op, cut: Callable[..., Cut]) -> Op:
     agreeing(put, 0, lambda g, data, **attrs: (data, _cut_shape(data, rule(attrs, data, g))))
 
     writing(put, lambda xp, g, data, **attrs: (data.shape, rule(attrs, data.shape, g.shape), g))
+
+    @put.prepare
+    def put_prepare(g, data, **attrs):
+        part, shape, dtype = rule(attrs, data.shape, g.shape), data.shape, g.dtype
+
+        def run(g: Array, data: Array) -> Array:
+            result = np.zeros(shape, dtype)
+            result[part] = g
+            return result
+
+        return run
 
     @put.grad
     def put_grad(g, ins, outs, **attrs):
@@ -101,7 +138,7 @@ def slice_(data, *, begin: Bounds, end: Bounds, step: Bounds | None = ()):
     """The part of ``data`` from ``begin`` to before ``end`` along the first axes; None is the edge."""
 
 
-_cutting(slice_, _cut)
+cutting(slice_, _cut)
 
 
 # --------------------------------------------------------------------------------------------- slice_axis
@@ -128,7 +165,7 @@ def slice_axis(data, *, axis: int, begin: int, end: int | None):
 
 
 along(slice_axis)
-along(_cutting(slice_axis, _axis_cut), of=1)
+along(cutting(slice_axis, _axis_cut), of=1)
 
 
 # --------------------------------------------------------------------------------------------- slice_like
@@ -157,7 +194,7 @@ def slice_like(data, shape_like, *, axes: int | tuple[int, ...] = ()):
     """The first numbers of ``data``, along ``axes`` (all by default) as many as ``shape_like`` has."""
 
 
-_cutting(slice_like, _corner)
+cutting(slice_like, _corner)
 slice_like.infer(_like_shape)  # a length that the other input knows is known
 
 
@@ -191,7 +228,7 @@ def crop(*data, num_args: Few, offset: tuple[int, ...] = (0, 0), h_w: tuple[int,
     ``offset`` on or in the centre."""
 
 
-_cutting(crop, _window)
+cutting(crop, _window)
 
 
 @crop.infer

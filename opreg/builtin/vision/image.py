@@ -17,8 +17,8 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..outputs import adjoint_pair, linear
-from ..shapes.shape import stored
+from ..outputs import linear
+from ..shapes.slicing import Cut, cutting
 
 __all__: list[str] = []
 
@@ -112,48 +112,20 @@ linear(normalize, normalize, without=("mean",))
 # -------------------------------------------------------------------------------------------------- crop
 
 
+def _part(data: Shape, like: Shape = (), *, x: int, y: int, width: int, height: int) -> Cut:
+    _image(data)
+    for name, start, size, whole in (("x", x, width, data[-2]), ("y", y, height, data[-3])):
+        if start < 0 or size < 1 or whole < start + size:
+            raise AttrError(f"{name}={start}: {size} from there on is not a part of {whole}")
+    return (*(slice(None),) * (len(data) - 3), slice(y, y + height), slice(x, x + width))
+
+
 @declare(name="_image_crop", aliases=("_npx__image_crop",))
 def crop(data, *, x: int, y: int, width: int, height: int):
     """The part of images (..., height, width, channel) of a size whose left and top are ``x`` and ``y``."""
 
 
-@crop.infer
-def crop_infer(data, *, x, y, width, height):
-    _image(data)
-    for name, start, size, whole in (("x", x, width, data[-2]), ("y", y, height, data[-3])):
-        if start < 0 or size < 1 or whole < start + size:
-            raise AttrError(f"{name}={start}: {size} from there on is not a part of {whole}")
-    return (*data[:-3], height, width, data[-1])
-
-
-def _part(array: Array, x: int, y: int, width: int, height: int) -> Array:
-    return array[..., y:y + height, x:x + width, :]
-
-
-@crop.view
-def crop_view(array, *, x, y, width, height):
-    return _part(array, x, y, width, height)
-
-
-# In plans a body of ``slice`` takes half as long again for small images, which works out its ranges each time.
-@crop.kernel()
-def crop_xp(xp, data, *, x, y, width, height, out=None):
-    return stored(xp, _part(data, x, y, width, height), out)
-
-
-@declare(name="_backward_image_crop", types="T,U->T", unread=(1,))
-def crop_put(g, data, *, x: int, y: int, width: int, height: int):
-    """Zeros of the shape of ``data`` with ``g`` where ``_image_crop`` cuts."""
-
-
-@crop_put.kernel()  # no body: as for crop
-def crop_put_xp(xp, g, data, *, x, y, width, height):
-    dx = xp.zeros(data.shape, g.dtype)
-    _part(dx, x, y, width, height)[...] = g
-    return dx
-
-
-adjoint_pair(crop, crop_put)
+cutting(crop, _part)
 
 
 # ------------------------------------------------------------------------------------------------- flips
