@@ -89,6 +89,11 @@ class Reads:
         self._noted: list[Any] = []
         self._settings: dict[str, Any] = {}
 
+    @property
+    def counted(self) -> bool:
+        """Whether Cells, Parameters or settings were read, which count their changes."""
+        return bool(self._noted or self._settings)
+
     # ---------------------------------------------------------------------------------------------- noting
 
     def visit(self, owner: Owner) -> None:

@@ -16,6 +16,7 @@ from ..core.mode import MODE
 from ..errors import ArgumentError, did_you_mean
 
 if TYPE_CHECKING:
+    from .observer import Observer
     from .python_op import Kept, Record
     from .trace import FunctionTracer
 
@@ -32,6 +33,7 @@ STRICT, COMPATIBLE, LAX = 0, 1, 2
 
 class _State(threading.local):
     trace: FunctionTracer | None = None  # the FunctionTracer that operators join now
+    observer: Observer | None = None  # what notes reads of the Python code that runs
     inside = False  # whether an outermost Cell is running
     nested = False  # whether a gradient is computed of what computes a gradient
     kept: dict[Record, Kept] | None = None  # of the plan that runs: what calls of Python keep for their gradients
@@ -50,12 +52,12 @@ STATE = _State()
 @contextlib.contextmanager
 def untraced() -> Iterator[None]:
     """A stretch of code that computes, whatever trace goes on around it."""
-    before = STATE.trace, MODE.tracer
-    STATE.trace = MODE.tracer = None
+    before = STATE.trace, MODE.tracer, STATE.observer
+    STATE.trace = MODE.tracer = STATE.observer = None
     try:
         yield
     finally:
-        STATE.trace, MODE.tracer = before
+        STATE.trace, MODE.tracer, STATE.observer = before
 
 
 _VALID: dict[str, tuple[Any, ...]] = {
