@@ -8,15 +8,14 @@ before each run. A trace that set an attribute is valid as long as the attribute
 from __future__ import annotations
 
 import weakref
-from types import FrameType
 from typing import Any, Protocol
 
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.comparisons import ABSENT, Check, Comparisons, Held, HeldElements
-from .state import EPOCH, get_context
+from .state import EPOCH, Watcher, get_context
 
-__all__ = ["Owner", "TABLES", "Reads", "Watcher", "attribute"]
+__all__ = ["Owner", "TABLES", "Reads", "attribute"]
 
 #: Attributes of a Cell that its results do not depend on, or that ``_state`` has.
 _INNER = frozenset({
@@ -50,16 +49,6 @@ def attribute(owner: Owner, name: str) -> Any:
         if name in own[table]:
             return own[table][name]
     return ABSENT
-
-
-class Watcher(Protocol):
-    """An observer of Python code: it is told what takes part, and what is read of it."""
-
-    def meet(self, value: Any) -> None:
-        """A value takes part."""
-
-    def attribute(self, owner: Any, name: str, value: Any, frame: FrameType) -> None:
-        """An attribute of an object is read in a frame."""
 
 
 class Reads:

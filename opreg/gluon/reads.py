@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from ..cells.observer import Observer
 from ..cells.reads import Reads
 from ..errors import is_ours, warn
 from .base_block import Block
-
-if TYPE_CHECKING:
-    from .hybrid_block import HybridBlock
 
 __all__ = ["Seen", "observed", "tell"]
 
@@ -86,7 +83,7 @@ class _Observer(Observer):
             self.comparisons.path(asked, "{}()", answer, f"{asked.__name__}()")
 
 
-def observed(block: HybridBlock, *args: Any, **kwargs: Any) -> tuple[Any, Seen]:
+def observed(block: Any, *args: Any, **kwargs: Any) -> tuple[Any, Seen]:
     """What ``hybrid_forward`` of a block returns, and what it has met. A warning names what cannot be compared."""
     observer = _Observer(Reads())
     with observer:
