@@ -226,6 +226,7 @@ class BoundTrace:
         token, tracer = thread["set"](thread["now"]().recorded(False, True)), thread["tracer"]
         thread["tracer"] = None
         trace, STATE.trace = STATE.trace, None
+        observer, STATE.observer = STATE.observer, None
         kept, STATE.kept = STATE.kept, self.kept
         try:
             if self.quiet and not segment.fresh and current_context() is self.ctx:
@@ -236,7 +237,7 @@ class BoundTrace:
         finally:
             thread["reset"](token)
             thread["tracer"] = tracer
-            STATE.trace, STATE.kept = trace, kept
+            STATE.trace, STATE.observer, STATE.kept = trace, observer, kept
 
     def free(self, idle: list[BoundTrace]) -> None:
         """Give the memory back; what was kept of Python's is not needed again."""

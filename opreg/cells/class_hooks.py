@@ -83,10 +83,10 @@ def _noting(read: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
         try:
             value = read(self, name)
         except AttributeError:
-            if STATE.trace is not None and (observer := STATE.trace.reads.observer) is not None:
+            if (observer := STATE.observer) is not None:
                 observer.attribute(self, name, ABSENT, sys._getframe(1))
             raise
-        if STATE.trace is not None and (observer := STATE.trace.reads.observer) is not None:
+        if (observer := STATE.observer) is not None:
             observer.attribute(self, name, value, sys._getframe(1))
         return value
 

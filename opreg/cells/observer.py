@@ -64,6 +64,7 @@ class Observer(Values):
             code = getattr(callback, "__code__", None)
             if code is not None:
                 self._users[id(code)] = False
+        self._before, STATE.observer = STATE.observer, self
         self.reads.observer, self._outside = self, sys._getframe(1)
         self._profile = sys.getprofile()
         if self._profile is not None and not callable(self._profile):
@@ -77,6 +78,7 @@ class Observer(Values):
             sys.setprofile(self._profile)
         elif self._profile is not None:
             self._profile.enable()
+        STATE.observer, self._before = self._before, None
         self.reads.observer = self._outside = None
         for cls in self._hooked:
             unhook(cls)
@@ -100,16 +102,16 @@ class Observer(Values):
         def profile(frame: types.FrameType, event: str, arg: Any) -> None:
             if another is not None:
                 another(frame, event, arg)
-            if event == "c_call" and STATE.trace is not None and (
+            if event == "c_call" and STATE.observer is not None and (
                     arg.__name__ in OUTSIDE or known(id(frame.f_code))):
                 self._asks_outside(frame, arg)
             if known(id(frame.f_code)) is not False and self._is_user(frame):
-                if STATE.trace is not None:
+                if STATE.observer is not None:
                     self._event(frame, event, arg)
-            elif event == "return" and STATE.trace is not None and frame.f_back is not None and known(
+            elif event == "return" and STATE.observer is not None and frame.f_back is not None and known(
                     id(frame.f_back.f_code)):
                 self._answers(frame, arg)
-            elif event == "call" and STATE.trace is not None and (
+            elif event == "call" and STATE.observer is not None and (
                     id(frame.f_code) == ARRAYS_AS_TEXT or id(frame.f_code) in ENVIRONMENT):
                 self._runs_inside(frame)
 

@@ -8,15 +8,14 @@ before each run. A trace that set an attribute is valid as long as the attribute
 from __future__ import annotations
 
 import weakref
-from types import FrameType
 from typing import Any, Protocol
 
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.comparisons import ABSENT, Check, Comparisons, Held, HeldElements
-from .state import EPOCH, get_context
+from .state import EPOCH, Watcher, get_context
 
-__all__ = ["Owner", "TABLES", "Reads", "Watcher", "attribute"]
+__all__ = ["Owner", "TABLES", "Reads", "attribute"]
 
 #: Attributes of a Cell that its results do not depend on, or that ``_state`` has.
 _INNER = frozenset({
@@ -52,16 +51,6 @@ def attribute(owner: Owner, name: str) -> Any:
     return ABSENT
 
 
-class Watcher(Protocol):
-    """An observer of Python code: it is told what takes part, and what is read of it."""
-
-    def meet(self, value: Any) -> None:
-        """A value takes part."""
-
-    def attribute(self, owner: Any, name: str, value: Any, frame: FrameType) -> None:
-        """An attribute of an object is read in a frame."""
-
-
 class Reads:
     """Attributes and values that a trace has read and changed.
 
@@ -88,6 +77,11 @@ class Reads:
         self._changed: dict[int, set[str]] = {}
         self._noted: list[Any] = []
         self._settings: dict[str, Any] = {}
+
+    @property
+    def counted(self) -> bool:
+        """Whether Cells, Parameters or settings were read, which count their changes."""
+        return bool(self._noted or self._settings)
 
     # ---------------------------------------------------------------------------------------------- noting
 

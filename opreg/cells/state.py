@@ -6,7 +6,8 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from .python_op import Kept, Record
     from .trace import FunctionTracer
 
-__all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "set_context", "get_context",
-           "check_setting", "checks_bprop", "compiles", "untraced"]
+__all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "Watcher", "set_context",
+           "get_context", "check_setting", "checks_bprop", "compiles", "untraced"]
 
 #: Calling an outermost Cell compiles it.
 GRAPH_MODE = 0
@@ -30,8 +31,19 @@ PYNATIVE_MODE = 1
 STRICT, COMPATIBLE, LAX = 0, 1, 2
 
 
+class Watcher(Protocol):
+    """An observer of Python code: it is told what takes part, and what is read of it."""
+
+    def meet(self, value: Any) -> None:
+        """A value takes part."""
+
+    def attribute(self, owner: Any, name: str, value: Any, frame: FrameType) -> None:
+        """An attribute of an object is read in a frame."""
+
+
 class _State(threading.local):
     trace: FunctionTracer | None = None  # the FunctionTracer that operators join now
+    observer: Watcher | None = None  # what notes reads of the Python code that runs
     inside = False  # whether an outermost Cell is running
     nested = False  # whether a gradient is computed of what computes a gradient
     kept: dict[Record, Kept] | None = None  # of the plan that runs: what calls of Python keep for their gradients
@@ -50,12 +62,12 @@ STATE = _State()
 @contextlib.contextmanager
 def untraced() -> Iterator[None]:
     """A stretch of code that computes, whatever trace goes on around it."""
-    before = STATE.trace, MODE.tracer
-    STATE.trace = MODE.tracer = None
+    before = STATE.trace, MODE.tracer, STATE.observer
+    STATE.trace = MODE.tracer = STATE.observer = None
     try:
         yield
     finally:
-        STATE.trace, MODE.tracer = before
+        STATE.trace, MODE.tracer, STATE.observer = before
 
 
 _VALID: dict[str, tuple[Any, ...]] = {

@@ -165,6 +165,7 @@ class Values:
         self._generators: list[tuple[Any, Any]] = []  # with their states
         self._profile: Any = None
         self._outside: types.FrameType | None = None  # the frame in which the trace begins
+        self._before: Any = None  # the observer of a trace around this one
 
     def _close_class(self, cls: type) -> None:
         """Note which special methods a class has, by the number of its names, and what it derives from."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 from opreg import ndarray, symbol
@@ -18,6 +19,7 @@ from .base_block import Block
 from .errors import BlockError, DeferredInitializationError
 from .parameter import Parameter
 from .plans import BlockPlans
+from .reads import Seen, observed
 from .structure import Format, faced, flatten, looked_at, regroup, same
 
 __all__ = ["HybridBlock"]
@@ -32,6 +34,8 @@ def _any_numpy(values: Sequence[Any]) -> bool:
     return any(isinstance(value, NumpyValue) for value in values)
 
 
+#: Types of settings of layers.
+_SETTING = (bool, int, float, str, tuple, type(None), FunctionType)
 #: How often graphs of blocks have changed: while it stays, all that was traced is right.
 _CHANGES = [0]
 #: Settings that MXNet's ``hybridize`` takes, which change nothing here.
@@ -44,7 +48,8 @@ class HybridBlock(Block):
 
     Define ``hybrid_forward(F, x, ...)``: ``F`` is ``nd`` or ``sym``, and parameters come by the names of the attributes
     that hold them. After ``hybridize()`` the first call traces it, and calls run plans, in training and inference,
-    until a child, a layer's setting or a parameter's array is another.
+    until a child, a layer's setting, a parameter's array or what Python code of yours read meanwhile is another: it is
+    compared before each call, as by ``jit``, and what cannot be compared is named in a warning.
 
     Examples
     --------
@@ -64,6 +69,7 @@ class HybridBlock(Block):
 
     _cached_graph: Any = ()
     _cached_op: BlockPlans | None = None
+    _seen: Seen | None = None
     _in_format: Format = 0
     _out_format: Format = 0
     _active = False
@@ -74,13 +80,13 @@ class HybridBlock(Block):
     _faces: tuple[bool, Sequence[bool]] | None = None
     _told: tuple[Callable[..., Any], bool] | None = None
     #: Attributes that a copy makes anew.
-    _traces: Sequence[str] = ("_cached_graph", "_cached_op", "_traced", "_faces")
+    _traces: Sequence[str] = ("_cached_graph", "_cached_op", "_seen", "_traced", "_faces")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        before = self.__dict__.get(name)
+        there, before = name in self.__dict__, self.__dict__.get(name)
         super().__setattr__(name, value)
         if isinstance(value, (HybridBlock, Parameter)) or (
-                before is not None and isinstance(value, (bool, int, float, str, tuple)) and not (
+                there and isinstance(value, _SETTING) and not (
                     type(before) is type(value) and before == value)):
             self._clear_cached_op()
 
@@ -90,7 +96,7 @@ class HybridBlock(Block):
     # ---------------------------------------------------------------------------------------------- tracing
 
     def _versions(self) -> tuple[int, ...]:
-        """How often this block and each below it have changed."""
+        """How often this block, each below it, and those beside that took part have changed."""
         found: list[int] = []
 
         def visit(block: Block) -> None:
@@ -99,10 +105,15 @@ class HybridBlock(Block):
                 visit(child)
 
         visit(self)
+        for block in () if self._seen is None else self._seen.blocks:
+            visit(block)
         return tuple(found)
 
     def _still(self) -> None:
-        """Forget the graph if a block below has changed since it was traced."""
+        """Forget the graph if a block below, or what the trace read from outside, has changed since."""
+        seen = self._seen
+        if seen is not None and seen.changed is not None and seen.changed() is not None:
+            self._clear_cached_op()
         changes, versions = self._traced
         if self._cached_graph and changes != _CHANGES[0]:
             now = self._versions()
@@ -124,12 +135,13 @@ class HybridBlock(Block):
             parameters = {name: faced(parameter.var()) for name, parameter in self._reg_params.items()}
             nested = regroup(inputs, in_format)
             with self.name_scope():
-                out = self.hybrid_forward(symbol, *nested, **parameters)
+                out, seen = observed(self, symbol, *nested, **parameters)
             heads, out_format = flatten(out, "output")
             self.__dict__.update(
-                _in_format=in_format, _out_format=out_format, _traced=(_CHANGES[0], self._versions()),
+                _seen=seen, _in_format=in_format, _out_format=out_format,
                 _faces=(_any_numpy(inputs), [isinstance(head, NumpySymbol) for head in heads]),
                 _cached_graph=([value for value in inputs if value is not None], Group(heads)))
+            self.__dict__["_traced"] = _CHANGES[0], self._versions()
         return self._cached_graph
 
     def _build_cache(self, *args: Any) -> BlockPlans:
@@ -166,7 +178,7 @@ class HybridBlock(Block):
     def _clear_cached_op(self) -> None:
         """Forget what was traced."""
         _CHANGES[0] += 1
-        self.__dict__.update(_cached_graph=(), _cached_op=None, _version=self._version + 1)
+        self.__dict__.update(_cached_graph=(), _cached_op=None, _seen=None, _version=self._version + 1)
 
     def _call_cached_op(self, *args: Any) -> Any:
         """Run as a plan."""
@@ -317,7 +329,7 @@ class HybridBlock(Block):
             self.__dict__.update(
                 _in_format=entry["in_format"], _out_format=entry["out_format"], _active=True, _cached_op=None,
                 _cached_graph=([load_json(text) for text in entry["inputs"]], load_json(entry["symbol"])),
-                _traced=(_CHANGES[0], self._versions()), _faces=None)
+                _seen=None, _traced=(_CHANGES[0], self._versions()), _faces=None)
 
     # ------------------------------------------------------------------------------------------------- calls
 

@@ -15,6 +15,7 @@ from opreg.symbol.symbol import Symbol
 from ..cells import tree
 from ..cells.compiled import Compiled, CompiledOnDevice
 from ..cells.jit import KINDS
+from ..cells.observer import Observer
 from ..cells.plan_memory import Rooms
 from ..cells.tensor import Tensor, tensor
 from ..cells.trace import FunctionTracer, LeftToPython
@@ -28,6 +29,7 @@ from ..core.op import Op
 from ..core.placeholder import resolve
 from ..core.tracing import TraceError
 from .parameter import Parameter
+from .reads import tell
 
 __all__ = ["BlockPlans"]
 
@@ -45,7 +47,8 @@ class BlockPlans:
     """A graph of a block, run over its inputs and its parameters' arrays.
 
     A parameter's array is bound where it lies, so what is written to it counts for the next run; where a parameter has
-    another array, as after ``cast``, its plans are made anew. Inputs of another shape or dtype have plans of their own,
+    another array, as after ``cast``, its plans are made anew, and so is a plan where something has changed that the
+    body of a traced operator read from outside. Inputs of another shape or dtype have plans of their own,
     and so have training and inference.
 
     Parameters
@@ -79,12 +82,13 @@ class BlockPlans:
         training = MODE.training
         key = training, *[(value._data.shape, value._data.dtype) for value in data]
         kind = placed.kinds.find(key)
-        if kind is None:
+        if kind is None or (kind[2] is not None and kind[2]() is not None):
             with self._lock:
                 graph = self._sized(data, weights)
-                kind = self._eagerly(graph, weights), self._compiled(graph, data, placed, training)
+                compiled = self._compiled(graph, data, placed, training)
+                kind = self._eagerly(graph, weights), compiled, None if compiled is None else compiled.reads.check
             placed.kinds.keep(key, kind)
-        function, compiled = kind
+        function, compiled, _ = kind
         if compiled is None:
             return [_array(value) for value in function(*data)]
         return [_array(value) for value in compiled.call(function, [tensor(value) for value in data])]
@@ -148,15 +152,17 @@ class BlockPlans:
         nodes = [value._entry[0] for value in inputs]
         given = iter(self._given(inputs, placed.weights))
         values: dict[Node, Sequence[Any]] = {}
+        observer = Observer(trace.reads)
         try:
-            with trace, Recording(None, training):
+            with trace, Recording(None, training), observer:
                 for node in graph.nodes:
                     if node.op is None:
                         values[node] = [next(given)]
                         continue
                     out = trace.call(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
                     values[node] = out if isinstance(out, tuple) else [out]
-                traced = Traced(trace, nodes, [values[node][i] for node, i in graph.heads], data[0]._ctx)
+            tell(self._title, observer)
+            traced = Traced(trace, nodes, [values[node][i] for node, i in graph.heads], data[0]._ctx)
         except (LeftToPython, TraceError):
             return None
         arguments = tree.flatten([list(inputs), {}], [])

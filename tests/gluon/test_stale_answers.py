@@ -1,0 +1,146 @@
+"""State that changes between two calls of a hybridized block is seen, or named."""
+
+from __future__ import annotations
+
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg import gluon, nd
+from tests.cells.test_stale_answers import NAMED, NO_BODIES, SEEN, changes
+
+HEADER = """
+import dataclasses, functools, operator
+import numpy as np
+import opreg as mx
+from types import SimpleNamespace
+from opreg import gluon, nd
+from opreg.gluon import nn
+"""
+
+
+def written(forward: str, setup: str = "", attributes: str = "pass") -> str:
+    """The text of a block: statements before it, those of its constructor, and what ``hybrid_forward`` returns."""
+    return f"""{setup}
+class Net(gluon.HybridBlock):
+    def __init__(self):
+        super().__init__()
+        {attributes}
+    def hybrid_forward(self, F, x):
+        return {forward}
+net = Net()"""
+
+
+LEAKY = "nn.LeakyReLU(0.1)"
+INNER = """
+class Inner(gluon.HybridBlock):
+    k, table = 1.0, [1.0]
+    def hybrid_forward(self, F, x):
+        return x * self.k * self.table[0]
+"""
+TRACED = """
+k, table = 2.0, [1.0]
+def helper(x): return x * table[0]
+@mx.operator.define(traced=True, name="_example_stale_of_a_block")
+def body(x): return helper(x) * k
+"""
+
+#: Blocks, and what changes between their calls.
+BLOCKS: dict[str, tuple[str, ...]] = {
+    "number": (written("x * self.k", attributes="self.k = 2"), "net.k = 3", "net.k = 2.5"),
+    "None": (written("x if self.k is None else x * self.k", attributes="self.k = None"), "net.k = 3", "net.k = None"),
+    "element of a list": (written("x * self.k[0]", attributes="self.k = [2]"), "net.k[0] = 3", "net.k = [4]"),
+    "value of a dict": (written("x * self.k['a']", attributes="self.k = {'a': 2}"), "net.k['a'] = 3"),
+    "element of an array": (written("x * float(self.k[0])", attributes="self.k = np.ones(1)"), "net.k[0] = 3",
+                            "net.k = np.full(1, 5)"),
+    "function": (written("self.k(x)", attributes="self.k = lambda x: x * 2"), "net.k = lambda x: x * 3"),
+    "attribute that is added": (written("x * getattr(self, 'k', 1)"), "net.k = 3", "del net.k"),
+    "attribute past the block": (written("x * self.k", attributes="self.k = 2"), "vars(net)['k'] = 3"),
+    "attribute of the class": (written("x * self.k") + "\nNet.k = 2", "Net.k = 3", "net.k = 4"),
+    "property": (written("x * self.k", attributes="self.q = 2") + "\nNet.k = property(lambda self: self.q)",
+                 "net.q = 3", "Net.k = property(lambda self: 4)"),
+    "method": (written("x * self.m()") + "\nNet.m = lambda self: 2", "Net.m = lambda self: 3", "net.m = lambda: 4"),
+    "hybrid_forward": (written("x * 2"), "Net.hybrid_forward = lambda self, F, x: x * 3",
+                       "net.hybrid_forward = lambda F, x: x * 4"),
+    "global": (written("x * k", "k = 2"), "k = 3"),
+    "element of a global": (written("x * k[0]", "k = [2]"), "k[0] = 3", "k.insert(0, 4)"),
+    "helper": (written("f(x)", "def f(x): return x * 2"), "def f(x): return x * 3"),
+    "closure variable": ("def make():\n    k = 2\n    def put(v):\n        nonlocal k\n        k = v\n"
+                         + "    class Net(gluon.HybridBlock):\n        def hybrid_forward(self, F, x): return x * k\n"
+                         + "    return Net(), put\nnet, put = make()", "put(3)"),
+    "object": (written("x * o.k", "o = SimpleNamespace(k=2)"), "o.k = 3"),
+    "dataclass": (written("x * o.k", "@dataclasses.dataclass\nclass D: k: int = 2\no = D()"), "o.k = 3"),
+    "partial": (written("f(x)", "f = functools.partial(operator.mul, 2)"), "f = functools.partial(operator.mul, 3)"),
+    "NDArray": (written("x * float(k.asnumpy()[0])", "k = nd.array([2])"), "k[:] = 3", "k = nd.array([4])"),
+    "NDArray in a block": (written("x * self.k.asscalar()", attributes="self.k = nd.array([2])"), "net.k += 3"),
+    "flag": (written("x * 2 if self.on else x", attributes="self.on = True"), "net.on = False", "net.on = True"),
+    "mode": (written("x * 2 if mx.autograd.is_training() else x"), "train = True", "train = False"),
+    "child": (written("self.c(x)", attributes=f"self.c = {LEAKY}"), "net.c = nn.LeakyReLU(0.5)"),
+    "setting of a child": (written("self.c(x)", attributes=f"self.c = {LEAKY}"), "net.c._alpha = 0.5"),
+    "block in a list": (written("blocks[0](x)", f"blocks = [{LEAKY}]"), "blocks[0]._alpha = 0.5",
+                        "blocks[0] = nn.LeakyReLU(0.9)"),
+    "attribute of a child": (written("self.c(x)", INNER, "self.c = Inner()"), "net.c.k = 3", "Inner.k = 4; del net.c.k",
+                             "Inner.table[0] = 5"),
+    "attribute further below": (f"{INNER}\nnet = nn.HybridSequential()\nnet.add(nn.HybridSequential())\n"
+                                + "net[0].add(Inner())", "net[0][0].k = 3", "Inner.table[0] = 5"),
+    "function of HybridLambda": ("k = 2\nnet = nn.HybridLambda(lambda F, x: x * k)", "k = 3",
+                                 "net._func = lambda F, x: x * 4"),
+    "setting of a loss": ("net = gluon.loss.L2Loss()\ninputs = 2", "net._weight = 7.0"),
+    "global of a traced operator": (written("body(x)", TRACED), "k = 3.0", "table[0] = 2.0",
+                                    "def helper(x): return x * 9"),
+}
+
+
+class Calling(gluon.HybridBlock):
+    """A block that calls a function."""
+
+    def __init__(self, function: Callable[[Any], Any]):
+        super().__init__()
+        self.function = function
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return self.function(x)
+
+
+def hybridized(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of tensors as a block that was hybridized."""
+    block = Calling(function)
+    block.hybridize()
+    return lambda x: block(nd.array(x.asnumpy()))
+
+
+@pytest.mark.parametrize("name", [name for name in SEEN if name not in NO_BODIES])
+def test_a_change_is_seen(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*does not see changes of.*")
+        assert changes(SEEN[name], hybridized)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_change_that_is_not_compared_is_named(name: str) -> None:
+    case, title = NAMED[name]
+    with pytest.warns(UserWarning, match=f"does not see changes of .*({title})"):
+        changes(case, hybridized)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_change_of_a_block_is_seen(name: str) -> None:
+    setup, *statements = BLOCKS[name]
+    plain, hybrid = types.ModuleType("plain"), types.ModuleType("hybrid")
+    x = nd.array(np.array([1.0, -2.0, 0.5], np.float32))
+    for statement in (setup, *statements):
+        answers = []
+        for module in (plain, hybrid):
+            exec(compile(HEADER + setup if statement is setup else statement, "<block>", "exec", dont_inherit=True),
+                 vars(module))
+            if module is hybrid and statement is setup:
+                module.net.hybridize()
+            with mx.autograd.train_mode() if getattr(module, "train", False) else mx.autograd.predict_mode():
+                inputs = [x, x * 0][:getattr(module, "inputs", 1)]
+                answers.append([module.net(*inputs).asnumpy() for _ in range(2)])
+        np.testing.assert_array_equal(answers[0], answers[1])
