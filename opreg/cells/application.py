@@ -242,7 +242,7 @@ def _grown(record: Application, arriving: Sequence[TracedValue | None], ins: Seq
     trace = STATE.trace
     if trace is None:  # of an executor: the nodes join those of the gradient
         trace = FunctionTracer(record.title, nodes=outs[0]._tracer.nodes)
-        trace.symbolic, trace.assigns = True, False
+        trace.symbolic, trace.mode, trace.assigns = True, True, False
         trace.skip()
     trace.take_new()
 

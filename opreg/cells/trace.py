@@ -257,6 +257,8 @@ class FunctionTracer(Tracer):
         How Python gets the numbers it asks for, while the function is traced.
     symbolic : bool
         Whether the trace is of a Symbol, which has no numbers.
+    mode : bool or None
+        The mode that Cells run in, where it is not their own: True of a Symbol, whose executor chooses it.
     left : str
         Why the function is left to Python, if it is.
     owner : weak reference or None
@@ -289,6 +291,7 @@ class FunctionTracer(Tracer):
         self.calls, self.effects, self.left = "", "", ""
         self.drawn: list[Node] = []
         self.symbolic = False
+        self.mode: bool | None = None
         self.path: Path | None = None
         self.numbers: Numbers | None = None
         self.owner: weakref.ref[Any] | None = None
@@ -324,11 +327,12 @@ class FunctionTracer(Tracer):
 
     @contextlib.contextmanager
     def running(self, cell: Running) -> Iterator[bool]:
-        """A stretch of code in which a Cell runs, and its mode. That of a Symbol is chosen by its executor."""
+        """A stretch of code in which a Cell runs, and its mode."""
         self.reads.visit(cell)
         self.cells.append(cell)
         try:
-            yield self.root.symbolic or bool(cell.__dict__["training"])
+            mode = self.root.mode
+            yield bool(cell.__dict__["training"]) if mode is None else mode
         finally:
             self.cells.pop()
 

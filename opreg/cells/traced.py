@@ -124,7 +124,8 @@ class _Neutral:
 
 def trace_function(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape | None, np.dtype | None]],
            ctx: Context | None = None, signatures: HookSignatures | None = None, path: Path | None = None,
-           leaves: Sequence[Tensor] = (), owner: weakref.ref[ParameterContainer] | None = None) -> Traced:
+           leaves: Sequence[Tensor] = (), owner: weakref.ref[ParameterContainer] | None = None,
+           mode: bool = True) -> Traced:
     """Trace a function whose arguments are nested like this, with tensors of these shapes and dtypes.
 
     Parameters
@@ -137,6 +138,8 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
         The tensors, whose numbers are looked at where it asks for some.
     owner : weak reference, optional
         The Cell that keeps what is compiled.
+    mode : bool
+        The mode that Cells run in where it may not ask for numbers.
 
     Raises
     ------
@@ -148,7 +151,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     trace.signatures = signatures or trace.signatures
     inputs = [trace.input(name, shape, dtype) for name, (shape, dtype) in zip(_names(function, arguments), specs)]
     trace.path, trace.symbolic, trace.owner, trace.argument_ids = path, path is None, owner, set(map(id, inputs))
-    trace.assigns = path is not None
+    trace.assigns, trace.mode = path is not None, mode if path is None else None
     trace.hooked = {value._entry for value, leaf in zip(inputs, leaves) if has_hooks(leaf)}
     nodes = [value._entry[0] for value in inputs]
     if path is not None:

@@ -706,3 +706,18 @@ def test_a_cell_and_a_compiled_function_and_an_executor() -> None:
     model = to_model(executor)
     assert [each.name for each in model.graph.input] == ["data"]
     _same(_run(model, {"data": executor.arg_dict["data"]}), [executor.forward()[0].asnumpy()])
+
+
+def test_operators_that_a_cell_calls_compute_as_in_inference() -> None:
+    """Batch norm goes by the moving statistics, dropout passes all numbers on, whatever the Cell's mode."""
+    mean, var, x = _floats(4), _floats(4) ** 2 + 1, _floats(3, 4, 2)
+    one, zero, *moving = [mx.Tensor(each.astype(np.float32)) for each in (np.ones(4), np.zeros(4), mean, var)]
+
+    class Net(mx.nn.Cell):
+        def construct(self, x: Any) -> Any:
+            return mx.nd.Dropout(mx.nd.BatchNorm(x, one, zero, *moving, fix_gamma=False, eps=0.5), p=0.5)
+
+    for train in (False, True):
+        model = to_model(Net().set_train(train), mx.Tensor(x))
+        found = _run(model, {model.graph.input[0].name: mx.nd.array(x)})
+        _same(found, [(x - mean[:, None]) / np.sqrt(var[:, None] + 0.5)])

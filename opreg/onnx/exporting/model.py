@@ -335,7 +335,7 @@ def _of_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset
     def traced(which: int, scales: Mapping[str, tuple[int, int]]) -> Any:
         with Recording(None, False):
             specs = [(each.sizes(scales, which), each.dtype) for each in given]
-            return trace_function(function, structure, specs, cpu())
+            return trace_function(function, structure, specs, cpu(), mode=False)
 
     first = traced(0, {})
     for each, node in zip(given, first.inputs):
