@@ -181,9 +181,10 @@ def install(doors: Iterable[tuple[str, str]]) -> None:
 
 
 def refuse(library: str, modules: dict[str, str]) -> None:
-    """Let imports of what a library has and this package has not say why."""
+    """Let imports of what a library has and this package has not say why: modules, and names in modules."""
     for name, said in modules.items():
-        _ALIASES.refused.setdefault(name, {})[library] = said
+        for each in {name, _ALIASES.target(name)}:
+            _ALIASES.refused.setdefault(each, {})[library] = said
 
 
 def serve(library: str) -> None:
@@ -207,11 +208,14 @@ def inner(name: str, said: Callable[[str], str] | None = None) -> Callable[[str]
 
     ``said`` makes the message for what is neither.
     """
+    vars(sys.modules[name]).setdefault("__path__", [])  # imports from it ask the finder, which says why
 
     def find(attribute: str) -> Any:
         real = _ALIASES.targets.get(f"{name}.{attribute}")
         if real is None:
-            raise AttributeError(said(attribute) if said else f"module {name!r} has no attribute {attribute!r}")
+            refused = why(f"{name}.{attribute}")
+            raise AttributeError(refused or (said(attribute) if said else
+                                             f"module {name!r} has no attribute {attribute!r}"))
         module, _, inside = real.partition(":")
         found = importlib.import_module(module)
         return getattr(found, inside) if inside else found
