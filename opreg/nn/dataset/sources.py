@@ -1,4 +1,4 @@
-"""Datasets of functions, objects and arrays of one's own, of files as MNIST has them, and of folders of images."""
+"""Datasets of functions, objects and arrays of one's own, of files as MNIST and CIFAR have them, and of folders."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from opreg.data.cifar import of_rows
 from opreg.data.codec import decode as decoded
 from opreg.data.mnist import read_idx
 
 from ...cells.dtype import dtype_to_nptype
+from ...core.files import reading
 from ...errors import ArgumentError, did_you_mean
 from .config import Epoch
 from .pipeline import Dataset, Row, Rows, as_column
 from .samplers import Sampler, sampler_of
 from .workers import computed, count_of
 
-__all__ = ["FashionMnistDataset", "GeneratorDataset", "ImageFolderDataset", "KMnistDataset", "MnistDataset",
-           "NumpySlicesDataset", "PaddedDataset"]
+__all__ = ["Cifar10Dataset", "Cifar100Dataset", "FashionMnistDataset", "GeneratorDataset", "ImageFolderDataset",
+           "KMnistDataset", "MnistDataset", "NumpySlicesDataset", "PaddedDataset"]
 
 
 def _by_places(at: Callable[[int], Row], length: int, sampler: Sampler) -> tuple[Rows, Callable[[], int]]:
@@ -250,11 +252,8 @@ class MnistDataset(Dataset):
                  num_parallel_workers: int | None = None, shuffle: bool | None = None, sampler: Any = None,
                  num_shards: int | None = None, shard_id: int | None = None, cache: Any = None):
         owner = type(self).__name__
-        parts = {"train": ["train"], "test": ["t10k"], "all": ["train", "t10k"], None: ["train", "t10k"]}
-        if usage not in parts:
-            raise ArgumentError(f"{owner}: usage must be 'train', 'test' or 'all', got {usage!r}")
         pairs = [[_found(owner, dataset_dir, part, name) for name in ("images-idx3-ubyte", "labels-idx1-ubyte")]
-                 for part in parts[usage]]
+                 for part in _used(owner, usage, ["train"], ["t10k"])]
         images, labels = (np.concatenate([read_idx(pair[i]) for pair in pairs]) for i in (0, 1))
         if len(images) != len(labels):
             raise ArgumentError(f"{owner}: {len(images)} images and {len(labels)} labels in {dataset_dir}")
@@ -269,6 +268,62 @@ class FashionMnistDataset(MnistDataset):
 
 class KMnistDataset(MnistDataset):
     """Images and labels of files as KMNIST has them; see ``MnistDataset``."""
+
+
+class Cifar10Dataset(Dataset):
+    """Images and labels of files as CIFAR-10 has them in binary: columns ``image`` and ``label``.
+
+    Parameters
+    ----------
+    dataset_dir : str
+        The folder of the files ``data_batch_1.bin`` and their kin.
+    usage, num_samples, shuffle, sampler, num_shards, shard_id
+        As for ``MnistDataset``.
+
+    Raises
+    ------
+    FileNotFoundError
+        The folder has none of the files.
+    FileFormatError
+        A file has not the bytes of whole images.
+    """
+
+    _files = [f"data_batch_{number}.bin" for number in range(1, 6)], ["test_batch.bin"]
+    _labels: tuple[str, ...] = ("label",)
+
+    def __init__(self, dataset_dir: str | os.PathLike, usage: str | None = None, num_samples: int | None = None,
+                 num_parallel_workers: int | None = None, shuffle: bool | None = None, sampler: Any = None,
+                 num_shards: int | None = None, shard_id: int | None = None, cache: Any = None):
+        owner, parts = type(self).__name__, []
+        for name in _used(owner, usage, *self._files):
+            path = Path(dataset_dir) / name
+            if not path.is_file():
+                raise FileNotFoundError(f"{owner}: there is no {name} in {os.fspath(dataset_dir)!r}")
+            with reading(path) as file:
+                parts.append(of_rows(file.read(), len(self._labels), path))
+        images, labels = (np.concatenate(each) for each in zip(*parts))
+        chosen = sampler_of(owner, sampler, shuffle, num_samples, num_shards, shard_id)
+        super().__init__(["image", *self._labels], *_by_places(
+            lambda place: (images[place], *(np.asarray(label, np.uint32) for label in labels[place])),
+            len(images), chosen))
+
+
+class Cifar100Dataset(Cifar10Dataset):
+    """Images and labels of files as CIFAR-100 has them: columns ``image``, ``coarse_label`` and ``fine_label``.
+
+    See ``Cifar10Dataset``; the files are ``train.bin`` and ``test.bin``.
+    """
+
+    _files = ["train.bin"], ["test.bin"]
+    _labels = ("coarse_label", "fine_label")
+
+
+def _used(owner: str, usage: str | None, train: list[str], test: list[str]) -> list[str]:
+    """The names of files, or parts of them, that are asked for."""
+    parts = {"train": train, "test": test, "all": train + test, None: train + test}
+    if usage not in parts:
+        raise ArgumentError(f"{owner}: usage must be 'train', 'test' or 'all', got {usage!r}")
+    return parts[usage]
 
 
 def _found(owner: str, folder: str | os.PathLike, part: str, name: str) -> Path:
