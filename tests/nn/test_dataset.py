@@ -225,6 +225,10 @@ def test_files_of_mnist(tmp_path: Path) -> None:
     assert net.batch(3).output_types() == [np.float32, np.int32] and net.batch(3).output_shapes() == [[3, 1, 4, 2], [3]]
     with pytest.raises(FileNotFoundError, match="no t10k-images-idx3-ubyte"):
         ds.MnistDataset(tmp_path, "test")
+    for usage in ("all", None):  # as much of it as the folder has
+        assert [row[1] for row in rows(ds.MnistDataset(tmp_path, usage, shuffle=False))] == [7, 1, 9]
+    with pytest.raises(FileNotFoundError, match="no train-images-idx3-ubyte"):
+        ds.MnistDataset(tmp_path.parent)
 
 
 @pytest.mark.parametrize("kind, labels, files, columns", [
@@ -245,6 +249,8 @@ def test_files_of_cifar(kind: Any, labels: int, files: list[str], columns: list[
         for row, (image, *seen) in zip(expected, rows(data), strict=True):
             assert seen == row[:labels].tolist()
             np.testing.assert_array_equal(np.moveaxis(np.array(image), 2, 0).ravel(), row[labels:])
+    (tmp_path / f"{files[0]}.bin").unlink()
+    assert len(rows(kind(tmp_path))) == 2 * len(files) - 2
     (tmp_path / f"{files[-1]}.bin").write_bytes(b"short")
     with pytest.raises(FileFormatError, match=rf"{files[-1]}\.bin: 5 bytes, expected {labels + 3072}"):
         kind(tmp_path, "test")

@@ -504,9 +504,13 @@ def test_an_optimizer_whose_state_changes_in_each_step_runs_as_python():
     rates: list[int] = []
     w = Parameter(Tensor([1.0]), name="w")
     step = Counted([w], 0.25)
-    with pytest.warns(UserWarning, match="^Counted is not compiled but runs as Python: .*changes from call to call"):
-        for _ in range(20):
+
+    def train(steps: int) -> None:
+        for _ in range(steps):
             step((Tensor([1.0]),))
+
+    with pytest.warns(UserWarning, match="^Counted is not compiled but runs as Python: .*changes from call to call"):
+        train(20)
     assert rates == [*range(20)] and w.asnumpy() == -4.0 and step.global_step.asnumpy() == 20
 
 

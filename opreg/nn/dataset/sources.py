@@ -238,7 +238,7 @@ class MnistDataset(Dataset):
     dataset_dir : str
         The folder of the files ``train-images-idx3-ubyte`` and its kin.
     usage : {"train", "test", "all"}
-        Which files; all by default.
+        Which files; by default all that are there.
     num_samples, shuffle, sampler, num_shards, shard_id
         As for ``GeneratorDataset``; the order is random by default.
 
@@ -253,7 +253,8 @@ class MnistDataset(Dataset):
                  num_shards: int | None = None, shard_id: int | None = None, cache: Any = None):
         owner = type(self).__name__
         pairs = [[_found(owner, dataset_dir, part, name) for name in ("images-idx3-ubyte", "labels-idx1-ubyte")]
-                 for part in _used(owner, usage, ["train"], ["t10k"])]
+                 for part in _used(owner, usage, ["train"], ["t10k"],
+                                   lambda part: _file(dataset_dir, part, "images-idx3-ubyte"))]
         images, labels = (np.concatenate([read_idx(pair[i]) for pair in pairs]) for i in (0, 1))
         if len(images) != len(labels):
             raise ArgumentError(f"{owner}: {len(images)} images and {len(labels)} labels in {dataset_dir}")
@@ -295,8 +296,9 @@ class Cifar10Dataset(Dataset):
                  num_parallel_workers: int | None = None, shuffle: bool | None = None, sampler: Any = None,
                  num_shards: int | None = None, shard_id: int | None = None, cache: Any = None):
         owner, parts = type(self).__name__, []
-        for name in _used(owner, usage, *self._files):
-            path = Path(dataset_dir) / name
+        folder = Path(dataset_dir)
+        for name in _used(owner, usage, *self._files, lambda name: (folder / name).is_file()):
+            path = folder / name
             if not path.is_file():
                 raise FileNotFoundError(f"{owner}: there is no {name} in {os.fspath(dataset_dir)!r}")
             with reading(path) as file:
@@ -318,16 +320,24 @@ class Cifar100Dataset(Cifar10Dataset):
     _labels = ("coarse_label", "fine_label")
 
 
-def _used(owner: str, usage: str | None, train: list[str], test: list[str]) -> list[str]:
-    """The names of files, or parts of them, that are asked for."""
-    parts = {"train": train, "test": test, "all": train + test, None: train + test}
-    if usage not in parts:
+def _used(owner: str, usage: str | None, train: list[str], test: list[str], is_there: Callable[[str], object]
+          ) -> list[str]:
+    """The names of files, or parts of them, that are asked for; of all only those that are there, if any are."""
+    if usage in ("all", None):
+        return [each for each in train + test if is_there(each)] or train
+    if usage not in ("train", "test"):
         raise ArgumentError(f"{owner}: usage must be 'train', 'test' or 'all', got {usage!r}")
-    return parts[usage]
+    return train if usage == "train" else test
+
+
+def _file(folder: str | os.PathLike, part: str, name: str) -> Path | None:
+    """A file of MNIST by any of its names; None where there is none."""
+    names = f"{part}-{name}", f"{part}-{name}.gz", f"{part}-{name.replace('-idx', '.idx')}"
+    return next((Path(folder) / each for each in names if (Path(folder) / each).is_file()), None)
 
 
 def _found(owner: str, folder: str | os.PathLike, part: str, name: str) -> Path:
-    for each in (f"{part}-{name}", f"{part}-{name}.gz", f"{part}-{name.replace('-idx', '.idx')}"):
-        if (Path(folder) / each).is_file():
-            return Path(folder) / each
-    raise FileNotFoundError(f"{owner}: there is no {part}-{name} in {os.fspath(folder)!r}")
+    found = _file(folder, part, name)
+    if found is None:
+        raise FileNotFoundError(f"{owner}: there is no {part}-{name} in {os.fspath(folder)!r}")
+    return found
