@@ -11,6 +11,7 @@ from opreg.cells.hooks import HookBackward as HookBackward, InsertGradientOf as 
 from opreg.cells.jacobian import jacfwd as jacfwd, jacrev as jacrev, jvp as jvp, vjp as vjp
 from opreg.cells.parameter import assign as assign
 from opreg.cells.settings import constexpr as constexpr
+from opreg.cells.taylor import derivative as derivative, jet as jet, linearize as linearize
 from opreg.cells.vmap import vmap as vmap
 from opreg.nn.ops.collectives import AllGather as AllGather, AllReduce as AllReduce, AlltoAll as AlltoAll, Barrier as Barrier, Broadcast as Broadcast, Receive as Receive, ReduceOp as ReduceOp, ReduceScatter as ReduceScatter, Send as Send
 from opreg.nn.ops.custom import Custom as Custom
@@ -2128,6 +2129,10 @@ def swapaxes(input: TensorLike, axis0: int, axis1: int) -> Tensor:
     """Two axes exchanged."""
 def swapdims(input: TensorLike, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged."""
+def switch(condition: Any, true: Any, false: Any) -> Any:
+    """One of two values, or functions, by a truth value, which Python asks for."""
+def switch_layer(index: Any, layers: Any) -> Any:
+    """One of several functions or Cells, by its number, which Python asks for."""
 def t(input: TensorLike) -> Tensor:
     """A matrix with its axes exchanged."""
 def tail(values: tuple[_T, ...]) -> tuple[_T, ...]:
