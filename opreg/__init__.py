@@ -144,9 +144,22 @@ _ABSENT = {
     **dict.fromkeys(("symbol_doc", "ndarray_doc"), "help(mx.nd.relu) shows what an operator does"),
 }
 
-#: The same of MindSpore.
+#: The same of MindSpore, modules and names in them.
 _ABSENT_OF_MINDSPORE = {
-    "mindrecord": "recordio reads and writes records",
+    **dict.fromkeys(("mindrecord", "dataset.MindDataset", "dataset.TFRecordDataset"),
+                    "recordio reads and writes records, which dataset.GeneratorDataset takes from a function"),
+    **dict.fromkeys(("dataset.text", "dataset.audio"), "dataset.GeneratorDataset takes functions of Python"),
+    **{f"dataset.vision.{name}": "map takes any function of an array, and image has augmenters of NDArrays"
+       for name in ("RandomColorAdjust", "RandomAffine", "RandomRotation", "RandomColor", "RandomSharpness",
+                    "RandomPosterize", "RandomSolarize", "RandomGrayscale", "AutoContrast", "Equalize", "Invert")},
+    **dict.fromkeys(("Profiler", "profiler.Profiler", "profiler.profiling"),
+                    "profiler.profile() collects the events of a stretch of code"),
+    **dict.fromkeys(("_checkparam", "_c_expression"),
+                    "it is internal to MindSpore, and errors.ArgumentError is what checks of one's own raise"),
+    **dict.fromkeys(("set_ps_context", "context.set_ps_context"),
+                    "each process has all weights; see docs/distributed.md"),
+    **dict.fromkeys(("nn.thor", "nn.optim.thor", "train.train_thor"), "nn.Momentum and nn.Lamb are optimizers to take"),
+    "hub": "load_checkpoint reads files of weights",
     "scipy": "SciPy, in an operator of one's own",
     "boost": "each process trains a whole network, by nn.TrainOneStepCell or Model",
     "hal": "num_gpus() and gpu(0) are what devices are asked by",

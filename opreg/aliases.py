@@ -58,7 +58,7 @@ _DEEPER = {
     "opreg.nn.layers": {"container": "opreg.nn.layers.containers", "normalization": "opreg.nn.layers.norm",
                         "rnns": "opreg.nn.layers.recurrent", "rnn_cells": "opreg.nn.layers.recurrent",
                         "transformer": "opreg.nn.layers.attention",
-                        **dict.fromkeys(("combined", "dense", "embedding", "image", "padding"), "opreg.nn.layers")},
+                        **dict.fromkeys(("dense", "embedding", "image", "padding"), "opreg.nn.layers")},
     "opreg.nn.losses": {"loss": "opreg.nn.losses", "_Loss": "opreg.nn.losses:LossBase"},  # its old name
     "opreg.nn.ops": {**dict.fromkeys(("operations", "functional", "composite", "function", *_FILES_OF_OPS),
                                      "opreg.nn.ops"), "grad": "opreg.nn.ops:grad"},
@@ -67,7 +67,10 @@ _DEEPER = {
                                      "lazyadam", "momentum", "proximal_ada_grad", "rmsprop", "rprop", "sgd"),
                                     "opreg.nn.optim"),
     "opreg.nn.train": {"cell_wrapper": "opreg.nn.train", "grad_reducer": "opreg.cells.parallel",
-                       "loss_scale": "opreg.nn.loss_scale"},
+                       "loss_scale": "opreg.nn.loss_scale",
+                       **{name: f"opreg.nn.loss_scale:{name}" for name in (
+                           "DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneStepWithLossScaleCell")},
+                       "DistributedGradReducer": "opreg.cells.parallel:DistributedGradReducer"},
     "opreg.nn.dataset": dict.fromkeys(("engine", "core"), "opreg.nn.dataset"),
     "opreg.nn.dataset.transforms": dict.fromkeys(("c_transforms", "py_transforms", "transforms"),
                                                  "opreg.nn.dataset.transforms"),
@@ -77,13 +80,16 @@ _DEEPER = {
     "opreg.cells.communication": {"management": "opreg.cells.communication"},
     "opreg.train": {"_utils": "opreg.train.folders",
                     **dict.fromkeys(("amp", "loss_scale_manager"), "opreg.nn.amp"),
-                    "serialization": "opreg.nn.checkpoint", "metrics": "opreg.nn.metrics", **_TRAINING_NAMES,
+                    "serialization": "opreg.nn.checkpoint", "summary": "opreg.nn.model.summaries",
+                    "metrics": "opreg.nn.metrics", **_TRAINING_NAMES,
                     **{name: f"opreg.nn.checkpoint:{name}" for name in (
                         "save_checkpoint", "load_checkpoint", "load_param_into_net")},
                     "export": "opreg.onnx.by_format:export"},
     "opreg.nn.checkpoint": {"export": "opreg.onnx.by_format:export"},
-    "opreg.train.callback": _TRAINING_NAMES,
-    "opreg.train.model": {"Model": "opreg.nn.model:Model"},
+    "opreg.train.callback": {**_TRAINING_NAMES, "_InternalCallbackParam": "opreg.nn.model.callback:Params"},
+    "opreg.train.model": {"Model": "opreg.nn.model:Model",
+                          "ParallelMode": "opreg.cells.parallel:ParallelMode"},
+    "opreg.nn.model.summaries": {"summary_record": "opreg.nn.model.summaries"},
     "opreg.train.io": {"io": "opreg.train.io"},
     "opreg.train.module": {"module": "opreg.train.symbol_module", "base_module": "opreg.train.base_module",
                            "bucketing_module": "opreg.train.bucketing_module",
@@ -181,9 +187,10 @@ def install(doors: Iterable[tuple[str, str]]) -> None:
 
 
 def refuse(library: str, modules: dict[str, str]) -> None:
-    """Let imports of what a library has and this package has not say why."""
+    """Let imports of what a library has and this package has not say why: modules, and names in modules."""
     for name, said in modules.items():
-        _ALIASES.refused.setdefault(name, {})[library] = said
+        for each in {name, _ALIASES.target(name)}:
+            _ALIASES.refused.setdefault(each, {})[library] = said
 
 
 def serve(library: str) -> None:
@@ -207,11 +214,14 @@ def inner(name: str, said: Callable[[str], str] | None = None) -> Callable[[str]
 
     ``said`` makes the message for what is neither.
     """
+    vars(sys.modules[name]).setdefault("__path__", [])  # imports from it ask the finder, which says why
 
     def find(attribute: str) -> Any:
         real = _ALIASES.targets.get(f"{name}.{attribute}")
         if real is None:
-            raise AttributeError(said(attribute) if said else f"module {name!r} has no attribute {attribute!r}")
+            refused = why(f"{name}.{attribute}")
+            raise AttributeError(refused or (said(attribute) if said else
+                                             f"module {name!r} has no attribute {attribute!r}"))
         module, _, inside = real.partition(":")
         found = importlib.import_module(module)
         return getattr(found, inside) if inside else found

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import opreg
+from opreg.aliases import inner
 from opreg.ndarray.context import *  # noqa: F403
 from opreg.ndarray.context import __all__ as _PLACES
 
@@ -33,9 +34,12 @@ _SETTINGS = ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE", "STRIC
 __all__ = [*_PLACES, *_SETTINGS]  # noqa: PLE0604  the names are text
 
 
+_below = inner(__name__)
+
+
 def __getattr__(name: str) -> Any:
     if name not in _SETTINGS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return _below(name)
     return getattr(opreg, name)  # at first use, as the front door opens them: programs of MXNet do without Cells
 
 

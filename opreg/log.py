@@ -1,14 +1,19 @@
-"""log: loggers that say when, where and how serious, in colour on a terminal."""
+"""log: loggers that say when, where and how serious, in colour on a terminal, and functions of one that is there.
+
+``get_logger`` is MXNet's; ``debug``, ``info``, ``warning``, ``error`` and ``critical`` are MindSpore's.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import warnings
 from logging import CRITICAL, DEBUG, ERROR, INFO, NOTSET, WARNING
-from typing import TextIO
+from typing import Any, TextIO
 
-__all__ = ["get_logger", "getLogger", "CRITICAL", "DEBUG", "ERROR", "INFO", "NOTSET", "WARNING"]
+__all__ = ["get_logger", "getLogger", "get_level", "debug", "info", "warning", "error", "critical", "CRITICAL",
+           "DEBUG", "ERROR", "INFO", "NOTSET", "WARNING"]
 
 _COLOURS = {WARNING: 33, ERROR: 31, CRITICAL: 31, INFO: 32, DEBUG: 32}
 _LETTERS = {WARNING: "W", ERROR: "E", CRITICAL: "C", INFO: "I", DEBUG: "D"}
@@ -68,6 +73,47 @@ def getLogger(name: str | None = None, filename: str | None = None, filemode: st
     """Former name of ``get_logger``."""
     warnings.warn("log.getLogger is called log.get_logger", DeprecationWarning, stacklevel=2)
     return get_logger(name, filename, filemode, level)
+
+
+#: What levels are by the numbers of the environment variable ``GLOG_v``.
+_LEVELS = {"0": DEBUG, "1": INFO, "2": WARNING, "3": ERROR, "4": CRITICAL}
+
+
+def get_level() -> str:
+    """The least level that is said, from "0", debug, to "4", critical: the environment variable ``GLOG_v``, or "2"."""
+    level = os.environ.get("GLOG_v", "2")  # noqa: SIM112  its name in MindSpore
+    return level if level in _LEVELS else "2"
+
+
+def _say(level: int, message: object, values: tuple[object, ...], settings: dict[str, Any]) -> None:
+    logger = get_logger("opreg.said")
+    logger.setLevel(_LEVELS[get_level()])
+    logger.log(level, message, *values, stacklevel=3, **settings)
+
+
+def debug(msg: object, *args: object, **kwargs: Any) -> None:
+    """Say what helps to find a mistake: ``msg % args``, to the standard error, where ``GLOG_v`` is "0"."""
+    _say(DEBUG, msg, args, kwargs)
+
+
+def info(msg: object, *args: object, **kwargs: Any) -> None:
+    """Say what happens: ``msg % args``, to the standard error, where ``GLOG_v`` is "1" at most."""
+    _say(INFO, msg, args, kwargs)
+
+
+def warning(msg: object, *args: object, **kwargs: Any) -> None:
+    """Say what may be wrong: ``msg % args``, to the standard error, unless ``GLOG_v`` is above "2"."""
+    _say(WARNING, msg, args, kwargs)
+
+
+def error(msg: object, *args: object, **kwargs: Any) -> None:
+    """Say what is wrong: ``msg % args``, to the standard error, unless ``GLOG_v`` is above "3"."""
+    _say(ERROR, msg, args, kwargs)
+
+
+def critical(msg: object, *args: object, **kwargs: Any) -> None:
+    """Say what ends the program: ``msg % args``, to the standard error."""
+    _say(CRITICAL, msg, args, kwargs)
 
 
 def __dir__() -> list[str]:

@@ -25,15 +25,19 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import trace_events
+from .aliases import inner
 from .core.events import Events, Span
 from .errors import ArgumentError, OpError, did_you_mean
 from .trace_events import collect as profile
 
 __all__ = ["set_config", "set_state", "dump", "dumps", "pause", "resume", "profile", "Domain", "Task", "Frame", "Event",
            "Counter", "Marker", "profiler_set_config", "profiler_set_state", "dump_profile"]
+
+if not TYPE_CHECKING:  # what is asked of MindSpore's module of this name
+    __getattr__ = inner(__name__)
 
 #: What ``set_config`` takes; those that say what is noted are heeded where there is something to choose.
 _SETTINGS = {"filename": "profile.json", "profile_all": False, "profile_symbolic": True, "profile_imperative": True,

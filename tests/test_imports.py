@@ -44,9 +44,10 @@ NAMES = {
     "common.recompute": "recompute", "nn.layer.basic": "Dense", "nn.layer.container": "CellList",
     "nn.layer.dense": "Dense", "nn.layer.embedding": "Embedding", "nn.layer.normalization": "BatchNorm2d",
     "nn.layer.rnns": "LSTM", "nn.loss.loss": "MSELoss", "nn.optim.momentum": "Momentum",
-    "nn.optim.optimizer": "Optimizer", "nn.wrap.cell_wrapper": "WithLossCell", "ops.composite.base": "GradOperation",
+    "nn.optim.optimizer": "Optimizer", "ops.composite.base": "GradOperation",
     "ops.function.math_func": "add", "ops.operations.nn_ops": "Conv2D", "ops.operations.comm_ops": "ReduceOp",
-    "ops.primitive": "constexpr",
+    "ops.primitive": "constexpr", "train.summary": "SummaryRecord", "train.summary.summary_record": "SummaryRecord",
+    "train.model": "ParallelMode", "nn.wrap.cell_wrapper": "WithLossCell", "nn.layer.combined": "Conv2dBnAct",
 }
 
 
@@ -78,6 +79,8 @@ def test_common_has_what_programs_import_from_it() -> None:
 
 def test_old_names_of_mindspore() -> None:
     assert importlib.import_module("opreg.nn.loss.loss")._Loss is mx.nn.LossBase
+    assert mx.nn.wrap.TrainOneStepWithLossScaleCell is mx.nn.TrainOneStepWithLossScaleCell
+    assert mx.train.callback._InternalCallbackParam(epoch_num=2).epoch_num == 2
 
 
 def test_modules_below_a_door_are_its_attributes(tmp_path: Path) -> None:

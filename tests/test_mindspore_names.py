@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from pathlib import Path
 
@@ -33,6 +34,23 @@ def test_who_asks_is_sent_to_the_page(name: str) -> None:
         getattr(ms, name)
     with pytest.raises(ImportError, match=r"docs/mindspore_names\.md"):
         __import__(f"opreg.{name}")
+
+
+@pytest.mark.parametrize("module, name, instead", [
+    ("", "Profiler", "profiler.profile"), ("profiler", "Profiler", "profiler.profile"),
+    ("", "_checkparam", "errors.ArgumentError"), ("context", "set_ps_context", "docs/distributed.md"),
+    ("dataset", "MindDataset", "recordio"), ("dataset", "text", "GeneratorDataset"),
+    ("dataset.vision", "RandomColorAdjust", "map takes any function"),
+    ("dataset.vision.c_transforms", "RandomAffine", "map takes any function"),
+    ("nn.optim", "thor", "nn.Momentum"),
+])
+def test_who_asks_for_a_name_in_a_module_is_told_the_same_in_every_way(module: str, name: str, instead: str) -> None:
+    holder = f"opreg.{module}".rstrip(".")
+    with pytest.raises(AttributeError, match=f"'.*{name}' of MindSpore is no part of opreg: .*{instead}"):
+        getattr(importlib.import_module(holder), name)
+    for text in (f"from {holder} import {name}", f"import {holder}.{name}"):
+        with pytest.raises(ImportError, match=f"'.*{name}' of MindSpore is no part of opreg: .*{instead}"):
+            exec(text, {})
 
 
 @pytest.mark.parametrize("module, name", [("nn", "SampledSoftmaxLoss"), ("ops", "BesselJ0")])

@@ -8,6 +8,7 @@ import logging
 import os
 import pickle
 import struct
+import sys
 import zipfile
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -69,6 +70,22 @@ def test_log(tmp_path):
     assert line.startswith("I") and "test_rooms.py:test_log:" in line and line.endswith("] so it is")
     with pytest.warns(DeprecationWarning, match="get_logger"):
         assert mx.log.getLogger() is logging.getLogger()
+
+
+@pytest.mark.parametrize("level, said", [(None, "WEC"), ("0", "DIWEC"), ("1", "IWEC"), ("3", "EC"), ("?", "WEC")])
+def test_log_says_what_is_serious_enough(level, said, monkeypatch, capsys):
+    logger = mx.log.get_logger("opreg.said")
+    (handler,) = logger.handlers
+    monkeypatch.setattr(handler, "stream", sys.stderr)
+    monkeypatch.delenv("GLOG_v", raising=False)
+    if level is not None:
+        monkeypatch.setenv("GLOG_v", level)
+    for name in ("debug", "info", "warning", "error", "critical"):
+        getattr(mx.log, name)("%d is %s", 3, name)
+    lines = capsys.readouterr().err.splitlines()
+    assert "".join(line[0] for line in lines) == said
+    assert all("test_rooms.py:test_log_says" in line for line in lines) and lines[-1].endswith("] 3 is critical")
+    assert mx.log.get_level() == (level if level in ("0", "1", "3") else "2")
 
 
 def test_features():

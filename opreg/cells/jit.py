@@ -262,8 +262,8 @@ class Cache:
         """Warn, once."""
         if text not in self._told:
             self._told.add(text)
-            text = f"{getattr(function, '__name__', type(function).__name__)} {text}"
-            warn(text)
+            name = getattr(function, "__name__", "__call__")
+            warn(f"{type(getattr(function, '__self__', function)).__name__ if name == '__call__' else name} {text}")
 
     def prepare(self, function: Callable, args: Args, kwargs: Keywords) -> None:
         """Compile for inputs like these, without running."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import operator
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
 from ..core import effects
+from ..core.comparisons import CONTAINERS, elements, put_back
 from ..core.graph import Entry, Node
 from ..core.mode import MODE, Recording
 from ..core.spec import Shape
@@ -30,7 +32,7 @@ from .python_op import PYTHON
 from .state import STATE
 from .tensor import Tensor
 from .tensor_base import TensorBase
-from .trace import FunctionTracer, LeftToPython
+from .trace import FunctionTracer, LeftToPython, TracedTensor
 from .tree import Structure
 
 if TYPE_CHECKING:
@@ -156,7 +158,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     nodes = [value._entry[0] for value in inputs]
     if path is not None:
         trace.numbers = Numbers({node: leaf._data for node, leaf in zip(nodes, leaves)}, ctx or current_context())
-    args, kwargs = tree.rebuild(arguments, iter(inputs))
+    given = args, kwargs = tree.rebuild(arguments, iter(inputs))
     observer = Observer(trace.reads)
     try:
         with trace, _Neutral(ctx), observer if path is not None else contextlib.nullcontext():
@@ -166,6 +168,8 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
                 out = list(out)  # what it makes belongs to the trace, too
             if not trace.left and any(handle.registered for handle in trace.registered):
                 trace.left = "it registers a hook, which every run would do again"
+            if path is not None:
+                trace.left = trace.left or _changed_by(trace, arguments, given, inputs)
     except Exception as error:
         if not trace.left:
             note(error, f"while {title} was compiled")
@@ -177,10 +181,43 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     if trace.left or observer.reason:
         for handle in trace.registered:
             handle.remove()
+        for container, before, _ in trace.reads.comparisons.outside():
+            put_back(container, before)
         trace.reads.close(not trace.left)
         trace.left = trace.left or observer.reason
         raise LeftToPython(f"{title} can not be a graph: {trace.left}", trace.left, trace.reads)
     return Traced(trace, nodes, out, ctx)
+
+
+def _changed_by(trace: FunctionTracer, arguments: Structure, given: object, inputs: Sequence[object]) -> str:
+    """The container that a trace has changed for its caller, or keeps a tensor in; nothing where there is none."""
+    leaves: list[Any] = []
+    if not _alike(arguments, tree.flatten(given, leaves)) or any(map(operator.is_not, leaves, inputs)):
+        return "it changes an argument in place"
+    for container, before, label in trace.reads.comparisons.outside():
+        known = set(map(id, before))
+        if any(_holds(each, known) for each in elements(container)):
+            return f"it keeps a tensor in {label}, which every run would do again"
+    return ""
+
+
+def _alike(before: Structure, after: Structure) -> bool:
+    """Whether two structures have the same kinds and constants, these by identity."""
+    if before is tree.LEAF or after is tree.LEAF:
+        return before is after
+    if before[0] == "constant" or after[0] == "constant":
+        return before[0] == after[0] and before[1] is after[1]
+    return before[:2] == after[:2] and len(before[2]) == len(after[2]) and all(map(_alike, before[2], after[2]))
+
+
+def _holds(value: object, known: set[int]) -> bool:
+    """Whether a value is a tensor of a trace, or a container with one; containers in ``known`` are others' concern."""
+    if id(value) in known:
+        return False
+    if isinstance(value, CONTAINERS):
+        known.add(id(value))
+        return any(_holds(each, known) for each in elements(value))
+    return isinstance(value, TracedTensor)
 
 
 def _names(function: Callable[..., Any], arguments: Structure) -> list[str]:

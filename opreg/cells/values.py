@@ -259,7 +259,7 @@ class Values:
                 value = cell.cell_contents
             except ValueError:  # not assigned yet
                 continue
-            value = self._first((id(cell), ""), value, name in outer)
+            value = self._first((id(cell), name), value, name in outer)
             if name in outer:
                 label = f"the variable {name} that {title} has from outside"
                 self.comparisons.variable(cell, value, label)
@@ -273,7 +273,7 @@ class Values:
             return self._changed.pop(place, value)
         if place not in self._changed:
             self._changed[place] = value
-            self.comparisons.remember(value)
+            self.comparisons.remember(value, place[1])
         return value
 
     def read(self, value: Any, label: str) -> None:

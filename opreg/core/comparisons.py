@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 __all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "MOST_ELEMENTS", "PLAIN", "Comparisons", "Held",
-           "HeldElements", "elements"]
+           "HeldElements", "elements", "put_back"]
 
 
 class _Absent:
@@ -107,6 +107,30 @@ def elements(container: Any) -> list[Any]:
         if base in CONTAINERS:
             return list(base.__iter__(container))
     raise TypeError(f"elements: expected a container, got {type(container).__name__}")
+
+
+def put_back(container: Any, before: list[Any]) -> None:
+    """Give a container the elements that it had, as ``elements`` says them.
+
+    Examples
+    --------
+    >>> changed = {"a": 1, "b": 2}
+    >>> put_back(changed, ["a", 3])
+    >>> changed
+    {'a': 3}
+    """
+    if isinstance(container, dict):
+        dict.clear(container)
+        half = len(before) // 2
+        dict.update(container, zip(before[:half], before[half:]))
+    elif isinstance(container, list):
+        list.__setitem__(container, slice(None), before)
+    elif isinstance(container, set):
+        set.clear(container)
+        set.update(container, before)
+    elif isinstance(container, collections.deque):
+        collections.deque.clear(container)
+        collections.deque.extend(container, before)
 
 
 class HeldElements(list[Held]):
@@ -235,6 +259,7 @@ class Comparisons:
         self._paths: dict[object, tuple[Held, list[tuple[str, Held, str]]]] = {}
         self._contents: list[_Elements | _Bytes] = []
         self._early: dict[int, HeldElements] = {}
+        self._outside: dict[int, tuple[Any, list[Any], str]] = {}
         self._elements, self._bytes = MOST_ELEMENTS, MOST_BYTES  # that may still be compared
 
     def _is_new(self, place: object, *key: str) -> bool:
@@ -279,6 +304,7 @@ class Comparisons:
                 return False
             self._elements -= len(value)
             if not isinstance(value, (tuple, frozenset)):  # which are the same while they are the same objects
+                self._outside.setdefault(id(value), (value, elements(value), label))
                 self._contents.append(_Elements(value, label, self._early.pop(id(value), None)))
             return True
         if isinstance(value, np.ndarray) and value.dtype.hasobject and value.size <= self._elements:
@@ -293,15 +319,19 @@ class Comparisons:
         self._contents.append(_Bytes(value, label))
         return True
 
-    def remember(self, value: Any) -> None:
+    def remember(self, value: Any, label: str) -> None:
         """The elements of a container that is about to be changed, in case that somebody reads them later."""
         if isinstance(value, CONTAINERS) and len(value) <= MOST_ELEMENTS and id(value) not in self._early:
             self._early[id(value)] = HeldElements(value)
-            self._alive.append(value)
+            self._outside.setdefault(id(value), (value, elements(value), label))
+
+    def outside(self) -> list[tuple[Any, list[Any], str]]:
+        """Containers that were there before, with the elements they had and what they are called; until ``close``."""
+        return list(self._outside.values())
 
     def close(self) -> None:
         """All places are noted."""
-        self._alive, self._early = [], {}
+        self._alive, self._early, self._outside = [], {}, {}
 
     def join(self, other: Comparisons) -> None:
         """Add the places of another."""

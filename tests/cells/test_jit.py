@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import inspect
+import warnings
 from typing import Any
 
 import numpy as np
@@ -277,11 +280,79 @@ def test_mistakes_name_the_line_and_the_cell():
 
 
 def test_values_of_a_trace_must_not_stay():
-    kept: list[Any] = []
-    jit(lambda a: (kept.append(a), a * 2)[1])(x())
-    assert isinstance(kept[0], TracedTensor)
+    kept: Any = type("Kept", (), {})()
+    jit(lambda a: (setattr(kept, "it", a), a * 2)[1])(x())
+    assert isinstance(kept.it, TracedTensor)
     with pytest.raises(TraceError, match="belongs to another compiled function"):
-        jit(lambda a: a * kept[0])(x())
+        jit(lambda a: a * kept.it)(x())
+
+
+def _keeps_in_its_cache(cache: dict[str, Any], seen: list[Any], a: Any) -> Any:
+    if "last" in cache:
+        a = a + cache["last"]
+    cache["last"] = a * 2
+    seen.append((len(seen), a))
+    return a
+
+
+def _numbers(value: Any) -> Any:
+    """Containers with the numbers of tensors in them."""
+    if isinstance(value, dict):
+        return {key: _numbers(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple, collections.deque)):
+        return [_numbers(each) for each in value]
+    return value.asnumpy().tolist() if isinstance(value, Tensor) else value
+
+
+@pytest.mark.parametrize("program", [
+    lambda cache, seen, last, a: _keeps_in_its_cache(cache, seen, a),
+    lambda cache, seen, last, a: (cache.update(last=(a, [a * 2])), a)[1],
+    lambda cache, seen, last, a: (seen.append(a), seen.append(3), a + 1)[2],
+    lambda cache, seen, last, a: (seen.insert(0, {"a": a}), a + 1)[1],
+    lambda cache, seen, last, a: (last.append(a), a + 1)[1],
+])
+def test_a_tensor_that_is_kept_in_a_container_leaves_the_function_to_python(program: Any) -> None:
+    states: list[Any] = [({"first": 1.5}, [7], collections.deque([4])) for _ in range(2)]
+    found = []
+    for run, state in zip((jit, lambda function: function), states):
+        function = run(lambda a, state=state: program(*state, a))
+        with pytest.warns(UserWarning, match="it keeps a tensor in ") if run is jit else contextlib.nullcontext():
+            found.append([function(x()).asnumpy().tolist() for _ in range(3)])
+    assert found[0] == found[1]
+    assert _numbers(states[0]) == _numbers(states[1])
+
+
+@pytest.mark.parametrize("change", [
+    lambda held, a: held.__setitem__("a", a * 2), lambda held, a: held.pop("n"), lambda held, a: held.update(n=4),
+    lambda held, a: held["l"].append(a), lambda held, a: held["l"].reverse(), lambda held, a: held["l"].clear(),
+])
+def test_an_argument_that_is_a_container_is_changed_as_by_python(change: Any) -> None:
+    def function(held: dict[str, Any], a: Any) -> Any:
+        change(held, a)
+        return a + 1
+
+    given: list[dict[str, Any]] = [{"a": x(), "n": 3, "l": [x(), 5]} for _ in range(2)]
+    with pytest.warns(UserWarning, match="function is not compiled but runs as Python: it changes an argument"):
+        compiled = jit(function)(given[0], x())
+    assert compiled.asnumpy().tolist() == function(given[1], x()).asnumpy().tolist()
+    assert _numbers(given[0]) == _numbers(given[1])
+
+
+def test_containers_that_a_function_makes_or_only_changes_in_numbers_are_compiled() -> None:
+    log: list[int] = []
+
+    def function(pairs: list[Any]) -> Any:
+        made = {"sum": [pairs[0]]}
+        made["sum"].append(pairs[1] * 2)
+        log.append(len(made["sum"]))
+        return made["sum"][0] + made["sum"][1]
+
+    compiled = jit(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            assert compiled([x(), x()]).asnumpy().tolist() == (x() * 3).asnumpy().tolist()
+    assert log == [2]  # while it is traced
 
 
 class Keeps(Cell):

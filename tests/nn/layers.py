@@ -150,6 +150,20 @@ def _patches(x: Any, kernel: Any, stride: Any, rate: Any) -> Any:
     return apart.reshape(len(x), -1, *apart.shape[4:])
 
 
+def _normed_pixels(x: Any, *, weight: Any, gamma: Any, beta: Any, moving_mean: Any, moving_variance: Any) -> Any:
+    """A convolution by one pixel, the norm of what was seen so far, and a leaky relu."""
+    y = np.einsum("oi,nihw->nohw", weight[..., 0, 0], x)
+    mean, variance, gamma, beta = (each[:, None, None] for each in (moving_mean, moving_variance, gamma, beta))
+    y = (y - mean) / np.sqrt(variance + 1e-5) * gamma + beta
+    return np.where(y > 0, y, 0.2 * y)
+
+
+def _twice_as_high(x: Any) -> Any:
+    """Images with the middle of each row and the next behind it; the last one twice."""
+    below = np.concatenate([x[..., 1:, :], x[..., -1:, :]], -2)
+    return np.stack([x, (x + below) / 2], -2).reshape(*x.shape[:2], -1, x.shape[-1])
+
+
 def _at_most(x: Any, most: Any) -> Any:
     """Rows that are no longer than that."""
     return x * most / np.maximum(np.sqrt((x * x).sum(-1, keepdims=True)), most)
@@ -191,6 +205,12 @@ ROWS += [
              lambda x: _patches(x, (2, 3), (1, 2), (2, 1))),
     LayerRow("Unfold((1, 2, 2, 1), (1, 2, 1, 1), (1, 1, 2, 1), 'same')", [[1, 2, 3, 4]],
              lambda x: _patches(np.pad(x, ((0, 0), (0, 0), (0, 1), (1, 1))), (2, 2), (2, 1), (1, 2))),
+    LayerRow("Conv2dBnAct(2, 3, 1, has_bn=True, activation='leakyrelu')", [[2, 2, 3, 2]], _normed_pixels),
+    LayerRow("Conv2dBnAct(2, 3, 1, pad_mode='valid', has_bias=True)", [[2, 2, 3, 2]],
+             lambda x, *, weight, bias: np.einsum("oi,nihw->nohw", weight[..., 0, 0], x) + bias[:, None, None]),
+    LayerRow("DenseBnAct(3, 2, activation='relu')", [[4, 3]],
+             lambda x, *, weight, bias: np.maximum(x @ weight.T + bias, 0)),
+    LayerRow("ResizeBilinear()", [[1, 2, 3, 2], {"given": [6, 2], "dtype": "i4"}], lambda x, _: _twice_as_high(x)),
     LayerRow("LPPool2d(2.0, (2, 1), (1, 2))", [[2, 3, 3]], lambda x: np.sqrt(x[:, :-1, ::2] ** 2 + x[:, 1:, ::2] ** 2)),
 ]
 
@@ -322,9 +342,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 #: Layers that no function computes.
 WITHOUT_FUNCTION = {
     "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool3d", "CentralCrop", "ClipByNorm", "Conv1dTranspose",
-    "Conv2dTranspose", "Conv3dTranspose", "EmbeddingLookup", "GRU", "GRUCell", "ImageGradients", "InstanceNorm1d",
-    "InstanceNorm2d", "InstanceNorm3d", "L1Regularizer", "LSTM", "LSTMCell", "MSSSIM", "MaxPool1d", "Moments",
-    "MultiheadAttention", "PSNR", "Pad", "RNN", "RNNCell", "SSIM", "SequentialCell", "SyncBatchNorm",
+    "Conv2dBnAct", "Conv2dTranspose", "Conv3dTranspose", "DenseBnAct", "EmbeddingLookup", "GRU",
+    "GRUCell", "ImageGradients", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "L1Regularizer", "LSTM",
+    "LSTMCell", "MSSSIM", "MaxPool1d", "Moments",
+    "MultiheadAttention", "PSNR", "Pad", "RNN", "RNNCell", "ResizeBilinear", "SSIM", "SequentialCell", "SyncBatchNorm",
     "TimeDistributed", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
     "TransformerEncoderLayer", "Unflatten", "Unfold",
 }

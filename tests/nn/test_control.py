@@ -24,7 +24,8 @@ from opreg.core.registry import ops
 from opreg.core.tracing import TraceError
 from opreg.custom import operator as custom
 from opreg.ndarray import autograd
-from opreg.nn.layers import BatchNorm1d, Dropout
+from opreg.nn import ops as functions
+from opreg.nn.layers import BatchNorm1d, CellList, Dropout, ReLU, Sigmoid, Tanh
 
 VALUES = ([1.0, -2.0, 3.0], [-1.0, 2.0, 0.5], [1.0, -2.0, 3.0], [4.0, 4.0, -9.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0])
 
@@ -618,3 +619,23 @@ def test_ways_are_forgotten_with_the_function():
     gc.collect()
     assert sum(type(each).__name__ == "Compiled" for each in gc.get_objects()) < count
     assert ops.exp is not None
+
+
+@pytest.mark.parametrize("way", ["eager", "compiled"])
+def test_one_of_several_by_a_tensor(way):
+    layers = CellList([ReLU(), Tanh(), Sigmoid()])
+
+    def chosen(at, x):
+        return layers[at](x), functions.switch_layer(at, layers)(x), functions.switch(at == 1, x * 2, x)
+
+    run = chosen if way == "eager" else jit(chosen)
+    x = Tensor(np.array([-1.0, 2.0], np.float32))
+    for at, function in ((0, lambda x: np.maximum(x, 0)), (1, np.tanh), (-1, lambda x: 1 / (1 + np.exp(-x)))):
+        by_index, by_switch, doubled = run(Tensor(np.int32(at)), x)
+        np.testing.assert_allclose(by_index.asnumpy(), function(x.asnumpy()), 1e-6)
+        np.testing.assert_array_equal(by_index.asnumpy(), by_switch.asnumpy())
+        np.testing.assert_array_equal(doubled.asnumpy(), x.asnumpy() * (2 if at == 1 else 1))
+    with pytest.raises(TypeError, match="index"):
+        layers[Tensor(1.0)]
+    with pytest.raises(IndexError, match=r"range \[-3, 3\)"):
+        layers[Tensor(3)]

@@ -23,7 +23,7 @@ from opreg.errors import ArgumentError, DTypeError, FileFormatError, ShapeError
 
 @pytest.fixture(autouse=True)
 def _no_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ds.config, "_chosen", {"num_parallel_workers": 8, "prefetch_size": 16})
+    monkeypatch.setattr(ds.config, "_chosen", dict(ds.config._chosen))
 
 
 def rows(dataset: ds.Dataset) -> list[list[Any]]:
@@ -225,6 +225,46 @@ def test_files_of_mnist(tmp_path: Path) -> None:
     assert net.batch(3).output_types() == [np.float32, np.int32] and net.batch(3).output_shapes() == [[3, 1, 4, 2], [3]]
     with pytest.raises(FileNotFoundError, match="no t10k-images-idx3-ubyte"):
         ds.MnistDataset(tmp_path, "test")
+    for usage in ("all", None):  # as much of it as the folder has
+        assert [row[1] for row in rows(ds.MnistDataset(tmp_path, usage, shuffle=False))] == [7, 1, 9]
+    with pytest.raises(FileNotFoundError, match="no train-images-idx3-ubyte"):
+        ds.MnistDataset(tmp_path.parent)
+
+
+@pytest.mark.parametrize("kind, labels, files, columns", [
+    (ds.Cifar10Dataset, 1, ["data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5",
+                            "test_batch"], ["image", "label"]),
+    (ds.Cifar100Dataset, 2, ["train", "test"], ["image", "coarse_label", "fine_label"])])
+def test_files_of_cifar(kind: Any, labels: int, files: list[str], columns: list[str], tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=rf"{kind.__name__}: there is no {files[0]}\.bin"):
+        kind(tmp_path)
+    stored = {}
+    for place, name in enumerate(files):
+        stored[name] = np.random.default_rng(place).integers(0, 256, (2, labels + 3072), np.uint8)
+        (tmp_path / f"{name}.bin").write_bytes(stored[name].tobytes())
+    for usage, used in (("train", files[:-1]), ("test", files[-1:]), ("all", files), (None, files)):
+        data = kind(tmp_path, usage, shuffle=False)
+        assert data.get_col_names() == columns and data.output_types() == [np.uint8, *[np.uint32] * labels]
+        expected = np.concatenate([stored[name] for name in used])
+        for row, (image, *seen) in zip(expected, rows(data), strict=True):
+            assert seen == row[:labels].tolist()
+            np.testing.assert_array_equal(np.moveaxis(np.array(image), 2, 0).ravel(), row[labels:])
+    (tmp_path / f"{files[0]}.bin").unlink()
+    assert len(rows(kind(tmp_path))) == 2 * len(files) - 2
+    (tmp_path / f"{files[-1]}.bin").write_bytes(b"short")
+    with pytest.raises(FileFormatError, match=rf"{files[-1]}\.bin: 5 bytes, expected {labels + 3072}"):
+        kind(tmp_path, "test")
+    with pytest.raises(ArgumentError, match=f"{kind.__name__}: usage must be 'train', 'test' or 'all', got 'eval'"):
+        kind(tmp_path, "eval")
+
+
+@pytest.mark.parametrize("name, other", [
+    ("num_parallel_workers", 3), ("prefetch_size", 4), ("enable_shared_mem", False), ("numa_enable", True)])
+def test_settings_are_kept(name: str, other: int) -> None:
+    ask, change = getattr(ds.config, f"get_{name}"), getattr(ds.config, f"set_{name}")
+    assert ask() != other
+    change(other)
+    assert ask() == other and type(ask()) is type(other)
 
 
 IMAGE: np.ndarray = (np.arange(24).reshape(2, 4, 3) * 10).astype(np.uint8)
@@ -283,6 +323,7 @@ def test_several_functions_as_one() -> None:
     (lambda: words().bucket_batch_by_length(["x", "n"], [3], [1, 1]), ArgumentError, "need an element_length_function"),
     (lambda: rows(words().bucket_batch_by_length("x", [3], [1, 1], None, {"x": ([None], 0)}, True)), ArgumentError,
      "give one above 3"),
+    (lambda: ds.config.set_numa_enable(1), TypeError, "set_numa_enable: expected a bool, got 1"),
     (lambda: ds.config.set_seed(-1), ArgumentError, "expected an int of 0 at least")])
 def test_mistakes(call: Callable[[], Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):

@@ -42,7 +42,8 @@ def test_numbers(row: LayerRow, compiled: bool) -> None:
     out = flat((net.compile(*xs) if compiled else net)(*xs))
     if row.recorded is None:
         asked = inspect.signature(row.expected).parameters.values() if inspect.isfunction(row.expected) else ()
-        given = {p.name: net.parameters_dict()[p.name].asnumpy() for p in asked if p.kind is p.KEYWORD_ONLY}
+        numbers = {name.rpartition(".")[2]: parameter.asnumpy() for name, parameter in net.parameters_dict().items()}
+        given = {p.name: numbers[p.name] for p in asked if p.kind is p.KEYWORD_ONLY}
         close(out[0], row.expected(*[x.asnumpy() for x in xs], **given), "output")
         return
     assert [list(each.shape) for each in out] == row.recorded["shapes"]

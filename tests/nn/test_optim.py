@@ -491,6 +491,29 @@ def test_an_optimizer_written_after_those_of_mindspore(how):
     np.testing.assert_allclose(*found, rtol=1e-6)
 
 
+def test_an_optimizer_whose_state_changes_in_each_step_runs_as_python():
+    class Counted(optim.SGD):
+        steps = 0
+
+        def construct(self, gradients):
+            done = super().construct(gradients)
+            rates.append(self.steps)
+            self.steps += 1
+            return done
+
+    rates: list[int] = []
+    w = Parameter(Tensor([1.0]), name="w")
+    step = Counted([w], 0.25)
+
+    def train(steps: int) -> None:
+        for _ in range(steps):
+            step((Tensor([1.0]),))
+
+    with pytest.warns(UserWarning, match="^Counted is not compiled but runs as Python: .*changes from call to call"):
+        train(20)
+    assert rates == [*range(20)] and w.asnumpy() == -4.0 and step.global_step.asnumpy() == 20
+
+
 def test_a_copy_of_an_optimizer_has_parameters_of_its_own():
     p = Parameter(np.ones(2, np.float32), name="w")
     first = optim.Momentum([{"params": [p], "lr": 0.5}], 0.1, 0.9)

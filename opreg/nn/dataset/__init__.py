@@ -23,6 +23,8 @@ from .samplers import (
     WeightedRandomSampler,
 )
 from .sources import (
+    Cifar10Dataset,
+    Cifar100Dataset,
     FashionMnistDataset,
     GeneratorDataset,
     ImageFolderDataset,
@@ -32,9 +34,9 @@ from .sources import (
     PaddedDataset,
 )
 
-__all__ = ["BatchInfo", "Dataset", "DistributedSampler", "FashionMnistDataset", "GeneratorDataset",
-           "ImageFolderDataset", "KMnistDataset", "MnistDataset", "NumpySlicesDataset", "PaddedDataset",
-           "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "SubsetSampler",
+__all__ = ["BatchInfo", "Cifar10Dataset", "Cifar100Dataset", "Dataset", "DistributedSampler", "FashionMnistDataset",
+           "GeneratorDataset", "ImageFolderDataset", "KMnistDataset", "MnistDataset", "NumpySlicesDataset",
+           "PaddedDataset", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "SubsetSampler",
            "WeightedRandomSampler", "config", "transforms", "vision", "zip"]
 
 if not TYPE_CHECKING:  # what is imported below it

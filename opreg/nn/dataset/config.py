@@ -1,6 +1,6 @@
 """Settings of all datasets: the seed of their shuffling, and the count of their processes.
 
-Lengths of queues are kept, and count for nothing.
+Lengths of queues, and where memory lies, are kept, and count for nothing.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import numpy as np
 
 from ...errors import ArgumentError
 
-__all__ = ["Epoch", "get_num_parallel_workers", "get_prefetch_size", "get_seed", "set_num_parallel_workers",
-           "set_prefetch_size", "set_seed"]
+__all__ = ["Epoch", "get_enable_shared_mem", "get_num_parallel_workers", "get_numa_enable", "get_prefetch_size",
+           "get_seed", "set_enable_shared_mem", "set_num_parallel_workers", "set_numa_enable", "set_prefetch_size",
+           "set_seed"]
 
 #: What ``get_seed`` says before a seed was set, as in MindSpore.
 _FIRST_SEED = 5489
 
-_chosen: dict[str, int] = {"num_parallel_workers": 8, "prefetch_size": 16}
+_chosen: dict[str, int] = {"num_parallel_workers": 8, "prefetch_size": 16, "enable_shared_mem": True,
+                           "numa_enable": False}
 #: The generator that a seed has started, for operations on rows; none where no seed was set, or nothing was drawn.
 _streams: list[np.random.Generator] = []
 
@@ -92,6 +94,32 @@ def set_prefetch_size(size: int) -> None:
 def get_prefetch_size() -> int:
     """The length of queues that was set."""
     return _chosen["prefetch_size"]
+
+
+def set_enable_shared_mem(enable: bool) -> None:
+    """Keep whether processes share memory; those that are forked have what the program has."""
+    _chosen["enable_shared_mem"] = _truth("set_enable_shared_mem", enable)
+
+
+def get_enable_shared_mem() -> bool:
+    """Whether processes were to share memory."""
+    return bool(_chosen["enable_shared_mem"])
+
+
+def set_numa_enable(numa_enable: bool) -> None:
+    """Keep whether processes are bound to a part of the machine's memory; none are."""
+    _chosen["numa_enable"] = _truth("set_numa_enable", numa_enable)
+
+
+def get_numa_enable() -> bool:
+    """Whether processes were to be bound."""
+    return bool(_chosen["numa_enable"])
+
+
+def _truth(owner: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{owner}: expected a bool, got {value!r}")
+    return value
 
 
 def _whole(owner: str, number: Any, least: int) -> int:

@@ -1,4 +1,4 @@
-"""Datasets of functions, objects and arrays of one's own, of files as MNIST has them, and of folders of images."""
+"""Datasets of functions, objects and arrays of one's own, of files as MNIST and CIFAR have them, and of folders."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from opreg.data.cifar import of_rows
 from opreg.data.codec import decode as decoded
 from opreg.data.mnist import read_idx
 
 from ...cells.dtype import dtype_to_nptype
+from ...core.files import reading
 from ...errors import ArgumentError, did_you_mean
 from .config import Epoch
 from .pipeline import Dataset, Row, Rows, as_column
 from .samplers import Sampler, sampler_of
 from .workers import computed, count_of
 
-__all__ = ["FashionMnistDataset", "GeneratorDataset", "ImageFolderDataset", "KMnistDataset", "MnistDataset",
-           "NumpySlicesDataset", "PaddedDataset"]
+__all__ = ["Cifar10Dataset", "Cifar100Dataset", "FashionMnistDataset", "GeneratorDataset", "ImageFolderDataset",
+           "KMnistDataset", "MnistDataset", "NumpySlicesDataset", "PaddedDataset"]
 
 
 def _by_places(at: Callable[[int], Row], length: int, sampler: Sampler) -> tuple[Rows, Callable[[], int]]:
@@ -236,7 +238,7 @@ class MnistDataset(Dataset):
     dataset_dir : str
         The folder of the files ``train-images-idx3-ubyte`` and its kin.
     usage : {"train", "test", "all"}
-        Which files; all by default.
+        Which files; by default all that are there.
     num_samples, shuffle, sampler, num_shards, shard_id
         As for ``GeneratorDataset``; the order is random by default.
 
@@ -250,11 +252,9 @@ class MnistDataset(Dataset):
                  num_parallel_workers: int | None = None, shuffle: bool | None = None, sampler: Any = None,
                  num_shards: int | None = None, shard_id: int | None = None, cache: Any = None):
         owner = type(self).__name__
-        parts = {"train": ["train"], "test": ["t10k"], "all": ["train", "t10k"], None: ["train", "t10k"]}
-        if usage not in parts:
-            raise ArgumentError(f"{owner}: usage must be 'train', 'test' or 'all', got {usage!r}")
         pairs = [[_found(owner, dataset_dir, part, name) for name in ("images-idx3-ubyte", "labels-idx1-ubyte")]
-                 for part in parts[usage]]
+                 for part in _used(owner, usage, ["train"], ["t10k"],
+                                   lambda part: _file(dataset_dir, part, "images-idx3-ubyte"))]
         images, labels = (np.concatenate([read_idx(pair[i]) for pair in pairs]) for i in (0, 1))
         if len(images) != len(labels):
             raise ArgumentError(f"{owner}: {len(images)} images and {len(labels)} labels in {dataset_dir}")
@@ -271,8 +271,73 @@ class KMnistDataset(MnistDataset):
     """Images and labels of files as KMNIST has them; see ``MnistDataset``."""
 
 
+class Cifar10Dataset(Dataset):
+    """Images and labels of files as CIFAR-10 has them in binary: columns ``image`` and ``label``.
+
+    Parameters
+    ----------
+    dataset_dir : str
+        The folder of the files ``data_batch_1.bin`` and their kin.
+    usage, num_samples, shuffle, sampler, num_shards, shard_id
+        As for ``MnistDataset``.
+
+    Raises
+    ------
+    FileNotFoundError
+        The folder has none of the files.
+    FileFormatError
+        A file has not the bytes of whole images.
+    """
+
+    _files = [f"data_batch_{number}.bin" for number in range(1, 6)], ["test_batch.bin"]
+    _labels: tuple[str, ...] = ("label",)
+
+    def __init__(self, dataset_dir: str | os.PathLike, usage: str | None = None, num_samples: int | None = None,
+                 num_parallel_workers: int | None = None, shuffle: bool | None = None, sampler: Any = None,
+                 num_shards: int | None = None, shard_id: int | None = None, cache: Any = None):
+        owner, parts = type(self).__name__, []
+        folder = Path(dataset_dir)
+        for name in _used(owner, usage, *self._files, lambda name: (folder / name).is_file()):
+            path = folder / name
+            if not path.is_file():
+                raise FileNotFoundError(f"{owner}: there is no {name} in {os.fspath(dataset_dir)!r}")
+            with reading(path) as file:
+                parts.append(of_rows(file.read(), len(self._labels), path))
+        images, labels = (np.concatenate(each) for each in zip(*parts))
+        chosen = sampler_of(owner, sampler, shuffle, num_samples, num_shards, shard_id)
+        super().__init__(["image", *self._labels], *_by_places(
+            lambda place: (images[place], *(np.asarray(label, np.uint32) for label in labels[place])),
+            len(images), chosen))
+
+
+class Cifar100Dataset(Cifar10Dataset):
+    """Images and labels of files as CIFAR-100 has them: columns ``image``, ``coarse_label`` and ``fine_label``.
+
+    See ``Cifar10Dataset``; the files are ``train.bin`` and ``test.bin``.
+    """
+
+    _files = ["train.bin"], ["test.bin"]
+    _labels = ("coarse_label", "fine_label")
+
+
+def _used(owner: str, usage: str | None, train: list[str], test: list[str], is_there: Callable[[str], object]
+          ) -> list[str]:
+    """The names of files, or parts of them, that are asked for; of all only those that are there, if any are."""
+    if usage in ("all", None):
+        return [each for each in train + test if is_there(each)] or train
+    if usage not in ("train", "test"):
+        raise ArgumentError(f"{owner}: usage must be 'train', 'test' or 'all', got {usage!r}")
+    return train if usage == "train" else test
+
+
+def _file(folder: str | os.PathLike, part: str, name: str) -> Path | None:
+    """A file of MNIST by any of its names; None where there is none."""
+    names = f"{part}-{name}", f"{part}-{name}.gz", f"{part}-{name.replace('-idx', '.idx')}"
+    return next((Path(folder) / each for each in names if (Path(folder) / each).is_file()), None)
+
+
 def _found(owner: str, folder: str | os.PathLike, part: str, name: str) -> Path:
-    for each in (f"{part}-{name}", f"{part}-{name}.gz", f"{part}-{name.replace('-idx', '.idx')}"):
-        if (Path(folder) / each).is_file():
-            return Path(folder) / each
-    raise FileNotFoundError(f"{owner}: there is no {part}-{name} in {os.fspath(folder)!r}")
+    found = _file(folder, part, name)
+    if found is None:
+        raise FileNotFoundError(f"{owner}: there is no {part}-{name} in {os.fspath(folder)!r}")
+    return found

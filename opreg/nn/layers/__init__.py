@@ -9,6 +9,7 @@ from . import (
     activation,
     attention,
     basic,
+    combined,
     containers,
     conv,
     decoder,
@@ -22,6 +23,7 @@ from . import (
 from .activation import *  # noqa: F403
 from .attention import *  # noqa: F403
 from .basic import *  # noqa: F403
+from .combined import *  # noqa: F403
 from .containers import *  # noqa: F403
 from .conv import *  # noqa: F403
 from .decoder import *  # noqa: F403
@@ -35,7 +37,7 @@ from .windows import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers follow the stars
     __all__ = [name for module in (containers, basic, math, conv, norm, pooling, windows, images, activation,
-                                     recurrent, attention, decoder) for name in module.__all__]
+                                     recurrent, attention, decoder, combined) for name in module.__all__]
     __getattr__ = inner(__name__)
 
 attach()

@@ -11,11 +11,11 @@ from ...cells.cell import Cell
 from ...cells.dtype import float32
 from ...cells.initializer import InitializerLike
 from ...cells.tensor import Tensor, tensor
-from ...cells.typing import Sizes, TensorDType
+from ...cells.typing import Sizes, TensorDType, TensorShape
 from ...core.registry import ops
 from ...core.spec import as_dtype, show
 from ...errors import ArgumentError, ShapeError
-from ..ops import array, creation, indexing, linalg, nn, random, reduce
+from ..ops import ResizeBilinearV2, array, creation, indexing, linalg, nn, random, reduce
 from ..ops import math as math_
 from ..ops.lift import plain, rank_of, scalar
 from ..optim.settings import number
@@ -25,8 +25,8 @@ from .checks import bound_of, chance, channels_apart, fan_filled, filled, flag, 
 __all__ = ["Dense", "Flatten", "Unflatten", "Identity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
            "OneHot", "Pad", "ZeroPad2d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d",
            "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
-           "Upsample", "PixelShuffle", "PixelUnshuffle", "BiDense", "Linear", "EmbeddingLookup", "L1Regularizer",
-           "TimeDistributed"]
+           "Upsample", "ResizeBilinear", "PixelShuffle", "PixelUnshuffle", "BiDense", "Linear", "EmbeddingLookup",
+           "L1Regularizer", "TimeDistributed"]
 
 
 class Dense(Cell):
@@ -454,6 +454,36 @@ class Upsample(Cell):
             raise ShapeError(f"Upsample: mode {self.mode!r} needs images of {axes} axes, got the shape {show(x.shape)}")
         size, factor = (None, numbers) if self.size is None else (numbers, None)
         return nn.interpolate(x, size, factor, self.mode, self.align_corners, self.recompute_scale_factor)
+
+
+class ResizeBilinear(Cell):
+    """Images in another size, a mixture of the four nearest numbers in each place.
+
+    Parameters
+    ----------
+    half_pixel_centers : bool
+        Whether pixels are met in their middle, and not in their corner.
+
+    Examples
+    --------
+    >>> import opreg.nn as nn
+    >>> ResizeBilinear()(nn.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), scale_factor=2).shape
+    (1, 1, 4, 4)
+    """
+
+    def __init__(self, half_pixel_centers: bool = False):
+        super().__init__()
+        self.half_pixel_centers = flag(self, "half_pixel_centers", half_pixel_centers)
+
+    def construct(self, x: Tensor, size: TensorShape | None = None, scale_factor: int | None = None,
+                  align_corners: bool = False) -> Tensor:
+        """``x`` (batch, channels, height, width) with a new height and width, or both by a factor."""
+        resized = ResizeBilinearV2(align_corners, self.half_pixel_centers)
+        if size is not None and scale_factor is None:
+            return resized(x, size)
+        if size is None and scale_factor is not None:
+            return resized(x, [length * whole(self, "scale_factor", scale_factor) for length in x.shape[2:]])
+        raise ArgumentError("ResizeBilinear: expected either size or scale_factor")
 
 
 class PixelShuffle(Cell):

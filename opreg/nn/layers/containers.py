@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from itertools import islice
@@ -80,8 +81,9 @@ class _Row(_Children):
     def _index(self, index: int, last: int = 0) -> int:
         """An index from the front; ``last`` is 1 where one past the end is meant too."""
         who, count = type(self).__name__, len(self._cells)
-        if isinstance(index, bool) or not isinstance(index, int):
+        if isinstance(index, bool) or not hasattr(index, "__index__"):
             raise TypeError(f"For '{who}', the index must be an int or a slice, got {type(index).__name__}")
+        index = operator.index(index)  # a tensor is asked for its number
         if not -count <= index < count + last:
             raise IndexError(f"For '{who}', the index must be in range [{-count}, {count}{']' if last else ')'}, got "
                              f"{index}")

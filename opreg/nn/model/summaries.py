@@ -9,12 +9,13 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from opreg.data import codec
 
+from ...aliases import inner
 from ...core.protobuf import field, varint
 from ...errors import ArgumentError, ShapeError, did_you_mean
 from ..optim.settings import flag
@@ -22,6 +23,9 @@ from .callback import Callback, RunContext, loss_of
 from .settings import whole
 
 __all__ = ["SummaryCollector", "SummaryRecord"]
+
+if not TYPE_CHECKING:  # a module in a package of MindSpore
+    __getattr__ = inner(__name__)
 
 # ------------------------------------------------------------------------------------------------- records
 

@@ -11,6 +11,7 @@ from opreg.cells.hooks import HookBackward as HookBackward, InsertGradientOf as 
 from opreg.cells.jacobian import jacfwd as jacfwd, jacrev as jacrev, jvp as jvp, vjp as vjp
 from opreg.cells.parameter import assign as assign
 from opreg.cells.settings import constexpr as constexpr
+from opreg.cells.taylor import derivative as derivative, jet as jet, linearize as linearize
 from opreg.cells.vmap import vmap as vmap
 from opreg.nn.ops.collectives import AllGather as AllGather, AllReduce as AllReduce, AlltoAll as AlltoAll, Barrier as Barrier, Broadcast as Broadcast, Receive as Receive, ReduceOp as ReduceOp, ReduceScatter as ReduceScatter, Send as Send
 from opreg.nn.ops.custom import Custom as Custom
@@ -842,6 +843,10 @@ class Reshape(Primitive):
     """The same numbers in another shape."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, shape: TensorShape) -> Tensor: ...
+class ResizeBilinear(Primitive):
+    """Images in another size, a mixture of the four nearest numbers in each place."""
+    def __init__(self, size: TensorShape, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
+    def __call__(self, image: TensorLike) -> Tensor: ...
 class ResizeBilinearV2(Primitive):
     """Images in another size, a mixture of the four nearest numbers in each place."""
     def __init__(self, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
@@ -878,6 +883,10 @@ class Rsqrt(Primitive):
     """One by the square root."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
+class ScalarCast(Primitive):
+    """A number as one of Python's, an integer, a float or a truth value."""
+    def __init__(self) -> None: ...
+    def __call__(self, input_x: Number, input_y: TensorDType) -> int | float: ...
 class ScalarSummary(Primitive):
     """Has no effect."""
     def __init__(self) -> None: ...
@@ -1922,6 +1931,8 @@ def positive(input: TensorLike) -> Tensor:
     """The same numbers."""
 def pow(input: TensorLike, exponent: TensorLike) -> Tensor:
     """``input`` to the power ``exponent``."""
+def pows(input: TensorLike, exponent: TensorLike) -> Tensor:
+    """``input`` to the power ``exponent``."""
 def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
     """``x``, times ``weight`` below zero, which has one number, or one for each channel, the second axis."""
 def prim_attr_register(function: Callable[..., None]) -> Callable[..., None]:
@@ -2125,6 +2136,10 @@ def swapaxes(input: TensorLike, axis0: int, axis1: int) -> Tensor:
     """Two axes exchanged."""
 def swapdims(input: TensorLike, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged."""
+def switch(condition: Any, true: Any, false: Any) -> Any:
+    """One of two values, or functions, by a truth value, which Python asks for."""
+def switch_layer(index: Any, layers: Any) -> Any:
+    """One of several functions or Cells, by its number, which Python asks for."""
 def t(input: TensorLike) -> Tensor:
     """A matrix with its axes exchanged."""
 def tail(values: tuple[_T, ...]) -> tuple[_T, ...]:

@@ -6,8 +6,9 @@ tensors and Parameters from outside, and gradients pass through them.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,7 +30,9 @@ from ...errors import ArgumentError, ShapeError
 from .array import stack
 from .lift import tensor
 
-__all__ = ["cond", "fori_loop", "scan", "while_loop"]
+__all__ = ["cond", "fori_loop", "scan", "switch", "switch_layer", "while_loop"]
+
+T = TypeVar("T")
 
 
 class _Body:
@@ -387,3 +390,27 @@ def fori_loop(lower: int, upper: int, loop_func: Callable, init_val: Any, unroll
     for i in range(lower, upper):
         value = loop_func(i, value)
     return value
+
+
+def switch(condition: Any, true: T, false: T) -> T:
+    """One of two values, or functions, by a truth value, which Python asks for.
+
+    ``cond`` calls functions without being asked, and ``select`` chooses number by number.
+
+    Examples
+    --------
+    >>> switch(tensor(False), 1, 2)
+    2
+    """
+    return true if condition else false
+
+
+def switch_layer(index: Any, layers: Sequence[T]) -> T:
+    """One of several functions or Cells, by its number, which Python asks for.
+
+    Examples
+    --------
+    >>> switch_layer(tensor(1), [min, max])(3, 4)
+    4
+    """
+    return layers[operator.index(index)]

@@ -232,5 +232,6 @@ def _resize_check(*, align_corners: bool, half_pixel_centers: bool, size: object
 
 _CORNERS = {"align_corners": False, "half_pixel_centers": False}
 _add("ResizeBilinearV2", _resize_bilinear, _CORNERS, _resize_check)
+_add("ResizeBilinear", _resize_bilinear, {"size": ..., **_CORNERS}, _resize_check)
 _add("ResizeNearestNeighborV2", _resize_nearest, _CORNERS, _resize_check)
 _add("ResizeNearestNeighbor", _resize_nearest, {"size": ..., **_CORNERS}, _resize_check)

@@ -76,6 +76,7 @@ DOCS = {
     "ReduceStd": "The deviation and the mean.",
     "ReduceSum": "The sum.",
     "Renorm": "Parts along an axis, scaled down to a norm where theirs is larger; see ``ops.renorm``.",
+    "ResizeBilinear": "Images in another size, a mixture of the four nearest numbers in each place.",
     "ResizeBilinearV2": "Images in another size, a mixture of the four nearest numbers in each place.",
     "ResizeNearestNeighbor": "Images in another size, the nearest number in each place.",
     "ResizeNearestNeighborV2": "Images in another size, the nearest number in each place.",

@@ -42,7 +42,7 @@ _TENSORS: dict[str, Callable[..., Tensor]] = {
     "tensor_floordiv": math.floor_div, "tensor_mod": math.floor_mod, "tensor_pow": math.pow, "tensor_exp": math.exp,
     "tensor_lt": math.less, "tensor_le": math.less_equal, "tensor_gt": math.greater, "tensor_ge": math.greater_equal,
     "absolute": math.abs, "floordiv": math.floor_div, "floormod": math.floor_mod,
-    "inv": math.reciprocal}
+    "inv": math.reciprocal, "pows": math.pow}
 
 
 def _named(name: str, function: Callable, taken: int) -> Callable:

@@ -220,7 +220,7 @@ class Optimizer(Cell):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._planned and STATE.trace is None and self._plain:
-            return self._cache().call(self, args, kwargs)
+            return self._cache().call(super().__call__, args, kwargs)  # this one would plan again
         return super().__call__(*args, **kwargs)
 
     def _cache(self) -> Cache:

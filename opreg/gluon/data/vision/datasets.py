@@ -16,6 +16,7 @@ from opreg.errors import ArgumentError, FileFormatError, OpError, ShapeError, wa
 from opreg.ndarray import array
 
 from ....core.files import INFLATED, adopting, reading
+from ....data.cifar import of_rows
 from ....data.image import imdecode, imread
 from ....data.mnist import read_idx
 from ....data.recordio import unpack
@@ -139,14 +140,9 @@ class CIFAR10(_Files):
         super().__init__(root, transform)
 
     def _read(self) -> tuple[np.ndarray, np.ndarray]:
-        size, parts = self._labels + 3072, []
-        for name, content in self._contents(self._names[self._train]):
-            if not content or len(content) % size:
-                raise FileFormatError(f"{name}: {len(content)} bytes, expected {size} for each image")
-            parts.append(np.frombuffer(content, np.uint8).reshape(-1, size))
-        rows = np.concatenate(parts)
-        images = rows[:, self._labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-        return np.ascontiguousarray(images), rows[:, self._place].astype(np.int32)
+        parts = [of_rows(content, self._labels, name) for name, content in self._contents(self._names[self._train])]
+        images, labels = (np.concatenate(each) for each in zip(*parts))
+        return np.ascontiguousarray(images), labels[:, self._place].astype(np.int32)
 
     def _contents(self, names: Sequence[str]) -> Iterator[tuple[Path, bytes]]:
         """The files of these names, out of the folder, one inside of it, or the archive."""
