@@ -35,14 +35,14 @@ from .trace_events import collect as profile
 __all__ = ["set_config", "set_state", "dump", "dumps", "pause", "resume", "profile", "Domain", "Task", "Frame", "Event",
            "Counter", "Marker", "profiler_set_config", "profiler_set_state", "dump_profile"]
 
-#: What ``set_config`` takes; those that say what is noted are heeded where there is something to choose.
+#: Arguments of ``set_config``; those that choose events take effect where there is a choice.
 _SETTINGS = {"filename": "profile.json", "profile_all": False, "profile_symbolic": True, "profile_imperative": True,
              "profile_memory": True, "profile_nvtx": False, "profile_api": True, "contiguous_dump": False,
              "continuous_dump": False, "dump_period": 1.0, "aggregate_stats": False, "profile_process": "worker",
              "gpu_memory_profile_filename_prefix": ""}
 _SORTED = ("total", "avg", "min", "max", "count")
 
-#: What statistics are divided into beside the domains of programs.
+#: Sections of the statistics beside the domains of programs.
 _MEMORY, _USERS = "Device Storage", "Custom Operator"
 
 

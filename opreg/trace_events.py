@@ -1,8 +1,7 @@
 """trace_events: what a program runs, noted as events: operators, plans, gradients, Cells, in all threads.
 
 While somebody collects, the functions that everything runs through are replaced by ones that look at the clock, and put
-back behind: who does not collect pays nothing. What is collected, and what becomes of it, is in
-``opreg.core.events``.
+back behind: who does not collect pays nothing. ``opreg.core.events`` collects the events.
 
 >>> import opreg as mx
 >>> from opreg.trace_events import collect

@@ -85,7 +85,7 @@ class Tables(Generic[T]):
         return len(self._kept)
 
     def of(self, columns: Columns, make: Callable[[Columns], T | None]) -> T | None:
-        """That of these arrays; None, which is not kept, where nothing can be made of them."""
+        """The value for these arrays; None, which is not cached, where nothing can be made of them."""
         arrays = [array for column in columns for array in column]
         key = (len(columns), *map(id, arrays))
         found = self._kept.get(key)

@@ -94,7 +94,7 @@ def gradient_by(op: Op, *backs: Op) -> None:
         Each reads, by their names, inputs of ``op``, outputs of ``op``, and gradients of these: ``g_state`` is that of
         the output ``state``, any other name that of the first. It has the attributes of ``op`` that are its own. Its
         outputs have the names of the inputs that they are gradients of; one called ``output`` is that of the first.
-        Where it reads all inputs its shapes follow from those of ``op``, unless it has a rule for them.
+        If it reads all inputs its shapes are derived from those of ``op``, unless it has a rule for them.
 
     Examples
     --------

@@ -292,7 +292,7 @@ def _apart(forward: Callable[[Sequence[Mapped]], list[Mapped]], gradient: Callab
 
         given = [Mapped(each, some) for each in (*g, *outs)]
         given[len(g):len(g)] = map(Mapped, values, batched)
-        # Whoever fits gradients to their inputs sums those of an input that samples share.
+        # The caller that fits gradients to their inputs sums gradients of an input that samples share.
         return values_of(mapped(of_one, given, size, title)[0])
 
     outs = bprop.apply(_Apart(run, back), tuple([each.value for each in ins]), {})

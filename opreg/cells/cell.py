@@ -43,7 +43,7 @@ def _check_keywords(cls: type, given: Mapping[str, object]) -> None:
         if name not in valid and not parameters.open:
             raise TypeError(f"{cls.__name__}() takes no keyword {name!r}. {did_you_mean(name, valid)}")
 
-#: What MindSpore's releases let one say about recomputation.
+#: Arguments of recomputation in MindSpore's releases.
 _RECOMPUTE = frozenset(("mp_comm_recompute", "parallel_optimizer_comm_recompute", "recompute_slice_activation",
                         "use_reentrant", "output_recompute", "early_stop", "context_fn"))
 

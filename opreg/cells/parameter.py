@@ -103,7 +103,7 @@ class Parameter(Tensor):
     def mindspore_name(self) -> str:
         """The name that it has in MindSpore: that of its place, but for lists of Cells that are filled later.
 
-        What is added to a list or dict of Cells which is an attribute already is named without the attribute there:
+        A Cell that is added to a list or dict which is an attribute already is named without the attribute there:
         ``0.weight``, where the name is ``layers.0.weight``. ``load_param_into_net`` takes both.
         """
         return self._mindspore_name or self._name

@@ -58,7 +58,7 @@ class Room:
 class Stretches:
     """The memory of a room as it is dealt out to a plan, from the first block on.
 
-    What the room has is used first. More is as large as what is asked for, and, once the room serves a second plan, at
+    Memory of the pool is used first. More is as large as what is asked for, and, once the room serves a second plan, at
     least as large as all the room has: a function that is called with ever larger arrays asks seldom.
     """
 

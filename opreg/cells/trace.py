@@ -296,8 +296,8 @@ class FunctionTracer(Tracer):
         self._before: list[tuple[FunctionTracer | None, FunctionTracer | None, Any]] = []
 
     def __enter__(self) -> FunctionTracer:
-        # Whoever stops recording blocks the gradient of what joins meanwhile. All shapes are known here: a 0 is an
-        # empty dimension, as outside of traces.
+        # Code that stops recording blocks the gradient of values that join meanwhile. All shapes are known here: a
+        # 0 is an empty dimension, as outside of traces.
         token = MODE.set(MODE.now().but(recording=True, np_shape=True))
         self._before.append((STATE.trace, MODE.tracer, token))
         STATE.trace = MODE.tracer = self
@@ -324,7 +324,7 @@ class FunctionTracer(Tracer):
 
     @contextlib.contextmanager
     def running(self, cell: Running) -> Iterator[bool]:
-        """A stretch of code in which a Cell runs, and its mode. That of a Symbol is chosen by its executor."""
+        """A stretch of code in which a Cell runs, and its mode. The context of a Symbol is chosen by its executor."""
         self.reads.visit(cell)
         self.cells.append(cell)
         try:

@@ -151,9 +151,9 @@ class Declarations:
 
     def infer_from_data(self, function: F) -> F:
         """Declare that shapes of outputs follow from numbers: ``f(xp, *arrays, **attrs)`` returns a shape, or a list of
-        them, one an output, whose dimensions may be arrays of one number. Those that follow so are ``ANY`` in the shape
-        rule. A graph is planned up to such an operator, and from there on for the shapes that come. That of a user's
-        operator is given NDArrays, and no ``xp``."""
+        them, one an output, whose dimensions may be arrays of one number. Such dimensions are ``ANY`` in the shape
+        rule. A graph is planned up to such an operator, and from there on for the shapes that come. The rule of a
+        user's operator is given NDArrays, and no ``xp``."""
         return self._declare("infer_from_data", function)
 
     def types(self, function: F) -> F:
@@ -251,8 +251,8 @@ class Declarations:
         of the inputs' shapes, with channels second.
 
         It returns the attributes that change, the numbers of the inputs and those of the outputs whose channels come
-        last then; or, as text, why it cannot be told. Where a library convolves with channels last, the operators
-        behind that have such a rule follow; element-wise ones, whose expression is known, do without.
+        last then; or, as text, why it cannot be told. If a library convolves with channels last, the operators
+        behind that have such a rule do so, too; element-wise ones, whose expression is known, do without.
         """
         return self._declare("layout", function)
 

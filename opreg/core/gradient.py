@@ -87,8 +87,8 @@ W = TypeVar("W", bound="Value")
 def fitted(g: Any, like: Any, what: str) -> Any:
     """A gradient in the shape of the value that it is the gradient of.
 
-    Where it is larger because that value was broadcast it is summed down. One that is too small is refused: repeating
-    it would make up numbers.
+    A gradient that is larger because the value was broadcast is summed down. One that is too small is refused:
+    repeating it would make up numbers.
 
     Parameters
     ----------

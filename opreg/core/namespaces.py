@@ -76,7 +76,7 @@ def isfinite(data: V) -> V:
     return ops._lesser_scalar(ops.abs(data), scalar=math.inf)
 
 
-#: Those of ``contrib`` that are made of other operators.
+#: Functions of ``contrib`` that are made of other operators.
 CONTRIB: dict[str, Callable] = {"isnan": isnan, "isinf": isinf, "isfinite": isfinite}
 
 #: Functions of arrays and symbols alike that are no operators themselves, but choose one by what they are given.

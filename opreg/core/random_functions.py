@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..ndarray.context import Context
 
 Shape: TypeAlias = ShapeLike | None
-#: What a distribution has: a number, or an array or symbol of them.
+#: A parameter of a distribution: a scalar, or an array or symbol of them.
 Parameter: TypeAlias = Value | float
 V = TypeVar("V", bound=Value)
 

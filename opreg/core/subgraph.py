@@ -1,7 +1,7 @@
 """Subgraphs: gradient rules of built-in operators, traced once and applied many times.
 
-A rule is ordinary code that calls operators on values. What it called is a subgraph: a graph that is grown takes it in
-over entries of its own, and eager backward passes run it, see ``opreg.ndarray.traced_rules``.
+A rule is ordinary code that calls operators on values. Its calls are a subgraph: a growing graph takes it in over
+entries of its own, and eager backward passes run it, see ``opreg.ndarray.traced_rules``.
 """
 
 from __future__ import annotations

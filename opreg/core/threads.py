@@ -2,7 +2,7 @@
 
 NumPy lets other threads run while it computes, so parts of an array can be worked on at the same time. There are as
 many threads as ``OPREG_NUM_THREADS`` says, else ``OMP_NUM_THREADS``, else as this process may use cores; the caller's
-is one of them. What a part computes never depends on their number.
+is one of them. The results of a part never depend on the number of threads.
 
 Work is cut by ``evenly``, in so many parts, or by ``stretches`` of a length. From how much work on other threads are
 worth waking is known where it is cut: it depends on what an element costs.

@@ -35,10 +35,10 @@ __all__ = ["Use", "GradientUse", "by_rule", "derive", "own", "shown", "Arriving"
 
 T = TypeVar("T")
 
-#: What arrives at the outputs of an operator: a value, or several; None where nothing does.
+#: Output gradients of an operator: a value, or several; None where there is none.
 Arriving: TypeAlias = Value | Sequence[Value | None] | None
 
-#: What computes a gradient that follows from a body, on the arrays of a call.
+#: A function that computes a gradient derived from a body, on the arrays of a call.
 COMPUTED = Slot("bodies")
 #: Makes a `BodyReads` of the functions and classes that are traced together.
 READS = Slot("bodies")
@@ -106,7 +106,8 @@ def own(names: Sequence[str], gradients: Iterable[Any], ins: Sequence[Any], titl
     return results + [None] * (len(ins) - len(names))
 
 
-#: What a user's rule gives, checked: a function of the gradients of outputs, inputs, outputs, the inputs that want a
+#: A user's rule with its results checked: a function of the gradients of outputs, inputs, outputs, the inputs that
+#: want a
 #: gradient, and the mode.
 UserRule = Callable[[Arriving, Sequence[Value], Sequence[Value], Sequence[bool], bool], list[Value | None]]
 
@@ -166,7 +167,7 @@ class GradientUse(Use):
         return not self.derived
 
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
-        """That of the operator."""
+        """The version of the operator."""
         inner = self.inner
         if not self.derived:
             return None

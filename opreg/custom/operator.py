@@ -168,8 +168,9 @@ class CustomOpProp:
     Inside a graph they are then called once, when its plan is made, with values that have a shape and a dtype and no
     numbers; the operators they call take their place, and are fused with what stands around them. ``asnumpy`` of such
     a value acts as a NumPy array. ``req`` is ``write`` or ``null`` there. The gradient can be differentiated to any
-    order, and one whose operator has no ``backward`` follows from its ``forward``. What needs numbers (``if x > 0``,
-    ``float(x)``), random numbers, and changes of auxiliary states are errors. Eagerly the methods run as always.
+    order, and one whose operator has no ``backward`` follows from its ``forward``. Code that reads values (``if x >
+    0``, ``float(x)``), random numbers, and changes of auxiliary states are errors. Eagerly the methods run as
+    always.
 
     A class may have two methods more, written in operators as a ``gradient(self, g, ins, outs)`` is:
     ``vmap(self, ins, batched)`` computes many samples at once, and ``jvp(self, t, ins, outs)`` the derivative along
@@ -370,7 +371,7 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     auxiliary : sequence of str, or dict of str
         The last positional parameters, which are states that the function may change in place. A dict says what they
         begin with in executors, modules and Cells that are made of graphs: an initializer or its name, as in
-        ``{"mean": "zeros"}``. Where nothing is said that is zero, in a Module what the name says.
+        ``{"mean": "zeros"}``. The default is zero, in a Module the initializer for the name.
     types : str, optional
         Dtypes of inputs and outputs, as in ``"T,int32->T"``: equal letters are equal dtypes, ``@dtype`` is the
         attribute of that name, ``*`` before a word repeats it, ``?`` may be anything. Inputs and results of others are
@@ -437,9 +438,9 @@ def check(op_or_cell: Any, /, *inputs: Any, **attrs: Any) -> Report:
         or ``sym``; an ``autograd.Function``, PyTorch's too; a ``custom_vjp`` function of JAX; a Cell; a function of
         tensors, compiled by ``jit`` or not.
     *inputs : array
-        What it is run on: arguments, then auxiliary states. Those at the end of an operator's that follow from the
-        others may be left out. A few numbers are best, without ties and zeros. Numbers of Python are handed on to
-        functions of other libraries as they are.
+        What it is run on: arguments, then auxiliary states. The last ones of an operator may be left out if they
+        are filled in from the others. A few numbers are best, without ties and zeros. Numbers of Python are handed
+        on to functions of other libraries as they are.
     **attrs
         Attributes of an operator, keywords of a function.
 
@@ -483,9 +484,9 @@ def to_torch(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random:
              ) -> Any:
     """Make an operator of PyTorch of an operator, a Symbol or a Cell; it passes PyTorch's ``opcheck`` and compiles.
 
-    What is traced, composed or built in and can be said in PyTorch's own operations is: it fuses with its neighbours
-    and runs wherever they do. Anything else is called, with arrays over the memory of the tensors, as a
-    ``torch.library.custom_op`` that knows its shapes and its gradient.
+    A traced, composed or built-in operator that PyTorch's own operations can express is translated to them: it
+    fuses with its neighbours and runs wherever they do. Anything else is called, with arrays over the memory of the
+    tensors, as a ``torch.library.custom_op`` that knows its shapes and its gradient.
 
     Parameters
     ----------
@@ -495,11 +496,11 @@ def to_torch(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random:
         Variables of a Symbol that become parameters. Then the result is a ``torch.nn.Module`` over their memory, as of
         a Cell with Parameters: tensors of the same numbers, which a step of PyTorch's optimizers changes here, too.
     random : bool, optional
-        Whether a user's operator draws random numbers; built-in ones say so themselves. What draws repeats after
-        ``torch.manual_seed``.
+        Whether a user's operator draws random numbers; built-in ones say so themselves. Random operators repeat
+        after ``torch.manual_seed``.
     **attrs
         Attributes that are fixed now. The others are keywords of each call, as ``is_train`` is, which is False by
-        default. Those that PyTorch has no type for, and those that the inputs follow from, are fixed here.
+        default. Attributes that PyTorch has no type for, and attributes that decide the inputs, are fixed here.
 
     Returns
     -------
@@ -532,8 +533,8 @@ def to_jax(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random: b
            ) -> Callable[..., Any]:
     """Make a function of JAX of an operator, a Symbol or a Cell, which ``jit``, ``grad`` and ``vmap`` take.
 
-    What is traced, composed or built in and can be said in JAX's own operations is. Anything else is a ``custom_vjp``
-    over ``pure_callback``: the host computes it, with arrays over the memory of JAX's.
+    A traced, composed or built-in operator that JAX's own operations can express is translated to them. Anything
+    else is a ``custom_vjp`` over ``pure_callback``: the host computes it, with arrays over the memory of JAX's.
 
     Parameters
     ----------
@@ -543,8 +544,8 @@ def to_jax(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random: b
         Variables of a Symbol that become parameters, as those of a Cell are: copies of them are the function's
         attribute ``parameters``, and ``f(x, parameters=changed)`` takes others in their place.
     random : bool, optional
-        Whether a user's operator draws random numbers; built-in ones say so themselves. What draws is given a seed with
-        each call, an integer.
+        Whether a user's operator draws random numbers; built-in ones say so themselves. A random operator is given
+        a seed with each call, an integer.
     **attrs
         Attributes that are fixed now. The others are keywords of each call, as ``is_train`` is, which is False by
         default; none of them is traced.

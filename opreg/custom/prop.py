@@ -528,7 +528,7 @@ class RegisteredProp(Schema):
             raise
 
     def anew(self, given: Mapping[str, object], kept: Kept | None = None) -> PropUse:
-        """A Prop of typed keywords, which is asked for its names. Those that an earlier one gave were checked."""
+        """A Prop of typed keywords, which is asked for its names. Results of an earlier one were checked."""
         use = PropUse(given)
         use.registered, use.op, use.memo = self, self.op, {}
         method, listed = "", []

@@ -241,7 +241,7 @@ class NDArrayIter(DataIter):
     data_name, label_name : str
         Names of arrays without one.
     layout : str
-        Axes of the arrays; N are the rows. Those of arrays without that axis lie along the first.
+        Axes of the arrays; N are the rows. Samples of arrays without that axis lie along the first.
     num_parts, part_index : int
         Into how many parts the rows are divided, and which is gone over.
 

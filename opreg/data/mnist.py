@@ -78,7 +78,7 @@ def _read(path: str | os.PathLike, file: BinaryIO, most: int) -> np.ndarray:
 class MNISTIter(SingleArrayIter):
     """Batches of gray images and their classes, out of files as MNIST has them; numbers are from 0 to 1.
 
-    What does not fill a batch is left out.
+    Samples that do not fill a batch are left out.
 
     Parameters
     ----------

@@ -376,8 +376,8 @@ class _Draws:
 class ImageRecordIter(_RecordIter[Augmentation]):
     """Batches of images out of a file of records.
 
-    A thread of its own reads ahead; all processors decode and augment. What is drawn follows from the seed, the round
-    and the place of an image in it, whatever the number of threads.
+    A thread of its own reads ahead; all processors decode and augment. Random values depend on the seed, the round
+    and the place of an image in it, not on the number of threads.
 
     Parameters
     ----------

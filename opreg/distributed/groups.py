@@ -20,7 +20,7 @@ from .window import Window
 
 __all__ = ["Group", "Request", "Call", "REDUCTIONS"]
 
-#: What numbers of several ranks can become.
+#: Reductions of the values of several ranks.
 REDUCTIONS = ("sum", "mean", "max", "min", "prod")
 
 

@@ -109,7 +109,7 @@ class _Writer:
             self.spans.append(any(self.spans[a] for a in read))
             reduced = prim.name in REDUCTIONS
             self.within.append(prim.name == "column" or (not reduced and any(self.within[a] for a in read)))
-            # What reduces places in a set has one number for all sets, in an array.
+            # A reduction over places in a set has one value for all sets, in an array.
             self.among.append(any(self.among[a] or (reduced and self.within[a]) for a in read))
         self.factors = self._factors()
         self.last = self._last_uses()

@@ -313,7 +313,7 @@ def of_equal_zeros(name: str, dtype: np.dtype) -> str:
     """The zero that NumPy's ``maximum`` or ``minimum`` gives of two: its ``first`` or ``second`` operand, or the one of
     a ``sign``.
 
-    Processors differ in that. What is compiled here gives the same as NumPy does.
+    Processors differ in that. Compiled functions here give the same as NumPy.
 
     Examples
     --------

@@ -8,7 +8,8 @@ __all__ = ["BlockError", "DeferredInitializationError", "StaleGradient"]
 
 
 class BlockError(ArgumentError, AssertionError):
-    """A block, a parameter or a trainer is asked for what it cannot do. Where MXNet asserts, programs catch that."""
+    """A block, a parameter or a trainer is asked for what it cannot do. It is an AssertionError, too, which
+    programs of MXNet catch."""
 
 
 class DeferredInitializationError(OpError):

@@ -29,7 +29,7 @@ __all__ = ["Parameter", "Constant", "ParameterDict", "DeferredInitializationErro
 #: Arguments of blocks.
 tensor_types = (Symbol, NDArray)
 
-#: Where parameters live: one context, several, or the current one.
+#: Contexts of parameters: one, several, or the current one.
 Contexts: TypeAlias = Context | Sequence[Context] | None
 #: A shape in which 0 or -1 is not known yet.
 Dims: TypeAlias = Sequence[int]

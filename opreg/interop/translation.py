@@ -1,8 +1,8 @@
 """Graphs in another library's own operations, so that it fuses, differentiates and places them as it does its own.
 
 A ``Dialect`` has what a library says for element-wise instructions and for the few functions that the table of
-operators is written in. Nodes are applied one by one to the library's values; a traced body is opened. What has no
-translation raises ``Untranslatable``, and whoever asked calls the operator instead.
+operators is written in. Nodes are applied one by one to the library's values; a traced body is opened. An operator
+without a translation raises ``Untranslatable``, and the caller calls the operator instead.
 
 A translation has the derivative that the operator has here, where a maximum has two equal arguments as well: the
 library differentiates what stands in the table. A gradient that a user wrote is translated, too.

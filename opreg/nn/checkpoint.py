@@ -30,10 +30,10 @@ __all__ = ["save_checkpoint", "load_checkpoint", "load_param_into_net", "read_ch
 if not TYPE_CHECKING:  # what MindSpore has beside
     __getattr__ = inner(__name__)
 
-#: What is saved: a Cell, arrays by name, or dicts of a name and its data.
+#: Content of a checkpoint: a Cell, arrays by name, or dicts of a name and its data.
 Saved: TypeAlias = Cell | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
-#: What the names of files end in.
+#: Endings of checkpoint files.
 _ENDINGS = (".ckpt", ".npz", ".safetensors")
 #: The name of the checksum among the arrays of a file.
 _CHECKSUM = "checkpoint:crc32"

@@ -181,7 +181,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             raise TypeError(f"TrainOneStepWithLossScaleCell: sens must be a Tensor, got {type(sens).__name__}")
         self.scale_sense.set_data(sens)
 
-    # What steps of one's own are made of, which derive from this.
+    # Parts for training steps of users, which derive from this.
 
     def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> tuple[Any, Any]:
         """A status for ``get_overflow_status``, and ``compute_input``: nothing has to be cleared here."""

@@ -161,8 +161,8 @@ class WithGradCell(Cell):
 class TrainOneStepCell(Cell):
     """A step of training: computes the loss and its gradients, and has the optimizer change its parameters.
 
-    Compiled, by ``compile`` or in ``GRAPH_MODE``, all of it is one plan. Where ``set_auto_parallel_context`` has chosen
-    ``data_parallel``, gradients are summed over all processes before.
+    Compiled, by ``compile`` or in ``GRAPH_MODE``, all of it is one plan. If ``set_auto_parallel_context`` has
+    chosen ``data_parallel``, gradients are summed over all processes before.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class TrainOneStepCell(Cell):
         self.grad_reducer: Any
         reducer = reducer_for(self.weights)
         self.reducer_flag, self.grad_reducer = reducer is not None, reducer or _unchanged
-        # What steps of one's own are made of, which derive from this.
+        # Parts for training steps of users, which derive from this.
         self.grad, self.grad_no_sens = GradOperation(get_by_list=True, sens_param=True), GradOperation(get_by_list=True)
         self.parallel_mode = get_auto_parallel_context("parallel_mode")
 

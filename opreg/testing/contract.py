@@ -35,7 +35,7 @@ class Skipped(Exception):
     """The question is not asked, for a reason."""
 
 
-#: What it is given is run, as often as it likes within reason.
+#: It is given a function, and may call it several times.
 Question: TypeAlias = Callable[[Any], str | None]
 
 

@@ -1,4 +1,4 @@
-"""How one use of an operator is run, eagerly and in an executor. What comes back are NumPy arrays.
+"""How one use of an operator is run, eagerly and in an executor. Results are NumPy arrays.
 
 The tests of built-in operators and the check of users' operators run them by this.
 """

@@ -39,12 +39,12 @@ Params: TypeAlias = Mapping[str, NDArray] | None
 Callbacks: TypeAlias = Callable[..., object] | Sequence[Callable[..., object]] | None
 #: A logger, or the module ``logging``.
 Logger: TypeAlias = logging.Logger | ModuleType
-#: What is to be done with gradients: the same with all, by position, or by name.
+#: Requests for gradients: one for all, by position, or by name.
 GradReq: TypeAlias = str | Sequence[str] | Mapping[str, str]
 #: Keywords of an optimizer.
 Settings: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Any]]
 
-#: Where gradients meet: a store, or its kind.
+#: The store of gradients, or its type.
 Store: TypeAlias = "KVStoreBase | str | None"
 
 #: How weights begin when nobody says.

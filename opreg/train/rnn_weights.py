@@ -12,7 +12,7 @@ from ..errors import ArgumentError, ShapeError, did_you_mean
 
 __all__ = ["GATES", "PackedWeights"]
 
-#: What names of the gates end with, by mode.
+#: Endings of the names of gates, by mode.
 GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": ("_i", "_f", "_c", "_o"), "gru": ("_r", "_z", "_o")}
 
 

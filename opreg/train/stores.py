@@ -16,7 +16,7 @@ from .updater import Updater, get_updater
 __all__ = ["KVStoreBase", "KVStore", "Key", "pairs"]
 
 K = TypeVar("K", bound="type[KVStoreBase]")
-#: What arrays are known by: numbers or names, not both in one store.
+#: A key of an array: a number or a name, not both in one store.
 Key = int | str
 
 

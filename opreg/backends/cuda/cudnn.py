@@ -27,7 +27,7 @@ from .handles import Handles
 __all__ = ["Built", "Convolution", "Convolve", "DTYPES", "Part", "Tensor", "aligned", "build",
            "frontend", "load"]
 
-#: What is computed of a convolution of ``x`` with ``w`` to ``y``: ``y``, or the gradient of ``x`` or of ``w``.
+#: The computed part of a convolution of ``x`` with ``w`` to ``y``: ``y``, or the gradient of ``x`` or of ``w``.
 Part = Literal["forward", "data", "weight"]
 
 #: For each dtype what the library calls it, and what it computes in.

@@ -25,7 +25,7 @@ __all__ = ["KINDS", "Shape", "Text", "bound_rows", "counted_in", "of_the_row", "
 
 # Threads of a block whose warps have a row each, and numbers that a thread holds at most.
 _WARPS, _HELD = 128, 32
-#: What ``device.cuh`` calls the reductions.
+#: Names of the reductions in ``device.cuh``.
 KINDS = {"row_sum": "Sum", "row_max": "Largest", "row_min": "Smallest", "row_product": "Product"}
 
 

@@ -33,7 +33,7 @@ __all__ = ["bind", "move"]
 _BLOCK = 256
 # Numbers of one weight that a block takes at a time.
 _STRETCH = 1 << 13
-# What rates are in kernels that compute in these types.
+# NumPy types of rates, by the type that a kernel computes in.
 _NUMBER: dict[str, type[np.generic]] = {"float": np.float32, "double": np.float64}
 
 

@@ -1,7 +1,7 @@
 """Loops over sets that lie side by side, compiled with numba: rows of numbers, one after the other.
 
-A row is run through once a phase. What is dear to compute, as an exponential, and needed in a later phase is kept in
-an output until its own result comes.
+A row is run through once a phase. An expensive value, as an exponential, that a later phase needs is stored in an
+output until the output's own result is written.
 """
 
 from __future__ import annotations

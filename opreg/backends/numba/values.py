@@ -279,5 +279,5 @@ class FloatValue(Value):
         return self._new(self.builder.select(condition.ir, self.of(1.0), self.of(0.0)))
 
 
-#: What a number is added to, compared with, and so on.
+#: The other operand of an addition, a comparison and so on.
 Operand: TypeAlias = FloatValue | float

@@ -53,7 +53,7 @@ QUERY = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, BIAS: 131, DIFF_WEIGHTS: 132, DS
 
 @cached(1024)
 def possible(part: Part, geometry: Geometry, strides: tuple[Shape, ...]) -> str | None:
-    """Why the library does not compute a part, or None where it does."""
+    """The reason why the library does not compute a part, or None where it does."""
     library = shared_library.library()
     if isinstance(library, str):
         return library
@@ -165,7 +165,7 @@ class Work:
         Parameters
         ----------
         arrays : sequence of float32 arrays
-            Of the geometry's shapes and the strides that were declared, in order; one of them is written. Where the
+            Of the geometry's shapes and the strides that were declared, in order; one of them is written. If the
             layout has its axes in another order, the array's own order is as good.
         buffers : sequence of arrays
             Of ``nbytes`` bytes; their content is nothing between two calls.

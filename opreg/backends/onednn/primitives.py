@@ -53,7 +53,7 @@ def implementation(library: Library, description: Object) -> str:
 
 
 def declined(library: Library, description: Object) -> str | None:
-    """Why a primitive is not what the library is used for, or None where it is."""
+    """The reason why the library is not used for a primitive, or None where it is."""
     name = implementation(library, description)
     # Its fallbacks: columns and a product of matrices, as other kernels do them, or plain loops.
     fallback = "gemm" in name or name.startswith(("ref", "simple"))

@@ -344,7 +344,7 @@ def product_alone(x: Shape, w: Shape, y: Shape, win: Window, groups: int = 1) ->
 # --------------------------------------------------------------------------------- the three functions
 
 
-#: What is done to a part of the output while it is in the cache: ``then((n, g, o, r), part)`` is told which images,
+#: A function of a part of the output while it is in the cache: ``then((n, g, o, r), part)`` is told which images,
 #: groups, channels of a group and output rows the part is, of shape (N, G, O, rows, …).
 Then = Callable[[tuple[slice, slice, slice, slice], Any], None]
 
@@ -819,7 +819,7 @@ def of_deconvolution(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, p
         for n, target in zip(full, target_shape):
             if n < target:
                 raise ShapeError(f"target_shape={target_shape} is too large: the output is at most {show(full)}")
-        # What is too much is cut off on both sides, the odd one at the front.
+        # The surplus is cut off on both sides, the odd one at the front.
         pads = tuple([0 if n is ANY else (n - target + 1) // 2 for n, target in zip(full, target_shape)])
         return win._replace(pad=pads), target_shape
     if any(a >= s for a, s in zip(adj, win.stride)):

@@ -132,7 +132,7 @@ def softmax_output_loop(*, multi_output, preserve_shape):
 
 
 def _few_classes(call: Call) -> str | None:
-    """Why rows of scores are not computed with their classes first, by functions that are settled before."""
+    """The reason why rows of scores are not computed with their classes first, by functions that are bound before."""
     data, out = call.ins[0], call.outs[0]
     if call.xp is not np:
         return "the arrays are not the host's"
@@ -188,7 +188,8 @@ def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, m
 
 
 def plain_classes(call: Call) -> str | None:
-    """Why the gradient of ``SoftmaxOutput`` is more than a factor times the difference to one class a row."""
+    """The reason why the gradient of ``SoftmaxOutput`` is more than a factor times the difference to one class a
+    row."""
     output, label = call.ins
     attrs = call.attrs
     if attrs["use_ignore"] or attrs["out_grad"] or attrs["smooth_alpha"] or attrs["normalization"] == "valid":

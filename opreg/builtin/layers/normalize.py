@@ -1,6 +1,6 @@
 """Normalised data, and the operators that their gradients are made of.
 
-The mean of a set of numbers is taken from them, and they are divided by their deviation. What differs is the set,
+The mean of a set of numbers is taken from them, and they are divided by their deviation. They differ in the set,
 ``over``:
 
 - ``batch``: the numbers of one channel in all samples; the statistics have the shape (channels,).

@@ -553,7 +553,7 @@ def in_blocks(scores: Shape) -> bool:
 
 
 def several(call: Call) -> str | None:
-    """Why blocks are not worth it: all scores are one."""
+    """The reason why blocks are not worth it: all scores are one."""
     query, key = call.ins[call.op is backward_attention:][:2]
     if not query.size or not key.size:
         return "nothing to compute"

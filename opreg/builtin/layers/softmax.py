@@ -41,7 +41,7 @@ def softmax_of(x: Any, *, scale: float = 1.0) -> Any:
 
 
 def _softmax_of_some(x: Any, length: Any, *, scale: float) -> Any:
-    """That of the first ``length`` numbers, where there are any; the others get 0."""
+    """The softmax of the first ``length`` elements, where there are any; the others get 0."""
     scaled = where(column() < length, x * scale, -math.inf)
     top = row_max(scaled)
     grown = exp(scaled - where(equal(top, -math.inf), 0.0, top))
@@ -68,7 +68,7 @@ def soften(xp: ArrayModule, x: Array, axis: int = -1, log: bool = False) -> Arra
     return run_loop(loop, xp, [x], None, x.dtype)[0]
 
 
-# That of the loop would take lengths that are not there, and divide by a temperature of zero.
+# The rule of the loop would take lengths that are not given, and divide by a temperature of zero.
 def _infer(data, *length, axis, temperature, use_length):
     check_axis(axis, len(data))
     if temperature == 0:

@@ -1,6 +1,6 @@
 """Products of matrices: FullyConnected, dot and batch_dot.
 
-What an operator multiplies is a function of its inputs and attributes. Eager calls ask it every time; a plan asks it
+A function of inputs and attributes gives the factors of an operator. Eager calls ask it every time; a plan asks it
 once, when the matrices are views of the inputs, and then runs nothing but the product.
 """
 
@@ -77,8 +77,8 @@ def _size(a: Array, b: Array) -> Shape:
     return (*a.shape[:-1], b.shape[-1])
 
 
-#: Of operators that are a product of two matrices, or of as many as both have: the two of a call, or None where that is
-#: not all there is to it.
+#: The two factors of a call, by operator, for operators that multiply two matrices or two stacks of them; None
+#: where the call does more.
 FACTORS: dict[Op, Callable[[Call], tuple[Array, Array] | None]] = {}
 
 
@@ -398,7 +398,7 @@ def sum_by_product(call: Call) -> Callable:
 def dot(lhs, rhs, *, transpose_a: bool = False, transpose_b: bool = False, forward_stype: Storage | None = None):
     """The last axis of ``lhs`` multiplied with the first of ``rhs``; with the transposes, first and last.
 
-    Of two vectors it is the inner product, an array of shape (1,).
+    For two vectors it is the inner product, an array of shape (1,).
     """
 
 

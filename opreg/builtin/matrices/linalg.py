@@ -1,6 +1,6 @@
 """Linear algebra on matrices, and on stacks of them: the last two axes are rows and columns.
 
-Whatever reads a triangle, or a symmetric matrix, reads that triangle only. Gradients are written in operators, after
+Operators of a triangle, or of a symmetric matrix, read that triangle only. Gradients are written in operators, after
 M. Seeger, A. Hetzel, Z. Dai, E. Meissner, N. D. Lawrence, Auto-Differentiating Linear Algebra, arXiv:1710.08717, so
 they can be differentiated again. A matrix that cannot be decomposed raises the array module's ``LinAlgError``, which is
 an ``MXNetError`` too.

@@ -137,7 +137,7 @@ def _head(g: Array, a: Array, b: Array) -> Array:
 def _multiplying(op: Op, factors: Callable[..., tuple[Array, ...]], product_shape: Callable[..., Shape]) -> None:
     """Declare that an operator multiplies arrays of matrices, the two that ``factors(*arrays)`` makes of its inputs.
 
-    Where it makes a third one, the products are summed down to the matrices of that.
+    If a third operator makes the sum, the products are summed down to its matrices.
     """
 
     def sums(left: Array, right: Array, *like: Array) -> bool:
@@ -326,8 +326,8 @@ def subscript_sum_grad(g, ins, outs, *, key):
 
 @declare(name="_npi_floor_divide", types="T,T->T")
 def floor_divide(x1, x2):
-    """The quotient, rounded down. Of integers by zero it is the largest number of the dtype, the least of a negative
-    number, 0 of 0. Shapes broadcast.
+    """The quotient, rounded down. An integer divided by zero gives the largest value of the dtype, a negative one
+    the least, 0 gives 0. Shapes broadcast.
     """
 
 

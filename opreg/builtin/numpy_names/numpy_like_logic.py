@@ -68,7 +68,7 @@ def _ufunc(name: str, function: str, arguments: Sequence[str], types: str | Call
 
 
 def _wrong(function: str, out: Array | None) -> str | None:
-    """Why a function does not write to an array itself."""
+    """The reason why a function does not write to an array itself."""
     if function in ("isfinite", "isinf", "isnan") and out is not None and not out.flags.c_contiguous:
         return "NumPy, at least from 2.0 to 2.5, writes wrong truth values to an array with strides"
     return None

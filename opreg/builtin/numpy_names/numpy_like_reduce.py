@@ -1,7 +1,7 @@
 """Reductions with NumPy's rules, under MXNet's names for them.
 
-``axis`` is one axis, several, or None for all of them; naming none with ``()`` reduces nothing. What reduces every
-axis has rank zero. Sums and products of integers are int64, means and deviations of them float64, unless ``dtype``
+``axis`` is one axis, several, or None for all of them; naming none with ``()`` reduces nothing. A reduction of all
+axes has rank zero. Sums and products of integers are int64, means and deviations of them float64, unless ``dtype``
 says otherwise; smaller floating types are added up in float32. Gradients are written in operators, so all of them
 can be differentiated again.
 """

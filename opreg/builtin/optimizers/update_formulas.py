@@ -1,7 +1,7 @@
 """Formulas of optimizer updates, written once for MXNet's operators and optimizers and for MindSpore's Cells.
 
-They are arithmetic of whatever has it: terms, from which a kernel is traced, arrays, and tensors in a plan. Where the
-two frameworks differ each says so beside its own formula.
+They are arithmetic of whatever has it: terms, from which a kernel is traced, arrays, and tensors in a plan.
+Differences between the two frameworks stand beside each formula.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 A rule is one function, ``rule(xp, tmp, new, weight, grad, *states, **attrs)``, that works on any part of the arrays:
 ``new`` may be the weight, ``tmp(i)`` is the i-th scratch array of its shape. On the host a large array is worked off in
-tiles, by several threads: a rule's passes over a tile meet it in the cache, and the scratch is a tile long. Where
-several weights move by one rule, the small ones are gathered in one piece, so that a pass is one call for all of them.
+tiles, by several threads: a rule's passes over a tile meet it in the cache, and the scratch is a tile long. If
+several weights move by one rule, the small ones are gathered in one array, so that a pass is one call for all of
+them.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Mover(NamedTuple):
     bind: Callable[..., list[Callable[[], object]] | str]
 
 
-#: Those of back ends.
+#: Movers of back ends.
 movers: list[Mover] = []
 
 

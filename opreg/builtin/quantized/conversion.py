@@ -60,7 +60,7 @@ def quantize_v2(data, *, out_type: AutoByte = "int8", min_calib_range: float | N
     """``data`` in steps of the range that calibration found, or of its own; and the range.
 
     127.5 steps of int8, or 255.5 of uint8, reach the end that is farther from zero. "auto" is uint8 for a calibrated
-    range without negative numbers. What is quantised already stays.
+    range without negative numbers. Quantised data stays as it is.
     """
     made, kind = np.dtype(data.dtype).name, _dtype(out_type, min_calib_range, max_calib_range)
     limit: Any = calibrated(min_calib_range, max_calib_range)
@@ -122,7 +122,7 @@ def requantize(data, min_range, max_range, *, out_type: AutoByte = "int8", min_c
     largest sum; and the range.
 
     127 steps of int8, or 255 of uint8, reach the end of the range. "auto" is uint8 for a calibrated range without
-    negative numbers. What is beyond a calibrated range becomes the outermost number, -128 or 127.
+    negative numbers. Values beyond a calibrated range become its end, -128 or 127.
     """
     kind = _dtype(out_type, min_calib_range, max_calib_range)
     step = distance(min_range, max_range) / ENDS["int32"]

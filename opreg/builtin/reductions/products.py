@@ -27,7 +27,7 @@ class _Parted:
         axes = () if axis == () else check_axes(axis, a.ndim)
         if exclude:
             axes = tuple([i for i in range(a.ndim) if i not in axes])
-        # What is not multiplied at all gets an axis of length one.
+        # An array that is not reduced gets an axis of length one.
         self.data, self.axes = (wide(a), axes) if axes else (wide(a).reshape(1, *a.shape), (0,))
         self.zero = self.data == 0
         self.rest = xp.where(self.zero, 1, self.data)

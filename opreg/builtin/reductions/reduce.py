@@ -32,7 +32,7 @@ __all__ = ["placing", "reducing", "reduction", "spreads", "sum_"]
 
 Axes = int | tuple[int, ...] | None
 _SUMMED = ("float16", "float32", "float64", "int32", "int64", "int8")
-#: What sums may be asked for in.
+#: Dtypes in which sums may be requested.
 Summed = Annotated[np.dtype, Limit(f"among {', '.join(_SUMMED)}", lambda dtype: dtype.name in _SUMMED)]
 
 

@@ -22,7 +22,7 @@ from ..shapes.shape import stored
 
 __all__: list[str] = []
 
-#: What red, green and blue contribute to gray (ITU-R BT.601).
+#: Shares of red, green and blue in gray (ITU-R BT.601).
 _GRAY = (0.299, 0.587, 0.114)
 
 #: Directions in which the colors of natural images vary most, a row a color, times how much they do.

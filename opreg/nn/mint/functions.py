@@ -248,7 +248,7 @@ def bincount(input: TensorLike, weights: TensorLike | None = None, minlength: in
 def histc(input: TensorLike, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
     """How many numbers are in each of so many bins of one width, from ``min`` to ``max``.
 
-    Where both are equal the bins reach from the smallest number to the largest. Numbers outside are left out. The
+    If both are equal the bins reach from the smallest element to the largest. Numbers outside are left out. The
     dtype is that of ``input``.
     """
     x = tensor(input)

@@ -281,7 +281,8 @@ def apply_over_axes(func: Callable[[Tensor, int], TensorLike], a: TensorLike, ax
 
 # ------------------------------------------------------------------------------------------------------- padded
 
-#: What modes of ``pad`` repeat: the places before the start and behind the end of ``n``, counted outwards from 0.
+#: Sources of padded elements by the mode of ``pad``: the places before the start and behind the end of ``n``,
+#: counted outwards from 0.
 _REPEATED: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "edge": lambda at, n: np.clip(at, 0, n - 1),
     "wrap": lambda at, n: at % n,

@@ -1,7 +1,7 @@
 """Numbers picked by indices, numbers put at indices, and numbers in order.
 
-Negative indices count from the end of an axis. What is beyond an axis is refused, on a device it is undefined; ``take``
-alone has modes for it.
+Negative indices count from the end of an axis. An index beyond an axis is refused, on a device it is undefined;
+``take`` alone has modes for it.
 """
 
 from __future__ import annotations

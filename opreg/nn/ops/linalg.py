@@ -167,7 +167,7 @@ def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
     Returns
     -------
     Tensor
-        Of shape :math:`(.., P, R)`. Where two rows are equal, its derivative is zero.
+        Of shape :math:`(.., P, R)`. Its derivative at two equal rows is zero.
 
     Examples
     --------

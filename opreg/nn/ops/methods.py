@@ -30,7 +30,7 @@ MXNET_ONLY = frozenset({"argmax_channel", "broadcast_axes", "broadcast_like", "c
                         "fix", "nanprod", "pick", "radians", "rcbrt", "reshape_like", "shape_array", "size_array",
                         "slice_axis", "slice_like", "space_to_depth", "split_v2"})
 
-#: Whose running sums are int32.
+#: Dtypes whose running sums are int32.
 _SMALL = frozenset(map(np.dtype, ("bool", "int8", "int16", "uint8")))
 
 _R = TypeVar("_R")
@@ -487,7 +487,7 @@ _AS_THEY_ARE = {
     creation: "one_hot ones_like zeros_like",
     random: "bernoulli multinomial"}
 
-#: What becomes a method, by name.
+#: Functions that become methods, by name.
 METHODS: dict[str, Callable] = {
     **in_place.METHODS,
     **{name: getattr(module, name) for module, names in _AS_THEY_ARE.items() for name in names.split()},

@@ -384,7 +384,7 @@ def cumsum(x: TensorLike, axis: int | None, dtype: TensorDType = None) -> Tensor
     return ops._np_cumsum(x, axis=axis)
 
 
-#: What is handed on from slice to slice.
+#: State carried from slice to slice.
 _State: TypeAlias = tuple[Tensor, ...]
 
 

@@ -1,6 +1,6 @@
 """Operations of numbers, truth values, texts and sequences by MindSpore's names; Python's own do as well.
 
-Where a tensor stands for a number they are the tensor's.
+If a tensor stands for a number they are the tensor's.
 """
 
 from __future__ import annotations

@@ -240,10 +240,10 @@ def max_unpool2d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride:
     x : Tensor
         Of shape :math:`([N,] C, H, W)`.
     indices : Tensor
-        As many places, counted over an image by rows, as ``max_pool2d(return_indices=True)`` says them. Of those that
-        are named twice the last number counts.
+        As many places, counted over an image by rows, as ``max_pool2d(return_indices=True)`` says them. The last
+        value of a place that is named twice counts.
     kernel_size, stride, padding : int or tuple of 2 int
-        Those of the pooling; ``stride`` is ``kernel_size`` by default.
+        Arguments of the pooling; ``stride`` is ``kernel_size`` by default.
     output_size : tuple of int, optional
         The size of the images, less than a stride from :math:`(H - 1) stride - 2 padding + kernel\\_size`, which it is
         by default; axes before it do not count.

@@ -1,8 +1,8 @@
 """The optimizers: each a rule over a parameter, its gradient and its states.
 
 Formulas are those of MindSpore's documentation of the class of that name, which cites the papers; what MXNet's have
-alike is written once, in ``builtin.update_formulas``. What is narrower than float32 is computed in float32, as learning
-rates are.
+alike is written once, in ``builtin.update_formulas``. Parameters narrower than float32 are updated in float32, as
+learning rates are.
 """
 
 from __future__ import annotations

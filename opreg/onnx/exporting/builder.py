@@ -1,7 +1,8 @@
 """A graph of ONNX while it grows: nodes, constants, names, and the words that translations are written in.
 
-What a word means stays the same in all versions of ONNX's operators; how it is said may differ, and is decided here.
-Each node is checked against the schema of its operator, and its outputs get the shapes and dtypes that ONNX infers.
+The meaning of an operation is the same in all versions of ONNX's operators; its encoding may differ, and is decided
+here. Each node is checked against the schema of its operator, and its outputs get the shapes and dtypes that ONNX
+infers.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ defs, helper, shape_inference = package("defs"), package("helper"), package("sha
 numpy_helper = package("numpy_helper")
 TensorProto = package().TensorProto
 
-#: What a word takes for a value: another value, or a number in the dtype of the first.
+#: An operand of an operation: a value, or a scalar in the dtype of the first.
 Numbers = Any
 
 _INT64 = np.dtype(np.int64)

@@ -183,8 +183,8 @@ def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
     Returns
     -------
     sym, arg_params, aux_params
-        The symbol, its arguments that the model has numbers for, and its auxiliary states, by their names. Those of the
-        inputs are the model's.
+        The symbol, its arguments that the model has numbers for, and its auxiliary states, by their names. Names of
+        the inputs are the model's.
 
     Raises
     ------

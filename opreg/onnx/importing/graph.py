@@ -1,8 +1,9 @@
 """Graphs of ONNX, checked once and then run over values: tensors that compute, tensors of a trace, which become a
 symbol, and NumPy arrays, whose numbers are known.
 
-What depends on known numbers alone is known, too: that folds constants. A node is applied by the row of its operator,
-by an operator that is registered here under its name, or by the function that it stands for, of the model or of ONNX.
+Values that depend on constants alone are known, too: this folds constants. A node is applied by the row of its
+operator, by an operator that is registered here under its name, or by the function that it stands for, of the model
+or of ONNX.
 """
 
 from __future__ import annotations

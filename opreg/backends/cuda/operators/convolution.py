@@ -92,7 +92,7 @@ class _Kernel:
                            self.writes != "w" and "b" in shapes, tf32() and dtype == "float32")
 
     def accepts(self, call: Call) -> str | None:
-        """Why this is not for the library, or None where it is."""
+        """The reason why the library does not compute this, or None where it does."""
         found = frontend(call.xp)
         if not isinstance(found, Frontend):
             return found
@@ -123,7 +123,8 @@ class _Kernel:
 
     def refused(self, attrs: Attrs, ins: Sequence[Spec], outs: Sequence[Spec], is_train: bool, xp: ArrayModule,
                 device: int) -> str | None:
-        """Why the library is not to convolve contiguous arrays, where it may have their channels last, or None.
+        """The reason why the library is not to convolve contiguous arrays, where it may have their channels last,
+        or None.
 
         Without tensor cores it is at its best with channels first: it brings others there before, in its workspace.
         """

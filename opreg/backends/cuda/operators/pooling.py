@@ -109,7 +109,7 @@ def _taps(shape: Shape, body: Sequence[str], before: bool = False) -> list[str]:
     axes = range(len(shape.kernel))
     lines, depth = [], 0
     at = "j" if before else "i"
-    # What few threads come to is kept small, so that all others have registers.
+    # Code that few threads reach is short, so that all others have registers.
     unrolled = ["#pragma unroll 1"] if before else ["#pragma unroll"] if math.prod(shape.kernel) <= 16 else []
     for axis, (k, s, p) in zip(axes, zip(shape.kernel, shape.stride, shape.pad)):
         lines += indented([*unrolled, f"for (int k{axis} = 0; k{axis} < {k}; ++k{axis}) {{",
@@ -155,8 +155,8 @@ def _windows(shape: Shape, body: Sequence[str]) -> list[str]:
 
 @cached(256)
 def gather_source(shape: Shape) -> str:
-    """The text of the kernel ``unpool``: what arrives at each number of the input. That of a maximum goes to the first
-    place of its window that has it."""
+    """The text of the kernel ``unpool``: what arrives at each number of the input. The gradient of a maximum goes
+    to the first place of its window that has it."""
     stored, kind, lanes = STORED[shape.dtype.name], computed_in(shape.dtype), shape.lanes
     where_q, where_i = _place(shape, "m", "q"), _place(shape, "n", "i")
     arrays = [f"const {stored}* g", f"{stored}* out"]

@@ -1,8 +1,8 @@
 """The operators that are products of matrices, by cublasLt: with a bias in the same launch, or added to what is there.
 
-Where the library has no epilogue, as for float64, a bias is a step of its own. What ``fuse_dense_backward`` makes of
-two nodes computes the gradients of a weight and of a bias in one launch, or sums the latter in another one where the
-library has no such epilogue. Sums of columns alone are products with ones.
+A bias is a step of its own if the library has no epilogue, as for float64. The node that ``fuse_dense_backward``
+makes of two computes the gradients of a weight and of a bias in one launch, or sums the latter in another one where
+the library has no such epilogue. Sums of columns alone are products with ones.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def dense_backward_cuda(call: Call) -> list[Callable]:
 
 
 def _accepts_sum(call: Call) -> str | None:
-    """Why the library does not sum here; it sums the gradient of a bias: along all axes but the last."""
+    """The reason why the library does not sum here; it sums the gradient of a bias, along all axes but the last."""
     reason = declined(cublaslt.library(call.xp)) or _sums_columns(call)
     if reason is not None:
         return reason
