@@ -393,7 +393,7 @@ def _arrays(value: object) -> list[NDArray]:
 
 
 def _varies(value: object) -> bool:
-    """Whether something holds numbers that may have a derivative; whole numbers and truth values have none."""
+    """Whether something holds numbers that may have a derivative; integers and booleans have none."""
     if isinstance(value, (list, tuple)):
         return any(map(_varies, value))
     dtype = getattr(getattr(value, "_data", value), "dtype", None)

@@ -128,7 +128,7 @@ def _derived(attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before:
 
 def _gradients(tracer: RuleTracer, body: BodyTracer, seeds: Sequence[tuple[Entry, TracedValue | None]],
                slots: Sequence[Entry], needs: Sequence[bool], is_train: bool) -> list[TracedValue | None]:
-    """Gradients of the inputs of a body that want one; None for others, and for whole numbers."""
+    """Gradients of the inputs of a body that want one; None for others, and for integers."""
     gradients = grow(tracer, body.order, seeds, {node for (node, _), need in zip(slots, needs) if need}, is_train)
     return [gradients.get(slot) if need and is_floating(body.spec(slot).dtype or _FLOAT32) else None
             for slot, need in zip(slots, needs)]

@@ -87,7 +87,7 @@ def _share(left: Array, right: Array, ctx: Context) -> bool:
 
 
 def _copied(array: NDArray) -> NDArray:
-    """The same numbers in memory of their own, and the same place on the tape."""
+    """The same values in memory of their own, and the same place on the tape."""
     result = tape.wrapped(array._ctx.run(array._data.copy), array._ctx)
     result._entry = array._entry
     return result

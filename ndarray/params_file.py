@@ -157,7 +157,7 @@ def read(
     Parameters
     ----------
     buffer
-        The whole file. Every number in it is copied once, into new writable arrays.
+        The whole file. Every element in it is copied once, into new writable arrays.
     name
         What errors and warnings call the file.
 
@@ -724,7 +724,7 @@ def _type_flag(array: np.ndarray, label: str) -> int:
 
 
 def bytes_of(array: np.ndarray, stored: str) -> memoryview:
-    """The array's bytes in C order, as numbers of a stored dtype; a view where it has them so."""
+    """The array's bytes in C order, as values of a stored dtype; a view where it has them so."""
     if array.dtype.name == "bfloat16":
         array = array.view(np.uint16)
     array = array if stored == "u1" else array.astype(stored, copy=False)

@@ -135,7 +135,7 @@ class _Reader:
         return _Entry(name, stored, tuple(shape), start + offsets[0], start + offsets[1])
 
     def array(self, key: str, entry: _Entry) -> np.ndarray:
-        """The numbers of an array; all of them are in the file."""
+        """The elements of an array; all of them are in the file."""
         values = np.empty(math.prod(entry.shape), entry.stored)
         self.file.seek(entry.begin)
         if self.file.readinto(values.view(np.uint8).data) != values.nbytes:  # type: ignore[attr-defined]

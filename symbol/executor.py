@@ -513,7 +513,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
 
 
 def _tell_cut(grads: Sequence[NDArray | None]) -> None:
-    """Say what gradients of whole numbers have lost."""
+    """Say what gradients of integers have lost."""
     CUT.tell(grad._data.dtype for grad in grads if grad is not None)
 
 

@@ -60,7 +60,7 @@ class Step:
     title : str
         What it is called where there is no node.
     instructions : int
-        Those of its expression, for all numbers, where there is no node.
+        Those of its expression, for all elements, where there is no node.
     writes : list of arrays
         Those of the caller that it writes: outputs, gradients, weights, states.
     """

@@ -146,7 +146,7 @@ class Bucket:
     dtype, ctx
         Of all of them.
     count : int
-        How many numbers it has; where ranks get a part each, a multiple of how many ranks there are.
+        How many elements it has; where ranks get a part each, a multiple of how many ranks there are.
     """
 
     number: int
@@ -299,7 +299,7 @@ def some(names: Sequence[str]) -> str:
 
 
 def joined(arrays: Sequence[Array], count: int) -> Array | None:
-    """The stretch of so many numbers that begins with these arrays, one behind the other; None where they lie apart.
+    """The stretch of so many elements that begins with these arrays, one behind the other; None where they lie apart.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Stages: executors of graphs in which shapes follow from numbers.
+"""Stages: executors of graphs in which shapes depend on values.
 
 An operator that says so, with ``infer_from_data``, is the border of a stage. What does not depend on it is planned when
 the graph is bound, as an executor of its own. When that has run the operator is asked for its shapes. What follows,
@@ -53,7 +53,7 @@ UNREDUCED = ("reduce: the shapes of this graph follow from numbers, which each r
 
 
 def depends_on_data(node: Node) -> bool:
-    """Whether the shapes of a node's outputs follow from the numbers in its inputs."""
+    """Whether the shapes of a node's outputs depend on values in its inputs."""
     return node.op is not None and node.op.rules.data_dependent
 
 
@@ -112,7 +112,7 @@ def _reached(graph: Graph) -> set[Node]:
 
 
 class Staged(Executor):
-    """A graph in which shapes follow from numbers, bound to arrays.
+    """A graph in which shapes depend on values, bound to arrays.
 
     Its ``outputs`` whose shapes do so are other arrays after every forward, and empty ones before the first.
     """

@@ -49,7 +49,7 @@ class Updater(Protocol):
         """Why it has to be called; None where it says which operators move the weights."""
 
     def undivided(self) -> str | None:
-        """Why a part of a weight cannot be moved by itself; None where every number moves alone."""
+        """Why a part of a weight cannot be moved by itself; None where every element moves alone."""
 
     def rows(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> Sequence[Row]:
         """Weights with the states that it keeps, which are made where there are none."""

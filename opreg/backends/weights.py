@@ -62,7 +62,7 @@ def alike(columns: Columns) -> bool:
 
 
 def rows_of(columns: Columns, stretch: int) -> list[list[int]]:
-    """A row for each stretch of a weight, of so many numbers at most: how many it has, and where its arrays are."""
+    """A row for each stretch of a weight, of so many elements at most: how many it has, and where its arrays are."""
     rows: list[list[int]] = []
     for arrays in columns:
         size, item = arrays[0].size, arrays[0].itemsize

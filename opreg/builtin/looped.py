@@ -94,7 +94,7 @@ def by_loop(op: Op) -> None:
 
 
 def _through_reduction(described: Sets, wrt: int, g: Value, ins: Sequence[Value], out: Value) -> Value | None:
-    """The gradient of an input of a loop with a number for each set."""
+    """The gradient of an input of a loop with a value for each set."""
     expression = gradient_of(described.rows, wrt, known=True)
     data = ins[described.rows.inputs.index(Along.ELEMENT)]
     given = [g, *ins, out]

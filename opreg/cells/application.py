@@ -226,7 +226,7 @@ def spread(g: Any) -> Iterator[Any]:
 
 
 def in_dtype_of(g: TensorBase, value: TensorBase) -> TensorBase:
-    """A gradient in the dtype of what it is the gradient of; whole numbers say what they lose."""
+    """A gradient in the dtype of what it is the gradient of; integers say what they lose."""
     return g if g._dt == value._dt else ops._backward_cast(g, value)
 
 

@@ -526,7 +526,7 @@ class Cell(ParameterContainer, Shown):
 
 
 def converted(value: T, dtype: np.dtype) -> T:
-    """A tensor, or a nesting of them, in which floating numbers are of that dtype."""
+    """A tensor, or a nesting of them, in which floating-point values are of that dtype."""
     found: T = mapped(lambda leaf: leaf._cast(dtype) if is_floating(leaf._dt) else leaf, value)
     return found
 

@@ -43,7 +43,7 @@ class no_grad(Asked, Scope):
 
 
 def stop_gradient(value: Any) -> Any:
-    """The same numbers, through which no gradient passes; of a tuple, list or dict those of each tensor in it.
+    """The same values, through which no gradient passes; of a tuple, list or dict those of each tensor in it.
 
     Examples
     --------

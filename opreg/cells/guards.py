@@ -72,7 +72,7 @@ class Look(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A question for the shapes of an operator's outputs, which follow from the numbers in its inputs.
+    """A question for the shapes of an operator's outputs, which depend on values in its inputs.
 
     Attributes
     ----------
@@ -234,7 +234,7 @@ class Path:
             variants.compiled.append(compiled)
 
 
-#: Looks whether a number, or the shapes of a ``node`` that follow from numbers, are what they were taken for. It is
+#: Looks whether a number, or the shapes of a ``node`` that depend on values, are what they were taken for. It is
 #: given the results of random operators before it, too, so that a run draws them as they were drawn when the number was
 #: found.
 GUARD = Op("_guard", AS_GIVEN, lambda *, count: [f"data{i}" for i in range(count)], types="*?->bool",
@@ -300,7 +300,7 @@ class Numbers:
                 self._before = {**drawn, **self._before}
 
     def close(self) -> None:
-        """Put random generators back to where they were: a run draws the same numbers."""
+        """Put random generators back to where they were: a run draws the same values."""
         generators.go_back(self._before)
 
     def _find(self, trace: FunctionTracer, wanted: Entry) -> Array:

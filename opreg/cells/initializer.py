@@ -425,7 +425,7 @@ class Dirac(Initializer):
 
 
 class Sparse(Initializer):
-    """A matrix of normal numbers, in each column of which some are zero.
+    """A matrix of normal values, in each column of which some are zero.
 
     Parameters
     ----------

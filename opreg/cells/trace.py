@@ -129,11 +129,11 @@ class TracedTensor(Sized, OneNumber, TensorBase):
         return self
 
     def copy(self) -> Tensor:
-        """A tensor with the same numbers."""
+        """A tensor with the same values."""
         return ops._copy(self)
 
     def detach(self) -> Tensor:
-        """The same numbers, through which no gradient passes."""
+        """The same values, through which no gradient passes."""
         return ops.BlockGrad(self)
 
     def __deepcopy__(self, memodict: Any) -> TracedTensor:
@@ -256,7 +256,7 @@ class FunctionTracer(Tracer):
     path, numbers : Path, Numbers or None
         How Python gets the numbers it asks for, while the function is traced.
     symbolic : bool
-        Whether the trace is of a Symbol, which has no numbers.
+        Whether the trace is of a Symbol, which has no values.
     left : str
         Why the function is left to Python, if it is.
     owner : weak reference or None
@@ -476,7 +476,7 @@ class FunctionTracer(Tracer):
         return specs
 
     def _measure(self, node: Node) -> Sequence[Shape]:
-        """The shapes of a node that follow from numbers: they are found now, and guarded in every run. The operators
+        """The shapes of a node that depend on values: they are found now, and guarded in every run. The operators
         before it run once more when they are others."""
         root, op = self.root, node.op
         assert op is not None

@@ -1,4 +1,4 @@
-"""trace_function: a function called once with values that have no numbers yet, and what it did."""
+"""trace_function: a function called once with values that have no values yet, and what it did."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Rules:
 
     @property
     def data_dependent(self) -> bool:
-        """Whether shapes of outputs follow from the numbers in the inputs."""
+        """Whether shapes of outputs depend on values in the inputs."""
         return self.infer_from_data is not None
 
     def work(self, ins: Sequence[Shape], outs: Sequence[Shape], attrs: Attrs) -> int | None:
@@ -150,8 +150,8 @@ class Declarations:
         return self._declare("fill", function)
 
     def infer_from_data(self, function: F) -> F:
-        """Declare that shapes of outputs follow from numbers: ``f(xp, *arrays, **attrs)`` returns a shape, or a list of
-        them, one an output, whose dimensions may be arrays of one number. Such dimensions are ``ANY`` in the shape
+        """Declare that shapes of outputs depend on values: ``f(xp, *arrays, **attrs)`` returns a shape, or a list of
+        them, one an output, whose dimensions may be arrays of one element. Such dimensions are ``ANY`` in the shape
         rule. A graph is planned up to such an operator, and from there on for the shapes that come. The rule of a
         user's operator is given NDArrays, and no ``xp``."""
         return self._declare("infer_from_data", function)
@@ -238,7 +238,7 @@ class Declarations:
         return self._declare("moves", function)
 
     def chance(self, function: F) -> F:
-        """Declare whether a run draws random numbers in a body: ``f(**attrs)`` returns a truth value."""
+        """Declare whether a run draws random numbers in a body: ``f(**attrs)`` returns a boolean."""
         return self._declare("chance", function)
 
     def flops(self, function: F) -> F:
@@ -258,7 +258,7 @@ class Declarations:
 
     def identity(self, function: F) -> F:
         """Declare when it is an identity, its first output the first input, element for element: ``f(ins, outs,
-        **attrs)`` of specs returns a truth value. It may also name ``is_train``. Readers of such a node in a graph read
+        **attrs)`` of specs returns a boolean. It may also name ``is_train``. Readers of such a node in a graph read
         its input instead.
         """
         return self._declare("identity", function)

@@ -33,7 +33,7 @@ class _Cut(threading.local):
     """Gradients of integers whose fractions were cut when they were stored, in the pass that runs.
 
     A mask or an index within the function loses a gradient that nobody asks for. So the kernel only notes the loss,
-    and who hands out the gradient of a tensor of whole numbers says it.
+    and who hands out the gradient of a tensor of integers says it.
     """
 
     lost = ""

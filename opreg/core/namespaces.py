@@ -42,7 +42,7 @@ def split_v2(ary: V, indices_or_sections: int | Sequence[int], axis: int = 0, sq
 
 
 def histogram(a: Any, bins: int | Value = 10, range: tuple[float, float] | None = None) -> list[Any]:
-    """How many numbers fall between the edges of bins, and the edges.
+    """How many elements fall between the edges of bins, and the edges.
 
     Parameters
     ----------

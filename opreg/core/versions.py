@@ -294,7 +294,7 @@ class Targets:
 
 
 def unchanged(array: ndarray, source: Any) -> bool:
-    """Whether an array of the host has all numbers already, to the bit, that are about to be assigned to it.
+    """Whether an array of the host has all elements already, to the bit, that are about to be assigned to it.
 
     Examples
     --------

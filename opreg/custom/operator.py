@@ -399,7 +399,7 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
         is none. One written in operators becomes nodes of a graph and is differentiated to any order; one that needs
         numbers, in NumPy for one, runs as Python. ``@f.infer`` adds a shape rule. Without one, shapes and dtypes come
         from a run on zeros when a graph is bound. ``@f.fill`` says how shapes of states follow, as it does for
-        built-in operators. ``@f.infer_from_data``, a function of the NDArrays, returns shapes that follow from numbers;
+        built-in operators. ``@f.infer_from_data``, a function of the NDArrays, returns shapes that depend on values;
         a compiled function is left to Python there, with a warning.
 
     Raises
@@ -494,7 +494,7 @@ def to_torch(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random:
         An operator or its name; a Symbol; a Cell that needs no example for ``to_symbol``.
     parameters : dict of str to NDArray, optional
         Variables of a Symbol that become parameters. Then the result is a ``torch.nn.Module`` over their memory, as of
-        a Cell with Parameters: tensors of the same numbers, which a step of PyTorch's optimizers changes here, too.
+        a Cell with Parameters: tensors of the same values, which a step of PyTorch's optimizers changes here, too.
     random : bool, optional
         Whether a user's operator draws random numbers; built-in ones say so themselves. Random operators repeat
         after ``torch.manual_seed``.

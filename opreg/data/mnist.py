@@ -95,7 +95,7 @@ class MNISTIter(SingleArrayIter):
     data_name, label_name : str
         Names of images and classes.
     dtype : dtype
-        That of images, of floating numbers.
+        That of images, of floating-point values.
     silent, prefetch_buffer, ctx, data_shape, input_shape
         Of MXNet's messages and threads, and what follows from the files, count for nothing.
     """

@@ -179,7 +179,7 @@ class Term:
 #: An operand of an instruction.
 Operand: TypeAlias = Term | float
 
-# Whole numbers below it are int64.
+# Integers below it are int64.
 _REACH = 2.0 ** 63
 
 
@@ -438,7 +438,7 @@ class Expression:
         >>> trace(lambda x: maximum(x, 0.0), 1).on(np, np.dtype("float32"))(np.float32([-1, 2]))
         array([0., 2.], dtype=float32)
         """
-        # An array of one number costs a ufunc of the host half of what a Python number does; a device is given numbers
+        # An array of one element costs a ufunc of the host half of what a Python number does; a device is given numbers
         # with a launch.
         functions = self._functions(xp)
         constants = [a if xp is not np else xp.asarray(a, dtype)
@@ -519,7 +519,7 @@ class Expression:
 
     def _among(self, dtype: np.dtype) -> tuple[np.dtype, list[list[float]]]:
         """The dtype in which numbers of an integer dtype are computed, so wide that no constant is cut, and the
-        arguments of each instruction with their constants as numbers of it."""
+        arguments of each instruction with their constants as values of it."""
         if dtype not in self._kinds:
             wide: np.dtype = np.dtype(np.float64)
             number: type[float] = float

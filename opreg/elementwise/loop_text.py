@@ -30,7 +30,7 @@ from .rows import REDUCTIONS, Along, RowExpression
 
 __all__ = ["LONG", "Layout", "bound_loop", "computed_in", "loop_text", "settled_loop", "run_loop"]
 
-# Sets of up to so many numbers are reduced with the numbers of all first: reductions of short rows cost more than two
+# Sets of up to so many elements are reduced with the numbers of all first: reductions of short rows cost more than two
 # transpositions. Sums of more than so many are taken pairwise.
 _SHORT, LONG = 32, 1 << 14
 # Functions that return a new array: ``where`` has no ``out``, and ``sign`` in place takes ten times as long.
@@ -191,7 +191,7 @@ class _Writer:
             name, full = self.names[i], along is Along.ELEMENT
             if converted and self.layout.reduces and all(
                     prim.name in REDUCTIONS for prim, args in self.code if i in args):
-                continue  # it converts number by number
+                continue  # it converts element by element
             if self.layout.turned:
                 self._line(f"{name} = array({name}.T, dtype, order='C')" if full or converted else f"{name} = {name}.T")
             elif converted:
@@ -235,7 +235,7 @@ class _Writer:
         """The call that reduces."""
         (letters, kept), value = self.words, self._operand(reads[0])
         source = reads[0]
-        if not isinstance(source, int) or not self.within[source]:  # one number for all of a set
+        if not isinstance(source, int) or not self.within[source]:  # one value for all of a set
             return {"row_sum": f"{value} * size", "row_product": f"power({value}, size)"}.get(kind, f"{value} + 0.0")
         whole = self._is_full(source)
         if kind == "row_sum" and len(reads) == 2 and register in self.factors:

@@ -1,6 +1,6 @@
 """Loops: arithmetic over the elements of an array and over sets of them, described once for all back ends.
 
-A set is the numbers along some axes: a row, a channel, a sample. A loop computes a function of terms with
+A set is the elements along some axes: a row, a channel, a sample. A loop computes a function of terms with
 reductions over sets in between, as ``rows`` has them. ``Sets`` is that function with the axes that sets lie along;
 on arrays of a shape it is a ``Loop``, of which printers make kernels.
 """
@@ -34,7 +34,7 @@ class Sets(NamedTuple):
     axis, exclude
         The axes that a set lies along, or with ``exclude`` those that it does not, as the operator ``sum`` is told.
     keepdims : bool
-        Whether results with a number for each set keep the axes, with one element.
+        Whether results with a value for each set keep the axes, with one element.
     whole : str
         The dtype that integers are computed in.
     """
@@ -59,7 +59,7 @@ class Sets(NamedTuple):
 
     @property
     def reduces(self) -> bool:
-        """Whether all results have a number for each set."""
+        """Whether all results have a value for each set."""
         return all(along is Along.ROW for along in self.rows.results)
 
     def _seen(self, shapes: Sequence[Shape]) -> tuple[Shape, tuple[int, ...]]:
@@ -132,7 +132,7 @@ class Loop(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many numbers a set has."""
+        """How many elements a set has."""
         return math.prod([self.view[axis] for axis in self.axes])
 
     @property
@@ -238,7 +238,7 @@ def gradient_of(rows: RowExpression, wrt: int, known: bool = False) -> Expressio
     """The gradient of an input as instructions of output gradients, one a result, and then of the inputs; with
     ``known`` then of the results.
 
-    An input that has a number for each set gets the sum over it. The gradient of an input with a value for each
+    An input that has a value for each set gets the sum over it. The gradient of an input with a value for each
     place in a set still has to be added up over all sets.
 
     Examples

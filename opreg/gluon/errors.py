@@ -13,7 +13,7 @@ class BlockError(ArgumentError, AssertionError):
 
 
 class DeferredInitializationError(OpError):
-    """A parameter has no numbers yet, since its shape follows from the first input that its block is given."""
+    """A parameter has no values yet, since its shape follows from the first input that its block is given."""
 
 
 class StaleGradient(OpError, UserWarning):

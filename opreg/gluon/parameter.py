@@ -330,7 +330,7 @@ class Parameter:
         ctx : Context or list of Context, optional
             Where it lives; the current context by default.
         default_init : Initializer or str, optional
-            How it begins where nothing else says so; uniform numbers by default.
+            How it begins where nothing else says so; uniform values by default.
         force_reinit : bool
             Whether to begin anew when it is initialized already.
 
@@ -662,7 +662,7 @@ class ParameterDict:
         Parameters
         ----------
         init : Initializer or str, optional
-            For those that have none of their own; uniform numbers by default.
+            For those that have none of their own; uniform values by default.
         verbose : bool
             Whether to log each.
         """

@@ -280,9 +280,9 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter], stri
     parameter_dict : dict of Parameter
         As ``load_checkpoint`` returns it.
     strict_load : bool
-        Whether dtypes must be the same, and names; else floating numbers are cast to other floating ones, integers to
-        integers, and names may have a prefix in the dict that they have not in the Cell, or be those that MindSpore
-        gives to the same Cell (``Parameter.mindspore_name``).
+        Whether dtypes must be the same, and names; else floating-point values are cast to other such dtypes,
+        integers to integers, and names may have a prefix in the dict that they have not in the Cell, or be those
+        that MindSpore gives to the same Cell (``Parameter.mindspore_name``).
     remove_redundancy
         Accepted, without effect here.
 

@@ -28,7 +28,7 @@ __all__ = ["DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneSt
 
 
 def finite(values: Any) -> Tensor:
-    """Whether all numbers of tensors, in any nesting, are finite: a truth value without dimensions."""
+    """Whether all elements of tensors, in any nesting, are finite: a boolean without dimensions."""
     leaves = tensors(values)
     if not leaves:
         raise TypeError(f"all_finite: expected tensors, got {type(values).__name__}")

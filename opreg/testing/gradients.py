@@ -51,13 +51,13 @@ def _wide(use: Subject) -> tuple[Subject, bool]:
 
 
 def _in_float32(outs: Sequence[np.ndarray]) -> bool:
-    """Whether float32 holds all numbers."""
+    """Whether float32 holds all elements."""
     with np.errstate(all="ignore"):
         return all(np.array_equal(out.astype(np.float32), out, equal_nan=True) for out in outs)
 
 
 def _integral(outs: Sequence[np.ndarray]) -> bool:
-    """Whether all numbers are so round that they tell nothing about how they were computed."""
+    """Whether all elements are so round that they tell nothing about how they were computed."""
     with np.errstate(all="ignore"):
         return all(np.array_equal(out * 1024, np.round(out * 1024), equal_nan=True) for out in outs)
 

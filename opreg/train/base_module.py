@@ -339,7 +339,7 @@ class BaseModule:
         optimizer, optimizer_params, kvstore
             See ``init_optimizer``.
         initializer, arg_params, aux_params, allow_missing, force_init
-            See ``init_params``; uniform numbers up to 0.01 by default.
+            See ``init_params``; uniform values up to 0.01 by default.
         begin_epoch, num_epoch : int
             The first epoch's number, and the one after the last's.
         monitor : Monitor

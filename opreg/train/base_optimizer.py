@@ -136,7 +136,7 @@ class Optimizer:
 
     #: Ends of names whose weights are decayed.
     _decayed: tuple[str, ...] = ("_weight", "_gamma")
-    #: Whether every number of a weight moves by itself, so that ranks may have a part of a weight each. Each class says
+    #: Whether every element of a weight moves by itself, so that each rank may have a part. Each class says
     #: so of itself; those that move weights by operators need not.
     elementwise = False
     #: Settings that are a number or None.

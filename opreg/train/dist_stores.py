@@ -84,7 +84,7 @@ class DistKVStore(KVStore):
         return memory
 
     def _exchanged(self, key: Key, array: NDArray) -> Array:
-        """The sum of what all ranks send in two bits a number, in the order of ranks."""
+        """The sum of what all ranks send in two bits for each element, in the order of ranks."""
         assert self._threshold is not None
         xp, sent = array.context.xp, self._compressed(key, -1, array)._data.reshape(-1)
         codes = xp.zeros((-(-sent.size // 4), 4), "uint8")

@@ -382,7 +382,7 @@ class Xavier(Initializer):
 
 
 class MSRAPrelu(Xavier):
-    """Normal numbers whose size suits layers followed by a rectifier that is ``slope`` times its input below
+    """Normal elements whose size suits layers followed by a rectifier that is ``slope`` times its input below
     zero.
 
     K. He, X. Zhang, S. Ren, J. Sun, Delving deep into rectifiers, 2015.

@@ -336,7 +336,7 @@ class Module(BaseModule):
         Parameters
         ----------
         initializer : Initializer, str or None
-            For weights that are not given; uniform numbers up to 0.01 by default. Weights with an initializer of their
+            For weights that are not given; uniform values up to 0.01 by default. Weights with an initializer of their
             own, ``sym.var(init=...)``, need none.
         arg_params, aux_params : dict of str to NDArray
             Values to begin with.

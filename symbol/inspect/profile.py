@@ -64,7 +64,7 @@ def memory_rate(ctx: Context) -> float:
 
 @cached(64)
 def product_rate(ctx: Context, dtype: np.dtype) -> float:
-    """Additions and multiplications a second in a product of two large matrices of floating numbers.
+    """Additions and multiplications a second in a product of two large matrices of floating-point values.
 
     Halves are multiplied in float32 on the host, as its kernels do.
     """

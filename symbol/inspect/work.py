@@ -36,7 +36,7 @@ class Work(NamedTuple):
     products : int or None
         Additions and multiplications, of operators that say so.
     instructions : int or None
-        Those of its expression, for all numbers, of element-wise operators.
+        Those of its expression, for all elements, of element-wise operators.
     """
 
     launches: int

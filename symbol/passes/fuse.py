@@ -44,7 +44,7 @@ __all__ = ["Part", "fuse"]
 
 # Members of a group: more would only crowd the cache.
 _MOST = 64
-# Arrays from so many numbers on do not stay in the cache from forward to backward.
+# Arrays from so many elements on do not stay in the cache from forward to backward.
 _LARGE = 1 << 17
 # To store a number and to load it again takes as long as so many additions in the cache, when a processor's last cache
 # holds some of what is stored; in compiled functions as long as many more.

@@ -30,7 +30,7 @@ _BLOCK = 256
 def source(expression: Expression, layout: Layout) -> str:
     """The text of the kernel ``elementwise`` of an expression.
 
-    Its parameters are the arrays, how many numbers there are, the sizes of all axes but the first, and for each array
+    Its parameters are the arrays, how many elements there are, the sizes of all axes but the first, and for each array
     that has strides these, by axis.
     """
     axes, lanes = layout.axes, layout.lanes

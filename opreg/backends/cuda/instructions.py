@@ -2,7 +2,7 @@
 
 Numbers are computed in double where one of them is, else in float, and stored as arrays have them; ``device.cuh``
 holds what C++ has no operator for. Results differ from NumPy's in the last bits: products and sums may be rounded once
-together, and what passes between instructions of 16-bit numbers is not rounded to 16 bits.
+together, and what passes between instructions of 16-bit values is not rounded to 16 bits.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Value(NamedTuple):
 
 
 def computed_in(dtype: np.dtype) -> str:
-    """The type that stored numbers of a dtype are computed in."""
+    """The type that stored values of a dtype are computed in."""
     return "double" if dtype.name == "float64" else "float"
 
 

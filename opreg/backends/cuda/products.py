@@ -65,7 +65,7 @@ class Matrices(NamedTuple):
     by_columns : bool
         Whether numbers of a column lie side by side, not those of a row.
     step, apart : int
-        How far rows (or columns) are apart, and one matrix from the next; in numbers.
+        How far rows (or columns) are apart, and one matrix from the next; in elements.
     """
 
     rows: int

@@ -43,7 +43,7 @@ def source(expression: Expression, count: int, apart: bool, dtype: np.dtype, lan
     of its own.
 
     Its parameters are the table, how many rows it has, and the numbers that the expression reads beside arrays, or
-    where these are ``held`` on the device. A row is a stretch of a weight: how many numbers, and where its arrays are.
+    where these are ``held`` on the device. A row is a stretch of a weight: how many elements, and where its arrays are.
     """
     stored, kind = STORED[dtype.name], computed_in(dtype)
     names = [Value(f"x{i}", kind) for i in range(expression.arity)]

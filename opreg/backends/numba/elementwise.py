@@ -53,7 +53,7 @@ class Layout(NamedTuple):
         For each input and output the number of its array: one that takes over an input's memory has its number.
         None for an output that nobody reads.
     inner : tuple of bool
-        For each array whether its numbers change along the last axis, where they stand side by side.
+        For each array whether its values change along the last axis, where they stand side by side.
     axes : int
         How many axes are left when those are joined that all arrays run through as one, 1 to 3.
     """

@@ -76,7 +76,7 @@ class Work:
         ``forward``, ``data`` for the gradient of the data, ``weight`` for that of the weight.
     geometry : Convolution, Pooling, Norm, Product or Copy
     strides : tuple of tuple of int
-        Of each array, in numbers.
+        Of each array, in elements.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Work:
         self._buffers: list[Object] = []
         self._held: tuple[np.ndarray, ...] | None = None
         self._arrays: list[tuple[Object, Object]] = []  # their layouts and memories
-        self._sizes: list[tuple[int, int]] = []  # how many numbers they have, and how many bytes they reach over
+        self._sizes: list[tuple[int, int]] = []  # how many elements they have, and how many bytes they reach over
         groups = geometry.groups if isinstance(geometry, Convolution) else 1
         for i, (shape, steps) in enumerate(zip(geometry.shapes(part), strides, strict=True)):
             layout = plain(library, *(grouped(shape, steps, groups) if i == 1 else (shape, steps)))

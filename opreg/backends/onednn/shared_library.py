@@ -262,6 +262,6 @@ def any_layout(library: Library, shape: Shape) -> Object:
 
 
 def plain(library: Library, shape: Shape, strides: Shape) -> Object:
-    """An array with strides, in numbers."""
+    """An array with strides, in elements."""
     return Object(library, "memory_desc", "memory_desc_create_with_strides", len(shape), numbers(shape), F32,
                   numbers(strides))

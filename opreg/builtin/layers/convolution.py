@@ -4,7 +4,7 @@ Three functions do the work, for batches with channels on axis 1: ``correlate`` 
 gradient of the data, a transposed convolution) and ``match`` (its gradient of the weight). Each goes through a block
 of the batch at a time, small enough to stay in the cache, in one of two ways:
 
-*Columns.* The numbers under every tap of the kernel are copied to a buffer, so that the sum over channels and taps is
+*Columns.* The elements under every tap of the kernel are copied to a buffer, so that the sum over channels and taps is
 one matrix product (im2col).
 
 *Rows.* Only the taps along the trailing axes are copied. One product with the weights of all taps along the first axis
@@ -794,7 +794,7 @@ def deconvolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[
                   target_shape: tuple[int, ...] = (), num_filter: Positive, num_group: Positive = 1,
                   workspace: int = 512, no_bias: bool = True, cudnn_tune: Tune | None = None, cudnn_off: bool = False,
                   layout: Layout | None = None):
-    """The transposed convolution: every number of the data is spread over a window of the output.
+    """The transposed convolution: every element of the data is spread over a window of the output.
 
     ``weight`` has shape (channels, num_filter / num_group, *kernel). The output has
     ``stride * (n - 1) + dilate * (kernel - 1) + 1 - 2 * pad + adj`` places along an axis of ``n``, or those of

@@ -42,7 +42,7 @@ def _types_with_label(ins, outs):
 
 
 def _columns(xp: ArrayModule, classes: Array, total: int) -> tuple[Array, Array]:
-    """Class numbers as indices that are in range, and which of them were."""
+    """Class indices as indices that are in range, and which of them were."""
     index = classes.astype("int64")
     inside = (index >= 0) & (index < total)
     return xp.where(inside, index, 0), inside
@@ -77,7 +77,7 @@ def softmax_output(data, label, *, grad_scale: float = 1.0, ignore_label: float 
     data : array of shape (batch, ...)
         Scores.
     label : array
-        Class numbers, one a row of scores; or probabilities, of the shape of ``data``. A number that is no class
+        Class indices, one a row of scores; or probabilities, of the shape of ``data``. A number that is no class
         stands for none.
     grad_scale : float
         Factor of the gradient.
@@ -88,7 +88,7 @@ def softmax_output(data, label, *, grad_scale: float = 1.0, ignore_label: float 
     preserve_shape : bool
         Whether the classes lie along the last axis; otherwise everything behind the first axis is one row.
     normalization : {"null", "batch", "valid"}
-        What class numbers' gradients are divided by: nothing, the number of samples, or that of labels which are not
+        What class indices' gradients are divided by: nothing, the number of samples, or that of labels which are not
         ``ignore_label``.
     out_grad : bool
         As in MXNet, multiplies the gradient by the output.
@@ -251,19 +251,19 @@ def _regression_fill(ins, outs):
 @declare(name="LinearRegressionOutput", aliases=("_sparse_LinearRegressionOutput",), loss=True, inplace=(0,),
          unread=(1,))
 def linear_regression_output(data, label, *, grad_scale: float = 1.0):
-    """The data; the gradient is that of half the squared difference to ``label``, averaged over a sample's numbers."""
+    """The data; the gradient is that of half the squared difference to ``label``, averaged over a sample's elements."""
 
 
 @declare(name="MAERegressionOutput", aliases=("_sparse_MAERegressionOutput",), loss=True, inplace=(0,), unread=(1,))
 def mae_regression_output(data, label, *, grad_scale: float = 1.0):
-    """The data; the gradient is that of the absolute difference to ``label``, averaged over a sample's numbers."""
+    """The data; the gradient is that of the absolute difference to ``label``, averaged over a sample's elements."""
 
 
 @declare(name="LogisticRegressionOutput", aliases=("_sparse_LogisticRegressionOutput",), loss=True, inplace=(0,),
          unread=(1,))
 def logistic_regression_output(data, label, *, grad_scale: float = 1.0):
     """``1 / (1 + exp(-data))``; the gradient is that of the binary cross entropy with ``label``, as of the average
-    over a sample's numbers."""
+    over a sample's elements."""
 
 
 @declare(name="_backward_regression", inplace=(0,))
@@ -281,7 +281,7 @@ for _op in (linear_regression_output, mae_regression_output, logistic_regression
 
 for _op in (linear_regression_output, mae_regression_output, logistic_regression_output, backward_regression,
             backward_mae):
-    _op.infer(like_inputs(0))  # a label has as many numbers, but its shape may be another
+    _op.infer(like_inputs(0))  # a label has as many elements, but its shape may be another
     _op.types(_types_with_label)
 
 for _op in (linear_regression_output, mae_regression_output):
@@ -373,7 +373,7 @@ def backward_svm_output_loop(*, margin, regularization_coefficient, use_linear):
 @declare(name="MakeLoss", types="T:floating->T", loss=True, inplace=(0,))
 def make_loss_scaled(data, *, grad_scale: float = 1.0, valid_thresh: float = 0.0,
                      normalization: Normalization = "null"):
-    """The data, as something to be minimised: each number's gradient is ``grad_scale``.
+    """The data, as something to be minimised: each element's gradient is ``grad_scale``.
 
     ``normalization`` divides it by the number of rows along the last axis, one for a vector (``"batch"``), or by that
     of numbers above ``valid_thresh`` (``"valid"``).
@@ -382,7 +382,7 @@ def make_loss_scaled(data, *, grad_scale: float = 1.0, valid_thresh: float = 0.0
 
 @declare(aliases=("_sparse_make_loss",), loss=True, inplace=(0,), outputs=("loss",))
 def make_loss(data):
-    """The data, as something to be minimised: each number's gradient is one."""
+    """The data, as something to be minimised: each element's gradient is one."""
 
 
 for _op in (make_loss_scaled, make_loss):
@@ -400,7 +400,7 @@ def backward_make_loss(data, *, grad_scale: float = 1.0, valid_thresh: float = 0
     """The gradient of ``MakeLoss``."""
 
 
-@backward_make_loss.kernel()  # no body: operators would count in the dtype of the data, and hold as many numbers
+@backward_make_loss.kernel()  # no body: operators would count in the dtype of the data, and hold as many elements
 def backward_make_loss_xp(xp, data, *, grad_scale, valid_thresh, normalization):
     if normalization == "valid":
         scale = grad_scale / xp.maximum(xp.sum(data > valid_thresh), 1)

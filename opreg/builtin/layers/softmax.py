@@ -1,4 +1,4 @@
-"""softmax and its relatives: log_softmax, softmin and SoftmaxActivation, loops over the numbers along an axis."""
+"""softmax and its relatives: log_softmax, softmin and SoftmaxActivation, loops over the elements along an axis."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _through_log_softmax(g: Any, y: Any, *, scale: float) -> Any:
 
 
 def soften(xp: ArrayModule, x: Array, axis: int = -1, log: bool = False) -> Array:
-    """The softmax of float32 or float64 numbers along an axis, or its logarithm."""
+    """The softmax of float32 or float64 elements along an axis, or its logarithm."""
     loop = sets(_log_softmax if log else softmax_of, axis, scale=1.0).on([x.shape])
     return run_loop(loop, xp, [x], None, x.dtype)[0]
 
@@ -94,7 +94,7 @@ def softmax(data, length, *, axis: int = -1, temperature: float | None = None, d
             use_length: bool | None = False):
     """Exponentials of ``data / temperature``, scaled to add up to one along ``axis``.
 
-    With ``use_length`` only the first ``length`` numbers along the axis count, an integer for each row, and the
+    With ``use_length`` only the first ``length`` elements along the axis count, an integer for each row, and the
     others get 0. ``dtype`` is that of the output, by default that of the data.
     """
 

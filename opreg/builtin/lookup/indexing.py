@@ -63,7 +63,7 @@ def _refuse_beyond(indices: np.ndarray, length: int) -> None:
 
 
 def check_some(data: Shape, axis: int, indices: Shape) -> None:
-    """Refuse to look up numbers along an axis that has none.
+    """Refuse to look up elements along an axis that has none.
 
     Raises
     ------

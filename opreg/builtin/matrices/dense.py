@@ -62,7 +62,7 @@ def _settled_product(shape: Shape, b: Array, like: Array) -> Matmul | None:
 
 
 def _matrix(xp: ArrayModule, a: Array, b: Array, out: Array | None, shape: Shape) -> Array:
-    """The product of two matrices in an array of any shape that holds as many numbers."""
+    """The product of two matrices in an array of any shape that holds as many elements."""
     if out is None:
         return product(xp, a, b).reshape(shape)
     if out.flags.c_contiguous:
@@ -234,7 +234,7 @@ def fully_connected(data, weight, bias, *, num_hidden: Positive, no_bias: bool =
 
 
 def _inputs(data: Shape, flatten: bool) -> int:
-    """How many numbers one row of the data holds."""
+    """How many elements one row of the data holds."""
     return math.prod(data[1:]) if flatten else data[-1]
 
 

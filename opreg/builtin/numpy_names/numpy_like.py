@@ -2,7 +2,7 @@
 ranks, where that broadcasts, a part written as ``data[key] = value`` writes it, and what else moves or makes numbers.
 
 Comparisons are in ``numpy_like_logic``, reductions in ``numpy_like_reduce``. Unlike the older operators of similar
-names these know arrays of rank zero, and truth values are bool and not 0 and 1 in the dtype of the data.
+names these know arrays of rank zero, and booleans are bool and not 0 and 1 in the dtype of the data.
 """
 
 from __future__ import annotations
@@ -426,12 +426,12 @@ around.grad(ZERO)
 def around_xp(xp, x, *, decimals, out=None):
     if is_numpy_float(x.dtype):
         return xp.around(x, decimals, out=out)
-    return delivered(xp.around(x, decimals), out)  # of integers it may be floating numbers for a moment
+    return delivered(xp.around(x, decimals), out)  # of integers it may be floating-point values for a moment
 
 
 @declare(name="_npi_full_like", types="T->@dtype=T", unread=(0,))
 def full_like(a, *, fill_value: Number, ctx: str = "", dtype: np.dtype | None = None):
-    """One number everywhere, in the shape of ``a`` and in its dtype or another."""
+    """One value everywhere, in the shape of ``a`` and in its dtype or another."""
 
 
 filling(full_like)

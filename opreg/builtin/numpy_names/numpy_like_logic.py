@@ -1,4 +1,4 @@
-"""Comparisons, logic and bits with NumPy's rules, under MXNet's names for them: truth values are bool, shapes
+"""Comparisons, logic and bits with NumPy's rules, under MXNet's names for them: booleans are bool, shapes
 broadcast, and the two sides of a comparison may differ in dtype. No gradient passes through any of them.
 """
 
@@ -128,7 +128,7 @@ def _whole(dtypes: Dtypes) -> None:
 
 
 def _bits_scalar(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """Among truth values a number makes integers."""
+    """Among booleans a number makes integers."""
     _whole(ins)
     (data,) = ins
     return ins, outs if data is None else [_INT64 if data.kind == "b" else data]

@@ -63,7 +63,7 @@ def _wide(xp: ArrayModule, dtype: np.dtype) -> DTypeLike:
 
 
 def _result(dtype: np.dtype, given_dtype: np.dtype | None, whole: type) -> np.dtype:
-    """The dtype asked for, or ``whole`` for integers and truth values, or that of the data."""
+    """The dtype asked for, or ``whole`` for integers and booleans, or that of the data."""
     return given_dtype or (np.dtype(whole) if dtype.kind in "iub" else dtype)
 
 
@@ -92,7 +92,7 @@ linear(spread, "_np_sum", slice(1, -1))
 
 @declare(name="_backward_npi_mean", types="T,U->T", unread=(1,), inplace=(0,))
 def share(g, a, *, axis: Axes = None, ddof: int = 0):
-    """``g`` divided by how many numbers of ``a`` are reduced to one, less ``ddof``."""
+    """``g`` divided by how many elements of ``a`` are reduced to one, less ``ddof``."""
 
 
 along(share, of=1)

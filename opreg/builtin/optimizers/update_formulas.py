@@ -161,7 +161,7 @@ def has_negative_zero(attrs: Attrs) -> bool:
 
 
 def _apart(table: Array) -> list[Array]:
-    """Each number of a table as an array of one, which reads it where it stands."""
+    """Each element of a table as an array of one, which reads it where it stands."""
     return [table[i, ...] for i in range(len(table))]
 
 

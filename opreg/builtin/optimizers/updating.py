@@ -32,8 +32,7 @@ SMALL = 1 << 14
 # A tile of float32 numbers, half of the second-level cache and no more than 512 KiB; smaller ones spend their time in
 # Python.
 TILE = max(2 * SMALL, min(1 << 17, processor().l2 // 8))
-# Weights of at most so many numbers are gathered, where there are so many weights: else copying takes longer than calls
-# of their own.
+# Largest weights that are gathered, and fewest of them: else copying takes longer than calls of their own.
 GATHERED, MANY = 1 << 12, 16
 # Numbers from which another thread is worth waking.
 SHARED = 1 << 18

@@ -1,4 +1,4 @@
-"""From fractions to whole numbers of eight bits and back, and the range that loses least."""
+"""From fractions to integers of eight bits and back, and the range that loses least."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Layers with what follows them, as MXNet fuses them for oneDNN: a node holds the graph that it stands for.
 
 The graph is a convolution or dense layer, perhaps BatchNorm, an activation, a sum with another array, an activation
-again. A quantised node computes the layer on whole numbers, what follows on the fractions that its sums stand for, and
+again. A quantised node computes the layer on integers, what follows on the fractions that its sums stand for, and
 quantises the result in its calibrated range. The numbers are those of oneDNN, but where rounding decides a half.
 """
 
@@ -137,7 +137,7 @@ def _computed(nodes: Sequence[Any], values: dict[Entry, Value]) -> Value:
     return values[nodes[-1], 0]
 
 
-# --------------------------------------------------------------------------------------------- whole numbers
+# --------------------------------------------------------------------------------------------- integers
 
 
 class Factor(NamedTuple):
@@ -326,7 +326,7 @@ def fused_convolution(*values, with_bn: bool = False, with_act: bool = False, wi
                       with_postsum_act: bool = False, with_relu: bool = False, with_postsum_relu: bool = False,
                       quantized: bool = False, min_calib_range: float | None = None,
                       max_calib_range: float | None = None, subgraphs: tuple[Any, ...] = ()):
-    """A convolution and what follows it in inference: its subgraph, in whole numbers where it is ``quantized``.
+    """A convolution and what follows it in inference: its subgraph, in integers where it is ``quantized``.
 
     The operators behind the layer are read from the subgraph alone; attributes that begin with ``with`` repeat it.
     Weights are fractions, and quantised by the node. A result is of eight bits in a calibrated range, of 32 bits
@@ -343,9 +343,9 @@ def fused_dense(*values, with_eltwise: bool = False, with_relu: bool = False, qu
                 enable_float_output: bool = False, min_calib_range: float | None = None,
                 max_calib_range: float | None = None, channel_wise_quantize: bool | None = None,
                 subgraphs: tuple[Any, ...] = ()):
-    """A dense layer and what follows it in inference: its subgraph, in whole numbers where it is ``quantized``.
+    """A dense layer and what follows it in inference: its subgraph, in integers where it is ``quantized``.
 
-    Weights are whole numbers with ranges of their own; with ``channel_wise_quantize`` fractions, which the node
+    Weights are integers with ranges of their own; with ``channel_wise_quantize`` fractions, which the node
     quantises. A result is of fractions with ``enable_float_output``, of eight bits in a calibrated range, else of 32.
     """
     return _DENSE.compute(values, {"quantized": quantized, "enable_float_output": enable_float_output,

@@ -42,7 +42,7 @@ class _Parted:
 
 @declare(name="_prod_of_others")
 def of_others(data, *, axis: Axes = None, exclude: bool = False):
-    """Products of the other numbers along ``axis`` (all for None, none for ()), a number each."""
+    """Products of the other elements along ``axis`` (all for None, none for ()), a number each."""
 
 
 along(of_others)

@@ -182,7 +182,7 @@ _declare_flip("top_bottom", 0)
 
 
 # ------------------------------------------------------------------------------------------------ colors
-# Each changes an image of the working dtype by a factor, an array of one number.
+# Each changes an image of the working dtype by a factor, an array of one element.
 
 
 def _gray(xp: ArrayModule, x: Array) -> Array:

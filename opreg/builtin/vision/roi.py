@@ -28,7 +28,7 @@ from .bilinear import images
 
 __all__ = ["Cells", "pooled", "divided", "rounded", "scaled"]
 
-#: How many numbers a block of regions holds between two products, and a block of channels in tables of maxima.
+#: How many elements a block of regions holds between two products, and a block of channels in tables of maxima.
 BLOCK = 1 << 22
 
 #: Cells down and across.

@@ -34,7 +34,7 @@ class _Plain(Cell):
 
 
 def _plain(name: str, says: str, function: Callable[[Tensor], Tensor]) -> type[_Plain]:
-    """A Cell that applies a function of every number."""
+    """A Cell that applies a function of every element."""
 
     def __init__(self: Cell) -> None:
         Cell.__init__(self)

@@ -1,4 +1,4 @@
-"""Functions of every number, by NumPy's names and with MindSpore's dtypes.
+"""Functions of every element, by NumPy's names and with MindSpore's dtypes.
 
 A result is cast to ``dtype`` where one is given. Integers become float32 where a function is not defined on them.
 """

@@ -39,7 +39,7 @@ def fill_(self: Tensor, value: Tensor | Number) -> Tensor:
 
 
 def copy_(self: Tensor, value: TensorLike) -> Tensor:
-    """Take over the numbers of a tensor; gives the tensor itself."""
+    """Take over the elements of a tensor; gives the tensor itself."""
     self[...] = value
     return self
 

@@ -1,4 +1,4 @@
-"""Pooling that says where the largest numbers are, windows at random places, and the way back."""
+"""Pooling that says where the largest elements are, windows at random places, and the way back."""
 
 from __future__ import annotations
 
@@ -227,13 +227,13 @@ def _unpooled(count: int, x: TensorLike, indices: TensorLike, kernel: Sizes, str
 
 def max_unpool1d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
-    """The largest numbers of windows of sequences at their places, zeros elsewhere; see ``max_unpool2d``."""
+    """The largest elements of windows of sequences at their places, zeros elsewhere; see ``max_unpool2d``."""
     return _unpooled(1, x, indices, kernel_size, stride, padding, output_size)
 
 
 def max_unpool2d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
-    """The largest numbers of windows of images at their places, zeros elsewhere.
+    """The largest elements of windows of images at their places, zeros elsewhere.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def max_unpool2d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride:
 
 def max_unpool3d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
-    """The largest numbers of windows of volumes at their places, zeros elsewhere; see ``max_unpool2d``."""
+    """The largest elements of windows of volumes at their places, zeros elsewhere; see ``max_unpool2d``."""
     return _unpooled(3, x, indices, kernel_size, stride, padding, output_size)
 
 

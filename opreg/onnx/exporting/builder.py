@@ -372,7 +372,7 @@ class Builder:
         return Spec(x.shape, x.dtype)
 
     def cast(self, x: Value, dtype: Any) -> Value:
-        """The same numbers in another dtype."""
+        """The same values in another dtype."""
         dtype = np.dtype(dtype)
         if x.dtype == dtype:
             return x
@@ -393,7 +393,7 @@ class Builder:
         return x
 
     def reshape(self, x: Value, shape: Sequence[Any]) -> Value:
-        """The same numbers in another shape; a length that is dynamic is found when it runs."""
+        """The same values in another shape; a length that is dynamic is found when it runs."""
         before, shape = x.known_shape, tuple(shape)
         if before == shape:
             return x
@@ -524,7 +524,7 @@ class Builder:
         return self.slice(x, [-1] * len(axes), [-_FAR] * len(axes), axes, [-1] * len(axes)) if len(axes) else x
 
     def where(self, condition: Value, x: Numbers, y: Numbers) -> Value:
-        """Choice of ``x`` or ``y`` by truth values."""
+        """Choice of ``x`` or ``y`` by booleans."""
         like = x if isinstance(x, Value) else y
         condition, x, y = self.truth(condition), self.like(x, like), self.like(y, like)
         if x.dtype == _BOOL:  # which ONNX Runtime chooses by logic alone
@@ -592,7 +592,7 @@ class Builder:
     # -------------------------------------------------------------------------------------- further words
 
     def compare(self, kind: str, x: Value, y: Numbers) -> Value:
-        """A comparison, as truth values."""
+        """A comparison, as booleans."""
         y = self.like(y, x)
         if kind in ("GreaterOrEqual", "LessOrEqual") and self.opset < 12:
             return self("Or", self.compare(kind.removesuffix("OrEqual"), x, y), self.compare("Equal", x, y))
@@ -604,7 +604,7 @@ class Builder:
         return self(kind, x, y)
 
     def _equal(self, x: Value, y: Value) -> Value:
-        """Equality of floating numbers, which ONNX has for integers alone: neither is the larger, and none is NaN."""
+        """Equality of floats, which ONNX has for integers alone: neither is the larger, and none is NaN."""
         numbers = [self("Or", self("Less", each, math.inf), self("Greater", each, -math.inf)) for each in (x, y)]
         apart = self("Or", self("Less", x, y), self("Greater", x, y))
         return self("And", self("Not", apart), self("And", *numbers))
@@ -691,12 +691,12 @@ class Builder:
         return self.where(x > y if kind == "Max" else x < y, x, y)
 
     def numbers_to(self, count: Value) -> Value:
-        """The whole numbers below a vector of one."""
+        """The integers below a vector of one."""
         return self("Range", self.constant(np.asarray(0, _INT64)), self.squeeze(count, [0]),
                     self.constant(np.asarray(1, _INT64)))
 
     def round_down(self, x: Value) -> Value:
-        """The next whole number below, of whole numbers themselves."""
+        """The next whole number below, of integers themselves."""
         return self("Floor", x) if is_floating(x.dtype) else x
 
     def topk(self, x: Value, k: int | Value, axis: int, largest: bool) -> tuple[Value, Value]:

@@ -25,7 +25,7 @@ def _one(kind: str) -> Instruction:
 
 
 def _logical(kind: str) -> Instruction:
-    """Truth values as 0 or 1 in the dtype of the numbers."""
+    """Booleans as 0 or 1 in the dtype of the numbers."""
     return lambda g, *xs: g.cast(g(kind, *map(g.truth, xs)), xs[0].dtype)
 
 

@@ -31,7 +31,7 @@ def _order(g: Builder, keys: Value) -> Value:
 
 
 def _truths(g: Builder, x: Value) -> Value:
-    """Truth values as numbers, which can be looked up."""
+    """Booleans as numbers, which can be looked up."""
     return g.cast(x, np.int32)
 
 

@@ -141,7 +141,7 @@ def import_to_cell(model: Any) -> ModelCell:
     Returns
     -------
     Cell
-        It takes the inputs that have no numbers of their own, in their order. Its Parameters are the initializers of
+        It takes the inputs that have no values of their own, in their order. Its Parameters are the initializers of
         floating-point dtypes, by their names.
 
     Raises

@@ -130,7 +130,7 @@ class Graph:
             raise model.fail("", str(error)) from None
         self.infos = {} if function else {info.name: info for info in proto.input}
         names = list(proto.input) if function else [info.name for info in proto.input]
-        #: Names of the inputs that have no numbers of their own.
+        #: Names of the inputs that have no values of their own.
         self.inputs = [name for name in names if name not in self.initializers]
         #: Inputs, those with numbers of their own among them.
         self.every_input = names

@@ -42,7 +42,7 @@ class _Settled(NamedTuple):
 
 
 def _strides(shape: Shape) -> Shape:
-    """Strides of a contiguous array, in numbers."""
+    """Strides of a contiguous array, in elements."""
     return tuple([size(shape[axis + 1:]) for axis in range(len(shape))])
 
 

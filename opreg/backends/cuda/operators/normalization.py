@@ -207,8 +207,8 @@ def _scale(x: Any, scale: Any) -> Any:
 
 
 def _by_layout(op: Op, formula: Callable[..., Any], data: int, elements: Sequence[int], sums: bool) -> None:
-    """Give an operator on sets of numbers the kernel ``cuda``: a formula of inputs that are like the data, those that
-    are listed, and of others that have a number for each set. Its results are such numbers if it sums, else like the
+    """Give an operator on sets of elements the kernel ``cuda``: a formula of inputs that are like the data, those that
+    are listed, and of others that have a value for each set. Its results are such numbers if it sums, else like the
     data."""
 
     def layout_steps(call: Call) -> list[Callable]:

@@ -94,7 +94,7 @@ def _place(shape: Shape, sizes: str, at: str) -> str:
 
 
 def _count(shape: Shape) -> list[str]:
-    """The lines that say how many numbers the window at ``q`` averages over."""
+    """The lines that say how many elements the window at ``q`` averages over."""
     lines = []
     for axis, (k, s, p, edge) in enumerate(zip(shape.kernel, shape.stride, shape.pad, shape.edge)):
         lines += [f"const int low{axis} = q{axis} * {s} - {p}, high{axis} = low{axis} + {k};",
@@ -155,7 +155,7 @@ def _windows(shape: Shape, body: Sequence[str]) -> list[str]:
 
 @cached(256)
 def gather_source(shape: Shape) -> str:
-    """The text of the kernel ``unpool``: what arrives at each number of the input. The gradient of a maximum goes
+    """The text of the kernel ``unpool``: what arrives at each element of the input. The gradient of a maximum goes
     to the first place of its window that has it."""
     stored, kind, lanes = STORED[shape.dtype.name], computed_in(shape.dtype), shape.lanes
     where_q, where_i = _place(shape, "m", "q"), _place(shape, "n", "i")
@@ -207,7 +207,7 @@ def _reached(pool: Pool) -> float:
 
 def _launch(call: Call, text: Callable[[Shape], str], name: str, pool: Pool, arrays: Sequence[Array], total: int
             ) -> Launch:
-    """A step for so many numbers, which are inputs or outputs."""
+    """A step for so many elements, which are inputs or outputs."""
     attrs, dtype, rest = call.attrs, arrays[0].dtype, pool.x[-1]
     lanes = 16 // dtype.itemsize
     if (name == "unpool" and len(arrays) > 2) or rest % lanes or any(address_of(array) % 16 for array in arrays):
@@ -226,7 +226,7 @@ def _launch(call: Call, text: Callable[[Shape], str], name: str, pool: Pool, arr
 
 
 def _read(name: str, pool: Pool, arrays: Sequence[Array]) -> int:
-    """Bytes that are read: each number once, as windows that overlap share it. Whether a maximum's gradient reads its
+    """Bytes that are read: each element once, as windows that overlap share it. Whether a maximum's gradient reads its
     input where no window holds it is up to the compiler."""
     parts = [_held(pool)] if name == "pool" else [_reached(pool), 1.0, _reached(pool)]
     return sum(round(own_bytes(array) * part) for array, part in zip(arrays, parts))

@@ -250,7 +250,7 @@ class _Kernels(Generic[G]):
 
 
 def contiguous(shape: Shape) -> Shape:
-    """Strides of a contiguous array, in numbers."""
+    """Strides of a contiguous array, in elements."""
     return tuple([math.prod(shape[i + 1:]) for i in range(len(shape))])
 
 

@@ -167,7 +167,7 @@ class ResNetV1(Classifier):
     channels : list of int
         Channels before each stage, and behind the last.
     classes : int
-        How many numbers it gives for an image.
+        How many elements it gives for an image.
     thumbnail : bool
         Whether images are small, as those of CIFAR: it begins with a convolution by 3 alone.
 

@@ -150,7 +150,7 @@ class _Windows:
         return ops._np_reshape(x, newshape=(*shape[:rank], math.prod(self.kernel)))
 
     def counts(self, include: int) -> np.ndarray:
-        """How many numbers each window averages."""
+        """How many elements each window averages."""
         count = np.ones((), np.int64)
         for place, length, before, behind in zip(self.places, self.lengths, self.before, self.behind):
             low, high = (0, length + before + behind) if include else (before, before + length)
