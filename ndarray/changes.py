@@ -31,7 +31,7 @@ _EXPRESSION = 16
 
 
 class Written(tape.TapeNode):
-    """A recorded write. Who reads the array later is a node behind it, so it may be written again."""
+    """A recorded write. A later reader of the array is a node behind it, so it may be written again."""
 
     __slots__ = ()
 

@@ -50,7 +50,7 @@ py_slice = slice
 _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}
 #: An array in another storage type.
 CAST_STORAGE = Slot("arrays")
-#: What NumPy's ufuncs and functions do with arrays.
+#: NumPy's ufuncs and functions on arrays.
 UFUNC, FUNCTION = Slot("arrays"), Slot("arrays")
 #: An array over the memory of another library's array on a device; None of anything else.
 FOREIGN = Slot("arrays")

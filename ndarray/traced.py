@@ -144,7 +144,7 @@ class BodyTracer(Tracer):
                 [wrap_traced(self.value(entry), self.ctx) for entry in entries])
 
 
-#: What to write for a branch.
+#: Replacements of a branch.
 _CHOOSE = ("Choose between numbers by where(condition, x, y), or leave traced off; around the operator ops.cond chooses"
            " between computations")
 

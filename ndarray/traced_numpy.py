@@ -35,7 +35,7 @@ ARITHMETIC = {
     "minimum": "minimum", "hypot": "hypot", "equal": "eq", "not_equal": "ne", "greater": "gt", "greater_equal": "ge",
     "less": "lt", "less_equal": "le",
 }
-#: What some of them are of booleans.
+#: Ufuncs of booleans that have another meaning.
 _OF_TRUTH = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and", "bitwise_and": "and",
              "bitwise_or": "or", "bitwise_xor": "xor", "not_equal": "xor", "logical_and": "and", "logical_or": "or",
              "logical_xor": "xor"}
@@ -104,7 +104,7 @@ def _kind(operand: Any) -> type | np.dtype:
 
 
 def _stored(value: TracedArray, out: object) -> TracedArray:
-    """The value, stored in ``out`` where that is given."""
+    """The value, stored in ``out`` if it is given."""
     if out is None:
         return value
     if not _is_traced(out):

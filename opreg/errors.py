@@ -148,7 +148,7 @@ def here() -> Where | None:
     Where or None
         Filename and line number of the nearest caller outside opreg's own packages; None while these are imported.
     """
-    frame = user_frame(sys._getframe(2))  # whoever asks is ours
+    frame = user_frame(sys._getframe(2))  # the caller is ours
     return None if frame is None else _line(frame.f_code.co_filename, frame.f_lineno)
 
 

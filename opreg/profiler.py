@@ -128,7 +128,7 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     ArgumentError
         For another state.
     OpError
-        When somebody collects events already; one does at a time.
+        When events are collected already; one collector runs at a time.
     """
     if state not in ("run", "stop"):
         raise ArgumentError(f"set_state: expected 'run' or 'stop', got {state!r}")

@@ -15,8 +15,8 @@ thread of ours, as parts of a convolution are: BLAS's would meet once for every 
 Another library that has threads of its own, which look out for work as well, says when it has computed (``aside``). For
 a while BLAS's stay out of its way then: where both compute in turn, each waits for processors that the other holds.
 
-The OpenBLAS that NumPy brings, and others with threads of their own kind, can be told how many to use; where that is
-not so, parts run one after the other and BLAS shares each product.
+The OpenBLAS that NumPy brings, and others with threads of their own kind, can be told how many to use; otherwise
+parts run one after the other and BLAS shares each product.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def _in_two(cut: int, a: Array, b: Array, out: Array | None = None) -> Array:
 
 
 class Watched(PlainStep):
-    """A function for arrays of one size, by a library's threads unless those have kept somebody waiting just now.
+    """A function for arrays of one size, by a library's threads unless a caller had to wait for them just now.
 
     The library is BLAS; subclasses are for others.
 

@@ -436,12 +436,12 @@ class Cell(ParameterContainer, Shown):
                               always_call=always_call)
 
     def register_backward_pre_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
-        """Call a function with the gradients that arrive at the output, before they go through the Cell.
+        """Call a function with the gradients of the output, before they go through the Cell.
 
         Parameters
         ----------
         hook_fn : callable
-            Of this Cell and a tuple of gradients, None where none arrives. Returns None, or gradients in their place.
+            Of this Cell and a tuple of gradients, None where there is none. Returns None, or gradients in their place.
         """
         return HookHandle.add(self, self._hooks["backward_pre"], hook_fn)
 
@@ -452,7 +452,7 @@ class Cell(ParameterContainer, Shown):
         ----------
         hook_fn : callable
             By the convention ``document`` of ``(cell_id, grad_input, grad_output)``: text with class and identity,
-            the gradients that arrive at the output, those that leave at the inputs. By ``2.4`` of ``(cell,
+            the gradients of the output, those that leave at the inputs. By ``2.4`` of ``(cell,
             grad_input, grad_output)``: the Cell, the gradients of its inputs, those of its outputs. Returns None, or
             a tuple in the place of those that leave.
         convention : {"document", "2.4"}

@@ -261,7 +261,7 @@ class Unknown(Exception):
 
 
 class Numbers:
-    """The numbers of a trace, computed as far as somebody asks for them.
+    """The values of a trace, computed as far as Python reads them.
 
     Parameters
     ----------

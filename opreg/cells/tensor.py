@@ -189,7 +189,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     # --------------------------------------------------------------------------------------- numbers for Python
 
     def asnumpy(self, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
-        """The elements as a NumPy array, a copy, in ``out`` where that is given; see ``NDArray.asnumpy``."""
+        """The elements as a NumPy array, a copy, in ``out`` if it is given; see ``NDArray.asnumpy``."""
         variable = self._variable()
         return super().asnumpy(out, blocking) if variable is None else variable.asnumpy(out, blocking)
 
@@ -383,7 +383,7 @@ class OpenTensor(Tensor):
 
 
 class LentTensor(Tensor):
-    """Numbers that others read too: the first change makes a copy, for whoever changes them."""
+    """Values that others read too: the first change makes a copy, for the writer."""
 
     __slots__ = ()
 
@@ -607,14 +607,14 @@ def made(data: Array, ctx: Context | None = None) -> Tensor:
 
 
 def lent(value: NDArray) -> Tensor:
-    """The same values, recorded as they are, copied when somebody changes them."""
+    """The same values, recorded as they are, copied at the first change."""
     result = _new(LentTensor)
     result._data, result._ctx, result._entry = value._data, value._ctx, value._entry
     return result
 
 
 def lent_raw(data: Array, ctx: Context) -> Tensor:
-    """A tensor over a raw array that others read too, copied when somebody changes it."""
+    """A tensor over a raw array that others read too, copied at the first change."""
     result = _new(LentTensor)
     result._data, result._ctx, result._entry = data, ctx, None
     return result

@@ -604,7 +604,7 @@ class FunctionTracer(Tracer):
         self._taken = min(self._taken, nodes)
 
     def skip(self) -> None:
-        """Leave the nodes so far to whoever made them."""
+        """Leave the nodes so far to their maker."""
         self._taken = len(self.nodes)
 
 

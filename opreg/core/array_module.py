@@ -100,7 +100,7 @@ class Backend:
             raise adopted(error, f"no array of {spec}, {bytes_of(shape, dtype)}") from None
 
     def to_numpy(self, array: Array, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
-        """A copy on the host, in ``out`` where that is given. One that is not ``blocking`` may be there later, when the
+        """A copy on the host, in ``out`` if it is given. One that is not ``blocking`` may be there later, when the
         device has come to it."""
         if out is None:
             return np.array(array)
@@ -322,9 +322,9 @@ class CupyBackend(Backend):
 
 
 class StreamOrder:
-    """Lets the current stream of a device wait for the one that was current at the last call, where that is another.
+    """Lets the current stream of a device wait for the one that was current at the last call, if it is another.
 
-    A stream that captures waits for nothing: what orders its work is up to whoever launches the graph.
+    A stream that captures waits for nothing: the code that launches the graph orders its work.
     """
 
     __slots__ = ("_cuda", "_device", "_last")

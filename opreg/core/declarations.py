@@ -54,7 +54,7 @@ class Rules:
     call : function of the operator, values and keywords
         How the operator is called.
     differentiate : function or None
-        How its gradient rule is applied, where that takes more than to call it: as ``Op.differentiate``, after the
+        How its gradient rule is applied, if it takes more than to call it: as ``Op.differentiate``, after the
         operator.
     check : function of the operator, what is declared, and a rule; or None
         Refuses rules that cannot be called: those of a user's operator, when they are declared.

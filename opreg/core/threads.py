@@ -55,7 +55,7 @@ def _cores() -> set[int]:
 
 
 def _current_core() -> int:
-    """The core that the caller is on, or -1 where that is not known."""
+    """The core that the caller is on, or -1 if it is not known."""
     return _system_call()()
 
 
@@ -266,7 +266,7 @@ def whole(array: Array) -> bool:
 
 
 def copy(target: Any, source: Any) -> None:
-    """Copy an array into another, which it broadcasts to, on several threads where that is faster.
+    """Copy an array into another, which it broadcasts to, on several threads if it is faster.
 
     Examples
     --------

@@ -325,7 +325,7 @@ class TracedValue(Sized, Value):
         return ops._copy(self)
 
     def detach(self) -> TracedValue:
-        """The same values, as a constant to whoever differentiates."""
+        """The same values, as a constant to derivatives."""
         return ops.BlockGrad(self)
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:

@@ -159,7 +159,7 @@ def _memory(array: Array) -> tuple[_Memory, bool]:
 
 
 def _owner(array: Any) -> ndarray | None:
-    """The array of NumPy that owns the memory of an array; None where that is told apart by address."""
+    """The array of NumPy that owns the memory of an array; None if it is told apart by address."""
     if not isinstance(array, ndarray):
         return None
     base: Any = array.base

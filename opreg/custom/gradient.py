@@ -4,7 +4,7 @@ An operator that is ``traced`` promises that its body depends on nothing but its
 called once, with values that stand for numbers, and what it did takes the operator's place. So its gradient exists
 without being written: it is one more operator of that kind, whose body is the derivative of the first one's.
 
-A gradient that somebody wrote and that needs numbers, in NumPy for one, is an operator as well: it runs as Python, as
+A user's gradient that needs values, in NumPy for one, is an operator as well: it runs as Python, as
 the body does.
 """
 
@@ -114,7 +114,7 @@ UserRule = Callable[[Arriving, Sequence[Value], Sequence[Value], Sequence[bool],
 
 def by_rule(rule: UserRule, use: Use, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
             is_train: bool) -> list[Value | None]:
-    """Gradients of the inputs by a user's rule: what it does, or where that needs numbers it as an operator."""
+    """Gradients of the inputs by a user's rule: its operators, or the rule as an operator if it needs values."""
     try:
         if MODE.recording and outs and hasattr(outs[0], "_data"):  # as a graph would have it
             _rehearse(rule, g, ins, outs, needs, is_train)
@@ -218,7 +218,7 @@ def _gradient(forward: Op, derived: bool, visible: int) -> Op:
 
 def _through(rule: UserRule | None, use: Use, g: Arriving, ins: Sequence[Value], read: Sequence[Value],
              needs: Sequence[bool]) -> list[Value | None]:
-    """Gradients of the inputs from an operator that reads what arrives, and these values."""
+    """Gradients of the inputs from an operator that reads the output gradient, and these values."""
     op = use.op
     visible, count = op.signature.visible(use), len(op.signature.arguments(use))
     tops: list[Any] = list(g)[:visible] if isinstance(g, (tuple, list)) else [g]

@@ -422,7 +422,7 @@ class Kept:
             self._methods = methods  # now that there is an answer
 
     def shared(self) -> PropUse | None:
-        """A use with the Prop of another, which answers as one of its own would; None where that is not so."""
+        """A use with the Prop of another, which answers as one of its own would; None otherwise."""
         shared = self._use
         if not shared:
             return None

@@ -483,7 +483,7 @@ class Ahead(Generic[T]):
     """Results of a function, computed on a thread of its own before they are asked for.
 
     The thread ends with the first exception, which ``get`` raises from then on, when it is closed, and when nobody has
-    this any more; so the function must not refer to whoever holds this.
+    this any more; so the function must not refer to the owner of this.
     """
 
     def __init__(self, make: Callable[[], T], most: int):

@@ -233,7 +233,7 @@ class _RecordIter(MXDataIter, Generic[A]):
         """Take out of keywords what only this kind has."""
 
     def _scan(self, starts: np.ndarray) -> None:
-        """Look at all records once, where that is needed."""
+        """Look at all records once, if it is needed."""
 
     def _label_shape(self) -> Shape:
         raise NotImplementedError

@@ -85,7 +85,7 @@ def exponent(number: int, dtype: np.dtype) -> int:
 
 
 def _rounded_down(xp: ArrayModule, x: Array, y: Array) -> Array:
-    """The quotient by ``y``, or by one where that is zero: a division by zero differs between array modules."""
+    """The quotient by ``y``, or by one if it is zero: a division by zero differs between array modules."""
     return xp.floor_divide(x, y + xp.equal(y, 0).astype(y.dtype))
 
 

@@ -2,7 +2,7 @@
 
 The text of a loop is a function of the inputs and outputs of some sets, in the shape of the loop's view. Every
 instruction is one call into memory that is free: an output whose own result comes later, a temporary that nobody reads
-any more, else a new one. Sets are shared out in parts that stay in a cache, among threads, where that pays.
+any more, else a new one. Sets are shared out in parts that stay in a cache, among threads, if it pays.
 """
 
 from __future__ import annotations

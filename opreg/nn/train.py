@@ -104,7 +104,7 @@ class ForwardValueAndGrad(Cell):
     get_by_list : bool
         Gradients of weights, in a tuple; with ``get_all`` both, ``(inputs, weights)``.
     sens_param : bool
-        Whether the last input is the gradient that arrives at the output.
+        Whether the last input is the gradient of the output.
     """
 
     def __init__(self, network: Callable[..., Any], weights: Sequence[Parameter] | None = None, get_all: bool = False,
@@ -144,7 +144,7 @@ class WithGradCell(Cell):
     loss_fn : Cell or callable, optional
         Of the network's output and the labels.
     sens : Tensor, optional
-        The gradient that arrives at the loss; ones by default.
+        The gradient of the loss; ones by default.
     """
 
     def __init__(self, network: Cell, loss_fn: Callable[..., Tensor] | None = None, sens: Tensor | None = None):
@@ -171,7 +171,7 @@ class TrainOneStepCell(Cell):
     optimizer : Optimizer
         Whose parameters are trained.
     sens : float, optional
-        The gradient that arrives at the loss, 1 by default: the optimizer's loss scale, where it has one.
+        The gradient of the loss, 1 by default: the optimizer's loss scale, where it has one.
     return_grad : bool
         Whether gradients are returned behind the loss, in a dict by the parameters' names.
     """

@@ -126,7 +126,7 @@ def _rows_of_graph(found: Seen) -> tuple[list[_Row], list[str]]:
 
 
 def _numbers(variables: set[Node], found: Seen) -> str:
-    """How many elements variables hold, in words: ``?`` where that is not known."""
+    """How many elements variables hold, in words: ``?`` if it is not known."""
     shapes = [found.specs[node][0].shape for node in variables]
     total = sum(size(shape) for shape in shapes if known(shape))
     if all(known(shape) for shape in shapes):

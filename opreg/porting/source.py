@@ -61,7 +61,7 @@ def decoded(data: bytes) -> tuple[str, str]:
     Raises
     ------
     SyntaxError
-        It is no text, with the line where that shows.
+        It is no text, with the line of the first error.
 
     Examples
     --------

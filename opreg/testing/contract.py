@@ -109,7 +109,7 @@ def compare(found: Result, expected: Result, use: Subject, what: str, change: st
 
 
 def arriving(use: Subject) -> Heads:
-    """Gradients that arrive at its outputs: the same random numbers each time."""
+    """Gradients of its outputs: the same random numbers each time."""
     return heads(use, use.run().outs)
 
 

@@ -324,7 +324,7 @@ class BaseModule:
             force_init: bool = False, begin_epoch: int = 0, num_epoch: int | None = None,
             validation_metric: metrics.MetricLike | None = None, monitor: Monitor | None = None,
             sparse_row_id_fn: object = None, *, progress: bool | None = None) -> None:
-        """Train: bind, begin the weights and the optimizer where that is still to be done, and go over the data.
+        """Train: bind, begin the weights and the optimizer if it is still to be done, and go over the data.
 
         Parameters
         ----------

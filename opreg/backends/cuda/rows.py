@@ -61,7 +61,7 @@ class Shape(NamedTuple):
 
 
 def counted_in(size: int) -> str:
-    """The type that holds all integers up to a size: ``float``, or ``double`` where that has too few bits."""
+    """The type that holds all integers up to a size: ``float``, or ``double`` if it has too few bits."""
     return "float" if size <= 1 << 24 else "double"
 
 

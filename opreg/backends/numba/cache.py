@@ -98,7 +98,7 @@ def stored(name: str) -> bytes | None:
 
 
 def store(name: str, content: bytes) -> None:
-    """Keep something under a name, where that can be."""
+    """Store a value under a name, if the folder allows it."""
     folder = _folder()
     if folder is not None:
         _write(folder / name, content)

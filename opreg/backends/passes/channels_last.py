@@ -54,7 +54,7 @@ class Library(NamedTuple):
     kernel: str
 
     def refuses(self, op: Op) -> ChannelsLast | None:
-        """The question whether it computes an operator, where that is moved for no other reason."""
+        """The question whether it computes an operator, if it is moved for no other reason."""
         return next((kernel.channels_last for kernel in op.kernels
                      if kernel.channels_last is not None and kernel.name == self.kernel), None)
 

@@ -392,7 +392,7 @@ def plus(bias: Array | None, groups: int, rank: int) -> Then | None:
 
 
 def _store(y: Array, shape: Shape, compute: Callable[[Array | None], Array]) -> None:
-    """Let ``compute`` write to ``y`` seen in another shape, or copy its result where that cannot be."""
+    """Let ``compute`` write to ``y`` seen in another shape, or copy its result if it cannot be."""
     if y.flags.c_contiguous:
         compute(y.reshape(shape))
     else:

@@ -1,7 +1,7 @@
 """Losses: operators at which a gradient starts, and the costs that are ordinary functions.
 
 The output of the first kind is a prediction, and what they minimise is never computed: their gradient is that of the
-loss they are named after, whatever arrives from above.
+loss they are named after, whatever the output gradient is.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ def matmul_b_vmap(ins, batched):
 
 
 def _choice(op: Op, there: int | None, elsewhere: int | None) -> None:
-    """Declare that an operator chooses by its first input: from which input where that is not zero, and from which
+    """Declare that an operator chooses by its first input: from which input if it is not zero, and from which
     elsewhere; from none it takes the number ``scalar``."""
     op.infer(broadcast)
     alike(op, broadcasts=None not in (there, elsewhere))

@@ -171,7 +171,7 @@ class Rates:
     Attributes
     ----------
     attrs : dict
-        As they are now; whoever reads them sees it change.
+        Current attributes; their readers see changes.
     expression : Expression
         What the formula is for attributes like these.
     numbers : list of float

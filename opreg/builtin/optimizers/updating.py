@@ -114,7 +114,7 @@ def _scratch(xp: ArrayModule, like: Array, dtype: np.dtype | None = None) -> Scr
 
 def tiled(xp: ArrayModule, rule: Callable, new: Array, arrays: Sequence[Array], dtype: np.dtype | None = None,
           **attrs: Any) -> None:
-    """Run a rule over tiles where that pays: in host memory, on arrays that lie in one piece."""
+    """Run a rule over tiles if it pays: in host memory, on arrays that lie in one piece."""
     if new.size <= SMALL:
         rule(xp, _scratch(xp, new, dtype), new, *arrays, **attrs)
     else:

@@ -193,7 +193,7 @@ calibrate_entropy.grad(ZERO)
 
 
 def _divergence(xp: ArrayModule, counts: Array, part: slice, bins: int) -> Array:
-    """How far a part of a distribution is from itself in so many bins; infinite where that says nothing."""
+    """How far a part of a distribution is from itself in so many bins; infinite if it says nothing."""
     p = counts[part].copy()
     p[0], p[-1] = counts[:part.start + 1].sum(), counts[part.stop - 1:].sum()
     inner = counts[part].copy()

@@ -43,7 +43,7 @@ def _unary(name: str, function: Callable[[Tensor], Tensor], doc: str, lift: Call
 
 
 def _whole(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """The same in the dtype of what is given, where that is one of integers."""
+    """The same in the dtype of what is given, if it is one of integers."""
     return lambda x: function(x)._cast(x._dt)
 
 

@@ -287,7 +287,7 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 
     minlength : int
         How many counts there are at least.
     length : int
-        How many counts there are, where that is known; numbers from there on are not counted.
+        How many counts there are, if it is known; numbers from there on are not counted.
     """
     numbers = as_tensor(x)
     if numbers.ndim != 1 or numbers._dt.kind not in "iub":

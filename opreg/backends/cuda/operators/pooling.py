@@ -155,7 +155,7 @@ def _windows(shape: Shape, body: Sequence[str]) -> list[str]:
 
 @cached(256)
 def gather_source(shape: Shape) -> str:
-    """The text of the kernel ``unpool``: what arrives at each element of the input. The gradient of a maximum goes
+    """The text of the kernel ``unpool``: output gradients at each input element. The gradient of a maximum goes
     to the first place of its window that has it."""
     stored, kind, lanes = STORED[shape.dtype.name], computed_in(shape.dtype), shape.lanes
     where_q, where_i = _place(shape, "m", "q"), _place(shape, "n", "i")

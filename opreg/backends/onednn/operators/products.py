@@ -166,7 +166,7 @@ def _by_threads(run: Callable[[], object], found: Matrices) -> Callable[[], obje
 
 
 def _arranged(found: Matrices, room: Room) -> tuple[Matrices, list[Callable[[], None]]]:
-    """Operands as they are multiplied, and what copies the left one before, where that is tried and faster."""
+    """Operands as they are multiplied, and what copies the left one before, if it is tried and faster."""
     a, b = found.a, found.b
     if a.ndim > 2 or a.strides[1] <= a.strides[0] or found.work < _LEAST or not trials.allowed():
         return found, []

@@ -53,7 +53,7 @@ class BasicBlockV1(_BlockV1):
     downsample : bool
         Whether the input goes through a convolution by 1 before it is added.
     in_channels : int
-        Channels of the input; 0 where that says it.
+        Channels of the input; 0 if it says it.
     """
 
     def _layers(self, channels: int, stride: int, in_channels: int) -> list[HybridBlock]:

@@ -263,7 +263,7 @@ def batch_norm(input: TensorLike, running_mean: TensorLike, running_var: TensorL
 
 
 def normalize(input: TensorLike, p: float = 2.0, dim: Axes = 1, eps: float = 1e-12) -> Tensor:
-    """Numbers divided by their norm along axes, or by ``eps`` where that is larger.
+    """Numbers divided by their norm along axes, or by ``eps`` if it is larger.
 
     Examples
     --------
