@@ -141,7 +141,7 @@ def seeded() -> None:
 @pytest.fixture
 def unregistered() -> Iterator[None]:
     """Operators that a test registers are gone after it, and operators that it replaced are back."""
-    before = dict(registry.REGISTERED)
+    before = {name: registry.get(name) for name in registry.names()}
     yield
     for name, op in list(registry.REGISTERED.items()):
         if op.where is None or before.get(name) is op:
