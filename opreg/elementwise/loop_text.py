@@ -28,7 +28,7 @@ from .expression import Primitive
 from .loops import Loop
 from .rows import REDUCTIONS, Along, RowExpression
 
-__all__ = ["LONG", "Layout", "bound_loop", "computed_in", "loop_text", "settled_loop", "run_loop"]
+__all__ = ["LONG", "Layout", "bound_loop", "computed_in", "loop_text", "specialised_loop", "run_loop"]
 
 # Sets of up to so many elements are reduced with the numbers of all first: reductions of short rows cost more than two
 # transpositions. Sums of more than so many are taken pairwise.
@@ -489,7 +489,7 @@ def _cut(loop: Loop, dtype: np.dtype) -> list[slice]:
     return parts_of(np.broadcast_to(np.empty((), dtype), loop.view))
 
 
-def settled_loop(loop: Loop, ins: Sequence[Array]) -> Callable[..., Any] | None:
+def specialised_loop(loop: Loop, ins: Sequence[Array]) -> Callable[..., Any] | None:
     """A function of arrays of the host like these that gives the results, new arrays; None where they have not all one
     dtype."""
     rows, shapes, dtype = loop.rows, loop.results, ins[0].dtype

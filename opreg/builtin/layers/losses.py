@@ -31,7 +31,7 @@ __all__ = ["plain_classes", "plain_scale", "softmax_view"]
 
 Normalization = Literal["batch", "null", "valid"]
 
-# Classes and numbers up to which a step is settled before it runs: the time of small ones is that of asking what to do.
+# Classes and elements up to which a step is specialised before it runs: dispatch is the time of small ones.
 _SHORT, _FEW = 32, 1 << 14
 
 
@@ -208,9 +208,9 @@ def plain_scale(call: Call) -> tuple[Shape, float]:
                                                 attrs["multi_output"], view[0], label.size)
 
 
-@backward_softmax_output.kernel("settled", bound=True, rank=Rank.OPERATOR,
+@backward_softmax_output.kernel("specialised", bound=True, rank=Rank.OPERATOR,
                                 accepts=lambda call: _few_classes(call) or plain_classes(call))
-def backward_softmax_output_settled(call: Call) -> list[Callable]:
+def backward_softmax_output_specialised(call: Call) -> list[Callable]:
     output, label = call.ins
     view, scale = plain_scale(call)
     p, dx = (array.reshape(view) for array in (output, call.outs[0]))

@@ -178,8 +178,8 @@ def _attach_bound(op: Op, name: str) -> None:
             return "for float32 and float64"
         return None if out.flags.c_contiguous and a.size and _axes(call.attrs["axis"], a.ndim) else "the layout"
 
-    @op.kernel("settled", bound=True, accepts=accepts, rank=Rank.OPERATOR)
-    def reduction_settled(call: Call) -> Callable:
+    @op.kernel("specialised", bound=True, accepts=accepts, rank=Rank.OPERATOR)
+    def reduction_specialised(call: Call) -> Callable:
         xp, a, out = call.xp, call.ins[0], call.outs[0]
         axes = _axes(call.attrs["axis"], a.ndim)
         return functools.partial(getattr(xp, name), a, axis=axes, out=out.reshape(_kept(a.shape, axes, True)),

@@ -34,7 +34,7 @@ from ..cudnn import DTYPES, Built, Convolution, Convolve, Frontend, Part, Tensor
 __all__: list[str] = []
 
 
-class _Settled(NamedTuple):
+class _Plan(NamedTuple):
     """The operation that cuDNN built for a call."""
 
     kind: Convolution
@@ -51,14 +51,14 @@ def _tensor(shape: Shape, layout: str | None) -> Tensor:
     return Tensor(channels_first(shape, layout), channels_first(_strides(shape), layout))
 
 
-def _settle(found: Frontend, device: int, kind: Convolution) -> _Settled | str:
+def _planned(found: Frontend, device: int, kind: Convolution) -> _Plan | str:
     """The operation that cuDNN builds for a convolution, without its bias if need be; or the reason why it builds
     none."""
     built = build(found, device, kind)
     if isinstance(built, str) and kind.bias:
         kind = kind._replace(bias=False)
         built = build(found, device, kind)
-    return built if isinstance(built, str) else _Settled(kind, built)
+    return built if isinstance(built, str) else _Plan(kind, built)
 
 
 class _Kernel:
@@ -108,7 +108,7 @@ class _Kernel:
         if not all(array.flags.c_contiguous for array in arrays.values()) or not aligned([*arrays.values()]):
             return "an array does not lie in one piece, from where 16 bytes begin"
         kind = self.describe({name: array.shape for name, array in arrays.items()}, call.attrs, dtype)
-        return keep(call, kind if isinstance(kind, str) else _settle(found, call.ctx.device_id, kind))
+        return keep(call, kind if isinstance(kind, str) else _planned(found, call.ctx.device_id, kind))
 
     def bound(self, call: Call) -> list[Callable]:
         """Steps of a plan."""
@@ -135,8 +135,8 @@ class _Kernel:
             return f"cuDNN computes {dtype} with channels first"
         shapes = {name: spec.shape or () for name, spec in (*zip(self.reads, ins), (self.writes, outs[0]))}
         kind = self.describe(shapes, attrs, dtype)
-        settled = kind if isinstance(kind, str) else _settle(found, device, kind)
-        return settled if isinstance(settled, str) else None
+        plan = kind if isinstance(kind, str) else _planned(found, device, kind)
+        return plan if isinstance(plan, str) else None
 
 
 _Kernel(convolution, "forward", "xwb", "y")
