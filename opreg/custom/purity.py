@@ -45,7 +45,7 @@ _SUPER = {"LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD"}
 #: Instructions that make a cell of a variable that an inner function reads.
 _CELLS = {"MAKE_CELL", "LOAD_CLOSURE", "COPY_FREE_VARS"}
 _PLAIN = {int, float, complex, bool, str, bytes, type(None)}
-_BASE = "opreg.custom.operator", "CustomOpProp"
+_BASE = "opreg.custom.custom_op", "CustomOpProp"
 #: ``__dict__`` and ``__weakref__`` of a class.
 _SLOTS = GetSetDescriptorType
 
