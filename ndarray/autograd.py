@@ -28,7 +28,7 @@ __all__ = ["record", "pause", "train_mode", "predict_mode", "is_recording", "is_
            "set_training", "mark_variables", "backward", "grad", "jvp", "vmap", "get_symbol", "Function",
            "NDArray"]  # scripts take it from here, by a star
 
-#: Where arrays are asked for: one, or several.
+#: One array or several.
 NDArrays: TypeAlias = NDArray | Sequence[NDArray]
 #: A symbol of entries of a graph.
 SYMBOL = Slot("graphs")
@@ -155,7 +155,7 @@ def backward(heads: NDArrays, head_grads: NDArray | Sequence[NDArray | None] | N
     heads : NDArray or list of them
         What to differentiate.
     head_grads : NDArray or list of them, optional
-        Gradients that arrive at the heads; ones by default.
+        Gradients of the heads; ones by default.
     retain_graph : bool
         Keep what was recorded for another pass.
     train_mode : bool
@@ -175,7 +175,7 @@ def grad(heads: NDArrays, variables: NDArrays, head_grads: NDArray | Sequence[ND
         What to differentiate, with respect to what. Variables need not be arrays with ``attach_grad``: anything
         recorded will do.
     head_grads : NDArray or list of them, optional
-        Gradients that arrive at the heads; ones by default.
+        Gradients of the heads; ones by default.
     retain_graph : bool, optional
         Keep what was recorded for another pass; by default when ``create_graph`` does.
     create_graph : bool
@@ -393,7 +393,7 @@ def _arrays(value: object) -> list[NDArray]:
 
 
 def _varies(value: object) -> bool:
-    """Whether something holds numbers that may have a derivative; whole numbers and truth values have none."""
+    """Whether something holds numbers that may have a derivative; integers and booleans have none."""
     if isinstance(value, (list, tuple)):
         return any(map(_varies, value))
     dtype = getattr(getattr(value, "_data", value), "dtype", None)
@@ -406,7 +406,7 @@ class Function:
     Derive from it, define ``forward(*inputs)`` and ``backward(*output_gradients)``, and call an instance once.
     ``backward`` returns a gradient, or None, for each input that is an array. Either may return NumPy arrays.
 
-    Where gradients are differentiated again, ``backward`` is recorded: write it in operators, of gradients and of what
+    For gradients of gradients ``backward`` is recorded: write it in operators, of gradients and of what
     ``forward`` was given or returned.
 
     Examples

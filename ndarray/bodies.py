@@ -128,7 +128,7 @@ def _derived(attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before:
 
 def _gradients(tracer: RuleTracer, body: BodyTracer, seeds: Sequence[tuple[Entry, TracedValue | None]],
                slots: Sequence[Entry], needs: Sequence[bool], is_train: bool) -> list[TracedValue | None]:
-    """Gradients of the inputs of a body that want one; None for others, and for whole numbers."""
+    """Gradients of the inputs of a body that want one; None for others, and for integers."""
     gradients = grow(tracer, body.order, seeds, {node for (node, _), need in zip(slots, needs) if need}, is_train)
     return [gradients.get(slot) if need and is_floating(body.spec(slot).dtype or _FLOAT32) else None
             for slot, need in zip(slots, needs)]
@@ -267,7 +267,7 @@ class Body(Lasting):
         asked = (True,) * self.count, tuple([is_floating(array.dtype) for array in arrays]), self.is_train
         try:
             gradient = self._gradient(*asked)
-        except (NeedsNumbers, NotDifferentiableError, TraceError):  # whoever asks for a gradient is told
+        except (NeedsNumbers, NotDifferentiableError, TraceError):  # an error tells the caller that asks for a gradient
             self.recipes = None
             return []
         self._first = asked, gradient
@@ -310,7 +310,7 @@ _REFUSED: Any = object()
 
 def _first(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, key: tuple[object, ...]
            ) -> tuple[Body, list[Array]] | None:
-    """The first call of a kind. Why a body cannot be kept is said better by the body that is called."""
+    """The first call of a kind. The call of the body gives the better reason why its trace cannot be cached."""
     edition, mode = EDITION[0], MODE.now()
     try:
         body: Any = Body(op, attrs, arrays, ctx, mode.training, bool(mode.recording))

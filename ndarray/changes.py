@@ -31,7 +31,7 @@ _EXPRESSION = 16
 
 
 class Written(tape.TapeNode):
-    """A recorded write. Who reads the array later is a node behind it, so it may be written again."""
+    """A recorded write. A later reader of the array is a node behind it, so it may be written again."""
 
     __slots__ = ()
 
@@ -87,7 +87,7 @@ def _share(left: Array, right: Array, ctx: Context) -> bool:
 
 
 def _copied(array: NDArray) -> NDArray:
-    """The same numbers in memory of their own, and the same place on the tape."""
+    """The same values in memory of their own, and the same place on the tape."""
     result = tape.wrapped(array._ctx.run(array._data.copy), array._ctx)
     result._entry = array._entry
     return result

@@ -125,7 +125,7 @@ def SyncBatchNorm(data: Input, gamma: Input, beta: Input, moving_mean: Input, mo
     """``BatchNorm`` with the channels in the second axis."""
 def allclose(a: Input, b: Input, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True, *, out: Out = None,
              name: str | None = None) -> NDArray:
-    """One if all numbers of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero."""
+    """One if all elements of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero."""
 def arange_like(data: Input, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: Context | str | None = '',
                 axis: int | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
     """Numbers counted up in the shape of ``data``, or along one of its axes."""
@@ -176,7 +176,7 @@ def div_sqrt_dim(data: Input, *, out: Out = None, name: str | None = None) -> ND
 def fft(data: Input, compute_size: int = 128, *, out: Out = None, name: str | None = None) -> NDArray:
     """The discrete Fourier transform along the last axis."""
 def getnnz(data: Input, axis: Literal[0, 1] | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """How many numbers of a matrix are stored."""
+    """How many elements of a matrix are stored."""
 def gradientmultiplier(data: Input, scalar: float = 1.0, is_int: bool = True, *, out: Out = None,
                        name: str | None = None) -> NDArray:
     """The number itself, while gradients are multiplied by ``scalar``."""
@@ -229,7 +229,7 @@ def quantized_batch_norm(data: Input, gamma: Input, beta: Input, moving_mean: In
                          axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None,
                          max_calib_range: float | None = None, *, out: Out = None,
                          name: str | None = None) -> list[NDArray]:
-    """``BatchNorm`` of whole numbers by its moving statistics, as int8 in the calibrated range, which has …."""
+    """``BatchNorm`` of integers by its moving statistics, as int8 in the calibrated range, which has to be …."""
 def quantized_concat(*data: Input | Sequence[Input], num_args: int = 1, dim: int = 1, out: Out = None,
                      name: str | None = None) -> list[NDArray]:
     """``num_args`` quantised arrays joined along ``dim``, in steps of the widest range, and that range."""

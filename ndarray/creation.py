@@ -43,7 +43,7 @@ def _result(data: Array, ctx: Context, out: NDArray | None = None) -> NDArray:
 
 
 def filled(name: str, value: float, shape: Shape, ctx: Context, dtype: np.dtype, out: NDArray | None) -> NDArray:
-    """An array of one number, made as the operator of that name makes it, by which it is counted."""
+    """An array of one element, made as the operator of that name makes it, by which it is counted."""
     if name == "_zeros":
         return _result(ctx.backend.zeros(shape, dtype, ctx.device_id), ctx, out)
     result = NDArray(ctx.backend.empty(shape, dtype, ctx.device_id), ctx)

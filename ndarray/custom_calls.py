@@ -1,11 +1,11 @@
 """Eager runs of operators that are a ``CustomOpProp``: what follows from answers of Props is prepared once.
 
 As in MXNet every call makes a Prop and an operator of its own, and every Prop is asked all that the first one was: it
-may count its calls, hand itself to its operator, or answer by what is elsewhere. Where its methods show that it does
-none of that (see ``opreg.custom.purity``) one Prop serves all calls with the same keywords, and is asked once for the
-same specs. What follows from the answers, their checks among it, is kept by operator, keywords, specs, context and
-mode, for as long as they stay the same. The first run of an operator of another class, and the first backward for the
-same inputs, is watched as that of a plan is.
+may count its calls, hand itself to its operator, or answer by what is elsewhere. If its methods show that it does
+none of that (see ``opreg.custom.purity``) one Prop serves all calls with the same keywords, and is asked once for
+the same specs. Results of the answers, their checks among them, are cached by operator, keywords, specs, context
+and mode, as long as they stay the same. The first run of an operator of another class, and the first backward
+for the same inputs, is watched as that of a plan is.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class _CustomRunOnDevice(CustomRun):
 
 
 def _copied(answer: Any) -> Any:
-    """An answer that its owner cannot change any more; something equal to nothing where that is not so."""
+    """An immutable copy of an answer; an object equal to nothing where there is none."""
     if answer.__class__ is list or answer.__class__ is tuple:
         return answer.__class__(map(_copied, answer))
     if answer is None or isinstance(answer, (int, str, type, np.dtype)):

@@ -21,7 +21,7 @@ __all__ = ["Capsule", "export", "read", "CPU"]
 CPU = 1
 # Kinds of numbers, as DLPack numbers them.
 _UINT, _BFLOAT = 1, 4
-# Where a capsule's description of the array begins: behind nothing, or behind version, owner, deleter and flags.
+# Offset of the array's description in a capsule: at its start, or behind version, owner, deleter and flags.
 _BEFORE = b"dltensor"
 _STARTS = {_BEFORE: 0, b"dltensor_versioned": 32}
 # Where it has the device: behind the address. Where it has the kind of number: behind the device and the count of axes.

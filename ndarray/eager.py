@@ -1,4 +1,5 @@
-"""Eager calls: an operator applied to arrays now. What can be prepared once per operator, attributes and specs is.
+"""Eager calls: an operator applied to arrays now. Work that depends on operator, attributes and specs alone is done
+once.
 
 A *runner* is that prepared form: the chosen kernel with its attributes, and what is to be done with its results.
 Shapes and dtypes are checked when the runner is made, on the first call of its kind, and never again.
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BODY", "Lasting", "Runner", "Prepared", "inferred", "run", "runner_of"]
 
-#: Runs a traced operator by what its body did before, and says what ran; None where that cannot be kept.
+#: Runs a traced operator by what its body did before, and says what ran; None if it cannot be kept.
 BODY = Slot("bodies")
 
 _RUNNERS = following(4096, "prepared eager calls")
@@ -304,7 +305,7 @@ class FunctionRunner:
         return data
 
 
-#: What ran an operator, as the tape keeps it.
+#: The runner of an operator, as the tape holds it.
 Prepared: TypeAlias = Lasting | BoundRunner | FunctionRunner | CustomRun
 
 

@@ -1,8 +1,8 @@
 """finite: which step is the first to make a NaN or an infinity out of finite numbers.
 
-What is here serves eager calls, tapes and plans alike: whether they are to be checked, what is said of the arrays of a
-step, and the error. A step that passes on what was not finite is not to blame, nor is one that makes infinities on
-purpose, of attributes or of nothing.
+Eager calls, tapes and plans share the checks: whether to check, the facts about the arrays of a step, and the
+error. A step that passes on what was not finite is not to blame, nor is one that makes infinities on purpose, of
+attributes or of nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Named: TypeAlias = Sequence[tuple[str, Array | None]]
 #: Results over an array module, of inputs; None for one of which there is nothing to say.
 Compute: TypeAlias = Callable[[ArrayModule, Sequence[Array]], Sequence[Array | float | None]]
 
-#: What the next larger dtype is, for saying what an overflow would have been.
+#: The next larger dtype, for the error about an overflow.
 _WIDER: dict[int, np.dtype] = {2: np.dtype(np.float32), 4: np.dtype(np.float64)}
 
 
@@ -279,7 +279,7 @@ def complain(who: str, xp: ArrayModule, ins: Named, outs: Named, choice: bool | 
 
 
 def _overflow(xp: ArrayModule, range: Range, ins: Sequence[Array], compute: Compute | None, i: int) -> str:
-    """That a dtype was too small, where a larger one would have held the number."""
+    """A note that a dtype was too small, where a larger one would have held the value."""
     if not range.infinities or range.place is None:
         return ""
     limit = "" if not is_numpy_float(range.dtype) else f", which ends at {float(np.finfo(range.dtype).max):.6g}"

@@ -32,7 +32,7 @@ from .sparse_rules import cast_storage
 
 __all__ = ["surface", "invoke", "Custom", "linalg", "contrib", "image", "op", "custom", "sparse"]
 
-#: Where results are stored: an array, or one for each.
+#: Arrays that results are stored in: one, or one for each.
 Out = TypeVar("Out", bound=NDArray | Sequence[NDArray])
 
 

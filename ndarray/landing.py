@@ -1,8 +1,8 @@
 """Landings: where the gradient of an array is read, so that it may be computed there instead of copied there.
 
-A compiled update reads gradients at places that it keeps. What a backward pass computes goes to such a place if nobody
-has what it was given there before: an array, or a view of one, that somebody still holds is never written again. Who
-holds one too long loses nothing; the next gradient then lies elsewhere, and is copied.
+A compiled update reads gradients at places that it keeps. Gradients of a backward pass go to such a place if the
+one handed out there before is free: an array, or a view of one, that somebody still holds is never written again.
+A caller that holds one longer loses nothing; the next gradient then lies elsewhere, and is copied.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 class Landing:
     """A place that one gradient at a time lies in; who reads it there holds the array, this does not.
 
-    Whoever writes there, a backward pass or who copies, has taken the only token meanwhile, so that no other thread
-    does.
+    A writer, a backward pass or a copy, takes the only token meanwhile, so that no other thread writes.
 
     Attributes
     ----------
@@ -41,7 +40,7 @@ class Landing:
         self.shape, self.dtype = array.shape, array.dtype
         self._array = weakref.ref(array)
         self._tokens = [None]
-        # What everything that was made of the place by its user holds, and what was handed out, while they are there.
+        # Arrays handed out, and owners of arrays made of them, as long as they exist.
         self._base: Any = None
         self._handed: Any = None
 

@@ -15,7 +15,7 @@ def extractdiag(A: Input, offset: int = 0, *, out: Out = None, name: str | None 
     """A diagonal."""
 def extracttrian(A: Input, offset: int = 0, lower: bool = True, *, out: Out = None,
                  name: str | None = None) -> NDArray:
-    """The numbers of a triangle in a row."""
+    """The elements of a triangle in a row."""
 def gelqf(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray]:
     """Orthonormal rows ``Q`` and a lower triangular ``L``, the product of ``L`` and ``Q`` being ``A``."""
 def gemm(A: Input, B: Input, C: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
@@ -44,9 +44,9 @@ def inverse(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
            [0.  , 0.25]], dtype=float32)
     """
 def makediag(A: Input, offset: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Zeros with the numbers of ``A`` on a diagonal."""
+    """Zeros with the elements of ``A`` on a diagonal."""
 def maketrian(A: Input, offset: int = 0, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Zeros with the numbers of ``A`` in a triangle, as ``extracttrian`` takes them out."""
+    """Zeros with the elements of ``A`` in a triangle, as ``extracttrian`` takes them out."""
 def potrf(A: Input, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
     """The lower triangular matrix whose product with its transpose is ``A``.
 

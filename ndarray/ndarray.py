@@ -50,7 +50,7 @@ py_slice = slice
 _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}
 #: An array in another storage type.
 CAST_STORAGE = Slot("arrays")
-#: What NumPy's ufuncs and functions do with arrays.
+#: NumPy's ufuncs and functions on arrays.
 UFUNC, FUNCTION = Slot("arrays"), Slot("arrays")
 #: An array over the memory of another library's array on a device; None of anything else.
 FOREIGN = Slot("arrays")
@@ -97,7 +97,7 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
     exact : bool
         Whether the ufunc does for integers what the operator does.
     truth : {"number", "bool"}, optional
-        Of comparisons: what truth values are given as.
+        Of comparisons: what booleans are given as.
     silent : bool
         Whether it is not recorded.
     """
@@ -601,7 +601,7 @@ class NDArray(OneNumber, Methods):
     wait_to_write = wait_to_read
 
     def tostype(self, stype: str) -> NDArray:
-        """The same numbers in a storage type, ``default``, ``row_sparse`` or ``csr``; itself where it has that."""
+        """The same values in a storage type, ``default``, ``row_sparse`` or ``csr``; itself where it has that."""
         if stype == "default":
             return self
         result: NDArray = CAST_STORAGE.function(self, stype)
@@ -770,7 +770,7 @@ class NDArray(OneNumber, Methods):
                 run(part.__setitem__, Ellipsis, source)
             if watched:
                 wrote(self._data if part is None else part, None if basic else key)
-        except OverflowError:  # a whole number wraps around, as in arithmetic
+        except OverflowError:  # an integer wraps around, as in arithmetic
             self._store(key, numbers_of(value, self._data.dtype), basic, known)
 
     # --------------------------------------------------------------------------------------------- gradients
@@ -807,7 +807,7 @@ class NDArray(OneNumber, Methods):
         self._entry[0].fresh = bool(state)
 
     def detach(self) -> NDArray:
-        """The same numbers, not recorded; memory is shared."""
+        """The same values, not recorded; memory is shared."""
         return NDArray(self)
 
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
@@ -850,7 +850,7 @@ attach(NDArray, {NDArray, FrozenNDArray, LentNDArray},
 
 
 def _key(key: Any, shape: Shape, ctx: Context, written: bool = False) -> tuple[Any, bool]:
-    """A subscript in NumPy's terms, and whether it is a basic one; truth values and real numbers in arrays count as
+    """A subscript in NumPy's terms, and whether it is a basic one; booleans and real numbers in arrays count as
     integers. Arrays in it come to the context."""
     if key.__class__ is slice or key is Ellipsis:
         return Ellipsis if not shape and key == slice(None) else key, True
@@ -874,7 +874,7 @@ def _key(key: Any, shape: Shape, ctx: Context, written: bool = False) -> tuple[A
 
 
 def parts_of(key: object, rank: int, written: bool) -> tuple[Any, ...]:
-    """The parts of a subscript less the truth values of Python that it passes over, as MXNet does: all of them, but
+    """The parts of a subscript less the booleans of Python that it passes over, as MXNet does: all of them, but
     those of a subscript of integers alone that is read."""
     parts = key if isinstance(key, tuple) else (key,)
     if any(part.__class__ is bool for part in parts) and (
@@ -889,7 +889,7 @@ def _single(key: object) -> tuple[object, ...]:
 
 
 def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
-    """Anything NumPy takes for numbers, as an array of a dtype; whole numbers that do not fit wrap around.
+    """Anything NumPy takes for numbers, as an array of a dtype; integers that do not fit wrap around.
 
     Raises
     ------
@@ -1012,7 +1012,7 @@ def _open_states(op: Op, attrs: Any, values: Sequence[Any]) -> None:
 
 
 def array(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
-    """An array holding a copy of numbers.
+    """An array holding a copy of values.
 
     Parameters
     ----------

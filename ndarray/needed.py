@@ -1,8 +1,8 @@
 """Arrays that the gradient of a tape node reads, and whether their elements are still the same.
 
-A node keeps raw arrays, and others may have written to their memory since. Which numbers a rule reads is known of
-built-in operators, from the steps of their rules. Users' rules are given a `Changed` array in the place of one that was
-written: it has a shape and a dtype, and says what happened when its numbers are asked for.
+A node keeps raw arrays, and others may have written to their memory since. The values that a rule reads are known
+for built-in operators, from the steps of their rules. Users' rules are given a `Changed` array in the place of one
+that was written: it has a shape and a dtype, and says what happened when its numbers are asked for.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def present(node: TapeNode, arriving: Sequence[Array | None], needs: tuple[bool,
     Parameters
     ----------
     arriving : sequence
-        Gradients of the outputs, None where none arrives.
+        Gradients of the outputs, None where there is none.
     needs : tuple of bool
         Which inputs want a gradient.
     is_train : bool

@@ -52,9 +52,9 @@ def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
 
 # Python 3.11 counts how deep it is in a text for all threads at once, and raises a SystemError where two read one.
 _ONE_BY_ONE = threading.Lock()
-# What a damaged .npy header makes literal_eval, dtype or the handling of their answers raise.
+# Exceptions that a damaged .npy header causes in literal_eval, dtype or the code behind them.
 HEADER_DAMAGE = (ValueError, SyntaxError, TypeError, LookupError, AttributeError, MemoryError, RecursionError)
-# What zipfile and zlib raise over damaged bytes. Seeking to a place that a damaged directory names
+# Exceptions of zipfile and zlib for damaged bytes. Seeking to a place that a damaged directory names
 # raises ValueError or, of all OSErrors, EINVAL.
 ZIP_DAMAGE = (
     zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, OverflowError, struct.error, OSError

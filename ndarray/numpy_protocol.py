@@ -1,8 +1,8 @@
 """NumPy's functions of arrays of ours: NumPy's own, unless autograd would lose sight of them.
 
 NumPy asks the arrays that a function is called with what it means (NEP 13 and NEP 18); also for Python's operators with
-a NumPy array on the left. What is not recorded is computed by NumPy. What is recorded, or traced, becomes operators, by
-the rules that hold in traced bodies; or it is an error that says why not.
+a NumPy array on the left. NumPy computes arrays that are not recorded. Recorded or traced arrays become operators,
+by the rules of traced bodies, or raise an error that says why not.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OPERATORS = {name: (f"__{left}__", f"__{right}__") for name, left, right in (
         ("power", "pow"), ("matmul", "matmul"), ("floor_divide", "floordiv"))),
     ("equal", "eq", "eq"), ("not_equal", "ne", "ne"), ("greater", "gt", "lt"), ("greater_equal", "ge", "le"),
     ("less", "lt", "gt"), ("less_equal", "le", "ge"))}
-#: What does not move with the numbers, or asks for something else: no gradient is lost by it.
+#: Functions whose results do not depend on the values, or that return no array: no gradient is lost by them.
 _CONSTANT = frozenset((
     "isnan", "isinf", "isfinite", "signbit", "logical_and", "logical_or", "logical_not", "logical_xor", "allclose",
     "isclose", "array_equal", "array_equiv", "any", "all", "argmax", "argmin", "argsort", "argpartition", "argwhere",
@@ -40,7 +40,7 @@ _CONSTANT = frozenset((
     "ndim", "size", "iscomplexobj", "isrealobj", "result_type", "can_cast", "min_scalar_type", "shares_memory",
     "may_share_memory", "zeros_like", "ones_like", "empty_like", "array_repr", "array_str", "array2string", "save",
     "savez", "savez_compressed", "savetxt"))
-#: What NumPy leaves to methods of its argument, so that it gives arrays of ours everywhere.
+#: Functions that NumPy leaves to methods of their argument, so that they give arrays of ours.
 _METHODS = frozenset(("sum", "prod", "mean", "max", "min", "amax", "amin", "clip", "round", "around", "reshape",
                       "repeat", "squeeze", "swapaxes", "take", "transpose"))
 

@@ -11,7 +11,7 @@ from opreg.ndarray.ndarray import NDArray
 
 def Activation(data: Input, act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'], *, out: Out = None,
                name: str | None = None) -> NDArray:
-    """The function ``act_type`` of every number.
+    """The function ``act_type`` of every element.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def BilinearSampler(data: Input, grid: Input, cudnn_off: bool | None = None, *, 
     array([2.5], dtype=float32)
     """
 def BlockGrad(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The same numbers, through which no gradient passes.
+    """The same values, through which no gradient passes.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def CTCLoss(data: Input, label: Input, data_lengths: Input | None = None, label_
     array([1.0986], dtype=float32)
     """
 def Cast(data: Input, dtype: DType, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` as numbers of ``dtype``.
+    """``data`` as values of ``dtype``.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def Deconvolution(data: Input, weight: Input, bias: Input | None = None, *, kern
     """
 def Dropout(data: Input, p: float = 0.5, mode: Literal['always', 'training'] = 'training', axes: Ints = (),
             cudnn_off: bool | None = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The data with each number set to zero with probability ``p`` and the others divided by ``1 - p``.
+    """The data with each element set to zero with probability ``p`` and the others divided by ``1 - p``.
 
     Examples
     --------
@@ -532,7 +532,7 @@ def SwapAxis(data: Input, dim1: int = 0, dim2: int = 0, *, out: Out = None, name
 def UpSampling(*data: Input | Sequence[Input], scale: int, num_filter: int = 0,
                sample_type: Literal['nearest', 'bilinear'], multi_input_mode: Literal['concat', 'sum'] = 'concat',
                num_args: int = 1, workspace: int = 512, out: Out = None, name: str | None = None) -> NDArray:
-    """Images enlarged ``scale`` times, each number repeated or spread by a kernel of ``weight``.
+    """Images enlarged ``scale`` times, each element repeated or spread by a kernel of ``weight``.
 
     Examples
     --------
@@ -575,9 +575,9 @@ def add_n(*data: Input | Sequence[Input], num_args: int = 1, out: Out = None, na
     array([6.], dtype=float32)
     """
 def all_finite(data: Input, init_output: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
-    """One if every number is finite, else zero."""
+    """One if every element is finite, else zero."""
 def amp_cast(data: Input, dtype: DType, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` as numbers of ``dtype`` if it holds floating numbers."""
+    """``data`` as values of ``dtype`` if it holds floating-point values."""
 def amp_multicast(*data: Input | Sequence[Input], cast_narrow: bool = False, out: Out = None,
                   name: str | None = None) -> list[NDArray]:
     """The inputs in the widest of their floating dtypes, or the narrowest."""
@@ -611,7 +611,7 @@ def argmax(data: Input, axis: int | None = None, keepdims: bool = False, *, out:
     array([1., 0.], dtype=float32)
     """
 def argmax_channel(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The place of the largest number along axis 1."""
+    """The place of the largest element along axis 1."""
 def argmin(data: Input, axis: int | None = None, keepdims: bool = False, *, out: Out = None,
            name: str | None = None) -> NDArray:
     """The place of the smallest number along an axis, or among all in a row, in the dtype of the data.
@@ -951,7 +951,7 @@ def hard_sigmoid(data: Input, alpha: float = 0.2, beta: float = 0.5, *, out: Out
                  name: str | None = None) -> NDArray:
     """``alpha`` times the number plus ``beta``, cut off at 0 and 1."""
 def identity(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The same numbers."""
+    """The same values."""
 def im2col(data: Input, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad: Ints = (), *, out: Out = None,
            name: str | None = None) -> NDArray:
     """The windows of an image as columns."""
@@ -972,7 +972,7 @@ def linalg_extractdiag(A: Input, offset: int = 0, *, out: Out = None, name: str 
     """A diagonal."""
 def linalg_extracttrian(A: Input, offset: int = 0, lower: bool = True, *, out: Out = None,
                         name: str | None = None) -> NDArray:
-    """The numbers of a triangle in a row."""
+    """The elements of a triangle in a row."""
 def linalg_gelqf(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray]:
     """Orthonormal rows ``Q`` and a lower triangular ``L``, the product of ``L`` and ``Q`` being ``A``."""
 def linalg_gemm(A: Input, B: Input, C: Input, transpose_a: bool = False, transpose_b: bool = False,
@@ -1002,10 +1002,10 @@ def linalg_inverse(A: Input, *, out: Out = None, name: str | None = None) -> NDA
            [0.  , 0.25]], dtype=float32)
     """
 def linalg_makediag(A: Input, offset: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Zeros with the numbers of ``A`` on a diagonal."""
+    """Zeros with the elements of ``A`` on a diagonal."""
 def linalg_maketrian(A: Input, offset: int = 0, lower: bool = True, *, out: Out = None,
                      name: str | None = None) -> NDArray:
-    """Zeros with the numbers of ``A`` in a triangle, as ``extracttrian`` takes them out."""
+    """Zeros with the elements of ``A`` in a triangle, as ``extracttrian`` takes them out."""
 def linalg_potrf(A: Input, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
     """The lower triangular matrix whose product with its transpose is ``A``.
 
@@ -1298,7 +1298,7 @@ def random_poisson(lam: float = 1.0, shape: Ints | None = None, ctx: Context | s
     """Numbers of the poisson distribution."""
 def random_randint(low: int, high: int, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Whole numbers from ``low`` up to but not ``high``, all equally likely."""
+    """Integers from ``low`` up to but not ``high``, all equally likely."""
 def random_uniform(low: float = 0.0, high: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
     """Numbers of the uniform distribution.
@@ -1326,7 +1326,7 @@ def relu(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """
 def repeat(data: Input, repeats: int, axis: int | None = None, *, out: Out = None,
            name: str | None = None) -> NDArray:
-    """Every number of ``data`` repeated in place.
+    """Every element of ``data`` repeated in place.
 
     Examples
     --------
@@ -1479,7 +1479,7 @@ def sin(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
 def sinh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The hyperbolic sine."""
 def size_array(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """How many numbers ``data`` holds, as one int64 number."""
+    """How many elements ``data`` holds, as one int64 number."""
 def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[int | None],
           step: int | Sequence[int | None] | None = (), *, out: Out = None, name: str | None = None) -> NDArray:
     """The part of ``data`` from ``begin`` to before ``end`` along the first axes.
@@ -1645,7 +1645,7 @@ def tile(data: Input, reps: Ints, *, out: Out = None, name: str | None = None) -
 def topk(data: Input, axis: int | None = -1, k: int = 1,
          ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
          dtype: DType = 'float32', *, out: Out = None, name: str | None = None) -> NDArray:
-    """The ``k`` largest numbers along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest.
+    """The ``k`` largest elements along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest.
 
     Examples
     --------
@@ -1722,7 +1722,7 @@ def greater(lhs: Operand, rhs: Operand) -> NDArray:
 def greater_equal(lhs: Operand, rhs: Operand) -> NDArray:
     """The operator ``broadcast_greater_equal``."""
 def histogram(a: Input, bins: Input | int = 10, range: tuple[float, float] | None = None) -> list[NDArray]:
-    """How many numbers fall between the edges of bins, and the edges."""
+    """How many elements fall between the edges of bins, and the edges."""
 def hypot(lhs: Operand, rhs: Operand) -> NDArray:
     """The operator ``broadcast_hypot``."""
 def lesser(lhs: Operand, rhs: Operand) -> NDArray:

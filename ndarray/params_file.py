@@ -41,7 +41,7 @@ __all__ = ["DENSE_FLOOR", "DENSE_RATIO", "MINDSPORE_WRITER", "NPZ_WRITER", "Pair
            "check_names", "from_bytes", "load", "meant", "of_others", "read", "save", "to_bytes", "whole_arrays",
            "write", "writer"]
 
-#: What reads and writes the other formats, once there is such a file.
+#: Readers and writers of the other formats, loaded with the first such file.
 READ_NPZ, NPZ_WRITER = Slot("npz"), Slot("npz")
 READ_SAFETENSORS, SAFETENSORS_WRITER = Slot("safetensors"), Slot("safetensors")
 READ_TORCH, TORCH_WRITER = Slot("PyTorch's files"), Slot("PyTorch's files")
@@ -157,7 +157,7 @@ def read(
     Parameters
     ----------
     buffer
-        The whole file. Every number in it is copied once, into new writable arrays.
+        The whole file. Every element in it is copied once, into new writable arrays.
     name
         What errors and warnings call the file.
 
@@ -520,8 +520,8 @@ def _within(reader: _Reader, at: int, indices: np.ndarray, end: int, what: str) 
 def write(arrays: Pairs, names: Sequence[str] = ()) -> Iterator[bytes | memoryview]:
     """Write a `.params` file as pieces that are to be joined or written one after another.
 
-    Records are of version 2, which MXNet reads since 0.12. Where one array has no dimensions or no
-    numbers all of them are of version 3, which has these and which MXNet reads under ``np_shape``.
+    Records are of version 2, which MXNet reads since 0.12. If one array has no dimensions or no elements all of
+    them are of version 3, which allows these and which MXNet reads under ``np_shape``.
 
     Parameters
     ----------
@@ -633,8 +633,8 @@ def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()
     Raises
     ------
     ArgumentError, DTypeError
-        As from `write`; for the others also "no array", for `.npz` names with a NUL. That has every dtype of
-        NumPy's numbers, and no bfloat16.
+        As from `write`; for the others also "no array", for `.npz` names with a NUL. It has every numeric dtype of
+        NumPy, and no bfloat16.
     OSError
         The folder is missing, the file must not be written, the disk is full.
 
@@ -724,7 +724,7 @@ def _type_flag(array: np.ndarray, label: str) -> int:
 
 
 def bytes_of(array: np.ndarray, stored: str) -> memoryview:
-    """The array's bytes in C order, as numbers of a stored dtype; a view where it has them so."""
+    """The array's bytes in C order, as values of a stored dtype; a view where it has them so."""
     if array.dtype.name == "bfloat16":
         array = array.view(np.uint16)
     array = array if stored == "u1" else array.astype(stored, copy=False)

@@ -70,8 +70,8 @@ def seed(seed_state: int, ctx: Context | str = "all") -> None:
 def get_state() -> dict[str, object]:
     """State of the random generators on all devices: those of operators, of initializers and of bound graphs.
 
-    Those that programs draw of ``np.random`` and ``random`` have states of their own, ``np.random.get_state()`` and
-    ``random.getstate()``; iterators that shuffle draw of them.
+    ``np.random`` and ``random`` have states of their own, ``np.random.get_state()`` and ``random.getstate()``;
+    iterators that shuffle draw from them.
 
     Returns
     -------

@@ -32,7 +32,7 @@ from .params_file import (
 
 __all__ = ["DTYPES"]
 
-#: What the format calls dtypes, and the numbers they are stored as.
+#: Names of dtypes in the format, and the dtypes of the stored elements.
 DTYPES = {"BOOL": ("bool", "u1"), "U8": ("uint8", "u1"), "I8": ("int8", "i1"), "U16": ("uint16", "<u2"),
           "I16": ("int16", "<i2"), "U32": ("uint32", "<u4"), "I32": ("int32", "<i4"), "U64": ("uint64", "<u8"),
           "I64": ("int64", "<i8"), "F16": ("float16", "<f2"), "BF16": ("bfloat16", "<u2"), "F32": ("float32", "<f4"),
@@ -135,7 +135,7 @@ class _Reader:
         return _Entry(name, stored, tuple(shape), start + offsets[0], start + offsets[1])
 
     def array(self, key: str, entry: _Entry) -> np.ndarray:
-        """The numbers of an array; all of them are in the file."""
+        """The elements of an array; all of them are in the file."""
         values = np.empty(math.prod(entry.shape), entry.stored)
         self.file.seek(entry.begin)
         if self.file.readinto(values.view(np.uint8).data) != values.nbytes:  # type: ignore[attr-defined]

@@ -186,7 +186,7 @@ class BaseSparseNDArray(NDArray):
         return self.tostype("default").asscalar()
 
     def tostype(self, stype: str) -> NDArray:
-        """The same numbers in another storage type: ``default``, ``row_sparse`` or ``csr``.
+        """The same values in another storage type: ``default``, ``row_sparse`` or ``csr``.
 
         Examples
         --------
@@ -212,7 +212,7 @@ class BaseSparseNDArray(NDArray):
         return ops._copy(self)
 
     def detach(self) -> NDArray:
-        """The same numbers, not recorded."""
+        """The same values, not recorded."""
         return type(self)(self._stored, self._ctx)
 
     def shown(self) -> NDArray:
@@ -401,7 +401,7 @@ def check_stype(stype: str) -> str:
 
 
 def stored_as(value: NDArray, stype: str) -> Any:
-    """The numbers of an array as a sparse storage type holds them."""
+    """The elements of an array as a sparse storage type holds them."""
     if isinstance(value, BaseSparseNDArray) and value.stype == stype:
         return value._stored
     return _KINDS[stype].of(np.asarray(value._data))
@@ -413,7 +413,7 @@ def over_stored(stored: Stored, ctx: Context) -> NDArray:
 
 
 def held_in(stype: str, value: NDArray) -> NDArray:
-    """The numbers of an array in a storage type, as an array that is not recorded."""
+    """The elements of an array in a storage type, as an array that is not recorded."""
     if check_stype(stype) == "default":
         return NDArray(np.array(value._data), value._ctx) if isinstance(value, BaseSparseNDArray) else value
     return over_stored(stored_as(value, stype), value._ctx)

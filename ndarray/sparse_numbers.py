@@ -165,7 +165,7 @@ class Csr:
 
     @functools.cached_property
     def rows(self) -> np.ndarray:
-        """The row of each number."""
+        """The row of each element."""
         return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
 
     def dense(self) -> np.ndarray:

@@ -285,14 +285,14 @@ _CAST = tape.Taped("cast_storage", lambda g, ins, outs, attrs, needs, is_train=T
 
 @CAST_STORAGE.provide
 def cast_storage(data: NDArray, stype: str, *, out: NDArray | None = None) -> NDArray:
-    """The same numbers in another storage type.
+    """The same values in another storage type.
 
     Parameters
     ----------
     data : NDArray
         Of any storage type.
     stype : {"default", "row_sparse", "csr"}
-        The one that is wanted; ``row_sparse`` has the rows that are not all zero, ``csr`` the numbers that are not.
+        The one that is wanted; ``row_sparse`` has the rows that are not all zero, ``csr`` the elements that are not.
     out : NDArray, optional
         Where they are stored.
 

@@ -52,7 +52,7 @@ __all__ = ["TapeNode", "TapeEntry", "Variable", "Destined", "Leaf", "leaf", "rec
 
 #: Makes an NDArray of a raw array and its context.
 WRAP = Slot("arrays")
-#: By the names of operators, functions of a node and what arrives at it that give gradients as `Rows`; None where these
+#: By names of operators, functions of a node and its output gradients that give gradients as `Rows`; None where these
 #: are not for a sparse array.
 ROW_GRADIENTS: dict[str, Callable[[TapeNode, Sequence[Any]], Sequence[Any] | None]] = {}
 
@@ -76,7 +76,7 @@ class TapeNode:
     ctx, place
         Context, and the instruction of user code that applied it.
     prepared : Runner or None
-        What ran, where that is known.
+        What ran, if it is known.
     number : int
         Larger than those of all nodes made before, its inputs' among them; that of its release, once it is released.
     """
@@ -207,7 +207,7 @@ class Taped:
 #: A copy to another context, from ``attrs["source"]``: its gradient is copied back.
 TRANSFER = Taped("copyto", lambda g, ins, outs, attrs, needs, is_train=True: [g.copyto(attrs["source"])],
                  grad_reads=False)
-#: What follows from its inputs and does not change with them, as the gradient of a linear function.
+#: A function of its inputs that does not change with them, as the gradient of a linear function.
 _CONSTANT_OF = Taped("constant", lambda g, ins, outs, attrs, needs, is_train=True: [None] * len(needs),
                      grad_reads=False, raw_gradient=lambda attrs, arriving, needs, ctx: [None] * len(needs))
 #: The entry of what nobody wants the gradient of.
@@ -371,8 +371,8 @@ _number = operator.attrgetter("number")
 def _order(seeds: Iterable[TapeEntry]) -> list[TapeNode]:
     """The nodes that entries need, as they were made: inputs before users.
 
-    What a backward pass has released counts as numbers for what was recorded later, as the state of a recurrent network
-    that is carried on; for what was recorded before, it is missing.
+    A released part of the tape counts as constants for nodes recorded later, as the carried state of a recurrent
+    network; for nodes recorded before, it is missing.
     """
     order = [node for node, _ in seeds]
     seen = {_UNDIFFERENTIATED, *order}
@@ -524,7 +524,7 @@ _IN_MODE = {mode: functools.partial(_differentiate, mode) for mode in (None, Fal
 
 
 def _sum(own: set[TapeEntry], entry: TapeEntry, first: Any, second: Any) -> Any:
-    """Two raw gradients of an entry added; in the memory of the first where that is a sum already, and ours ``own``."""
+    """Two raw gradients of an entry added; in the memory of the first if it is a sum already, and ours ``own``."""
     if first.__class__ is second.__class__ is np.ndarray and first.dtype is second.dtype and first.dtype.kind != "b":
         into = first if entry in own and first.shape == second.shape else None
         own.add(entry)

@@ -124,7 +124,7 @@ class _Dict(collections.OrderedDict):
 
 
 class _Left(NamedTuple):
-    """Something of the file that holds no numbers for us, as a device or a dtype."""
+    """Something of the file that holds no values for us, as a device or a dtype."""
 
     what: tuple[Any, ...]
 

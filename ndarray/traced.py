@@ -46,7 +46,7 @@ class BodyTracer(Tracer):
     Attributes
     ----------
     truths : dict of Entry to Entry
-        Of truth values the zeros and ones in a floating dtype that they were made of.
+        Of booleans the zeros and ones in a floating dtype that they were made of.
     instead : str
         What to do about what has no operator.
     out_of_range : {"wrap", "raise"}
@@ -144,7 +144,7 @@ class BodyTracer(Tracer):
                 [wrap_traced(self.value(entry), self.ctx) for entry in entries])
 
 
-#: What to write for a branch.
+#: Replacements of a branch.
 _CHOOSE = ("Choose between numbers by where(condition, x, y), or leave traced off; around the operator ops.cond chooses"
            " between computations")
 
@@ -153,7 +153,7 @@ def _refuse(what: str, instead: str = "") -> Callable[..., NoReturn]:
     """A method that says what cannot be traced."""
 
     def method(self: object, *_: object, **__: object) -> NoReturn:
-        """Refused: a traced value has no numbers."""
+        """Refused: a traced value has no values."""
         raise TraceError(f"{what} needs numbers, and a traced body has none. {instead or INSTEAD}")
 
     return method
@@ -237,7 +237,7 @@ class TracedArray(Sized):
         return isinstance(value, TracedArray) and value._base is self and value._key == key
 
     def copy(self, order: str = "C") -> TracedArray:
-        """The same numbers, in memory of its own."""
+        """The same values, in memory of its own."""
         return TracedArray(self.body, self.spec, self.entry)
 
     def as_ndarray(self, dtype: DTypeLike = None) -> NDArray:
@@ -270,7 +270,7 @@ class TracedArray(Sized):
         numpy_rules.put(self, key, value)
 
     def fill(self, value: object) -> None:
-        """One number everywhere."""
+        """One value everywhere."""
         self[...] = value
 
     # ---------------------------------------------------------------------------------------------- functions
@@ -436,7 +436,7 @@ class TracedNDArray(NDArray):
         self._store(key, value)
 
     def _plain(self, key: object, written: bool = False) -> object:
-        """A subscript in NumPy's terms: real numbers and truth values in arrays count as integers."""
+        """A subscript in NumPy's terms: real numbers and booleans in arrays count as integers."""
         parts = [part._data if isinstance(part, NDArray) else part for part in parts_of(key, len(self.shape), written)]
         parts = [part.astype(np.int64) if isinstance(part, TracedArray) and part.dtype.kind not in "iu"
                  else part if isinstance(part, TracedArray)

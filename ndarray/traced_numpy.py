@@ -35,7 +35,7 @@ ARITHMETIC = {
     "minimum": "minimum", "hypot": "hypot", "equal": "eq", "not_equal": "ne", "greater": "gt", "greater_equal": "ge",
     "less": "lt", "less_equal": "le",
 }
-#: What some of them are of truth values.
+#: Ufuncs of booleans that have another meaning.
 _OF_TRUTH = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and", "bitwise_and": "and",
              "bitwise_or": "or", "bitwise_xor": "xor", "not_equal": "xor", "logical_and": "and", "logical_or": "or",
              "logical_xor": "xor"}
@@ -104,7 +104,7 @@ def _kind(operand: Any) -> type | np.dtype:
 
 
 def _stored(value: TracedArray, out: object) -> TracedArray:
-    """The value, stored in ``out`` where that is given."""
+    """The value, stored in ``out`` if it is given."""
     if out is None:
         return value
     if not _is_traced(out):
@@ -139,7 +139,7 @@ def _number(number: ArrayLike, dtype: np.dtype) -> float:
 
 
 def _as_truth(body: BodyTracer, entry: Entry) -> Entry:
-    """Zeros and ones as truth values; those in a floating dtype are remembered."""
+    """Zeros and ones as booleans; those in a floating dtype are remembered."""
     truth = body.cast(entry, _BOOL)
     if is_floating(_dtype(body, entry)):
         body.truths[truth] = entry
@@ -225,7 +225,7 @@ def taken(array: TracedArray, key: object) -> TracedArray:
 
 
 def _whole(parts: Sequence[object]) -> bool:
-    """Whether a subscript keeps every number and only adds axes, or does nothing."""
+    """Whether a subscript keeps every element and only adds axes, or does nothing."""
     return all(part is None or part is Ellipsis or (isinstance(part, slice) and part == slice(None)) for part in parts)
 
 
@@ -531,7 +531,7 @@ for _name, _filling in {"zeros_like": 0, "ones_like": 1, "empty_like": 0}.items(
 
 @_rule
 def full_like(body: BodyTracer, a: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None) -> TracedArray:
-    """One number everywhere, in the shape of ``a``."""
+    """One value everywhere, in the shape of ``a``."""
     array = _array(body, a)
     number = body.entry(_host(fill_value) if hasattr(fill_value, "dtype") else np.asarray(fill_value))
     target = np.dtype(dtype or array.dtype)
@@ -540,7 +540,7 @@ def full_like(body: BodyTracer, a: ArrayLike, fill_value: ArrayLike, dtype: DTyp
 
 @_rule
 def copy(body: BodyTracer, a: ArrayLike, order: str = "K", subok: bool = False) -> TracedArray:
-    """The same numbers in memory of their own."""
+    """The same values in memory of their own."""
     return _array(body, a).copy()
 
 
@@ -558,7 +558,7 @@ def cumsum(body: BodyTracer, a: ArrayLike, axis: Axis = None, dtype: DTypeLike =
 
 @_rule
 def repeat(body: BodyTracer, a: ArrayLike, repeats: int, axis: Axis = None) -> TracedArray:
-    """Every number several times."""
+    """Every element several times."""
     return _value(body, "repeat", a, repeats=int(repeats), axis=_axis(axis))
 
 

@@ -39,8 +39,8 @@ class Recipe:
     """A subgraph as functions of raw arrays of certain specs.
 
     Call it with a list of raw arrays, those that the subgraph is given; it returns a raw result or None for each of its
-    results. The list is taken over. Of a gradient the arrays are gradients of outputs, inputs and outputs, the results
-    gradients of the inputs.
+    results. The list is taken over. For a gradient the arrays are gradients of outputs, inputs and outputs, the
+    results gradients of the inputs.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Recipe:
     ctx : Context
         Where.
     arrays : list of arrays
-        The first that it is given. What its steps make of them is appended: to make a recipe is to run it once.
+        The first that it is given. The results of its steps are appended: to make a recipe is to run it once.
     wrap : function, optional
         Makes an NDArray, for operators of users.
 
@@ -110,7 +110,7 @@ class Recipe:
 
 def one_by_one(graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = None) -> Iterator[Prepared]:
     """Run a subgraph operator by operator, as eager calls do; what each makes is appended to the arrays that it is
-    given. What each comes to is given back.
+    given. Returns the results.
 
     Two others run nodes in turn, by their reference kernels: the pass ``fold_constants``, which leaves nothing prepared
     for a single run and has a context for each node, and checks of kernels, which look at results between.
@@ -139,7 +139,7 @@ def differentiate(prepared: Lasting, arriving: Sequence[Array | None], ins: Sequ
     prepared : Lasting
         What ran the operator on inputs like these.
     arriving : sequence
-        Raw gradients of the outputs, None where none arrives.
+        Raw gradients of the outputs, None where there is none.
     ins, outs : sequence
         Raw inputs and outputs.
     needs : tuple of bool
@@ -181,7 +181,7 @@ def reads(prepared: Prepared, arriving: Sequence[bool], ins: Sequence[Array], ou
           needs: tuple[bool, ...], is_train: bool) -> set[int] | None:
     """Places among inputs, then outputs, whose numbers a gradient reads; None where nobody knows.
 
-    ``arriving`` says of which outputs a gradient arrives; for the rest see ``differentiate``.
+    ``arriving`` says which outputs have a gradient; for the rest see ``differentiate``.
     """
     if not isinstance(prepared, Lasting) or prepared.recipes is None:
         return None
@@ -201,8 +201,8 @@ def _rule(prepared: Lasting, arriving: Sequence[bool], ins: Sequence[Array], out
 def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, ...], prepared: Lasting,
            arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array], needs: tuple[bool, ...],
            is_train: bool) -> Sequence[Array | None] | None:
-    """The first gradients of a kind. That there is no recipe is kept only where the rule says so: memory that ended,
-    say, ends this attempt alone."""
+    """The first gradients of a kind. The absence of a recipe is cached only if the rule says so: an error of
+    memory, say, ends this attempt alone."""
     try:
         recipes[key], results = _traced(prepared, arriving, ins, outs, needs, is_train)
     except Exception:  # whatever it is, the rule itself says it better

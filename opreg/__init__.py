@@ -132,7 +132,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
         "uint64", "bool_", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype")},
 }
 
-#: What MXNet has under such a name and this has not, and what serves in its place.
+#: Names of MXNet that are missing here, each with its replacement.
 _ABSENT = {
     "np_symbol": "symbols of np are what blocks make of np.ndarray",
     "rtc": "write kernels with CuPy, cupy.RawKernel, in the forward of an operator.CustomOp",
@@ -168,7 +168,7 @@ _ABSENT_OF_MINDSPORE = {
     "load": "cell.to_symbol() is a graph, which is saved",
 }
 
-# What fills the slots of lower floors: modules that are imported when one that is empty is asked for.
+# Modules that fill the slots of lower floors; each is imported when its empty slot is read.
 _slots.install({
     "operators": ("opreg.builtin", "opreg.backends.operators"),
     "users' operators": ("opreg.custom.operator",),

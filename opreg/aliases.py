@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["TRAINING", "install", "refuse", "serve", "why", "tidy", "inner", "below", "adopt"]
 
-#: What MindSpore's packages below ``ops`` are divided into: ``ops.composite.base``, ``ops.operations.math_ops``.
+#: Modules below ``ops`` in MindSpore: ``ops.composite.base``, ``ops.operations.math_ops``.
 _FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "comm_ops", "control_ops", "custom_ops", "debug_func",
                  "debug_ops", "image_ops", "linalg_func", "linalg_ops", "math_func", "math_ops", "nn_func", "nn_ops",
                  "other_func", "other_ops", "parameter_func", "random_func", "random_ops")
 
-#: What MindSpore has in ``train``, and the module that has it here.
+#: Names in MindSpore's ``train``, and the module that has each here.
 TRAINING = {
     **dict.fromkeys(("Callback", "CheckpointConfig", "EarlyStopping", "History", "LambdaCallback",
                      "LearningRateScheduler", "LossMonitor", "Model", "ModelCheckpoint", "ReduceLROnPlateau",
@@ -204,7 +204,7 @@ def spoken(door: str) -> str:
 
 
 def why(name: str) -> str:
-    """Why a module that is refused is not there; nothing where it is not refused."""
+    """The reason why a module is refused; empty where it is not."""
     said = _ALIASES.refused.get(name, {}) if _ALIASES.withheld(name) else {}
     return said.get(_ALIASES.library) or " ".join(said.values())
 

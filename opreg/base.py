@@ -12,7 +12,7 @@ from . import errors
 from .errors import *  # noqa: F403  every error has its name here, too
 from .symbol.symbol import NotImplementedForSymbol
 
-#: What calls MXNet's library, and what to do instead.
+#: Names that call MXNet's library, each with its replacement.
 _MACHINERY = {
     **dict.fromkeys(("check_call", "c_str", "c_str_array", "c_array", "c_array_buf", "c_handle_array", "ctypes2buffer",
                      "ctypes2numpy_shared", "c2pyerror", "get_last_ffi_error", "build_param_doc",

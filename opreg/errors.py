@@ -148,7 +148,7 @@ def here() -> Where | None:
     Where or None
         Filename and line number of the nearest caller outside opreg's own packages; None while these are imported.
     """
-    frame = user_frame(sys._getframe(2))  # whoever asks is ours
+    frame = user_frame(sys._getframe(2))  # the caller is ours
     return None if frame is None else _line(frame.f_code.co_filename, frame.f_lineno)
 
 
@@ -167,8 +167,8 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
 def line_at(place: Place | None) -> Where | None:
     """The line of an instruction.
 
-    Frames count theirs from the start of the code, which takes the longer the longer a script is. What notes places and
-    seldom says them, as a tape does, notes the instruction.
+    Frames count theirs from the start of the code, which takes the longer the longer a script is. A recorder that
+    notes many places and prints few, as a tape does, notes the instruction.
     """
     if place is None:
         return None
@@ -213,7 +213,7 @@ def note(error: BaseException, text: str) -> None:
         error.add_note(text)
 
 
-#: What Python knows warnings by that were given, as it has it for each module.
+#: Python's registry of warnings already given, as each module has one.
 _WARNED: dict[Any, Any] = {}
 
 
@@ -235,7 +235,7 @@ def warn(text: str, category: type[Warning] = UserWarning, where: Where | None =
     warnings.warn_explicit(shown(text), category, filename, line, registry=_WARNED)
 
 
-#: What our own kernels call: an error in there is not one of user code.
+#: Libraries that our own kernels call: an error in there is not one of user code.
 _LIBRARIES = frozenset({"numpy", "cupy", "numba", "scipy"})
 
 
@@ -325,7 +325,7 @@ def _of_kind(kind: type, *parts: object) -> OpError:
     return _adopting(kind)(*parts)
 
 
-#: Of the system: memory, files or processes ended, or a call was interrupted.
+#: Errors of the system: memory, files or processes ran out, or a call was interrupted.
 _PASSING = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EINTR})
 
 

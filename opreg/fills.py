@@ -1,7 +1,7 @@
 """Initial values of arrays, for MXNet's initializers, which know arrays by name, and for MindSpore's.
 
 Each is a function ``fill(rng, shape, ...)`` of a generator, that gives a new array of the host, or ``fill(shape, ...)``
-where nothing is drawn. MXNet's initializers draw uniform and normal numbers by operators instead, on the device where
+where nothing is drawn. MXNet's initializers draw uniform and normal values by operators instead, on the device where
 the array is; from one seed the two frameworks' classes draw differently on purpose.
 """
 
@@ -105,7 +105,7 @@ def dirac(shape: Shape, groups: int) -> np.ndarray:
 
 
 def sparse(rng: np.random.Generator, shape: Shape, deviation: float, zeros: int, dtype: DTypeLike) -> np.ndarray:
-    """A matrix of normal numbers, so many of which in each column are zero."""
+    """A matrix of normal values, so many of which in each column are zero."""
     weight = normal(rng, shape, deviation, 0.0, dtype)
     order = rng.random(shape).argsort(axis=0)  # a permutation of the rows in each column
     weight[order < zeros] = 0

@@ -39,14 +39,14 @@ __all__ = ["set_config", "set_state", "dump", "dumps", "pause", "resume", "profi
 if not TYPE_CHECKING:  # what is asked of MindSpore's module of this name
     __getattr__ = inner(__name__)
 
-#: What ``set_config`` takes; those that say what is noted are heeded where there is something to choose.
+#: Arguments of ``set_config``; those that choose events take effect where there is a choice.
 _SETTINGS = {"filename": "profile.json", "profile_all": False, "profile_symbolic": True, "profile_imperative": True,
              "profile_memory": True, "profile_nvtx": False, "profile_api": True, "contiguous_dump": False,
              "continuous_dump": False, "dump_period": 1.0, "aggregate_stats": False, "profile_process": "worker",
              "gpu_memory_profile_filename_prefix": ""}
 _SORTED = ("total", "avg", "min", "max", "count")
 
-#: What statistics are divided into beside the domains of programs.
+#: Sections of the statistics beside the domains of programs.
 _MEMORY, _USERS = "Device Storage", "Custom Operator"
 
 
@@ -132,7 +132,7 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     ArgumentError
         For another state.
     OpError
-        When somebody collects events already; one does at a time.
+        When events are collected already; one collector runs at a time.
     """
     if state not in ("run", "stop"):
         raise ArgumentError(f"set_state: expected 'run' or 'stop', got {state!r}")

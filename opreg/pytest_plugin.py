@@ -1,6 +1,6 @@
 """A plugin for pytest: ``pytest --opreg-check mymodule`` checks each operator that a module registers.
 
-Where nobody asks for it nothing is imported.
+Without the option nothing is imported.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def _signature(value: Callable, bound: bool = False) -> str:
 
 
 def _methods(cls: type, elsewhere: set[type]) -> Iterator[tuple[str, str, str | None]]:
-    """Public methods and properties: title, signature, docstring. Of bases those that are described nowhere else."""
+    """Public methods and properties: title, signature, docstring. Methods of bases that are described nowhere else."""
     described = {base for other in cls.__mro__[1:] if other in elsewhere for base in other.__mro__}
     for base in cls.__mro__:
         if base in described or not base.__module__.startswith("opreg"):

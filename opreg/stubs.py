@@ -54,7 +54,7 @@ from typing import Any, Literal
 import numpy as np
 
 """
-#: Of arrays and of symbols: what operators take.
+#: Headings of the stubs of arrays and of symbols: types of arguments.
 _HEADS = {
     "nd": """
 from opreg.ndarray.context import Context
@@ -110,7 +110,7 @@ _BY_HAND = {
 }
 _LOOPS = ("cond", "foreach", "while_loop")
 
-#: Of tensors: names of types that annotations of their functions have, all of which the stubs import or define.
+#: Types in the annotations of functions of tensors; the stubs import or define all of them.
 _TENSOR_TYPES = f"""from opreg.cells.tensor import Tensor
 from opreg.cells.typing import {", ".join(tensor_types.__all__)}
 """

@@ -1,8 +1,7 @@
 """trace_events: what a program runs, noted as events: operators, plans, gradients, Cells, in all threads.
 
-While somebody collects, the functions that everything runs through are replaced by ones that look at the clock, and put
-back behind: who does not collect pays nothing. What is collected, and what becomes of it, is in
-``opreg.core.events``.
+While events are collected, the functions that everything runs through are replaced by ones that look at the clock,
+and put back behind: who does not collect pays nothing. ``opreg.core.events`` collects the events.
 
 >>> import opreg as mx
 >>> from opreg.trace_events import collect
@@ -44,7 +43,7 @@ __all__ = ["collect", "start", "stop"]
 
 _clock = time.perf_counter
 _LOCK = rlock()
-#: How to put back what was replaced, while somebody collects.
+#: How to put back replaced functions, while events are collected.
 _UNDO: list[Callable[[], object]] = []
 
 

@@ -17,7 +17,7 @@ __all__ = ["Array", "ArrayModule", "DTypeLike", "Number", "ShapeLike"]
 #: An array that kernels compute with: NumPy's, or another module's that offers the same (CuPy).
 Array: TypeAlias = np.ndarray
 
-#: What kernels are written over, ``numpy`` or ``cupy``: the parameter ``xp``.
+#: The array module of kernels, ``numpy`` or ``cupy``: the parameter ``xp``.
 ArrayModule: TypeAlias = ModuleType
 
 

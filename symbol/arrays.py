@@ -25,10 +25,10 @@ __all__ = ["BoundArrays", "Gradients", "Named", "Requests", "Values", "front", "
 #: Arrays of variables as a caller gives them: in their order, or by name.
 Values: TypeAlias = Sequence[NDArray | np.ndarray] | Mapping[str, NDArray | np.ndarray]
 
-#: Where gradients of variables go, of some: None, or a name that is left out, stands for none.
+#: Arrays for gradients of variables: None, or a name that is left out, stands for none.
 Gradients: TypeAlias = Sequence[NDArray | None] | Mapping[str, NDArray | None]
 
-#: What is asked of gradients: one word for all, one for each, or some by name.
+#: Requests for gradients: one word for all, one for each, or some by name.
 Requests: TypeAlias = str | Sequence[str] | Mapping[str, str]
 
 A = TypeVar("A", bound=NDArray | None)

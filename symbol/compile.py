@@ -50,7 +50,7 @@ PASSES: tuple[Callable[[Program], Program], ...] = (
     attention, gradient, inline, simplify, fold_constants, cse, rematerialize, assign_devices, fuse_conv_bn, layout,
     fuse, reduce_gradients)
 
-#: Those that put several operators in one node's place, or one node in several's, or arrays in another order.
+#: Passes that put several operators in one node's place, or one node in several's, or arrays in another order.
 _MERGING = (attention, fold_constants, cse, rematerialize, fuse_conv_bn, layout, fuse)
 
 #: Tests set this: the graph is verified after every pass.
@@ -81,7 +81,7 @@ def _changed(program: Program, change: Callable[[Program], Program]) -> Program:
 
 
 class _Results:
-    """Arrays of the heads: plans compute heads into them where that is possible, else copy them at the end."""
+    """Arrays of the heads: plans compute heads into them if it is possible, else copy them at the end."""
 
     def __init__(self, program: Program, split: int):
         bound, heads, count = program.bound, program.heads, len(program.bound.graph.heads)
@@ -187,7 +187,8 @@ def _split(nodes: list[Node], heads: Sequence[Entry], outputs: int) -> int:
 def _brought(plan: Plan, results: Sequence[tuple[Entry, Array, str]]) -> list[Step]:
     """The steps that bring entries to the arrays callers read, one after the other.
 
-    What one of them writes over, another may have to read, as when two variables change places: that is saved before.
+    An array that one of them overwrites, another may have to read, as when two variables change places: it is saved
+    before.
     """
     saved: list[Step] = []
     steps: list[Step] = []

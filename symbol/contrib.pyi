@@ -100,7 +100,7 @@ def SyncBatchNorm(data: Input, gamma: Input | None = None, beta: Input | None = 
     """``BatchNorm`` with the channels in the second axis."""
 def allclose(a: Input, b: Input | None = None, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True, *,
              name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """One if all numbers of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero."""
+    """One if all elements of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero."""
 def arange_like(data: Input, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: Context | str | None = '',
                 axis: int | None = None, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Numbers counted up in the shape of ``data``, or along one of its axes."""
@@ -147,7 +147,7 @@ def fft(data: Input, compute_size: int = 128, *, name: str | None = None,
     """The discrete Fourier transform along the last axis."""
 def getnnz(data: Input, axis: Literal[0, 1] | None = None, *, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
-    """How many numbers of a matrix are stored."""
+    """How many elements of a matrix are stored."""
 def gradientmultiplier(data: Input, scalar: float = 1.0, is_int: bool = True, *, name: str | None = None,
                        attr: Mapping[str, str] | None = None) -> Symbol:
     """The number itself, while gradients are multiplied by ``scalar``."""
@@ -206,7 +206,7 @@ def quantized_batch_norm(data: Input, gamma: Input | None = None, beta: Input | 
                          output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False,
                          min_calib_range: float | None = None, max_calib_range: float | None = None, *,
                          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``BatchNorm`` of whole numbers by its moving statistics, as int8 in the calibrated range, which has …."""
+    """``BatchNorm`` of integers by its moving statistics, as int8 in the calibrated range, which has to be …."""
 def quantized_concat(*data: Input | Sequence[Input], num_args: int = 1, dim: int = 1, name: str | None = None,
                      attr: Mapping[str, str] | None = None) -> Symbol:
     """``num_args`` quantised arrays joined along ``dim``, in steps of the widest range, and that range."""

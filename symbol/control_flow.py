@@ -99,7 +99,7 @@ def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_k
 
 
 def _backward(forward: Op, kernel: Callable) -> Op:
-    """The backward of a loop or branch: it reads what arrives, the inputs, and what was kept."""
+    """The backward of a loop or branch: it reads the output gradient, the inputs, and what was kept."""
 
     def arguments(attrs: Mapping[str, Any]) -> tuple[str, ...]:
         names, visible = forward.signature.outputs(attrs), attrs["num_outputs"]
@@ -411,7 +411,7 @@ class _Loop:
             self.body.slots[place][...] = source[t]
 
     def steps(self, run: Callable[[], None], is_train: bool) -> Callable:
-        """The step of the loop, which says how many rounds it has where that is known."""
+        """The step of the loop, which says how many rounds it has if it is known."""
         return run if self.length is None else Rounds(run, self.body.executor, self.length, is_train)
 
 

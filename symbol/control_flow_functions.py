@@ -1,7 +1,7 @@
 """Loops and branches as users write them: ``foreach``, ``while_loop`` and ``cond`` over symbols.
 
-The functions given are called once, with variables in the place of what changes from round to round. What they
-return is cut out of the graph around it and becomes the body of one node.
+The functions given are called once, with variables in the place of what changes from round to round. Their results
+are cut out of the graph around them and become the body of one node.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "co
 
     def place(outside: Symbol) -> int:
         entry = outside._entries[0]
-        # Of one name in both branches there is one variable.
+        # A name in both branches is one variable.
         return operands.place(entry[0].name if entry[0].op is None else entry, outside)
 
     locations = [tuple([place(cut.outside[node.name]) for node in cut.inputs]) for cut in cuts]

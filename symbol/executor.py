@@ -68,7 +68,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         # How gradients are taken that follow a forward of either mode: as in training, in inference, or not at all.
         self._gradients: dict[bool, bool | None] = {True: True, False: None}
         self._plans = Plans(bound, self._gradients, check, numbers)
-        # Where generators stood before the last forward of a mode.
+        # States of generators before the last forward of a mode.
         self._drawn: dict[bool, dict[tuple[str, int], object]] = {}
         self._ready: Plan | None = None  # the plan whose forward was the last to run, and its backward has not
         self.outputs = [NDArray(data, ctx) for data, ctx in zip(bound.outputs, bound.places)]
@@ -146,8 +146,8 @@ class Executor(OneAtATime, BoundArrays, Questions):
         Parameters
         ----------
         out_grads : NDArray, list or dict by output name
-            Gradients of the outputs. Losses need none. Those that are bound, as ``head_grads`` of ``bind``, are read
-            where they lie; others that are given in their stead are copied into them.
+            Gradients of the outputs. Losses need none. Bound ones, as ``head_grads`` of ``bind``, are read in
+            place; others given in their stead are copied into them.
         is_train : bool
             Whether operators such as BatchNorm and Dropout are differentiated as they compute in training; else as in
             inference, which may follow a ``forward`` of either mode.
@@ -434,8 +434,8 @@ class Executor(OneAtATime, BoundArrays, Questions):
                 **kwargs: Sequence[int]) -> Executor:
         """An executor for other argument shapes, which shares the arrays whose shapes stay.
 
-        What becomes smaller, outputs and bound head gradients included, is the front of what there is. Head gradients
-        that would have to be larger are bound no more.
+        Arrays that become smaller, outputs and bound head gradients included, are the front of those before. Head
+        gradients that would have to be larger are bound no more.
 
         Parameters
         ----------
@@ -513,7 +513,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
 
 
 def _tell_cut(grads: Sequence[NDArray | None]) -> None:
-    """Say what gradients of whole numbers have lost."""
+    """Say what gradients of integers have lost."""
     CUT.tell(grad._data.dtype for grad in grads if grad is not None)
 
 

@@ -45,7 +45,7 @@ def fitted(gradients: OutGrads, names: Sequence[str], specs: Sequence[Spec], ctx
            reshaped: bool = False) -> list[NDArray | None]:
     """An array for each output, None where there is none, that a plan can read where it lies.
 
-    Of an executor that is reshaped the fronts of arrays serve, and those that are too small do not.
+    A reshaped executor reads the fronts of arrays; arrays that are too small are refused.
 
     Raises
     ------

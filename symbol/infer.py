@@ -20,10 +20,10 @@ __all__ = ["forget", "infer_shapes", "emptied", "infer_dtypes", "decide_dtypes",
 
 K = TypeVar("K")  # what is known of an entry: its shape or its dtype, None where nothing is
 
-#: What is known of the entries of nodes.
+#: Known facts about the entries of nodes.
 Known: TypeAlias = dict[Node, list[K]]
 
-#: What an operator says of its inputs and outputs, from what is known of both.
+#: A rule of an operator for its inputs and outputs, from known facts about both.
 Rule: TypeAlias = Callable[[Op, list[K], list[K], Attrs], tuple[Sequence[K], Sequence[K]]]
 
 _DEFAULT = np.dtype(np.float32)
@@ -43,8 +43,8 @@ def _newer_dtype(old: np.dtype | None, new: np.dtype | None) -> bool:
 class _Rules(Generic[K]):
     """Rules applied to the nodes of a graph, each combination of operator, attributes and knowledge once.
 
-    What is known of a node is a list that is never changed: many nodes share one, and its identity tells whether
-    something new is known.
+    The known facts about a node are a list that is never changed: many nodes share one, and its identity tells
+    whether there is a new one.
     """
 
     def __init__(self, known_of: Known[K], rule: Rule[K], newer: Callable[[K, K], bool], nothing: K):

@@ -29,7 +29,7 @@ from .symbol import DUMPS, SAVE, Symbol
 
 __all__ = ["dumps", "loads", "load_json", "fromjson", "save", "load", "VERSION"]
 
-#: What a JSON file may hold.
+#: Values that a JSON file may hold.
 Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | float | None"
 
 #: The version whose layout is written: 1.9.1.

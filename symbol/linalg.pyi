@@ -16,7 +16,7 @@ def extractdiag(A: Input, offset: int = 0, *, name: str | None = None,
     """A diagonal."""
 def extracttrian(A: Input, offset: int = 0, lower: bool = True, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """The numbers of a triangle in a row."""
+    """The elements of a triangle in a row."""
 def gelqf(A: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Orthonormal rows ``Q`` and a lower triangular ``L``, the product of ``L`` and ``Q`` being ``A``."""
 def gemm(A: Input, B: Input | None = None, C: Input | None = None, transpose_a: bool = False,
@@ -29,10 +29,10 @@ def gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = Fal
 def inverse(A: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The inverse."""
 def makediag(A: Input, offset: int = 0, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Zeros with the numbers of ``A`` on a diagonal."""
+    """Zeros with the elements of ``A`` on a diagonal."""
 def maketrian(A: Input, offset: int = 0, lower: bool = True, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
-    """Zeros with the numbers of ``A`` in a triangle, as ``extracttrian`` takes them out."""
+    """Zeros with the elements of ``A`` in a triangle, as ``extracttrian`` takes them out."""
 def potrf(A: Input, lower: bool = True, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The lower triangular matrix whose product with its transpose is ``A``."""
 def potri(A: Input, lower: bool = True, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:

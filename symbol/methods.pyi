@@ -55,7 +55,7 @@ class Methods(Value):
     def argmax(self, axis: int | None = None, keepdims: bool = False, *, name: str | None = None) -> Symbol:
         """The place of the largest number along an axis, or among all in a row, in the dtype of the data."""
     def argmax_channel(self, *, name: str | None = None) -> Symbol:
-        """The place of the largest number along axis 1."""
+        """The place of the largest element along axis 1."""
     def argmin(self, axis: int | None = None, keepdims: bool = False, *, name: str | None = None) -> Symbol:
         """The place of the smallest number along an axis, or among all in a row, in the dtype of the data."""
     def argsort(self, axis: int | None = -1, is_ascend: bool = True, dtype: DType = 'float32', *,
@@ -150,7 +150,7 @@ class Methods(Value):
     def relu(self, *, name: str | None = None) -> Symbol:
         """The number, or zero if that is more."""
     def repeat(self, repeats: int, axis: int | None = None, *, name: str | None = None) -> Symbol:
-        """Every number of ``data`` repeated in place."""
+        """Every element of ``data`` repeated in place."""
     def reshape_like(self, rhs: Input, lhs_begin: int | None = None, lhs_end: int | None = None,
                      rhs_begin: int | None = None, rhs_end: int | None = None, *, name: str | None = None) -> Symbol:
         """``lhs`` in the shape of ``rhs``, or with its dimensions ``[lhs_begin, lhs_end)`` replaced by the …."""
@@ -171,7 +171,7 @@ class Methods(Value):
     def sinh(self, *, name: str | None = None) -> Symbol:
         """The hyperbolic sine."""
     def size_array(self, *, name: str | None = None) -> Symbol:
-        """How many numbers ``data`` holds, as one int64 number."""
+        """How many elements ``data`` holds, as one int64 number."""
     def slice(self, begin: int | Sequence[int | None], end: int | Sequence[int | None],
               step: int | Sequence[int | None] | None = (), *, name: str | None = None) -> Symbol:
         """The part of ``data`` from ``begin`` to before ``end`` along the first axes."""
@@ -217,7 +217,7 @@ class Methods(Value):
     def topk(self, axis: int | None = -1, k: int = 1,
              ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
              dtype: DType = 'float32', *, name: str | None = None) -> Symbol:
-        """The ``k`` largest numbers along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest."""
+        """The ``k`` largest elements along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest."""
     def transpose(self, axes: Ints = (), *, name: str | None = None) -> Symbol:
         """``data`` with its axes in the order of ``axes``, or in reverse."""
     def trunc(self, *, name: str | None = None) -> Symbol:

@@ -18,7 +18,7 @@ HIDDEN = frozenset({"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirro
 
 class _Current(threading.local):
     """Values that surround code of a thread or task: the innermost is ``value``, as programs of MXNet read and set it.
-    Where nothing was entered it is the thread's own first one."""
+    Outside of any it is the thread's own first one."""
 
     def __init__(self, chosen: str, first: Callable[[], Any]) -> None:
         self._chosen, self._first = chosen, first()

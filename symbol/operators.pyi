@@ -11,7 +11,7 @@ from opreg.symbol.symbol import Symbol
 
 def Activation(data: Input, act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'], *,
                name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The function ``act_type`` of every number."""
+    """The function ``act_type`` of every element."""
 def AllGather(data: Input, group: str = 'world', *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
     """Arrays of all ranks of a group, joined along the first axis in the order of ranks."""
@@ -36,7 +36,7 @@ def BilinearSampler(data: Input, grid: Input, cudnn_off: bool | None = None, *, 
                     attr: Mapping[str, str] | None = None) -> Symbol:
     """Images read at the places of ``grid``, x and y from -1 to 1."""
 def BlockGrad(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The same numbers, through which no gradient passes."""
+    """The same values, through which no gradient passes."""
 def Broadcast(data: Input, root_rank: int, group: str = 'world', *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
     """Array of one rank of a group, on all of them."""
@@ -46,7 +46,7 @@ def CTCLoss(data: Input, label: Input | None = None, data_lengths: Input | None 
             attr: Mapping[str, str] | None = None) -> Symbol:
     """Minus the logarithm of the probability that the scores spell the labels, blanks and repetitions left …."""
 def Cast(data: Input, dtype: DType, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` as numbers of ``dtype``."""
+    """``data`` as values of ``dtype``."""
 def Concat(*data: Input | Sequence[Input], num_args: int = 1, dim: int = 1, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
     """The inputs one after the other along ``dim``."""
@@ -74,7 +74,7 @@ def Deconvolution(data: Input, weight: Input | None = None, bias: Input | None =
 def Dropout(data: Input, p: float = 0.5, mode: Literal['always', 'training'] = 'training', axes: Ints = (),
             cudnn_off: bool | None = False, *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
-    """The data with each number set to zero with probability ``p`` and the others divided by ``1 - p``."""
+    """The data with each element set to zero with probability ``p`` and the others divided by ``1 - p``."""
 def Embedding(data: Input, weight: Input | None = None, *, input_dim: int, output_dim: int, dtype: DType = 'float32',
               sparse_grad: bool = False, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Rows of ``weight`` picked by the integers in ``data``."""
@@ -214,7 +214,7 @@ def UpSampling(*data: Input | Sequence[Input], scale: int, num_filter: int = 0,
                sample_type: Literal['nearest', 'bilinear'], multi_input_mode: Literal['concat', 'sum'] = 'concat',
                num_args: int = 1, workspace: int = 512, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """Images enlarged ``scale`` times, each number repeated or spread by a kernel of ``weight``."""
+    """Images enlarged ``scale`` times, each element repeated or spread by a kernel of ``weight``."""
 def abs(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The absolute value."""
 def adam_update(weight: Input, grad: Input, mean: Input, var: Input, lr: float, beta1: float = 0.9,
@@ -227,9 +227,9 @@ def add_n(*data: Input | Sequence[Input], num_args: int = 1, name: str | None = 
     """The sum of arrays of one shape."""
 def all_finite(data: Input, init_output: bool = True, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """One if every number is finite, else zero."""
+    """One if every element is finite, else zero."""
 def amp_cast(data: Input, dtype: DType, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` as numbers of ``dtype`` if it holds floating numbers."""
+    """``data`` as values of ``dtype`` if it holds floating-point values."""
 def amp_multicast(*data: Input | Sequence[Input], cast_narrow: bool = False, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
     """The inputs in the widest of their floating dtypes, or the narrowest."""
@@ -249,7 +249,7 @@ def argmax(data: Input, axis: int | None = None, keepdims: bool = False, *, name
            attr: Mapping[str, str] | None = None) -> Symbol:
     """The place of the largest number along an axis, or among all in a row, in the dtype of the data."""
 def argmax_channel(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The place of the largest number along axis 1."""
+    """The place of the largest element along axis 1."""
 def argmin(data: Input, axis: int | None = None, keepdims: bool = False, *, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
     """The place of the smallest number along an axis, or among all in a row, in the dtype of the data."""
@@ -410,7 +410,7 @@ def hard_sigmoid(data: Input, alpha: float = 0.2, beta: float = 0.5, *, name: st
                  attr: Mapping[str, str] | None = None) -> Symbol:
     """``alpha`` times the number plus ``beta``, cut off at 0 and 1."""
 def identity(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The same numbers."""
+    """The same values."""
 def im2col(data: Input, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad: Ints = (), *,
            name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The windows of an image as columns."""
@@ -433,7 +433,7 @@ def linalg_extractdiag(A: Input, offset: int = 0, *, name: str | None = None,
     """A diagonal."""
 def linalg_extracttrian(A: Input, offset: int = 0, lower: bool = True, *, name: str | None = None,
                         attr: Mapping[str, str] | None = None) -> Symbol:
-    """The numbers of a triangle in a row."""
+    """The elements of a triangle in a row."""
 def linalg_gelqf(A: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Orthonormal rows ``Q`` and a lower triangular ``L``, the product of ``L`` and ``Q`` being ``A``."""
 def linalg_gemm(A: Input, B: Input | None = None, C: Input | None = None, transpose_a: bool = False,
@@ -447,10 +447,10 @@ def linalg_inverse(A: Input, *, name: str | None = None, attr: Mapping[str, str]
     """The inverse."""
 def linalg_makediag(A: Input, offset: int = 0, *, name: str | None = None,
                     attr: Mapping[str, str] | None = None) -> Symbol:
-    """Zeros with the numbers of ``A`` on a diagonal."""
+    """Zeros with the elements of ``A`` on a diagonal."""
 def linalg_maketrian(A: Input, offset: int = 0, lower: bool = True, *, name: str | None = None,
                      attr: Mapping[str, str] | None = None) -> Symbol:
-    """Zeros with the numbers of ``A`` in a triangle, as ``extracttrian`` takes them out."""
+    """Zeros with the elements of ``A`` in a triangle, as ``extracttrian`` takes them out."""
 def linalg_potrf(A: Input, lower: bool = True, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
     """The lower triangular matrix whose product with its transpose is ``A``."""
@@ -647,7 +647,7 @@ def random_poisson(lam: float = 1.0, shape: Ints | None = None, ctx: Context | s
 def random_randint(low: int, high: int, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """Whole numbers from ``low`` up to but not ``high``, all equally likely."""
+    """Integers from ``low`` up to but not ``high``, all equally likely."""
 def random_uniform(low: float = 0.0, high: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
@@ -663,7 +663,7 @@ def relu(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None
     """The number, or zero if that is more."""
 def repeat(data: Input, repeats: int, axis: int | None = None, *, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
-    """Every number of ``data`` repeated in place."""
+    """Every element of ``data`` repeated in place."""
 def reset_arrays(*data: Input | Sequence[Input], name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
     """Set all inputs to zero, in place."""
@@ -746,7 +746,7 @@ def sin(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None 
 def sinh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The hyperbolic sine."""
 def size_array(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """How many numbers ``data`` holds, as one int64 number."""
+    """How many elements ``data`` holds, as one int64 number."""
 def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[int | None],
           step: int | Sequence[int | None] | None = (), *, name: str | None = None,
           attr: Mapping[str, str] | None = None) -> Symbol:
@@ -804,7 +804,7 @@ def tile(data: Input, reps: Ints, *, name: str | None = None, attr: Mapping[str,
 def topk(data: Input, axis: int | None = -1, k: int = 1,
          ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
          dtype: DType = 'float32', *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The ``k`` largest numbers along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest."""
+    """The ``k`` largest elements along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest."""
 def transpose(data: Input, axes: Ints = (), *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` with its axes in the order of ``axes``, or in reverse."""
@@ -852,7 +852,7 @@ def greater(lhs: Operand, rhs: Operand) -> Symbol:
 def greater_equal(lhs: Operand, rhs: Operand) -> Symbol:
     """The operator ``broadcast_greater_equal``."""
 def histogram(a: Input, bins: Input | int = 10, range: tuple[float, float] | None = None) -> Symbol:
-    """How many numbers fall between the edges of bins, and the edges."""
+    """How many elements fall between the edges of bins, and the edges."""
 def hypot(lhs: Operand, rhs: Operand) -> Symbol:
     """The operator ``broadcast_hypot``."""
 def lesser(lhs: Operand, rhs: Operand) -> Symbol:

@@ -29,10 +29,11 @@ from .program import Program, nbytes
 
 __all__ = ["Around", "Function", "Instrument", "Plan", "Segment", "Step", "Watch", "Wrap", "instrument_all"]
 
-#: What a step does, without arguments: it holds its arrays. A first run that is watched returns what takes its place.
+#: The work of a step, a function without arguments: it holds its arrays. A first run that is watched returns what
+#: takes its place.
 Function: TypeAlias = Callable[[], object]
 
-#: What watches a step: called in place of its work, which it is given and calls once.
+#: The watch of a step: called in place of its work, which it is given and calls once.
 Watch: TypeAlias = Callable[[Function], object]
 
 
@@ -60,7 +61,7 @@ class Step:
     title : str
         What it is called where there is no node.
     instructions : int
-        Those of its expression, for all numbers, where there is no node.
+        Those of its expression, for all elements, where there is no node.
     writes : list of arrays
         Those of the caller that it writes: outputs, gradients, weights, states.
     """
@@ -76,9 +77,9 @@ class Step:
         self.writes: list[Array] = [] if node is not None else [out for out in outs if out is not None]
 
 
-#: What watches steps: asked once for each step, by its number, for the watch of that one; None for none.
+#: A function that is asked once for each step, by its number, for its watch; None for none.
 Wrap: TypeAlias = "Callable[[int, Step], Watch | None]"
-#: What watches whole runs: called with the steps and with their work, which it calls once.
+#: The watch of whole runs: called with the steps and with their work, which it calls once.
 Around: TypeAlias = Callable[[Sequence[Step], Function], object]
 
 
@@ -376,7 +377,7 @@ class Plan:
         self._adds = adds
         self._materialised: dict[tuple[Storage, Spec], Array] = {}
         self._take = program.bound.arena
-        # Shared by all steps of a context. Those that hold one hold no plan, which holds them.
+        # Shared by all steps of a context. Objects that hold one hold no plan, which holds them.
         self._workspaces = {ctx: Workspace(functools.partial(self._take, ctx)) for ctx in {*program.contexts.values()}}
         self._arenas = {ctx: self._arena(ctx, nbytes, program) for ctx, nbytes in memory.arena.items() if nbytes}
         self._halves = tuple([self._step(node) for node in nodes if node.op is not None]

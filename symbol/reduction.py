@@ -1,9 +1,9 @@
 """Reduction: gradients become those of all ranks of a group, many together, while backward goes on.
 
-Gradients that are complete one after the other travel together, in a bucket of a few megabytes. Which are in one
-follows from the graph alone, so all ranks have the same buckets in the same order; before the first of them travels the
-ranks compare what they have. Where the gradients of a bucket lie one behind the other, as those that ``simple_bind``
-makes do, they are computed, reduced and read in the same memory.
+Gradients that are complete one after the other travel together, in a bucket of a few megabytes. The graph alone
+decides which gradients are in one, so all ranks have the same buckets in the same order; before the first of them
+travels the ranks compare what they have. If the gradients of a bucket lie one behind the other, as those of
+``simple_bind`` do, they are computed, reduced and read in the same memory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ T = TypeVar("T")
 #: Bytes of gradients from which on they set out together.
 BUCKET = 4 << 20
 
-#: What ranks may have a part of each, instead of the whole.
+#: Arrays of which each rank may have a part, instead of the whole.
 SHARDS = ("states", "gradients")
 
 _SHOWN = 3  # names that a line shows
@@ -146,7 +146,7 @@ class Bucket:
     dtype, ctx
         Of all of them.
     count : int
-        How many numbers it has; where ranks get a part each, a multiple of how many ranks there are.
+        How many elements it has; where ranks get a part each, a multiple of how many ranks there are.
     """
 
     number: int
@@ -299,7 +299,7 @@ def some(names: Sequence[str]) -> str:
 
 
 def joined(arrays: Sequence[Array], count: int) -> Array | None:
-    """The stretch of so many numbers that begins with these arrays, one behind the other; None where they lie apart.
+    """The stretch of so many elements that begins with these arrays, one behind the other; None where they lie apart.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 The first run of a segment is watched, the second runs as it will be recorded, and in the third its steps are recorded,
 in stretches that are one call each from then on. Between them are islands, steps that run as they are: users' code that
 does not say ``capturable``, what draws random numbers, what does something beside computing, and what a device refused
-to record. What a recorder is and does, its back end knows.
+to record. The back end defines its recorder.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class RecordedSegment(Segment):
     # ------------------------------------------------------------------------------------------- recording
 
     def _warm(self, recorder: Recorder) -> None:
-        """Run as it will be recorded. Where there is no memory for that the next run does without."""
+        """Run as it will be recorded. Without memory for it the next run does without."""
         try:
             with recorder.warming():
                 super().run()
@@ -151,7 +151,7 @@ class RecordedSegment(Segment):
         return pieces, said
 
     def _declared(self, step: Step) -> str | None:
-        """Why a step is not to be recorded, as far as that is known before."""
+        """The reason why a step is not to be recorded, as far as it is known before."""
         reason, op = runs_python(step), None if step.node is None else step.node.op
         if reason is not None:
             return reason
@@ -252,7 +252,7 @@ def _recorded(recorder: Recorder, steps: list[Step], said: dict[Step, str]) -> l
 
 
 def runs_python(step: Step) -> str | None:
-    """Why a step is not to be recorded on any device, or None where it depends on its kernel."""
+    """The reason why a step is not to be recorded on any device, or None where it depends on its kernel."""
     op = None if step.node is None else step.node.op
     if op is not None and op.traits.capturable is False:
         return "runs users' code, which does not say capturable=True"

@@ -1,10 +1,10 @@
-"""Stages: executors of graphs in which shapes follow from numbers.
+"""Stages: executors of graphs in which shapes depend on values.
 
-An operator that says so, with ``infer_from_data``, is the border of a stage. What does not depend on it is planned when
-the graph is bound, as an executor of its own. When that has run the operator is asked for its shapes. What follows,
-itself included, is bound and planned for these, as another executor: its arguments are the arrays that the first one
-leaves, and its gradients go where the first one reads those of its outputs. It may have stages again. Executors of the
-shapes that came last are kept.
+An operator that says so, with ``infer_from_data``, is the border of a stage. Nodes that do not depend on it are
+planned when the graph is bound, as an executor of their own. When that has run the operator is asked for its
+shapes. The rest, the operator included, is bound and planned for these, as another executor: its arguments are the
+arrays that the first one leaves, and its gradients go where the first one reads those of its outputs. It may have
+stages again. Executors of the shapes that came last are kept.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ __all__ = ["Staged", "depends_on_data", "KEPT", "UNREDUCED"]
 #: How many executors are kept of what follows, each for other shapes.
 KEPT = 8
 
-#: Why ranks do not reduce gradients of such a graph as it runs.
+#: The reason why ranks do not reduce gradients of such a graph as it runs.
 UNREDUCED = ("reduce: the shapes of this graph follow from numbers, which each rank has others of; reduce its "
              "gradients by Group.allreduce")
 
 
 def depends_on_data(node: Node) -> bool:
-    """Whether the shapes of a node's outputs follow from the numbers in its inputs."""
+    """Whether the shapes of a node's outputs depend on values in its inputs."""
     return node.op is not None and node.op.rules.data_dependent
 
 
@@ -112,7 +112,7 @@ def _reached(graph: Graph) -> set[Node]:
 
 
 class Staged(Executor):
-    """A graph in which shapes follow from numbers, bound to arrays.
+    """A graph in which shapes depend on values, bound to arrays.
 
     Its ``outputs`` whose shapes do so are other arrays after every forward, and empty ones before the first.
     """

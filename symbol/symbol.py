@@ -82,7 +82,7 @@ _HINTS = {
 }
 
 
-#: What arrays have and symbols are asked for.
+#: Attributes that arrays have and symbols lack.
 _OF_NUMBERS = {
     **dict.fromkeys(("shape", "ndim", "size"), "Shapes follow from those of its arguments: infer_shape(name=shape, ...)"
                     " finds them, and the operator shape_array gives them in the graph"),

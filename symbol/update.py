@@ -1,7 +1,7 @@
 """Update: the steps behind backward that move weights along their gradients, all by a few calls.
 
 An updater of ``opreg.optimizer`` keeps the states of weights and says before each run which weights move alike, by
-which operator and which attributes. Those are bound together. Rates and counts are numbers that the steps read where
+which operator and which attributes. The two are bound together. Rates and counts are numbers that the steps read where
 they stand, so a schedule changes nothing else; where an operator, a formula or an array is another than before, the
 steps are made anew.
 """
@@ -29,7 +29,7 @@ __all__ = ["Index", "Update", "Updater"]
 
 _MISSING, _UNKNOWN = object(), object()
 
-#: What weights are told apart by.
+#: A key of a weight.
 Index: TypeAlias = int | str
 
 
@@ -46,10 +46,10 @@ class Updater(Protocol):
         """The indices by which it knows weights."""
 
     def one_by_one(self) -> str | None:
-        """Why it has to be called; None where it says which operators move the weights."""
+        """The reason why it has to be called; None where it says which operators move the weights."""
 
     def undivided(self) -> str | None:
-        """Why a part of a weight cannot be moved by itself; None where every number moves alone."""
+        """The reason why a part of a weight cannot be moved by itself; None where every element moves alone."""
 
     def rows(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> Sequence[Row]:
         """Weights with the states that it keeps, which are made where there are none."""

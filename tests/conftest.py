@@ -140,9 +140,14 @@ def seeded() -> None:
 
 @pytest.fixture
 def unregistered() -> Iterator[None]:
-    """What a test registers is taken back: another page may use the name."""
-    before = set(registry.REGISTERED)
+    """Operators that a test registers are gone after it, and operators that it replaced are back."""
+    before = {name: registry.get(name) for name in registry.names()}
     yield
-    for name in registry.REGISTERED.keys() - before:
-        if name.startswith("custom."):  # others are built in, and were imported meanwhile
+    for name, op in list(registry.REGISTERED.items()):
+        if op.where is None or before.get(name) is op:
+            continue  # built in, perhaps imported meanwhile
+        if name in before:
+            registry.register(before[name], *{name} - {before[name].name})
+        else:
             del registry._OPS[name]
+    vars(registry.ops).clear()

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import importlib.util
 import re
 from collections.abc import Iterator
@@ -21,19 +20,11 @@ from opreg.core import registry
 from tests.cuda import host
 from tests.cuda.device import gpus
 
+pytestmark = pytest.mark.usefixtures("unregistered")
+
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    """What a test registers is no operator of other tests."""
-    importlib.import_module("opreg.symbol.control_flow")  # it registers operators, too, when it is first asked for
-    before = set(registry.REGISTERED)
-    yield
-    for name in registry.REGISTERED.keys() - before:
-        del registry._OPS[name]
 
 
 def block(word: str) -> str:

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 #: Pages, each with the names that its first block takes for granted.
 PAGES: dict[str, dict[str, Any]] = {"README": {}, "write_an_operator": {}, "twelve_operators": {}, "train_a_model": {},
                                     "from_torch_and_jax": {}, "mxnet": {"mx": mx, "np": np},
-                                    "gluon": {}}
+                                    "gluon": {}, "gluon_data": {}, "mindspore": {}, "distributed": {}}
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

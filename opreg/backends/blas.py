@@ -8,15 +8,15 @@ a convolution that each copy, multiply and add meet once, and a thread that gets
 A product that is a step of its own is different. BLAS's threads are there within microseconds, as long as they still
 look out for work; ours have to be woken. So products that are large enough go to them, until one takes far longer than
 the same has taken before: then all are computed by the calling thread for a while. For some shapes BLAS adds up in
-another order there. Those, which are found by trying, are made of two products that are the same either way, or stay
-with one thread, so that results are the same in every run. Each matrix of a stack is computed by one thread of ours, as
-parts of a convolution are: BLAS's would meet once for every one.
+another order there. Such products, which are found by trying, are made of two products that are the same either
+way, or stay with one thread, so that results are the same in every run. Each matrix of a stack is computed by one
+thread of ours, as parts of a convolution are: BLAS's would meet once for every one.
 
 Another library that has threads of its own, which look out for work as well, says when it has computed (``aside``). For
 a while BLAS's stay out of its way then: where both compute in turn, each waits for processors that the other holds.
 
-The OpenBLAS that NumPy brings, and others with threads of their own kind, can be told how many to use; where that is
-not so, parts run one after the other and BLAS shares each product.
+The OpenBLAS that NumPy brings, and others with threads of their own kind, can be told how many to use; otherwise
+parts run one after the other and BLAS shares each product.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["Watched", "add_multiple", "aside", "matmul_alone", "multiple", "mult
 
 #: ``matmul`` of two arrays, and perhaps where to write.
 Matmul: TypeAlias = Callable[..., Array]
-#: What tells, and what sets, the number of BLAS's threads.
+#: Functions that read and set the number of BLAS's threads.
 Control: TypeAlias = tuple[Callable[[], int], Callable[[int], None]]
 
 #: How OpenBLAS calls its functions, around "openblas_set_num_threads".
@@ -60,7 +60,7 @@ ASIDE = 0.05
 #: Multiplications with a vector up to which OpenBLAS wakes no thread.
 VECTOR = 9216
 
-# Of sums of a multiple of so many numbers, BLAS's threads make the same blocks as one does.
+# Sums of a multiple of so many elements are cut into the same blocks by one thread and by several.
 _STEP = 64
 
 # Parts of a stack of products: enough for a thread that is held up.
@@ -205,7 +205,7 @@ matmul_alone.plain = True  # type: ignore[attr-defined]
 def _stack_matmul(axis: int, work: int, a: Array, b: Array, out: Array | None = None) -> Array:
     """The products of as many matrices as both have, cut along an axis that counts them, by our threads.
 
-    Those of BLAS would meet once for every matrix.
+    Threads of BLAS would meet once for every matrix.
     """
     if out is None:
         out = np.empty((*a.shape[:-1], b.shape[-1]), np.result_type(a, b))
@@ -227,11 +227,11 @@ def _in_two(cut: int, a: Array, b: Array, out: Array | None = None) -> Array:
 
 
 class Watched(PlainStep):
-    """A function for arrays of one size, by a library's threads unless those have kept somebody waiting just now.
+    """A function for arrays of one size, by a library's threads unless a caller had to wait for them just now.
 
-    That library is BLAS; subclasses are for others.
+    The library is BLAS; subclasses are for others.
 
-    Whoever has waited computes alone for twenty times as long, so that not more than a twentieth of the time is lost.
+    A thread that has waited computes alone for twenty times as long, so that at most a twentieth of the time is lost.
     """
 
     __slots__ = ("function", "limit")

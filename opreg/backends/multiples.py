@@ -1,4 +1,4 @@
-"""A multiple added to an array where that stands, ``a ± b * c`` with one number ``c``: one pass of BLAS.
+"""A multiple added to an array in place, ``a ± b * c`` with one number ``c``: one pass of BLAS.
 
 So a step of gradient descent ends. NumPy makes two passes of it and keeps the product in between; BLAS reads two arrays
 and writes one, and shares them among the threads that have just multiplied. It rounds once where two ufuncs round

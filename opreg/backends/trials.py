@@ -1,8 +1,9 @@
 """Choices that no rule makes well: which way is faster is tried on this machine, once, and kept.
 
-A trial takes some milliseconds, when something is bound that needs it. What came of it is kept in the folder for
-compiled code, in a file for this processor, and believed as that is: a later program makes the same choice, and gets
-the same bits. ``OPREG_TUNE=0`` tries nothing and reads no file: then every choice is the one that needs no trial.
+A trial takes some milliseconds, when something is bound that needs it. The result is stored in the folder for
+compiled code, in a file for this processor, and believed as that is: a later program makes the same choice, and
+gets the same bits. ``OPREG_TUNE=0`` tries nothing and reads no file: then every choice is the one that needs no
+trial.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from .numba import cache
 __all__ = ["Choice", "allowed", "faster"]
 
 # Seconds that a trial takes, and rounds that it has at most: the least times count, which others on the processor
-# cannot make less. Where they make each round longer, some more seconds are worth a few rounds, as the choice is kept.
+# cannot make less. Longer rounds are worth some more seconds, since the choice is stored.
 _SECONDS, _ROUNDS = 0.005, 7
 _MORE_SECONDS, _FEW_ROUNDS = 0.1, 3
-# What is no faster than this is not worth another way.
+# A gain smaller than this is not worth another kernel.
 _WORTH = 0.9
 # How many choices are kept.
 _MOST = 4096

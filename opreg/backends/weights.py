@@ -62,7 +62,7 @@ def alike(columns: Columns) -> bool:
 
 
 def rows_of(columns: Columns, stretch: int) -> list[list[int]]:
-    """A row for each stretch of a weight, of so many numbers at most: how many it has, and where its arrays are."""
+    """A row for each stretch of a weight, of so many elements at most: how many it has, and where its arrays are."""
     rows: list[list[int]] = []
     for arrays in columns:
         size, item = arrays[0].size, arrays[0].itemsize
@@ -85,7 +85,7 @@ class Tables(Generic[T]):
         return len(self._kept)
 
     def of(self, columns: Columns, make: Callable[[Columns], T | None]) -> T | None:
-        """That of these arrays; None, which is not kept, where nothing can be made of them."""
+        """The value for these arrays; None, which is not cached, where nothing can be made of them."""
         arrays = [array for column in columns for array in column]
         key = (len(columns), *map(id, arrays))
         found = self._kept.get(key)

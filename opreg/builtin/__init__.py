@@ -15,7 +15,7 @@ for _module in _NAMES:
     if _module != "__main__":
         importlib.import_module(f"{__name__}.{_module}")
 
-#: What MXNet has under a second name for arrays that are stored sparsely; here they are dense.
+#: Operators with a second name in MXNet for sparse arrays; here they are dense.
 _SPARSE = (
     "_contrib_round_ste _contrib_sign_ste abs add_n ElementWiseSum arccos arccosh arcsin arcsinh arctan arctanh "
     "broadcast_add broadcast_div broadcast_minus broadcast_mul broadcast_plus broadcast_sub cbrt ceil clip cos cosh "

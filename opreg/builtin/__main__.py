@@ -18,7 +18,7 @@ from opreg.core.registry import find, operators
 
 __all__ = ["document", "missing", "LEFT_OUT"]
 
-# What there is of the NumPy interface.
+# Names of the NumPy interface.
 _NP = "all|amax|amin|any|max|min|prod|product|reshape|roll|sometrue|sum"
 _NPI = ("argmax|argmin|around|bitwise_.*|equal.*|full_like|greater.*|is(finite|inf|nan|neginf|posinf)|less.*|"
         "logical_not|matmul|mean|not_equal.*|std|tril|var|where|where_[lr]scalar")

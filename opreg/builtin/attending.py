@@ -58,7 +58,7 @@ class Weights(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """Dropout of each number by itself.
+    """Dropout of each element by itself.
 
     Attributes
     ----------

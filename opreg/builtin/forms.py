@@ -146,7 +146,7 @@ def formed(op: Op, text: str) -> None:
     text : str
         Inputs and outputs, each in parentheses, an arrow between both sides. An axis is a number; a name, which stands
         for one dimension wherever it is, or ``4n`` for a multiple; ``n > 0`` for one that has a bound; ``@depth`` for
-        what an attribute holds, several where that is a tuple; ``...`` or ``...name`` for any axes, two of which may
+        what an attribute holds, several if it is a tuple; ``...`` or ``...name`` for any axes, two of which may
         stand in one form where others tell which axes one of them is; ``1...`` for any axes of length one. Without
         forms of inputs they may have any shape.
 

@@ -15,7 +15,7 @@ from ..core.op import Op
 from ..core.registry import ops
 from ..core.rules import Attrs, Rule
 from ..core.value import Value
-from ..elementwise.loop_text import bound_loop, computed_in, run_loop, settled_loop
+from ..elementwise.loop_text import bound_loop, computed_in, run_loop, specialised_loop
 from ..elementwise.loops import Loop, Sets, gradient_of, lower
 from ..elementwise.rows import Along
 from ..typing import Array, ArrayModule
@@ -54,7 +54,7 @@ def looped(op: Op) -> Callable[[F], F]:
             told = attrs.get("dtype") or attrs.get("out_dtype")
             if told is not None and told != arrays[0].dtype:
                 return None
-            return settled_loop(loop_of(attrs, arrays), arrays)
+            return specialised_loop(loop_of(attrs, arrays), arrays)
 
         def of_call(call: Call) -> Loop:
             described: Sets = rule(call.attrs)
@@ -94,7 +94,7 @@ def by_loop(op: Op) -> None:
 
 
 def _through_reduction(described: Sets, wrt: int, g: Value, ins: Sequence[Value], out: Value) -> Value | None:
-    """The gradient of an input of a loop with a number for each set."""
+    """The gradient of an input of a loop with a value for each set."""
     expression = gradient_of(described.rows, wrt, known=True)
     data = ins[described.rows.inputs.index(Along.ELEMENT)]
     given = [g, *ins, out]

@@ -25,7 +25,7 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
     ----------
     op, back : Op
         ``y = op(x, *others)`` and ``x = back(y, *others, x)``; attributes that only one of them has are left out. Both
-        are one where that is its own gradient.
+        are one if it is its own gradient.
     like : bool
         Whether ``back`` takes that last input, of which it reads the shape. Then its shape rule follows from that of
         ``op``, unless it has one.
@@ -94,7 +94,7 @@ def gradient_by(op: Op, *backs: Op) -> None:
         Each reads, by their names, inputs of ``op``, outputs of ``op``, and gradients of these: ``g_state`` is that of
         the output ``state``, any other name that of the first. It has the attributes of ``op`` that are its own. Its
         outputs have the names of the inputs that they are gradients of; one called ``output`` is that of the first.
-        Where it reads all inputs its shapes follow from those of ``op``, unless it has a rule for them.
+        If it reads all inputs its shapes are derived from those of ``op``, unless it has a rule for them.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Numbers read at places of an array, and numbers written there: slices, indices, masks and diagonals are one idea.
 
-Whatever NumPy takes in brackets names places, and is called a key here.
+A key is whatever NumPy takes in brackets.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rules of vmap: what families of operators have alike that compute many samples at once.
 
-A rule is given inputs, and which of them have a first axis of samples. A result of as many numbers takes on the shape
+A rule is given inputs, and which of them have a first axis of samples. A result of as many elements takes on the shape
 that its samples have. ``NotImplemented`` leaves it to a loop over the samples.
 """
 

@@ -1,8 +1,8 @@
 """Applications with a gradient of their own: one entry of the tape, or one node of a graph with a body behind it.
 
-A Cell with ``bprop`` is one, and so is a ``_Function``. What they do is not recorded; what they return comes from the
-application, whose gradient calls the user's function. That is written in operators, so it is itself recorded, or
-traced, and can be differentiated again.
+A Cell with ``bprop`` is one, and so is a ``_Function``. Their operators are not recorded; their results come from
+the application, whose gradient calls the user's function. The user's function is written in operators, so it is
+itself recorded, or traced, and can be differentiated again.
 """
 
 from __future__ import annotations
@@ -226,12 +226,12 @@ def spread(g: Any) -> Iterator[Any]:
 
 
 def in_dtype_of(g: TensorBase, value: TensorBase) -> TensorBase:
-    """A gradient in the dtype of what it is the gradient of; whole numbers say what they lose."""
+    """A gradient in the dtype of what it is the gradient of; integers say what they lose."""
     return g if g._dt == value._dt else ops._backward_cast(g, value)
 
 
 def kept_of(title: str) -> str:
-    """Why what was computed on the way is not differentiated: only its backward says how."""
+    """The reason why intermediate results are not differentiated: only the backward says how."""
     return (f"{title}: its backward computes with a tensor that forward made on the way, and of which no gradient is "
             "known: save inputs and outputs alone with ctx.save_for_backward, and compute the rest again in backward")
 

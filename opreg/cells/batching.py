@@ -204,7 +204,7 @@ class _Apart(Cell):
     ----------
     forward : function of tensors
         Returns a list of tensors.
-    backward : function of the gradients that arrive, tensors and outputs
+    backward : function of the output gradients, tensors and outputs
         Returns a gradient for each tensor.
     """
 
@@ -267,7 +267,7 @@ def _apart(forward: Callable[[Sequence[Mapped]], list[Mapped]], gradient: Callab
     ----------
     forward : function of values of all samples
         Returns the outputs.
-    gradient : function of what arrives at the outputs, inputs and outputs of one sample
+    gradient : function of output gradients, inputs and outputs of one sample
         Returns a gradient for each input, None where there is none.
     """
     if STATE.trace is None and not MODE.recording:
@@ -292,7 +292,7 @@ def _apart(forward: Callable[[Sequence[Mapped]], list[Mapped]], gradient: Callab
 
         given = [Mapped(each, some) for each in (*g, *outs)]
         given[len(g):len(g)] = map(Mapped, values, batched)
-        # Whoever fits gradients to their inputs sums those of an input that samples share.
+        # The caller that fits gradients to their inputs sums gradients of an input that samples share.
         return values_of(mapped(of_one, given, size, title)[0])
 
     outs = bprop.apply(_Apart(run, back), tuple([each.value for each in ins]), {})

@@ -47,7 +47,7 @@ class BoundTrace:
     late : list of Entry
         Gradients, computed by a second half.
     seeds : list of Node
-        Variables of the gradients that arrive.
+        Variables of the output gradients.
     numbers : bool or "debug"
         Whether steps look at what they make.
     gradients_of : sequence of Parameter
@@ -120,12 +120,12 @@ class BoundTrace:
         self.moved: list[tuple[NDArray, Array]] = []  # states that the second half changes, and what they become
 
     def wait(self) -> None:
-        """Let the current streams wait for those of the run before in this room."""
+        """Let the current streams wait for those of the run before in this memory."""
         for order in self.orders:
             order()
 
     def land(self, leaves: Sequence[Tensor]) -> list[Landing] | None:
-        """Bring inputs that do not lie where the plan reads them there; None where somebody has what lies there.
+        """Bring inputs that do not lie where the plan reads them there; None where the array there is in use.
 
         Places that were written to are returned: they are to be released when the plan has run.
         """

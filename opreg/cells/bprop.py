@@ -1,7 +1,7 @@
 """bprop: a Cell's own gradient, eagerly and as one node of a graph.
 
 ``construct`` runs without being recorded; what it returns comes from one application whose gradient is the Cell's
-``bprop``, called with the inputs, the output and the gradients that arrive. It is written in operators, so it is
+``bprop``, called with the inputs, the output and the output gradients. It is written in operators, so it is
 itself recorded, or traced, and can be differentiated again.
 """
 

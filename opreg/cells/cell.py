@@ -43,7 +43,7 @@ def _check_keywords(cls: type, given: Mapping[str, object]) -> None:
         if name not in valid and not parameters.open:
             raise TypeError(f"{cls.__name__}() takes no keyword {name!r}. {did_you_mean(name, valid)}")
 
-#: What MindSpore's releases let one say about recomputation.
+#: Arguments of recomputation in MindSpore's releases.
 _RECOMPUTE = frozenset(("mp_comm_recompute", "parallel_optimizer_comm_recompute", "recompute_slice_activation",
                         "use_reentrant", "output_recompute", "early_stop", "context_fn"))
 
@@ -436,12 +436,12 @@ class Cell(ParameterContainer, Shown):
                               always_call=always_call)
 
     def register_backward_pre_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
-        """Call a function with the gradients that arrive at the output, before they go through the Cell.
+        """Call a function with the gradients of the output, before they go through the Cell.
 
         Parameters
         ----------
         hook_fn : callable
-            Of this Cell and a tuple of gradients, None where none arrives. Returns None, or gradients in their place.
+            Of this Cell and a tuple of gradients, None where there is none. Returns None, or gradients in their place.
         """
         return HookHandle.add(self, self._hooks["backward_pre"], hook_fn)
 
@@ -452,7 +452,7 @@ class Cell(ParameterContainer, Shown):
         ----------
         hook_fn : callable
             By the convention ``document`` of ``(cell_id, grad_input, grad_output)``: text with class and identity,
-            the gradients that arrive at the output, those that leave at the inputs. By ``2.4`` of ``(cell,
+            the gradients of the output, those that leave at the inputs. By ``2.4`` of ``(cell,
             grad_input, grad_output)``: the Cell, the gradients of its inputs, those of its outputs. Returns None, or
             a tuple in the place of those that leave.
         convention : {"document", "2.4"}
@@ -526,7 +526,7 @@ class Cell(ParameterContainer, Shown):
 
 
 def converted(value: T, dtype: np.dtype) -> T:
-    """A tensor, or a nesting of them, in which floating numbers are of that dtype."""
+    """A tensor, or a nesting of them, in which floating-point values are of that dtype."""
     found: T = mapped(lambda leaf: leaf._cast(dtype) if is_floating(leaf._dt) else leaf, value)
     return found
 

@@ -1,4 +1,4 @@
-"""Class hooks: a ``__getattribute__`` that stands in classes while somebody traces, and says what is read.
+"""Class hooks: a ``__getattribute__`` that stands in classes during a trace, and tells which attributes are read.
 
 Reading an attribute costs nothing more at other times. Hooks are counted, since several threads may trace at once.
 """

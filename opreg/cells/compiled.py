@@ -69,7 +69,7 @@ class Compiled:
         self.pure = not (traced.calls or traced.collective or traced.assigned or traced.random)
 
     def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:
-        """Compute; as one application on the tape where somebody wants its gradient."""
+        """Compute; as one application on the tape if its gradient is wanted."""
         if not MODE.now().recording:
             return self.run(leaves)
         closed = [array for array in self._others if array._entry is not None]
@@ -167,7 +167,7 @@ class Compiled:
         idle = self.idle_recorded.setdefault(needs, [])
         try:
             plan = self._another(idle, lambda room: self._second_half(needs, room))
-        except LeftToPython:  # a bprop asks for the numbers of what arrives
+        except LeftToPython:  # a bprop asks for the values of its output gradient
             self._in_python = True
             return self.call(function, leaves)
         run = _Run(self, function, plan, len(leaves), idle)

@@ -181,7 +181,7 @@ def dtype_to_nptype(type_: DTypeLike) -> type:
 
 
 def dtype_to_pytype(type_: DTypeLike) -> type:
-    """Python's type for numbers of a dtype: bool, int or float.
+    """Python's type for values of a dtype: bool, int or float.
 
     Examples
     --------
@@ -218,8 +218,8 @@ _PROMOTED: dict[tuple[DTypeLike, DTypeLike], np.dtype] = {}
 def promote(a: DTypeLike, b: DTypeLike) -> np.dtype:
     """The dtype of what an operator makes of arrays of two dtypes.
 
-    Unlike NumPy's, integers beside floating numbers do not widen them: int64 and float16 give float16. Unsigned
-    integers of 16 bits and more mix with truth values alone, as in MindSpore's ``+``. ``/`` of integers gives float32.
+    Unlike NumPy's, integers beside floating-point values do not widen them: int64 and float16 give float16. Unsigned
+    integers of 16 bits and more mix with booleans alone, as in MindSpore's ``+``. ``/`` of integers gives float32.
 
     Returns
     -------
@@ -260,7 +260,7 @@ def promote_number(a: DTypeLike, number: Number) -> np.dtype:
     """The dtype of what an operator makes of an array and a Python number.
 
     A number has no width: only its kind counts, and only where the array's is a lesser one. The order is truth
-    values, integers, floating numbers.
+    values, integers, floating-point values.
 
     Examples
     --------

@@ -43,7 +43,7 @@ class no_grad(Asked, Scope):
 
 
 def stop_gradient(value: Any) -> Any:
-    """The same numbers, through which no gradient passes; of a tuple, list or dict those of each tensor in it.
+    """The same values, through which no gradient passes; of a tuple, list or dict those of each tensor in it.
 
     Examples
     --------
@@ -234,12 +234,12 @@ class GradOperation:
     ----------
     get_all : bool
         Gradients of all tensors among the arguments and keywords, and of what is ``mutable``, in a tuple; else of the
-        first input alone, ``()`` where that is no tensor.
+        first input alone, ``()`` if it is no tensor.
     get_by_list : bool
         Gradients of weights, in a tuple, bare where one Parameter is given; with ``get_all`` both, ``(inputs,
         weights)``.
     sens_param : bool
-        The gradient that arrives at the output is given: as the last argument, or ``sens=``.
+        The gradient of the output is given: as the last argument, or ``sens=``.
 
     Examples
     --------

@@ -55,7 +55,7 @@ def custom_vjp(fn: Callable[..., Any] | None = None) -> CustomVjp | Callable[[Ca
     Returns
     -------
     Cell
-        ``defbwd(bwd)`` says the gradient: a function of the inputs, the output and the gradient that arrives, which
+        ``defbwd(bwd)`` says the gradient: a function of the inputs, the output and the output gradient, which
         returns a gradient for each input.
 
     Examples

@@ -1,9 +1,9 @@
 """Guards: numbers that Python asks for while a function is compiled, in branches, loops, ``int()`` or ``asnumpy()``.
 
-The number is found at once, by computing as much of the graph as it follows from, and Python goes on with it. In its
-place the graph has a guard, a step that looks at the number of each run. Where it is another, the run is given up and
-started over in the variant of the function that was traced for that number, or is traced now. Shapes that follow from
-numbers, with ``infer_from_data``, are asked for in the same way.
+The value is found at once, by computing the part of the graph that it depends on, and Python goes on with it. In
+its place the graph has a guard, a step that compares the value of each run. If it is another, the run is given up
+and started over in the variant of the function that was traced for this value, or is traced now. Shapes that depend
+on values, with ``infer_from_data``, are asked for in the same way.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .tensor import Tensor
     from .trace import FunctionTracer
 
-#: What Python gets when it asks for a number, or a trace for shapes.
+#: The answer when Python reads a value, or a trace reads shapes.
 Answer: TypeAlias = float | np.generic | np.ndarray | tuple[Shape, ...]
 
 #: The result of compiling a function.
@@ -72,7 +72,7 @@ class Look(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A question for the shapes of an operator's outputs, which follow from the numbers in its inputs.
+    """A question for the shapes of an operator's outputs, which depend on values in its inputs.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Measure(NamedTuple):
         return lambda: self.of(node, step.ins[:len(node.inputs)], step.ctx)
 
 
-#: What Python may ask of a tensor.
+#: Questions that Python may ask of a tensor.
 LOOKS = {look.title: look for look in (
     Look("bool()", bool, lambda data: bool(data.item())), Look("int()", int, lambda data: int(data.item())),
     Look("float()", float, lambda data: float(data.item())),
@@ -234,7 +234,7 @@ class Path:
             variants.compiled.append(compiled)
 
 
-#: Looks whether a number, or the shapes of a ``node`` that follow from numbers, are what they were taken for. It is
+#: Looks whether a number, or the shapes of a ``node`` that depend on values, are what they were taken for. It is
 #: given the results of random operators before it, too, so that a run draws them as they were drawn when the number was
 #: found.
 GUARD = Op("_guard", AS_GIVEN, lambda *, count: [f"data{i}" for i in range(count)], types="*?->bool",
@@ -261,7 +261,7 @@ class Unknown(Exception):
 
 
 class Numbers:
-    """The numbers of a trace, computed as far as somebody asks for them.
+    """The values of a trace, computed as far as Python reads them.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ class Numbers:
                 self._before = {**drawn, **self._before}
 
     def close(self) -> None:
-        """Put random generators back to where they were: a run draws the same numbers."""
+        """Put random generators back to where they were: a run draws the same values."""
         generators.go_back(self._before)
 
     def _find(self, trace: FunctionTracer, wanted: Entry) -> Array:

@@ -43,9 +43,9 @@ __all__ = ["Hooks", "HookHandle", "HookBackward", "InsertGradientOf", "conventio
 
 Args: TypeAlias = tuple[Any, ...]
 Keywords: TypeAlias = dict[str, Any]
-#: Gradients as hooks see them, None where none arrived.
+#: Gradients as hooks see them, None where there is none.
 Gradients: TypeAlias = Sequence[Tensor | None]
-#: Hooks in a row: of the gradients that arrive, or of those and the leaving ones; gives the ones in their place.
+#: Hooks in a row: of the output gradients, or of those and the leaving ones; gives the ones in their place.
 Chain: TypeAlias = Callable[..., Gradients]
 #: How errors call something, or what finds that out.
 Title: TypeAlias = str | Callable[[], str]
@@ -206,7 +206,7 @@ class Link:
     ins, outs : list of Spec
         Of the tensors at the two tags.
     arriving : list
-        Gradients at the outputs, None where none arrived.
+        Gradients at the outputs, None where there is none.
     title : str or function
         How errors call it.
     count : int
@@ -607,7 +607,7 @@ def register_hook(self: Any, hook: Callable[[Tensor], Tensor | None]) -> HookHan
             else:
                 self._entry = _tagged(INPUT_TAG, [self], (), link)[0]._entry
         elif entry[0].op is FRESH or (entry[0].op is None and not isinstance(entry[0], tape.Leaf)):
-            entry[0].attrs = owner  # an argument: whoever differentiates in it has the whole gradient
+            entry[0].attrs = owner  # an argument: the derivative in it gets the whole gradient
         else:
             self._entry = tape.TapeNode(INPUT_TAG, {"link": link, "count": 1, "given": 1}, (entry,), (), (), 1,
                                          self._ctx, None), 0

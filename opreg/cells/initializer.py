@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-#: What fills a tensor, as a caller writes it: a name, a number, an Initializer, or the tensor itself.
+#: An initializer as a caller writes it: a name, a number, an Initializer, or the tensor itself.
 InitializerLike: TypeAlias = "str | float | Initializer | Tensor"
 
 
@@ -107,7 +107,7 @@ def set_seed(seed: int) -> None:
     Parameters
     ----------
     seed : int
-        Not negative. Of a large one NumPy's own generator takes the lowest 32 bits.
+        Not negative. NumPy's own generator takes the lowest 32 bits of a large one.
 
     Raises
     ------
@@ -425,7 +425,7 @@ class Dirac(Initializer):
 
 
 class Sparse(Initializer):
-    """A matrix of normal numbers, in each column of which some are zero.
+    """A matrix of normal values, in each column of which some are zero.
 
     Parameters
     ----------

@@ -90,8 +90,8 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Parameters | None = None,
 def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of a function, and its derivative along directions of its inputs.
 
-    A gradient is linear in what arrives; so the derivative is the gradient of the gradient. Operators of users that
-    have a rule, ``@op.jvp``, say theirs themselves, and need no gradient.
+    A gradient is linear in its output gradient; so the derivative is the gradient of the gradient. Operators of
+    users that have a rule, ``@op.jvp``, say theirs themselves, and need no gradient.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class Jvp(_Product):
 
 
 class Vjp(_Product):
-    """Called with inputs and what arrives at the outputs, a tuple where there are several, it gives the value and the
+    """Called with inputs and output gradients, a tuple where there are several, it gives the value and the
     gradients of the inputs, a single one bare.
 
     Parameters

@@ -1,7 +1,8 @@
 """jit: functions and Cells compiled, once for each kind of inputs, and run as any other plan.
 
-Parameters are bound by their own memory: what changes them is seen by the next run. Whatever a trace has read,
-attributes of Cells, hooks, whether a parameter is trained, is watched; when it changes, the function is traced anew.
+Parameters are bound by their own memory: what changes them is seen by the next run. State that a trace has read,
+such as attributes of Cells, hooks and whether a parameter is trained, is watched; when it changes, the function is
+traced anew.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ Keywords: TypeAlias = dict[str, Any]
 KINDS = 128
 #: In how many variants, for numbers it asks for, before it is left to Python for inputs of a kind.
 VARIANTS = 32
-#: What is kept of a kind for the case that what has changed changes back, as when a network is trained and evaluated.
+#: Variants of a kind that stay cached in case a change is undone, as when a network is trained and evaluated.
 PAST = 3
 #: How often in a row it is traced for one run alone, because something that it reads changes every time.
 WASTED = 8
@@ -415,10 +416,10 @@ def jit(function: Any = None, mode: object = None, input_signature: object = Non
         **options: object) -> Any:
     """Compile a function: it is traced once for each kind of inputs, and run as a plan from then on.
 
-    Branches and loops on shapes, dtypes and Python values are traced. Where Python asks for numbers of tensors, in a
-    branch, a loop, ``int()`` or ``asnumpy()``, the function is traced for what came, looks at the number in each run,
-    and is traced again where it is another. What a graph can not do is left to Python, with a warning. ``print`` and
-    other effects happen while tracing only; hooks act on every run.
+    Branches and loops on shapes, dtypes and Python values are traced. If Python reads values of tensors, in a
+    branch, a loop, ``int()`` or ``asnumpy()``, the function is traced for the value it got, compares it in each
+    run, and is traced again for another value. A function that no graph can hold is left to Python, with a warning.
+    ``print`` and other effects happen while tracing only; hooks act on every run.
 
     Parameters
     ----------
@@ -471,10 +472,10 @@ def jit(function: Any = None, mode: object = None, input_signature: object = Non
     return functools.update_wrapper(Jitted(function, Cache(numbers=check_numbers)), function, updated=())
 
 
-#: What MindSpore called it before 2.0.
+#: MindSpore's name before 2.0.
 ms_function = jit
 
-#: What the back ends of MindSpore can be told.
+#: Options for the back ends of MindSpore.
 _OPTIONS = ("fn", "disable_format_transform", "exec_order", "ge_options", "infer_boost", "debug_level", "exc_mode",
             "jit_syntax_level", "op_debug_option")
 _NAMED = ("mode", "input_signature", "hash_args", "jit_config", "compile_once", "capture_mode", "jit_level", "dynamic",

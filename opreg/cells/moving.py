@@ -1,8 +1,9 @@
 """Moving: operators that change states in place, as nodes of a trace, in which a value never changes.
 
 The state of a user's operator, a Parameter as a rule, is changed by its body. In a compiled function the body works on
-a copy, which is one more output of the node, and the trace assigns it to the state. So whoever reads the state finds
-what it holds at that place of the code, and a run that is given up, or repeated for its gradients, moves nothing.
+a copy, which is one more output of the node, and the trace assigns it to the state. So a reader finds the value
+that the state has at that place of the code, and a run that is given up, or repeated for its gradients, moves
+nothing.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A profile hook names each function of the user's that runs. Its byte code says which globals, closure variables and
 attributes it loads. Attributes of objects are noted as they are read (``class_hooks``); those of modules, classes and
-functions, where no hook can stand, by all names that appear in the code. Each place becomes a comparison. What cannot
-be compared is named in a warning, or leaves the function to Python.
+functions, where no hook can stand, by all names that appear in the code. Each place becomes a comparison. State
+that cannot be compared is named in a warning, or leaves the function to Python.
 """
 
 from __future__ import annotations

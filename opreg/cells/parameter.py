@@ -103,7 +103,7 @@ class Parameter(Tensor):
     def mindspore_name(self) -> str:
         """The name that it has in MindSpore: that of its place, but for lists of Cells that are filled later.
 
-        What is added to a list or dict of Cells which is an attribute already is named without the attribute there:
+        A Cell that is added to a list or dict which is an attribute already is named without the attribute there:
         ``0.weight``, where the name is ``layers.0.weight``. ``load_param_into_net`` takes both.
         """
         return self._mindspore_name or self._name
@@ -206,7 +206,7 @@ class Parameter(Tensor):
         self._write(subscript(key, self.shape), value)
 
     def set_data(self, data: TensorLike, slice_shape: bool = False) -> Parameter:
-        """Take over the numbers of a tensor.
+        """Take over the elements of a tensor.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class Parameter(Tensor):
         return self.dtype
 
     def clone(self, init: InitializerLike = "same") -> Parameter:
-        """A copy of the same name, with the same numbers or others.
+        """A copy of the same name, with the same values or others.
 
         Parameters
         ----------
@@ -339,7 +339,7 @@ def assign(variable: Tensor, value: TensorLike) -> Tensor:
     variable : Parameter or Tensor
         Changed in place.
     value : Tensor or number
-        Of the same shape; integers become floating numbers where the variable holds these.
+        Of the same shape; integers become floating-point values where the variable holds these.
 
     Returns
     -------

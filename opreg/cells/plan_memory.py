@@ -56,10 +56,10 @@ class Room:
 
 
 class Stretches:
-    """The memory of a room as it is dealt out to a plan, from the first block on.
+    """The memory of a pool as a plan takes it, from the first block on.
 
-    What the room has is used first. More is as large as what is asked for, and, once the room serves a second plan, at
-    least as large as all the room has: a function that is called with ever larger arrays asks seldom.
+    Memory of the pool is used first. A new block is as large as the request, and, once the pool serves a second
+    plan, at least as large as the whole pool: a function that is called with ever larger arrays asks seldom.
     """
 
     def __init__(self, blocks: dict[Context, list[Array]]):
@@ -93,13 +93,13 @@ class Stretches:
 
 
 class Rooms:
-    """The rooms of a compiled function, as long as a plan lies in them."""
+    """Memory pools of a compiled function, as long as a plan lies in them."""
 
     def __init__(self) -> None:
         self._rooms: weakref.WeakSet[Room] = weakref.WeakSet()
 
     def take(self) -> Room:
-        """A room that nobody has, a new one if need be."""
+        """A free pool, a new one if need be."""
         for room in list(self._rooms):
             if room.take():
                 return room
@@ -110,5 +110,5 @@ class Rooms:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rooms."""
+        """Bytes of all pools."""
         return sum(room.nbytes for room in self._rooms)

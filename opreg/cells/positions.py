@@ -10,7 +10,7 @@ from . import tree
 from .pullback import name_of
 from .tensor_base import is_number
 
-#: Which inputs a function is differentiated in, as a caller writes it: one by its position, several, or none.
+#: Positions of the inputs that a function is differentiated in, as a caller writes them: one, several, or none.
 Positions: TypeAlias = int | tuple[int, ...] | None
 
 __all__ = ["Positions", "positions_of", "check_positions"]

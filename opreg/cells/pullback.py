@@ -124,7 +124,7 @@ class Pullback:
         Parameters
         ----------
         seed : tensor or nesting of tensors, optional
-            What arrives at the heads; ones by default.
+            Gradients of the heads; ones by default.
         keep : bool
             Whether it will be called again.
         """
@@ -348,7 +348,7 @@ def _heads(function: object, out: object, first_only: bool) -> list[Any]:
 
 
 def _seeds(heads: Sequence[TensorBase], arriving: object) -> Sequence[Tensor]:
-    """The gradients that arrive at the heads, as they were given."""
+    """The gradients of the heads, as they were given."""
     seeds: Sequence[Tensor] = [arriving] if isinstance(arriving, Tensor) else tree.tensors(arriving)
     if len(seeds) != len(heads):
         raise ArgumentError(f"grad: expected {len(heads)} sensitivities, one for each output, got {len(seeds)}")

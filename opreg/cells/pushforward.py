@@ -1,7 +1,8 @@
 """Pushforward: derivatives along directions, carried from the inputs of a function that has run to its outputs.
 
-An operator with a jvp rule says its derivative itself. That of any other is the transpose of its gradient: the gradient
-is linear in what arrives, so its own gradient with respect to that, in the direction of the inputs, is the derivative.
+An operator with a jvp rule says its derivative itself. The directional derivative of any other is the transpose of
+its gradient: the gradient is linear in the output gradient, so its own gradient with respect to that, in the
+direction of the inputs, is the derivative.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ def _walked(record: Record, *values: Tensor) -> list[Tensor]:
                                                     MODE.recording, None)]
 
 
-#: Calls a Python function with copies of what arrives.
+#: Calls a Python function with copies of the output gradient.
 PYTHON = Op("_python", AS_GIVEN, lambda *, record: [f"data{i}" for i in range(len(record.ins))],
             outputs=lambda *, record: [f"output{i}" for i in range(len(record.outs))],
             per_instance=True, has_side_effect=True)

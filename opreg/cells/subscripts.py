@@ -25,7 +25,7 @@ __all__ = ["mask_of", "subscript"]
 
 def subscript(key: Any, shape: Shape) -> Any:
     """A subscript as an array of that shape takes it: of Python integers, slices, None, Ellipsis, arrays of integers,
-    and truth values as arrays without axes.
+    and booleans as arrays without axes.
 
     A mask becomes the indices where it holds. A tensor of a trace becomes its numbers, which are looked at in every
     run; of integers that stand alone it stays. To read where a mask of a trace holds that stands alone, see
@@ -55,7 +55,7 @@ def subscript(key: Any, shape: Shape) -> Any:
 
 
 def mask_of(key: Any, shape: Shape) -> Any:
-    """The tensor of truth values in a trace that a subscript is, for the first axes of a shape; None for all others."""
+    """The tensor of booleans in a trace that a subscript is, for the first axes of a shape; None for all others."""
     mask = _variable(key)
     return mask if mask is not None and mask._dt.kind == "b" and mask.ndim and mask.shape == shape[:mask.ndim] else None
 
@@ -68,7 +68,7 @@ def _variable(value: Any) -> Any:
 
 
 def _part(part: Any) -> Any:
-    """One part of a subscript: a Python integer, slice, None, Ellipsis, or an array of integers or truth values."""
+    """One part of a subscript: a Python integer, slice, None, Ellipsis, or an array of integers or booleans."""
     if part.__class__ is int or part is Ellipsis or part is None:
         return part
     variable = _variable(part)
@@ -83,7 +83,7 @@ def _part(part: Any) -> Any:
         if not any(isinstance(bound, TensorBase) for bound in bounds):
             return part
         return slice(*[bound if bound is None else operator.index(bound) for bound in bounds])
-    elif isinstance(part, (bool, np.bool_)):  # as an attribute a truth value would be equal to an integer
+    elif isinstance(part, (bool, np.bool_)):  # as an attribute a boolean would be equal to an integer
         return np.array(bool(part))
     elif isinstance(part, (list, tuple, range)):
         part = np.asarray(_hosted(part))
@@ -112,7 +112,7 @@ def _axes(part: Any) -> int:
 
 
 def _is_mask(part: Any) -> bool:
-    """Whether a part of a subscript is an array of truth values."""
+    """Whether a part of a subscript is an array of booleans."""
     return hasattr(part, "dtype") and part.dtype.kind == "b"
 
 

@@ -113,7 +113,7 @@ def from_symbol(symbol: Symbol, inputs: str | Sequence[str] = ("data",), params:
     inputs : str or sequence of str
         Arguments that are inputs of the Cell, in this order; the others become its parameters.
     params : mapping of str to Tensor, NDArray or NumPy array, optional
-        Numbers of parameters and auxiliary states. Those not given are made at the first call, when shapes are
+        Values of parameters and auxiliary states. Parameters not given are made at the first call, when shapes are
         known, by the end of their name: weights by ``XavierUniform``, biases zeros, scales ones. States of users'
         operators begin with what these say, and with zeros where their names say nothing.
 

@@ -48,7 +48,7 @@ TENSORS: set[type] = set()
 
 class _TensorType(type):
     def __instancecheck__(cls, value: object) -> bool:
-        # In compiled functions tensors have no numbers, and are of a class of their own: to users they are tensors.
+        # In compiled functions tensors have no values, and are of a class of their own: to users they are tensors.
         return super().__instancecheck__(value) or (cls is Tensor and isinstance(value, TensorBase))
 
 
@@ -58,12 +58,12 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     Parameters
     ----------
     input_data : Tensor, NDArray, NumPy array, number or nested sequence of numbers, optional
-        The numbers, copied. Python's integers become int64, real numbers float32, truth values bool; arrays keep
+        The numbers, copied. Python's integers become int64, real numbers float32, booleans bool; arrays keep
         their dtype.
     dtype : dtype, optional
         Converted to.
     shape : tuple of int, optional
-        The shape of what is made; with an unknown length, None or -1, the tensor has no numbers, and says a shape and
+        The shape of what is made; with an unknown length, None or -1, the tensor has no values, and says a shape and
         dtype alone, as ``Cell.set_inputs`` takes it.
     init : Initializer, optional
         Fills it; zeros otherwise.
@@ -189,7 +189,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     # --------------------------------------------------------------------------------------- numbers for Python
 
     def asnumpy(self, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
-        """The elements as a NumPy array, a copy, in ``out`` where that is given; see ``NDArray.asnumpy``."""
+        """The elements as a NumPy array, a copy, in ``out`` if it is given; see ``NDArray.asnumpy``."""
         variable = self._variable()
         return super().asnumpy(out, blocking) if variable is None else variable.asnumpy(out, blocking)
 
@@ -285,7 +285,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             if watched and self._ctx.xp is np and quiet(unchanged, self._data[key], source):
                 return
             self._ctx.run(self._data.__setitem__, key, source)
-        except OverflowError:  # a whole number wraps around, as in arithmetic
+        except OverflowError:  # an integer wraps around, as in arithmetic
             self._data[key] = numbers_of(value, self._dt)
         except IndexError as error:
             raise SubscriptError(str(error)) from None
@@ -315,7 +315,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return None if gradient is None else made(gradient._data, gradient._ctx)
 
     def detach(self) -> Tensor:
-        """The same numbers, not recorded; memory is shared."""
+        """The same values, not recorded; memory is shared."""
         return made(self._data, self._ctx) if self._variable() is None else ops.BlockGrad(self)
 
 
@@ -383,7 +383,7 @@ class OpenTensor(Tensor):
 
 
 class LentTensor(Tensor):
-    """Numbers that others read too: the first change makes a copy, for whoever changes them."""
+    """Values that others read too: the first change makes a copy, for the writer."""
 
     __slots__ = ()
 
@@ -570,7 +570,7 @@ def has_numbers(value: object) -> TypeGuard[Tensor]:
 
 
 def as_tensor(array: NDArray | TensorBase) -> Any:
-    """An array as a tensor with the same numbers, recorded as it is; tensors, also those of a trace, as they are."""
+    """An array as a tensor with the same values, recorded as it is; tensors, also those of a trace, as they are."""
     if isinstance(array, TensorBase):
         return array
     result = made(array._data, array._ctx)
@@ -579,7 +579,7 @@ def as_tensor(array: NDArray | TensorBase) -> Any:
 
 
 def as_array(value: Any) -> Any:
-    """A tensor as an NDArray with the same numbers, recorded as it is; those of a trace as they are."""
+    """A tensor as an NDArray with the same values, recorded as it is; those of a trace as they are."""
     if not (isinstance(value, NDArray) and isinstance(value, TensorBase)):
         return value
     result = NDArray(value._data, value._ctx)
@@ -607,27 +607,27 @@ def made(data: Array, ctx: Context | None = None) -> Tensor:
 
 
 def lent(value: NDArray) -> Tensor:
-    """The same numbers, recorded as they are, copied when somebody changes them."""
+    """The same values, recorded as they are, copied at the first change."""
     result = _new(LentTensor)
     result._data, result._ctx, result._entry = value._data, value._ctx, value._entry
     return result
 
 
 def lent_raw(data: Array, ctx: Context) -> Tensor:
-    """A tensor over a raw array that others read too, copied when somebody changes it."""
+    """A tensor over a raw array that others read too, copied at the first change."""
     result = _new(LentTensor)
     result._data, result._ctx, result._entry = data, ctx, None
     return result
 
 
-#: The same numbers as an input of its own, so that a function can be differentiated in it; with the tensor's hooks,
+#: The same values as an input of its own, so that a function can be differentiated in it; with the tensor's hooks,
 #: where some were registered.
 FRESH = Taped("argument",
               lambda g, ins, outs, attrs, needs, is_train=True: [g if attrs is None else attrs.through(g)])
 
 
 def argument(value: NDArray) -> TapeEntry:
-    """The entry of the same numbers as a variable of its own behind what led to them."""
+    """The entry of the same values as a variable of its own behind what led to them."""
     entry = value._entry
     if entry is None:
         return Variable(value), 0
@@ -635,7 +635,7 @@ def argument(value: NDArray) -> TapeEntry:
 
 
 def fresh(value: NDArray) -> Tensor:
-    """The same numbers, recorded as a variable of its own behind what led to them."""
+    """The same values, recorded as a variable of its own behind what led to them."""
     result = _new(LentTensor)
     result._data, result._ctx, result._entry = value._data, value._ctx, argument(value)
     return result

@@ -1,6 +1,6 @@
 """TensorBase: what tensors that hold numbers and tensors of a trace have in common, MindSpore's way.
 
-Operators promote dtypes, comparisons give truth values, subscripts give copies, reductions give true scalars.
+Operators promote dtypes, comparisons give booleans, subscripts give copies, reductions give true scalars.
 Everything ends in ``_apply``, so it means the same eagerly and while tracing.
 """
 
@@ -71,7 +71,7 @@ class TensorBase(Methods):
             """The numbers; those of a trace are looked at in every run."""
 
         def detach(self) -> Tensor:
-            """The same numbers, through which no gradient passes."""
+            """The same values, through which no gradient passes."""
 
     @property
     def _dt(self) -> np.dtype:
@@ -148,7 +148,7 @@ class TensorBase(Methods):
         return get(LOGIC[name][left._dt.kind != "b"])(left, right)
 
     def _beside(self, operand: TensorLike) -> tuple[Tensor, Tensor]:
-        """This and another operand as tensors of the dtype they have in common; a whole number wraps around in it."""
+        """This and another operand as tensors of the dtype they have in common; an integer wraps around in it."""
         if is_number(operand):
             common = dtypes.promote_number(self._dt, operand)
             other = self._lift(numbers_of(operand, common))
@@ -214,7 +214,7 @@ class TensorBase(Methods):
 
     @property
     def data(self) -> Tensor:
-        """The same numbers as a tensor through which no gradient passes; outside of compiled functions it shares the
+        """The same values as a tensor through which no gradient passes; outside of compiled functions it shares the
         memory."""
         return self.detach()
 
@@ -233,7 +233,7 @@ class TensorBase(Methods):
         return self if not copy and self._dt == wanted else ops.Cast(self, dtype=wanted)  # type: ignore[return-value]
 
     def reshape(self, *shape: int | Sequence[int]) -> Tensor:
-        """The same numbers in another shape; one -1 is inferred, 0 is a size."""
+        """The same values in another shape; one -1 is inferred, 0 is a size."""
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         return ops._np_reshape(self, newshape=tuple(map(int, wanted)))
 

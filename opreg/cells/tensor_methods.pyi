@@ -71,7 +71,7 @@ class Methods(Value):
         """Whether none is false, or zero."""
     def allclose(self, other: TensorLike, rtol: _float = 1e-05, atol: _float = 1e-08,
                  equal_nan: _bool = False) -> Tensor:
-        """Whether all numbers are near those of another tensor, by ``rtol`` times these and ``atol``."""
+        """Whether all elements are near those of another tensor, by ``rtol`` times these and ``atol``."""
     def amax(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
         """The largest number, ``initial`` at least, of those where ``where`` holds."""
     def amin(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
@@ -153,11 +153,11 @@ class Methods(Value):
     def clip(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
         """The number, or ``min`` if that is more, or ``max`` if that is less."""
     def clone(self) -> Tensor:
-        """A tensor with the same numbers, through which gradients pass."""
+        """A tensor with the same values, through which gradients pass."""
     def contiguous(self) -> Tensor:
         """This tensor."""
     def copy_(self, value: TensorLike) -> Tensor:
-        """Take over the numbers of a tensor."""
+        """Take over the elements of a tensor."""
     def copysign(self, other: TensorLike) -> Tensor:
         """The size of ``x`` with the sign of ``other``."""
     def cos(self) -> Tensor:
@@ -186,14 +186,14 @@ class Methods(Value):
     def diag(self) -> Tensor:
         """The matrix that has a vector on its diagonal."""
     def diagflat(self, offset: _int = 0) -> Tensor:
-        """The matrix that has all numbers of a tensor on a diagonal, and zeros elsewhere."""
+        """The matrix that has all elements of a tensor on a diagonal, and zeros elsewhere."""
     def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
         """A diagonal over two axes, as last axis."""
     def diagonal_scatter(self, src: TensorLike, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
         """The numbers with ``src`` in the place of a diagonal over two axes, which is its last axis."""
     def diff(self, n: _int = 1, axis: _int = -1, prepend: TensorLike | None = None,
              append: TensorLike | None = None) -> Tensor:
-        """Every number along an axis less the one before it, ``n`` times."""
+        """Every element along an axis less the one before it, ``n`` times."""
     def digamma(self) -> Tensor:
         """The derivative of ``lgamma``."""
     def div(self, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
@@ -280,7 +280,7 @@ class Methods(Value):
     def ge(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are no less."""
     def ger(self, vec2: TensorLike) -> Tensor:
-        """Every number of a vector times every one of another."""
+        """Every element of a vector times every one of another."""
     def greater(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are greater."""
     def greater_equal(self, other: TensorLike) -> Tensor:
@@ -294,7 +294,7 @@ class Methods(Value):
     def heaviside(self, values: TensorLike) -> Tensor:
         """0 below zero, 1 above, ``values`` at zero."""
     def histc(self, bins: _int = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
-        """How many numbers are in each of ``bins`` stretches from ``min`` to ``max``, or over all where both …."""
+        """How many elements are in each of ``bins`` stretches from ``min`` to ``max``, or over all where both …."""
     def hooks(self) -> list[Callable]:
         """The functions that were registered with ``register_hook``, in order."""
     def hsplit(self, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
@@ -326,7 +326,7 @@ class Methods(Value):
     def is_contiguous(self) -> _bool:
         """Whether its numbers lie one behind another."""
     def is_floating_point(self) -> _bool:
-        """Whether it holds floating numbers."""
+        """Whether it holds floating-point values."""
     def is_signed(self) -> _bool:
         """Whether its dtype has numbers below zero."""
     def isclose(self, other: TensorLike, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
@@ -461,7 +461,7 @@ class Methods(Value):
     def negative(self) -> Tensor:
         """The number with the other sign."""
     def nelement(self) -> _int:
-        """How many numbers there are."""
+        """How many elements there are."""
     def new_empty(self, size: TensorShape, dtype: TensorDType = None) -> Tensor:
         """A tensor of a shape, in this dtype or another."""
     def new_full(self, size: TensorShape, fill_value: Tensor | Number, dtype: TensorDType = None) -> Tensor:
@@ -478,11 +478,11 @@ class Methods(Value):
         """Places of numbers that are not zero, one a row, or as a tuple of one vector an axis."""
     def norm(self, ord: Number | str | None = None, dim: Axes = None, keepdim: _bool = False, *,
              dtype: TensorDType = None) -> Tensor:
-        """The norm of all numbers, or along axes."""
+        """The norm of all elements, or along axes."""
     def not_equal(self, other: TensorLike) -> Tensor:
         """Whether numbers differ."""
     def numel(self) -> _int:
-        """How many numbers there are."""
+        """How many elements there are."""
     def numpy(self) -> np.ndarray:
         """The numbers as a NumPy array."""
     def one_hot(self, depth: _int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,
@@ -491,7 +491,7 @@ class Methods(Value):
     def ones_like(self, *, dtype: TensorDType = None) -> Tensor:
         """Ones in the shape of a tensor, and in its dtype or another."""
     def outer(self, vec2: TensorLike) -> Tensor:
-        """Every number of a vector times every one of another."""
+        """Every element of a vector times every one of another."""
     def pad(self, padding: Sizes, mode: str = 'constant', value: _float | None = None) -> Tensor:
         """Numbers around a tensor."""
     def permute(self, *axis: _int | Sequence[_int]) -> Tensor:
@@ -507,7 +507,7 @@ class Methods(Value):
     def rad2deg(self) -> Tensor:
         """Degrees from radians."""
     def ravel(self) -> Tensor:
-        """All numbers in a row."""
+        """All elements in a row."""
     def reciprocal(self) -> Tensor:
         """One by the number."""
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
@@ -523,11 +523,11 @@ class Methods(Value):
     def repeat(self, *repeats: _int | Sequence[_int], axis: _int | None = None) -> Tensor:
         """Laid side by side, so many times along each axis."""
     def repeat_interleave(self, repeats: TensorShape, axis: _int | None = None) -> Tensor:
-        """Every slice along an axis repeated in place, or every number of all in a row."""
+        """Every slice along an axis repeated in place, or every element of all in a row."""
     def reshape(self, *shape: _int | Sequence[_int]) -> Tensor:
-        """The same numbers in another shape."""
+        """The same values in another shape."""
     def reshape_as(self, other: Tensor) -> Tensor:
-        """The same numbers in the shape of another tensor."""
+        """The same values in the shape of another tensor."""
     def resize(self, *new_shape: _int) -> Tensor:
         """The first numbers in another shape, with zeros behind them where it has more."""
     def reverse(self, axis: Axes) -> Tensor:
@@ -604,7 +604,7 @@ class Methods(Value):
     def std(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False) -> Tensor:
         """The square root of ``var``."""
     def stride(self, dim: _int | None = None) -> list[_int] | _int:
-        """How many numbers lie between neighbours along each axis, or along one."""
+        """How many elements lie between neighbours along each axis, or along one."""
     def sub(self, other: TensorLike) -> Tensor:
         """The difference."""
     def sub_(self, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
@@ -638,7 +638,7 @@ class Methods(Value):
         """The numbers in another dtype, or that of another tensor."""
     def topk(self, k: _int, dim: _int | None = None, largest: _bool = True,
              sorted: _bool = True) -> tuple[Tensor, Tensor]:
-        """The ``k`` largest numbers along an axis, or the smallest, and their places as int32."""
+        """The ``k`` largest elements along an axis, or the smallest, and their places as int32."""
     def trace(self) -> Tensor:
         """The sum of the diagonal of a matrix."""
     def transpose(self, *axes: _int | Sequence[_int], dim0: _int | None = None, dim1: _int | None = None) -> Tensor:
@@ -660,7 +660,7 @@ class Methods(Value):
     def unfold(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
         """The windows of images as columns."""
     def unique(self) -> tuple[Tensor, Tensor]:
-        """The different numbers in the order they first occur, and for each number which it is."""
+        """The different elements in the order they first occur, and for each element which it is."""
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False,
                            dim: _int | None = None) -> Tensor | tuple[Tensor, ...]:
         """The numbers without those that equal the one before, or parts along an axis."""
@@ -669,9 +669,9 @@ class Methods(Value):
     def var(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False) -> Tensor:
         """The mean of squared distances from the mean."""
     def view(self, *shape: _int | Sequence[_int]) -> Tensor:
-        """The same numbers in another shape."""
+        """The same values in another shape."""
     def view_as(self, other: Tensor) -> Tensor:
-        """The same numbers in the shape of another tensor."""
+        """The same values in the shape of another tensor."""
     def vsplit(self, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
         """``tensor_split`` along the first axis."""
     def where(self, condition: TensorLike, y: TensorLike) -> Tensor:

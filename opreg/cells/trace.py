@@ -129,11 +129,11 @@ class TracedTensor(Sized, OneNumber, TensorBase):
         return self
 
     def copy(self) -> Tensor:
-        """A tensor with the same numbers."""
+        """A tensor with the same values."""
         return ops._copy(self)
 
     def detach(self) -> Tensor:
-        """The same numbers, through which no gradient passes."""
+        """The same values, through which no gradient passes."""
         return ops.BlockGrad(self)
 
     def __deepcopy__(self, memodict: Any) -> TracedTensor:
@@ -256,7 +256,7 @@ class FunctionTracer(Tracer):
     path, numbers : Path, Numbers or None
         How Python gets the numbers it asks for, while the function is traced.
     symbolic : bool
-        Whether the trace is of a Symbol, which has no numbers.
+        Whether the trace is of a Symbol, which has no values.
     mode : bool or None
         The mode that Cells run in, where it is not their own: True of a Symbol, whose executor chooses it.
     left : str
@@ -299,8 +299,8 @@ class FunctionTracer(Tracer):
         self._before: list[tuple[FunctionTracer | None, FunctionTracer | None, Any]] = []
 
     def __enter__(self) -> FunctionTracer:
-        # Whoever stops recording blocks the gradient of what joins meanwhile. All shapes are known here: a 0 is an
-        # empty dimension, as outside of traces.
+        # Code that stops recording blocks the gradient of values that join meanwhile. All shapes are known here: a
+        # 0 is an empty dimension, as outside of traces.
         token = MODE.set(MODE.now().but(recording=True, np_shape=True))
         self._before.append((STATE.trace, MODE.tracer, token))
         STATE.trace = MODE.tracer = self
@@ -480,7 +480,7 @@ class FunctionTracer(Tracer):
         return specs
 
     def _measure(self, node: Node) -> Sequence[Shape]:
-        """The shapes of a node that follow from numbers: they are found now, and guarded in every run. The operators
+        """The shapes of a node that depend on values: they are found now, and guarded in every run. The operators
         before it run once more when they are others."""
         root, op = self.root, node.op
         assert op is not None
@@ -608,7 +608,7 @@ class FunctionTracer(Tracer):
         self._taken = min(self._taken, nodes)
 
     def skip(self) -> None:
-        """Leave the nodes so far to whoever made them."""
+        """Leave the nodes so far to their maker."""
         self._taken = len(self.nodes)
 
 

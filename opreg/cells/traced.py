@@ -1,4 +1,4 @@
-"""trace_function: a function called once with values that have no numbers yet, and what it did."""
+"""trace_function: a function called once with values that have no values yet, and what it did."""
 
 from __future__ import annotations
 
@@ -90,7 +90,8 @@ class Traced:
         self.calls = PYTHON in ops
         self.collective = any(op.traits.has_side_effect and op not in (GUARD, PYTHON) for op in ops)
         self.random = any(node.op is not None and effects.draws(node.op, node.attrs) for node in trace.nodes)
-        # What nobody reads runs in the first half all the same: nothing up to the last of these belongs to the second.
+        # Results that are never read are computed in the first half all the same: nothing up to the last of these
+        # belongs to the second.
         self.last: list[Entry] = [(node, 0) for node in trace.nodes if node.op is not None
                                   and effects.runs_unread(node.op, node.attrs) and node.count][-1:]
         trace.path, trace.constants = None, {}

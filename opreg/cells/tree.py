@@ -49,12 +49,12 @@ def mutable(input_data: T, dynamic_len: bool = False) -> T:
     """The same number, tuple, list or dict, in which ``grad`` and ``GradOperation`` differentiate, too.
 
     A function is differentiated in numbers, those in containers included, as in tensors without dimensions, which they
-    are while it runs; so are their gradients. Truth values have none.
+    are while it runs; so are their gradients. Booleans have none.
 
     Parameters
     ----------
     input_data : Tensor, bool, int, float, tuple, list or dict
-        Tensors and truth values are returned as they are.
+        Tensors and booleans are returned as they are.
     dynamic_len : bool
         Accepted for tuples and lists: a compiled function is traced for each length anyway.
 

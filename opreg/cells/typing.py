@@ -15,7 +15,7 @@ from .tensor_base import TensorBase
 
 __all__ = ["ArrayLike", "Axes", "Number", "Sizes", "TensorDType", "TensorLike", "TensorShape"]
 
-#: What functions make one tensor of: a tensor, of numbers or of a trace, another array or a number.
+#: An argument that functions convert to a tensor: a tensor, with values or of a trace, another array or a scalar.
 ArrayLike: TypeAlias = TensorBase | NDArray | np.ndarray | Number
 
 #: The same, or a nesting of these.

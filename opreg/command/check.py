@@ -24,7 +24,7 @@ from .output import add_json, say
 
 __all__ = ["configure", "run"]
 
-#: What begins the other process, which finds modules where this one does.
+#: Code that begins the other process, which finds modules where this one does.
 _BEGIN = """
 import json, sys
 sys.path[:] = json.loads(sys.argv.pop(1))

@@ -13,7 +13,7 @@ from .output import add_json, columns, say
 
 __all__ = ["configure", "run"]
 
-#: What the endings of files mean.
+#: Meanings of the endings of files.
 _KINDS = {".code": "compiled functions", ".choices": "choices between ways that were tried"}
 
 

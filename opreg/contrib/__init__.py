@@ -17,7 +17,7 @@ from opreg.symbol import contrib as symbol
 
 from . import autograd, detection, text
 
-#: What MXNet has there and this has not, and what serves in its place.
+#: Names of MXNet that are missing here, each with its replacement.
 _ABSENT = {
     **dict.fromkeys(("quantization", "quant"), "files of quantised networks run; making them is MXNet's"),
     "io": "its DataLoaderIter wraps a Gluon loader; io.NDArrayIter and a DataIter of one's own give batches",

@@ -1,4 +1,4 @@
-"""amp: graphs that compute in half precision where that is safe, with ``amp_cast`` where dtypes meet.
+"""amp: graphs that compute in half precision if it is safe, with ``amp_cast`` where dtypes meet.
 
 ``convert_symbol`` and ``convert_model`` make them of graphs in float32. Operators that gain from it, products of
 matrices and convolutions, are given halves; those that need the range, exponentials, norms and losses, float32; those

@@ -145,7 +145,7 @@ def _suppress(dets: np.ndarray, most: float) -> list[int]:
 def greedy_nms(dets: np.ndarray, thresh: float) -> np.ndarray:
     """Boxes that no better one overlaps by ``thresh`` or more, in the order of their rows.
 
-    Those of ``cpu_nms``, as Detectron and SimpleDet give them.
+    Indices as ``cpu_nms`` of Detectron and SimpleDet gives them.
 
     Examples
     --------

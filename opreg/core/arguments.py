@@ -187,7 +187,7 @@ def ordered(op: Op, inputs: Inputs, attrs: Attrs) -> list[Any]:
 def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = False) -> inspect.Signature:
     """The signature users see in ``help``: inputs, then attributes with their defaults, then keywords of any operator.
 
-    What is left out where attributes say so has the default None. A required attribute behind such an input goes by
+    Inputs that attributes may remove have the default None. A required attribute behind such an input goes by
     keyword, and so does all that follows.
 
     Parameters

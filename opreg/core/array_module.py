@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "StreamOrder", "backend", "register_backend", "active",
            "module_of", "number_on", "when_opened", "ENTERED", "TRANSFERS"]
 
-#: What NumPy makes a stream of random numbers of.
+#: Seeds of a random generator of NumPy.
 Seed: TypeAlias = int | Sequence[int] | np.random.SeedSequence | None
 
 
@@ -100,7 +100,7 @@ class Backend:
             raise adopted(error, f"no array of {spec}, {bytes_of(shape, dtype)}") from None
 
     def to_numpy(self, array: Array, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
-        """A copy on the host, in ``out`` where that is given. One that is not ``blocking`` may be there later, when the
+        """A copy on the host, in ``out`` if it is given. One that is not ``blocking`` may be there later, when the
         device has come to it."""
         if out is None:
             return np.array(array)
@@ -184,7 +184,7 @@ _CUPY = 14
 
 
 def _version(cupy: Any) -> str:
-    """Why this CuPy does not do; nothing where it does. As the functions below, which say what else is missing."""
+    """The reason why this CuPy is too old; empty where it is not."""
     if int(cupy.__version__.partition(".")[0]) >= _CUPY:
         return ""
     return f"opreg needs {_CUPY} or newer; install opreg[cuda12] or opreg[cuda13]"
@@ -322,9 +322,9 @@ class CupyBackend(Backend):
 
 
 class StreamOrder:
-    """Lets the current stream of a device wait for the one that was current at the last call, where that is another.
+    """Lets the current stream of a device wait for the one that was current at the last call, if it is another.
 
-    A stream that captures waits for nothing: what orders its work is up to whoever launches the graph.
+    A stream that captures waits for nothing: the code that launches the graph orders its work.
     """
 
     __slots__ = ("_cuda", "_device", "_last")
@@ -344,7 +344,7 @@ class StreamOrder:
 #: Back ends in use, by the device types that they serve.
 _OPENED: dict[str, Backend] = {}
 _ACTIVE: list[Backend] = []
-#: Those in use that have several devices, of which one is entered while something computes there.
+#: Back ends in use with several devices, of which one is entered while something computes there.
 ENTERED: list[Backend] = []
 _WHEN_OPENED: list[Callable[[], None]] = []
 _REGISTERED: dict[str, Callable[[], Backend]] = {"cpu": NumpyBackend, "gpu": CupyBackend}

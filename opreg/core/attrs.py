@@ -468,7 +468,7 @@ class Schema:
     def complete(self, given: Mapping[str, object]) -> Attributes:
         """Typed values of all attributes, defaults filled in. The result is shared: never change it.
 
-        What was given is checked and made immutable, lists and arrays become tuples, before it is looked up: equal
+        Given values are checked and made immutable, lists and arrays become tuples, before the lookup: equal
         attributes are one object, however they were written and whatever was asked before.
 
         Raises
@@ -477,7 +477,7 @@ class Schema:
             For an unknown name, a missing required one, or a value of the wrong type.
         """
         try:
-            # What ``exact`` gives, in most cases without calling it.
+            # The result of ``exact``, in most cases without calling it.
             key = tuple([(name, kind, value) if (kind := value.__class__) in PLAIN
                          or (kind is float and value and value == value) else (name, exact(value))
                          for name, value in given.items()])

@@ -69,7 +69,7 @@ class Held:
     value
         The value, or a weak reference to it.
     weak : bool
-        Which of both: what somebody else may want to be gone is not kept alive.
+        Whether it is a weak one: objects that others may want to drop are not kept alive.
     """
 
     __slots__ = ("value", "weak")

@@ -54,7 +54,7 @@ class Rules:
     call : function of the operator, values and keywords
         How the operator is called.
     differentiate : function or None
-        How its gradient rule is applied, where that takes more than to call it: as ``Op.differentiate``, after the
+        How its gradient rule is applied, if it takes more than to call it: as ``Op.differentiate``, after the
         operator.
     check : function of the operator, what is declared, and a rule; or None
         Refuses rules that cannot be called: those of a user's operator, when they are declared.
@@ -102,7 +102,7 @@ class Rules:
 
     @property
     def data_dependent(self) -> bool:
-        """Whether shapes of outputs follow from the numbers in the inputs."""
+        """Whether shapes of outputs depend on values in the inputs."""
         return self.infer_from_data is not None
 
     def work(self, ins: Sequence[Shape], outs: Sequence[Shape], attrs: Attrs) -> int | None:
@@ -150,10 +150,10 @@ class Declarations:
         return self._declare("fill", function)
 
     def infer_from_data(self, function: F) -> F:
-        """Declare that shapes of outputs follow from numbers: ``f(xp, *arrays, **attrs)`` returns a shape, or a list of
-        them, one an output, whose dimensions may be arrays of one number. Those that follow so are ``ANY`` in the shape
-        rule. A graph is planned up to such an operator, and from there on for the shapes that come. That of a user's
-        operator is given NDArrays, and no ``xp``."""
+        """Declare that shapes of outputs depend on values: ``f(xp, *arrays, **attrs)`` returns a shape, or a list of
+        them, one an output, whose dimensions may be arrays of one element. Such dimensions are ``ANY`` in the shape
+        rule. A graph is planned up to such an operator, and from there on for the shapes that come. The rule of a
+        user's operator is given NDArrays, and no ``xp``."""
         return self._declare("infer_from_data", function)
 
     def types(self, function: F) -> F:
@@ -238,7 +238,7 @@ class Declarations:
         return self._declare("moves", function)
 
     def chance(self, function: F) -> F:
-        """Declare whether a run draws random numbers in a body: ``f(**attrs)`` returns a truth value."""
+        """Declare whether a run draws random numbers in a body: ``f(**attrs)`` returns a boolean."""
         return self._declare("chance", function)
 
     def flops(self, function: F) -> F:
@@ -251,14 +251,14 @@ class Declarations:
         of the inputs' shapes, with channels second.
 
         It returns the attributes that change, the numbers of the inputs and those of the outputs whose channels come
-        last then; or, as text, why it cannot be told. Where a library convolves with channels last, the operators
-        behind that have such a rule follow; element-wise ones, whose expression is known, do without.
+        last then; or, as text, why it cannot be told. If a library convolves with channels last, the operators
+        behind that have such a rule do so, too; element-wise ones, whose expression is known, do without.
         """
         return self._declare("layout", function)
 
     def identity(self, function: F) -> F:
         """Declare when it is an identity, its first output the first input, element for element: ``f(ins, outs,
-        **attrs)`` of specs returns a truth value. It may also name ``is_train``. Readers of such a node in a graph read
+        **attrs)`` of specs returns a boolean. It may also name ``is_train``. Readers of such a node in a graph read
         its input instead.
         """
         return self._declare("identity", function)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["apply", "call", "leading", "write", "INVOKE", "REQUESTS"]
 
-#: What an operator may be asked to do with a result, by MXNet's integers.
+#: Requests for a result, by MXNet's integers.
 REQUESTS = ("null", "write", "inplace", "add")
 
 #: Calls an operator on arrays and numbers as users write it: ``f(op, args, keywords)``.

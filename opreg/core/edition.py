@@ -53,7 +53,7 @@ def keep(cache: Recent, key: object, value: object, edition: int) -> None:
 
 
 def tell(op: Op) -> None:
-    """Tell whoever keeps what follows from an operator that something was registered about it."""
+    """Tell the caches of results that depend on an operator that something was registered about it."""
     if not op.used:
         return
     EDITION[0] += 1

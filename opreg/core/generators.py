@@ -30,7 +30,7 @@ States: TypeAlias = dict[tuple[str, int], Any]
 _GENERATORS: dict[tuple[str, int], np.random.Generator] = {}
 _COUNTERS: dict[tuple[str, int], Array | None] = {}  # made together with the generator
 _ORDERS: dict[tuple[str, int], Callable[[], None]] = {}  # of devices whose streams draw in turn
-_STATE = {"seed": 0}  # as MXNet: a program that never seeds gets the same numbers in every run
+_STATE = {"seed": 0}  # as MXNet: a program that never seeds gets the same values in every run
 _LOCK = lock()
 
 

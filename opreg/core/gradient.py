@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["CUT", "by_rule", "filled", "fitted", "push", "walk"]
 
 _ALONE = (True,)
-# Stands for the gradient of an output that nothing arrives at; None arrives at losses, which need none.
+# Stands for the missing gradient of an output; None is for losses, which need none.
 _UNREACHED = object()
 
 
@@ -33,7 +33,7 @@ class _Cut(threading.local):
     """Gradients of integers whose fractions were cut when they were stored, in the pass that runs.
 
     A mask or an index within the function loses a gradient that nobody asks for. So the kernel only notes the loss,
-    and who hands out the gradient of a tensor of whole numbers says it.
+    and who hands out the gradient of a tensor of integers says it.
     """
 
     lost = ""
@@ -87,8 +87,8 @@ W = TypeVar("W", bound="Value")
 def fitted(g: Any, like: Any, what: str) -> Any:
     """A gradient in the shape of the value that it is the gradient of.
 
-    Where it is larger because that value was broadcast it is summed down. One that is too small is refused: repeating
-    it would make up numbers.
+    A gradient that is larger because the value was broadcast is summed down. One that is too small is refused:
+    repeating it would make up numbers.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
     order : sequence of nodes
         Inputs before users.
     seeds : dict of entry to value
-        Gradients that arrive at the heads; None for a loss that needs none. All gradients are noted in it.
+        Gradients of the heads; None for a loss that needs none. All gradients are noted in it.
     wanted : iterable of nodes
         Variables (or inner nodes) whose gradient is asked for.
     differentiate : function of a node, the gradients of its outputs and which inputs need one
@@ -244,7 +244,7 @@ def by_rule(node: N, arriving: Sequence[W | None], needs: Sequence[bool],
 
 def filled(node: Recorded, arriving: Sequence[G | None], outs: Sequence[V], zeros: Callable[[V], G]
            ) -> Sequence[G | None]:
-    """Gradients of a node's outputs, with zeros where none arrives and the rule of the operator expects some."""
+    """Gradients of a node's outputs, with zeros where there is none and the rule of the operator expects some."""
     op = node.op
     if op is None or node.count == 1 or op.traits.optional_out_grads:
         return arriving

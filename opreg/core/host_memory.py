@@ -1,11 +1,11 @@
 """Memory of the host for large arrays, all at the same place within a page.
 
 A processor tells loads from earlier stores by the lower bits of their addresses first: twelve on many, twenty of where
-it is in memory on an Intel Xeon. Where an array that is written lies some bytes ahead of one that is read, by these
-bits, each load waits for a store that has nothing to do with it, and a pass over both takes three to five times as
-long; where vectors straddle the lines of the cache, twice. NumPy's own arrays lie where the allocator has put them:
-large ones 16 bytes into a page, or anywhere. The middle of a page is far from there, and arrays that all begin in the
-middle of one are no bytes or many from each other.
+it is in memory on an Intel Xeon. If an array that is written lies some bytes ahead of one that is read, by these
+bits, each load waits for an unrelated store, and a pass over both takes three to five times as long; vectors that
+straddle lines of the cache take twice as long. NumPy's own arrays lie where the allocator has put them: large ones
+16 bytes into a page, or anywhere. The middle of a page is far from there, and arrays that all begin in the middle
+of one are no bytes or many from each other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ __all__ = ["LARGE", "PAGE", "OwnWorkspace", "Workspace", "copied", "empty", "zer
 
 # Bytes from which on the place is looked after: over so many a pass takes longer than that.
 LARGE = 1 << 16
-# What is compared of addresses first, and where in it arrays begin: not near 16, and at the start of a line.
+# The size of a page, whose offsets are compared first, and the offset at which arrays begin: not near 16, and at
+# the start of a line.
 PAGE, _PLACE = 1 << 12, 1 << 11
 
 _BYTE = np.dtype(np.uint8)

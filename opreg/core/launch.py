@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["Call", "ChannelsLast", "FirstRun", "Kernel", "Prepared", "Rank", "as_results", "prepare", "reference"]
 
 Step = Callable[[], object]
-#: Of attributes, specs of inputs and outputs, mode, array module and device.
+#: A function of attributes, specs of inputs and outputs, mode, array module and device.
 ChannelsLast: TypeAlias = Callable[[Attrs, Sequence[Spec], Sequence[Spec], bool, ArrayModule, int], str | None]
 
 
 class Rank(enum.IntEnum):
-    """Origin of a kernel. Of those that accept a use the highest runs it, whichever was attached first."""
+    """Origin of a kernel. The highest of the kernels that accept a use runs it, whichever was attached first."""
 
     OPERATOR = 0  # the operator's own module, beside the reference
     COMPILED = 1  # a back end that compiles

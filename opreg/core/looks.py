@@ -12,7 +12,8 @@ __all__ = ["Explanation", "HTML", "SVG", "Shown", "escaped", "printable", "repor
 #: A value as HTML, and as SVG.
 HTML, SVG = Slot("pictures"), Slot("pictures")
 
-#: What XML cannot hold, or nobody can see, or turns the letters behind it around, all but tabs and ends of lines.
+#: Characters that XML cannot hold, that are invisible, or that turn the letters behind them around; tabs and ends
+#: of lines excepted.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069"
                           "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
@@ -40,7 +41,7 @@ def escaped(text: str) -> str:
 
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
-#: What ends a line or goes back to its beginning, but for the one character that text has for it.
+#: Characters that end a line or return to its beginning, except the newline.
 _ENDS = str.maketrans({"\r": "␍", "\x85": "\ufffd", "\u2028": "\ufffd", "\u2029": "\ufffd"})
 
 

@@ -210,7 +210,7 @@ def inside(error: RuntimeError) -> bool:
 class Scope:
     """A ``with`` statement that chooses something; it may be entered again inside.
 
-    Those who derive from it say which attributes of the mode they choose, in ``_chosen``, by which key the mode inside
+    Subclasses name the attributes of the mode that they choose, in ``_chosen``, by which key the mode inside
     is found again, in ``_key``, and define ``_next`` and ``_again``.
     """
 
@@ -264,7 +264,7 @@ class Scope:
 class Recording(Scope):
     """A stretch of code with its own choice of recording and training; a context manager, and a decorator.
 
-    What is outside of it is known to the mode inside, so one serves many stretches of code, of threads and tasks too.
+    The inner mode knows the outer one, so one object serves many ``with`` statements, in threads and tasks too.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def split_v2(ary: V, indices_or_sections: int | Sequence[int], axis: int = 0, sq
 
 
 def histogram(a: Any, bins: int | Value = 10, range: tuple[float, float] | None = None) -> list[Any]:
-    """How many numbers fall between the edges of bins, and the edges.
+    """How many elements fall between the edges of bins, and the edges.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def isfinite(data: V) -> V:
     return ops._lesser_scalar(ops.abs(data), scalar=math.inf)
 
 
-#: Those of ``contrib`` that are made of other operators.
+#: Functions of ``contrib`` that are made of other operators.
 CONTRIB: dict[str, Callable] = {"isnan": isnan, "isinf": isinf, "isfinite": isfinite}
 
 #: Functions of arrays and symbols alike that are no operators themselves, but choose one by what they are given.

@@ -93,7 +93,7 @@ class Op(Declarations, AskedAsProp):
 
     #: Whether it was ever applied.
     used = False
-    #: What was registered by its name after it.
+    #: The operator registered by its name after it.
     successor: Op | None = None
 
     def __init__(self, name: str, schema: Schema, arguments: Names, *, outputs: Names = ("output",),

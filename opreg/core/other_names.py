@@ -8,7 +8,7 @@ from typing import NoReturn
 
 __all__ = ["CELLS", "OPTIMIZERS", "UPDATES", "elsewhere", "name_others", "without_others"]
 
-#: What to write for an attribute, of arrays and tensors, and of symbols where that is the same; ``F`` is ``mx.nd`` or
+#: Replacements of attributes, for arrays and tensors, and for symbols where they are the same; ``F`` is ``mx.nd`` or
 #: ``mx.sym``.
 _BOTH = {
     "permute": "x.transpose(axes)", "view": "x.reshape(shape)",
@@ -45,13 +45,13 @@ CELLS = {
 
 _STEP = "call it: optimizer(grads), with the gradients that value_and_grad(forward, None, optimizer.parameters) gives"
 
-#: Of optimizers that are Cells.
+#: For optimizers that are Cells.
 OPTIMIZERS = {"step": _STEP, "zero_grad": f"gradients are not kept, they are given: {_STEP}",
               "param_groups": "the groups are in optimizer.parameters, their rate is optimizer.get_lr()"}
 
 _UPDATE = "optimizer.update(index, weight, gradient, state) updates a weight, and Module.update() or a KVStore calls it"
 
-#: Of optimizers that are MXNet's.
+#: For optimizers that are MXNet's.
 UPDATES = {"step": _UPDATE,
            "zero_grad": f"a gradient is written anew by each backward() with grad_req='write'; {_UPDATE}"}
 

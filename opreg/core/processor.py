@@ -54,14 +54,14 @@ class Processor(NamedTuple):
 #: Instructions for many numbers at once, as Linux calls them.
 FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile",
             "amx_bf16", "asimd", "sve", "sve2")
-#: What is taken for what nobody says.
+#: Values assumed where the system gives none.
 USUAL = Processor("", 1, 32 << 10, 1 << 20, 16 << 20, ())
 
-# What a cache may have: other figures are nonsense, or a simulator's.
+# Sizes that a cache may have: other figures are nonsense, or a simulator's.
 _BOUNDS = {"l1": (4 << 10, 4 << 20), "l2": (64 << 10, 256 << 20), "l3": (0, 16 << 30)}
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _PAGE = 1 << 12
-# Of a file no more is read, and of folders within folders no more are looked through.
+# Most bytes read of a file, and most levels of nested folders searched.
 _LONGEST, _DEEPEST = 1 << 14, 32
 
 

@@ -1,8 +1,8 @@
 """Progress: a line on a terminal that is written anew while something goes on.
 
-It is written to the error stream, ten times a second at most, where that is a terminal; ``OPREG_PROGRESS=0`` says that
-it is not wanted, ``OPREG_PROGRESS=1`` that it is wherever that stream leads. What is logged or printed to the terminal
-meanwhile stands above it.
+It is written to the error stream, ten times a second at most, if it is a terminal; ``OPREG_PROGRESS=0`` says that
+it is not wanted, ``OPREG_PROGRESS=1`` that it is wherever that stream leads. Lines logged or printed to the
+terminal meanwhile stand above it.
 """
 
 from __future__ import annotations

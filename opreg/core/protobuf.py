@@ -8,7 +8,7 @@ __all__ = ["field", "varint"]
 
 
 def varint(number: int) -> bytes:
-    """A whole number in groups of seven bits, the lowest first; a negative one as the complement of 64 bits.
+    """An integer in groups of seven bits, the lowest first; a negative one as the complement of 64 bits.
 
     Examples
     --------

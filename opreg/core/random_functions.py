@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..ndarray.context import Context
 
 Shape: TypeAlias = ShapeLike | None
-#: What a distribution has: a number, or an array or symbol of them.
+#: A parameter of a distribution: a scalar, or an array or symbol of them.
 Parameter: TypeAlias = Value | float
 V = TypeVar("V", bound=Value)
 
@@ -29,7 +29,7 @@ V = TypeVar("V", bound=Value)
 class Sampling(Generic[V]):
     """Random numbers of one kind of value.
 
-    Everywhere ``shape`` is how many numbers are drawn, for each place where the parameters are arrays; without it one,
+    Everywhere ``shape`` is how many elements are drawn, for each place where the parameters are arrays; without it one,
     or as many as a symbol's use tells: ``x + sym.random.normal()`` has the shape of ``x``. ``dtype`` is float32 by
     default. ``ctx`` says where they are drawn and ``out`` is an array to draw into; both are for arrays only.
 
@@ -93,24 +93,24 @@ class Sampling(Generic[V]):
 
     def poisson(self, lam: Parameter = 1, shape: Shape = None, dtype: DTypeLike = None, ctx: Context | None = None,
                 out: V | None = None, **keywords: Any) -> V:
-        """Counts of the Poisson distribution with mean ``lam``, as floating numbers."""
+        """Counts of the Poisson distribution with mean ``lam``, as floating-point values."""
         return self._draw("poisson", dict(lam=lam), shape, dtype, ctx, out, keywords)
 
     def negative_binomial(self, k: Parameter = 1, p: Parameter = 1, shape: Shape = None, dtype: DTypeLike = None,
                           ctx: Context | None = None, out: V | None = None, **keywords: Any) -> V:
-        """Counts of successes before ``k`` failures, each of probability ``p``, as floating numbers."""
+        """Counts of successes before ``k`` failures, each of probability ``p``, as floating-point values."""
         return self._draw("negative_binomial", dict(k=k, p=p), shape, dtype, ctx, out, keywords)
 
     def generalized_negative_binomial(self, mu: Parameter = 1, alpha: Parameter = 1, shape: Shape = None,
                                       dtype: DTypeLike = None, ctx: Context | None = None, out: V | None = None,
                                       **keywords: Any) -> V:
-        """Counts with mean ``mu`` and variance ``mu + alpha * mu ** 2``, as floating numbers."""
+        """Counts with mean ``mu`` and variance ``mu + alpha * mu ** 2``, as floating-point values."""
         parameters = dict(mu=mu, alpha=alpha)
         return self._draw("generalized_negative_binomial", parameters, shape, dtype, ctx, out, keywords)
 
     def randint(self, low: int, high: int, shape: Shape = None, dtype: DTypeLike = None, ctx: Context | None = None,
                 out: V | None = None, **keywords: Any) -> V:
-        """Whole numbers from ``low`` up to but not ``high``; int32 by default, or int64."""
+        """Integers from ``low`` up to but not ``high``; int32 by default, or int64."""
         for what, value in (("low", low), ("high", high)):
             if not isinstance(value, numbers.Integral):
                 raise ArgumentError(f"random.randint: {what} must be an integer, "
@@ -145,7 +145,7 @@ def zipfian(sampling: Sampling[V]) -> Callable[..., tuple[V, V, V]]:
         Parameters
         ----------
         true_classes : NDArray or Symbol
-            Class numbers.
+            Class indices.
         num_sampled : int
             How many are drawn.
         range_max : int

@@ -131,7 +131,7 @@ class TypeRule:
     """Dtypes of inputs and outputs, written as a signature.
 
     ``"T,I->T"``: letters are variables, equal letters are equal dtypes; a dtype's name stands for itself;
-    ``@dtype`` is the attribute of that name; ``*`` before a token repeats it. Whatever side is known decides the
+    ``@dtype`` is the attribute of that name; ``*`` before a token repeats it. The side that is known decides the
     other. ``T:floating`` says of which kind a dtype has to be, ``L=T`` what a token is where nobody says.
 
     Examples

@@ -30,8 +30,8 @@ class Signature:
     Attributes
     ----------
     schema : Schema
-        Its attributes; ``AS_GIVEN`` for one that only graphs and tapes apply. That of a user's operator holds what the
-        user wrote, and attributes that it completes are one use of that.
+        Its attributes; ``AS_GIVEN`` for one that only graphs and tapes apply. The signature of a user's operator
+        holds the user's definition; attributes that it completes are one use of it.
     arguments, auxiliary, outputs : function of the attributes
         Names, in order, hidden outputs included. Auxiliary states follow the arguments among a node's inputs.
     stateful : bool

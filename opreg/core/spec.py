@@ -294,7 +294,7 @@ def as_dtype(value: object) -> np.dtype:
 
 
 def is_floating(dtype: np.dtype) -> bool:
-    """Whether a dtype is of floating numbers: one of NumPy's own, or bfloat16, which has another kind there.
+    """Whether a dtype is of floating-point values: one of NumPy's own, or bfloat16, which has another kind there.
 
     Examples
     --------
@@ -317,7 +317,7 @@ def is_numpy_float(dtype: np.dtype) -> bool:
 
 
 def is_narrow(dtype: np.dtype) -> bool:
-    """Whether floating numbers of a dtype are added up in a wider one: float16 and bfloat16.
+    """Whether floating values of a dtype are added up in a wider one: float16 and bfloat16.
 
     Examples
     --------
@@ -328,7 +328,7 @@ def is_narrow(dtype: np.dtype) -> bool:
 
 
 def whole_up_to(dtype: np.dtype) -> int:
-    """Up to where all whole numbers from zero on are numbers of a dtype.
+    """Up to where all integers from zero on are values of a dtype.
 
     Examples
     --------

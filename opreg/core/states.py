@@ -24,8 +24,7 @@ _KEY = "__init__"
 def beginnings(graph: Graph) -> dict[str, str]:
     """Initializers of the auxiliary states of users' operators, as text, by the names of the variables.
 
-    What the variable says itself comes first, then what its operator says; states of which neither says anything are
-    not among them.
+    The variable's own initializer comes first, then its operator's; states without either are left out.
     """
     found: dict[str, str] = {}
     for node in graph.nodes:

@@ -1,7 +1,7 @@
 """Subgraphs: gradient rules of built-in operators, traced once and applied many times.
 
-A rule is ordinary code that calls operators on values. What it called is a subgraph: a graph that is grown takes it in
-over entries of its own, and eager backward passes run it, see ``opreg.ndarray.traced_rules``.
+A rule is ordinary code that calls operators on values. Its calls are a subgraph: a growing graph takes it in over
+entries of its own, and eager backward passes run it, see ``opreg.ndarray.traced_rules``.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def rule_graph(op: Op, attrs: Attrs, arriving: Sequence[bool], needs: Sequence[b
                                             for value, need in zip(gradients, needs)])
 
 
-#: Subgraphs by operator, attributes, what arrives, what is needed and mode; with the specs, of rules that ask for some.
+#: Subgraphs by operator, attributes, output gradients, needs and mode; with the specs, of rules that ask for some.
 _KEPT = following(1024, "gradient rules")
 
 
@@ -120,7 +120,7 @@ def subgraph(op: Op, attrs: Any, arriving: tuple[bool, ...], needs: tuple[bool, 
     Parameters
     ----------
     arriving : tuple of bool
-        Of which outputs a gradient arrives.
+        Which outputs have a gradient.
     needs : tuple of bool
         Which inputs want a gradient; others get none.
     is_train : bool

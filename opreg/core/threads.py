@@ -2,7 +2,7 @@
 
 NumPy lets other threads run while it computes, so parts of an array can be worked on at the same time. There are as
 many threads as ``OPREG_NUM_THREADS`` says, else ``OMP_NUM_THREADS``, else as this process may use cores; the caller's
-is one of them. What a part computes never depends on their number.
+is one of them. The results of a part never depend on the number of threads.
 
 Work is cut by ``evenly``, in so many parts, or by ``stretches`` of a length. From how much work on other threads are
 worth waking is known where it is cut: it depends on what an element costs.
@@ -55,7 +55,7 @@ def _cores() -> set[int]:
 
 
 def _current_core() -> int:
-    """The core that the caller is on, or -1 where that is not known."""
+    """The core that the caller is on, or -1 if it is not known."""
     return _system_call()()
 
 
@@ -266,7 +266,7 @@ def whole(array: Array) -> bool:
 
 
 def copy(target: Any, source: Any) -> None:
-    """Copy an array into another, which it broadcasts to, on several threads where that is faster.
+    """Copy an array into another, which it broadcasts to, on several threads if it is faster.
 
     Examples
     --------

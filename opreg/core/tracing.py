@@ -311,7 +311,7 @@ class TracedValue(Sized, Value):
     # ------------------------------------------------------------------------------------------------ methods
 
     def reshape(self, *shape: Any, **keywords: Any) -> TracedValue:
-        """The same numbers in another shape."""
+        """The same values in another shape."""
         if len(shape) == 1 and isinstance(shape[0], (tuple, list, np.ndarray)):
             shape = tuple(shape[0])
         return ops.Reshape(self, shape=tuple(keywords.pop("shape", shape)), **keywords)
@@ -321,11 +321,11 @@ class TracedValue(Sized, Value):
         return ops.Cast(self, dtype=dtype)
 
     def copy(self) -> TracedValue:
-        """The same numbers in another node."""
+        """The same values in another node."""
         return ops._copy(self)
 
     def detach(self) -> TracedValue:
-        """The same numbers, as a constant to whoever differentiates."""
+        """The same values, as a constant to derivatives."""
         return ops.BlockGrad(self)
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:

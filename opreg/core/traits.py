@@ -43,10 +43,11 @@ class Traits:
     casts : bool
         Whether its output is the first input in the output's dtype, element for element.
     constant : float or None
-        What all elements of its outputs are; None where that is not one number.
+        What all elements of its outputs are; None if it is not one number.
     cheap : bool
         Whether a run takes about as long as to read what it reads and to write what it writes, so that plans may run it
-        again in backward instead of holding its results. That of expressions, loops and views follows from these.
+        again in backward instead of holding its results. The rule of expressions, loops and views is derived from
+        these.
     """
 
     states: Sequence[int] = ()

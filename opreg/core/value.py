@@ -38,7 +38,7 @@ BINARY: dict[str, tuple[str, str, str, str]] = {
     "le": ("_lesser_equal", "broadcast_lesser_equal", "_lesser_equal_scalar", "_greater_equal_scalar"),
 }
 
-#: Operators of comparisons that give truth values: between tensors, with a number on the right, with one on the left.
+#: Operators of comparisons that give booleans: between tensors, with a number on the right, with one on the left.
 COMPARISONS: dict[str, tuple[str, str, str]] = {
     "eq": ("_npi_equal", "_npi_equal_scalar", "_npi_equal_scalar"),
     "ne": ("_npi_not_equal", "_npi_not_equal_scalar", "_npi_not_equal_scalar"),
@@ -49,7 +49,7 @@ COMPARISONS: dict[str, tuple[str, str, str]] = {
 }
 #: Operators of arithmetic, as in ``BINARY``; a remainder by zero is NaN, and not zero as in MXNet.
 FORMS = {**BINARY, "mod": ("_npi_mod", "_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar")}
-#: Python's bitwise operators: on truth values, and on integers.
+#: Python's bitwise operators: on booleans, and on integers.
 LOGIC = {"and": ("_npi_logical_and", "_npi_bitwise_and"), "or": ("_npi_logical_or", "_npi_bitwise_or"),
          "xor": ("_npi_logical_xor", "_npi_bitwise_xor")}
 

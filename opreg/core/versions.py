@@ -38,7 +38,7 @@ _COUNT = itertools.count(1)
 #: The next number: larger than those of all nodes and writes before.
 tick = _COUNT.__next__
 
-#: The number of the last write that was noted. What has a larger one need not look further.
+#: The number of the last write that was noted. A caller with a larger one need not look further.
 LATEST = [0]
 # Takes the next number and stores it there, in one step: no thread puts it back to the smaller number of another.
 _advance = map(LATEST.__setitem__, itertools.repeat(0), _COUNT).__next__
@@ -138,8 +138,8 @@ class _Memory:
         return max([self.stretches.last(span) for span in spans], key=_number, default=_NEVER)
 
 
-#: The memory of arrays that own theirs, by ``id``, for as long as they are there, and all other memory. Who finds some
-#: asks its ``owner``: another array may have the identity of one that is gone.
+#: The memory of arrays that own theirs, by ``id``, for as long as they are there, and all other memory. A caller
+#: that finds one asks its ``owner``: another array may have the identity of one that is gone.
 _OWNED: dict[int, _Memory] = {}
 _BY_ADDRESS = _Memory()
 #: How often memory of an array came to be told apart by address.
@@ -184,7 +184,7 @@ def _place(array: Array) -> tuple[_Memory, list[Span] | None]:
 
 
 def _owner(array: Any) -> ndarray | None:
-    """The array of NumPy that owns the memory of an array; None where that is told apart by address."""
+    """The array of NumPy that owns the memory of an array; None if it is told apart by address."""
     if not isinstance(array, ndarray):
         return None
     base: Any = array.base
@@ -319,7 +319,7 @@ class Targets:
 
 
 def unchanged(array: ndarray, source: Any) -> bool:
-    """Whether an array of the host has all numbers already, to the bit, that are about to be assigned to it.
+    """Whether an array of the host has all elements already, to the bit, that are about to be assigned to it.
 
     Examples
     --------
@@ -350,8 +350,8 @@ def now() -> int:
 def written(array: Array, since: int) -> Write | None:
     """The last write to numbers of a raw array, if there was one after the number ``since``.
 
-    Whoever asks has held the raw array, or a view of it, all the time: of one that nobody else has, no writes are
-    noted. An array that was given another raw array is not seen here.
+    The caller must have held the raw array, or a view of it, all the time: writes to an array that nobody else
+    holds are not noted. An array that was given another raw array is not seen here.
 
     Examples
     --------

@@ -128,7 +128,7 @@ class _ShapeTracer(RuleTracer):
         return super().call(op, values, given)
 
     def _failed(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
-        """Leave the error as it is: whoever asks for the shapes says which operator it is about."""
+        """Leave the error as it is: the caller that asks for the shapes names the operator."""
 
 
 class _Shaped(TracedValue):

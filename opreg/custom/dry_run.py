@@ -31,7 +31,7 @@ def dry_run(op_type: str, compute: Compute, specs: Sequence[Spec]) -> list[Spec]
     """Specs of what a function of arrays returns for inputs of these specs.
 
     It is run on zeros, and where it fails there on positive numbers, square matrices of which can be inverted. Inputs
-    too large to be made for that have no numbers at all: the function is traced, as that of a traced operator is.
+    too large to be made for that have no values at all: the function is traced, as that of a traced operator is.
     Random generators are left as they were.
 
     Parameters

@@ -46,7 +46,7 @@ _MARK = 0xA5
 
 
 def _mark(data: Any, req: str) -> Any:
-    """Fill an output with a pattern that tells whether it was written; None where that cannot be told."""
+    """Fill an output with a pattern that tells whether it was written; None if it cannot be told."""
     if req != "write" or data.nbytes < 4:
         return None
     if hasattr(data, "unwritten"):  # of a traced body: it knows

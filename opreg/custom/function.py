@@ -272,7 +272,7 @@ def _gradients(op: Op, g: Arriving, ins: Sequence[Value], outs: Sequence[Value],
     if not (ruled or op.traits.traced):
         raise NotDifferentiableError(f"operator {op.op_type!r} has no gradient: add one, written in operators, "
                                      f"with @{op.op_type}.grad (registered at {op.where})")
-    if op.loss(use):  # nothing need arrive at it
+    if op.loss(use):  # it may be without a gradient
         g = ([ops.ones_like(out) if top is None else top for top, out in zip(g, outs)]
              if isinstance(g, (tuple, list)) else ops.ones_like(outs[0]) if g is None else g)
     return by_rule(use.gradient, use, g, ins, outs, needs, is_train) if ruled else derive(use, g, ins, needs)
@@ -322,7 +322,7 @@ def _misfit(call: Call, results: Sequence[object]) -> ShapeError:
 
 
 def _arguments(signature: Signature) -> Names:
-    """Names of the inputs; a function of how many there are where that is not fixed."""
+    """Names of the inputs; a function of how many there are if it is not fixed."""
     fixed, many = signature.inputs, signature.many
     if many is None:
         return fixed

@@ -4,7 +4,7 @@ An operator that is ``traced`` promises that its body depends on nothing but its
 called once, with values that stand for numbers, and what it did takes the operator's place. So its gradient exists
 without being written: it is one more operator of that kind, whose body is the derivative of the first one's.
 
-A gradient that somebody wrote and that needs numbers, in NumPy for one, is an operator as well: it runs as Python, as
+A user's gradient that needs values, in NumPy for one, is an operator as well: it runs as Python, as
 the body does.
 """
 
@@ -35,10 +35,10 @@ __all__ = ["Use", "GradientUse", "by_rule", "derive", "own", "shown", "Arriving"
 
 T = TypeVar("T")
 
-#: What arrives at the outputs of an operator: a value, or several; None where nothing does.
+#: Output gradients of an operator: a value, or several; None where there is none.
 Arriving: TypeAlias = Value | Sequence[Value | None] | None
 
-#: What computes a gradient that follows from a body, on the arrays of a call.
+#: A function that computes a gradient derived from a body, on the arrays of a call.
 COMPUTED = Slot("bodies")
 #: Makes a `BodyReads` of the functions and classes that are traced together.
 READS = Slot("bodies")
@@ -106,14 +106,15 @@ def own(names: Sequence[str], gradients: Iterable[Any], ins: Sequence[Any], titl
     return results + [None] * (len(ins) - len(names))
 
 
-#: What a user's rule gives, checked: a function of the gradients of outputs, inputs, outputs, the inputs that want a
+#: A user's rule with its results checked: a function of the gradients of outputs, inputs, outputs, the inputs that
+#: want a
 #: gradient, and the mode.
 UserRule = Callable[[Arriving, Sequence[Value], Sequence[Value], Sequence[bool], bool], list[Value | None]]
 
 
 def by_rule(rule: UserRule, use: Use, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
             is_train: bool) -> list[Value | None]:
-    """Gradients of the inputs by a user's rule: what it does, or where that needs numbers it as an operator."""
+    """Gradients of the inputs by a user's rule: its operators, or the rule as an operator if it needs values."""
     try:
         if MODE.recording and outs and hasattr(outs[0], "_data"):  # as a graph would have it
             _rehearse(rule, g, ins, outs, needs, is_train)
@@ -166,7 +167,7 @@ class GradientUse(Use):
         return not self.derived
 
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
-        """That of the operator."""
+        """The version of the operator."""
         inner = self.inner
         if not self.derived:
             return None
@@ -217,7 +218,7 @@ def _gradient(forward: Op, derived: bool, visible: int) -> Op:
 
 def _through(rule: UserRule | None, use: Use, g: Arriving, ins: Sequence[Value], read: Sequence[Value],
              needs: Sequence[bool]) -> list[Value | None]:
-    """Gradients of the inputs from an operator that reads what arrives, and these values."""
+    """Gradients of the inputs from an operator that reads the output gradient, and these values."""
     op = use.op
     visible, count = op.signature.visible(use), len(op.signature.arguments(use))
     tops: list[Any] = list(g)[:visible] if isinstance(g, (tuple, list)) else [g]

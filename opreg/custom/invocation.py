@@ -35,7 +35,8 @@ _BACKWARD = ("req", "out_grad", "in_data", "out_data", "in_grad", "aux")
 
 
 class _Undeclared:
-    """Stands where backward gets an array that its Prop did not ask for. Whatever is done with it says so."""
+    """Stands where backward gets an array that its Prop did not ask for. Every use of it raises an error that says
+    so."""
 
     shape: tuple = ()
     dtype = None

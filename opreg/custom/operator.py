@@ -6,7 +6,6 @@ the built-in one live side by side. Seen from outside this module is ``opreg.ope
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import (
@@ -22,19 +21,15 @@ from typing import (
     overload,
 )
 
-from ..core.dispatch import write
 from ..core.op import Op
 from ..core.registry import find, get, names
 from ..core.registry import register as enter
 from ..core.registry import user_operator as custom
 from ..core.slots import Slot
-from ..core.spec import show
-from ..core.versions import held, wrote
-from ..errors import ArgumentError, OpError, ShapeError
-from .first_run import default
+from .custom_op import CustomOp, CustomOpProp
 from .function import of_function
 from .prop import of_prop
-from .signature import warn_misspelt
+from .python_op import NDArrayOp, NumpyOp, PythonOp
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +37,6 @@ if TYPE_CHECKING:
     from opreg.testing import Report
 
     from ..cells.tensor import Tensor
-    from ..ndarray.context import Context
     from ..ndarray.ndarray import NDArray
     from ..symbol.symbol import Symbol
 
@@ -63,184 +57,6 @@ CHECK = Slot("checks")
 #: Make operators functions of other libraries.
 TO_TORCH = Slot("other libraries")
 TO_JAX = Slot("other libraries")
-
-
-class CustomOp:
-    """The computation of an operator: derive from it, and define ``forward`` and ``backward``.
-
-    Both get lists of NDArrays and write their results through ``assign``.
-
-    Examples
-    --------
-    >>> class Twice(CustomOp):
-    ...     def forward(self, is_train, req, in_data, out_data, aux):
-    ...         self.assign(out_data[0], req[0], in_data[0] * 2)
-    ...     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
-    ...         self.assign(in_grad[0], req[0], out_grad[0] * 2)
-    """
-
-    def __init_subclass__(cls, **keywords: Any):
-        super().__init_subclass__(**keywords)
-        warn_misspelt(cls, CustomOp)
-
-    def forward(self, is_train: bool, req: list[str], in_data: list[NDArray], out_data: list[NDArray],
-                aux: list[NDArray]) -> None:
-        """Compute the outputs.
-
-        Parameters
-        ----------
-        is_train : bool
-            Whether it runs as in training: in a Cell, whether that was set to train.
-        req : list of {"null", "write", "inplace", "add"}
-            What to do with each output.
-        in_data, out_data, aux : list of NDArray
-            Inputs, which are read-only; outputs; auxiliary states, which may be changed in place.
-        """
-
-    @default
-    def backward(self, req: list[str], out_grad: list[NDArray], in_data: list[NDArray], out_data: list[NDArray],
-                 in_grad: list[NDArray], aux: list[NDArray]) -> None:
-        """Compute the gradients of the inputs from those of the outputs; one that is never written counts as zeros."""
-
-    @default
-    def assign(self, dst: Any, req: str, src: Any) -> None:
-        """Store ``src`` in ``dst`` as requested: ``write``, ``inplace``, ``add`` or ``null``.
-
-        A number fills ``dst``; so does an array that broadcasts to it, with a warning on the first run.
-
-        Raises
-        ------
-        ArgumentError
-            For any other request, and when ``src`` is None, as where a function returns nothing.
-        ShapeError
-            When ``src`` does not broadcast to ``dst``.
-        """
-        if src is None and req != "null":  # NumPy takes it for NaN
-            raise ArgumentError("assign: expected an array or a number, got None")
-        try:
-            # Straight to the arrays below: this is called for every result of every operator.
-            if req == "write" or req == "inplace":
-                dst._data[...] = getattr(src, "_data", src)
-            elif req == "add":
-                dst._data[...] += getattr(src, "_data", src)
-            else:
-                _check_places(dst, req, src)
-                write(dst, req, src)
-                return
-        except (AttributeError, TypeError, ValueError) as error:
-            _check_places(dst, req, src)
-            if isinstance(error, OpError):
-                raise
-            misfit = isinstance(error, ValueError) and tuple(getattr(src, "shape", dst.shape)) != tuple(dst.shape)
-        else:
-            if held(dst):
-                wrote(dst._data)
-            return
-        if hasattr(dst, "check_writable"):
-            dst.check_writable()
-        if misfit:
-            raise ShapeError(f"assign: expected shape {show(dst.shape)}, got {show(src.shape)}")
-        write(dst, req, src)  # from another device, or to something that is no NDArray
-
-
-def _check_places(*given: Any) -> None:
-    """Refuse a list, and an array in the place of its request, among what ``assign`` is given."""
-    if isinstance(given[0], (list, tuple)) or not isinstance(given[1], str):
-        raise ArgumentError(
-            "assign: expected an array, its request and a value, as in self.assign(out_data[0], req[0], value), got "
-            + ", ".join(type(each).__name__ for each in given)) from None
-
-
-class CustomOpProp:
-    """The description of an operator: derive from it, and register the class under a name.
-
-    Parameters
-    ----------
-    need_top_grad : bool
-        Whether backward needs the gradient from above; a loss does not.
-
-    Notes
-    -----
-    Constructor parameters are the operator's attributes. One with an annotation gets a value of that type, checked;
-    one without gets text, as in MXNet.
-
-    A class that sets ``traced = True`` promises that the methods of its operator depend on nothing but their arguments.
-    Inside a graph they are then called once, when its plan is made, with values that have a shape and a dtype and no
-    numbers; the operators they call take their place, and are fused with what stands around them. ``asnumpy`` of such
-    a value acts as a NumPy array. ``req`` is ``write`` or ``null`` there. The gradient can be differentiated to any
-    order, and one whose operator has no ``backward`` follows from its ``forward``. What needs numbers (``if x > 0``,
-    ``float(x)``), random numbers, and changes of auxiliary states are errors. Eagerly the methods run as always.
-
-    A class may have two methods more, written in operators as a ``gradient(self, g, ins, outs)`` is:
-    ``vmap(self, ins, batched)`` computes many samples at once, and ``jvp(self, t, ins, outs)`` the derivative along
-    directions; see ``Op.vmap`` and ``Op.jvp``.
-
-    A class that sets ``capturable = True`` promises that, on a GPU, everything its operator's methods do is launched on
-    the device, and follows from the arrays they are given and leaves nothing behind but what it writes to them. Graphs
-    then capture what the methods launch and replay it: Python runs in the first runs alone. When it is captured a
-    replay is compared with a run, on other numbers; where they differ that is an error.
-
-    A class that sets ``cheap = True`` says that ``forward`` takes no longer than to read and write its arrays, and
-    gives the same each time: with ``bind(recompute=True)`` it may run once more in backward, instead of its outputs
-    being held.
-    """
-
-    #: Whether the methods of the operator are traced instead of run, inside graphs.
-    traced = False
-    #: Whether what the methods launch on a GPU may be captured and replayed.
-    capturable = False
-    #: Whether ``forward`` may run again in backward instead of its outputs being held.
-    cheap = False
-
-    def __init_subclass__(cls, **keywords: Any):
-        super().__init_subclass__(**keywords)
-        warn_misspelt(cls, CustomOpProp)
-
-    def __init__(self, need_top_grad: bool = True):
-        self.need_top_grad_ = need_top_grad
-
-    def list_arguments(self) -> list[str]:
-        """Names of the inputs."""
-        return ["data"]
-
-    def list_outputs(self) -> list[str]:
-        """Names of the outputs."""
-        return ["output"]
-
-    def list_auxiliary_states(self) -> list[str]:
-        """Names of the auxiliary states."""
-        return []
-
-    def infer_shape(self, in_shape: list[Any]) -> Any:
-        """Shapes of arguments, outputs and auxiliary states, from those of the arguments."""
-        first = None if hasattr(self, "infer_shape_from_data") else in_shape[0]
-        return in_shape, (first,) * len(self.list_outputs()), ()
-
-    @default
-    def infer_type(self, in_type: list[Any]) -> Any:
-        """Dtypes of arguments, outputs and auxiliary states, from those of the arguments."""
-        return (in_type, [in_type[0]] * len(self.list_outputs()),
-                [in_type[0]] * len(self.list_auxiliary_states()))
-
-    def infer_storage_type(self, in_stype: list) -> Any:
-        """Storage types, always ``default``."""
-        return (in_stype, ["default"] * len(self.list_outputs()),
-                ["default"] * len(self.list_auxiliary_states()))
-
-    def infer_storage_type_backward(self, ograd_stype: list, in_stype: list, out_stype: list, igrad_stype: list,
-                                    aux_stype: list) -> Any:
-        """Storage types in backward, always ``default``."""
-        return ograd_stype, in_stype, out_stype, ["default"] * len(igrad_stype), aux_stype
-
-    @default
-    def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
-        """The numbers, among all given, of the arrays that backward reads."""
-        return [*(out_grad if self.need_top_grad_ else ()), *in_data, *out_data]
-
-    @default
-    def create_operator(self, ctx: Context, shapes: list[Any], dtypes: list[Any]) -> CustomOp:
-        """The object that computes, made once an executor."""
-        return CustomOp()
 
 
 # ------------------------------------------------------------------------------------------- registering
@@ -370,7 +186,7 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     auxiliary : sequence of str, or dict of str
         The last positional parameters, which are states that the function may change in place. A dict says what they
         begin with in executors, modules and Cells that are made of graphs: an initializer or its name, as in
-        ``{"mean": "zeros"}``. Where nothing is said that is zero, in a Module what the name says.
+        ``{"mean": "zeros"}``. The default is zero, in a Module the initializer for the name.
     types : str, optional
         Dtypes of inputs and outputs, as in ``"T,int32->T"``: equal letters are equal dtypes, ``@dtype`` is the
         attribute of that name, ``*`` before a word repeats it, ``?`` may be anything. Inputs and results of others are
@@ -398,7 +214,7 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
         is none. One written in operators becomes nodes of a graph and is differentiated to any order; one that needs
         numbers, in NumPy for one, runs as Python. ``@f.infer`` adds a shape rule. Without one, shapes and dtypes come
         from a run on zeros when a graph is bound. ``@f.fill`` says how shapes of states follow, as it does for
-        built-in operators. ``@f.infer_from_data``, a function of the NDArrays, returns shapes that follow from numbers;
+        built-in operators. ``@f.infer_from_data``, a function of the NDArrays, returns shapes that depend on values;
         a compiled function is left to Python there, with a warning.
 
     Raises
@@ -437,9 +253,9 @@ def check(op_or_cell: Any, /, *inputs: Any, **attrs: Any) -> Report:
         or ``sym``; an ``autograd.Function``, PyTorch's too; a ``custom_vjp`` function of JAX; a Cell; a function of
         tensors, compiled by ``jit`` or not.
     *inputs : array
-        What it is run on: arguments, then auxiliary states. Those at the end of an operator's that follow from the
-        others may be left out. A few numbers are best, without ties and zeros. Numbers of Python are handed on to
-        functions of other libraries as they are.
+        What it is run on: arguments, then auxiliary states. The last ones of an operator may be left out if they
+        are filled in from the others. A few numbers are best, without ties and zeros. Numbers of Python are handed
+        on to functions of other libraries as they are.
     **attrs
         Attributes of an operator, keywords of a function.
 
@@ -483,9 +299,9 @@ def to_torch(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random:
              ) -> Any:
     """Make an operator of PyTorch of an operator, a Symbol or a Cell; it passes PyTorch's ``opcheck`` and compiles.
 
-    What is traced, composed or built in and can be said in PyTorch's own operations is: it fuses with its neighbours
-    and runs wherever they do. Anything else is called, with arrays over the memory of the tensors, as a
-    ``torch.library.custom_op`` that knows its shapes and its gradient.
+    A traced, composed or built-in operator that PyTorch's own operations can express is translated to them: it
+    fuses with its neighbours and runs wherever they do. Anything else is called, with arrays over the memory of the
+    tensors, as a ``torch.library.custom_op`` that knows its shapes and its gradient.
 
     Parameters
     ----------
@@ -493,13 +309,13 @@ def to_torch(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random:
         An operator or its name; a Symbol; a Cell that needs no example for ``to_symbol``.
     parameters : dict of str to NDArray, optional
         Variables of a Symbol that become parameters. Then the result is a ``torch.nn.Module`` over their memory, as of
-        a Cell with Parameters: tensors of the same numbers, which a step of PyTorch's optimizers changes here, too.
+        a Cell with Parameters: tensors of the same values, which a step of PyTorch's optimizers changes here, too.
     random : bool, optional
-        Whether a user's operator draws random numbers; built-in ones say so themselves. What draws repeats after
-        ``torch.manual_seed``.
+        Whether a user's operator draws random numbers; built-in ones say so themselves. Random operators repeat
+        after ``torch.manual_seed``.
     **attrs
         Attributes that are fixed now. The others are keywords of each call, as ``is_train`` is, which is False by
-        default. Those that PyTorch has no type for, and those that the inputs follow from, are fixed here.
+        default. Attributes that PyTorch has no type for, and attributes that decide the inputs, are fixed here.
 
     Returns
     -------
@@ -532,8 +348,8 @@ def to_jax(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random: b
            ) -> Callable[..., Any]:
     """Make a function of JAX of an operator, a Symbol or a Cell, which ``jit``, ``grad`` and ``vmap`` take.
 
-    What is traced, composed or built in and can be said in JAX's own operations is. Anything else is a ``custom_vjp``
-    over ``pure_callback``: the host computes it, with arrays over the memory of JAX's.
+    A traced, composed or built-in operator that JAX's own operations can express is translated to them. Anything
+    else is a ``custom_vjp`` over ``pure_callback``: the host computes it, with arrays over the memory of JAX's.
 
     Parameters
     ----------
@@ -543,8 +359,8 @@ def to_jax(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random: b
         Variables of a Symbol that become parameters, as those of a Cell are: copies of them are the function's
         attribute ``parameters``, and ``f(x, parameters=changed)`` takes others in their place.
     random : bool, optional
-        Whether a user's operator draws random numbers; built-in ones say so themselves. What draws is given a seed with
-        each call, an integer.
+        Whether a user's operator draws random numbers; built-in ones say so themselves. A random operator is given
+        a seed with each call, an integer.
     **attrs
         Attributes that are fixed now. The others are keywords of each call, as ``is_train`` is, which is False by
         default; none of them is traced.
@@ -605,162 +421,3 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
 
 
 register("custom_op")(CustomOpProp)
-
-
-# ------------------------------------------------------------------------- operators from before CustomOp
-
-
-_COUNT = itertools.count()
-
-
-class PythonOp:
-    """An operator as before ``CustomOp``: one object that describes itself, and computes.
-
-    Derive from ``NumpyOp`` or ``NDArrayOp``, and define what a Prop and its operator do. Calling the object makes a
-    symbol. ``CustomOp`` does more: attributes, states, dtypes, requests.
-
-    Parameters
-    ----------
-    need_top_grad : bool
-        Whether ``backward`` needs the gradient from above; a loss does not, and is given an empty list in its place.
-    """
-
-    def __init_subclass__(cls, **keywords: Any):
-        super().__init_subclass__(**keywords)
-        warn_misspelt(cls, PythonOp)
-
-    def __init__(self, need_top_grad: bool = True):
-        self.need_top_grad_ = need_top_grad
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The same as ``get_symbol``."""
-        return self.get_symbol(*args, **kwargs)
-
-    def get_symbol(self, *args: Any, **kwargs: Any) -> Any:
-        """The operator applied: to symbols, by position or by name, which makes a symbol; or to arrays.
-
-        Raises
-        ------
-        NotImplementedError
-            Where a class derives from neither ``NumpyOp`` nor ``NDArrayOp``.
-        """
-        raise NotImplementedError(f"{type(self).__name__}.get_symbol: derive from NumpyOp or NDArrayOp")
-
-    def forward(self, in_data: list[Any], out_data: list[Any]) -> None:
-        """Compute the outputs, in place."""
-        out_data[0][:] = in_data[0]
-
-    def backward(self, out_grad: list[Any], in_data: list[Any], out_data: list[Any], in_grad: list[Any]) -> None:
-        """Compute the gradients of the inputs, in place."""
-        in_grad[0][:] = 1.0
-
-    def infer_shape(self, in_shape: list[Any]) -> tuple[Any, Any]:
-        """Shapes of arguments and outputs, from those of the arguments."""
-        return in_shape, [in_shape[0]]
-
-    def list_outputs(self) -> list[str]:
-        """Names of the outputs."""
-        return ["output"]
-
-    def list_arguments(self) -> list[str]:
-        """Names of the inputs."""
-        return ["data"]
-
-    def need_top_grad(self) -> bool:
-        """Whether ``backward`` needs the gradient from above."""
-        return self.need_top_grad_
-
-    def _applied(self, run: type[_PythonOpRun], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        kind = type(self).__name__
-        made = type(kind, (_PythonOpProp,), {"made_of": self, "run": type(kind, (run,), {})})
-        op = of_prop(f"{kind}{next(_COUNT)}", made)
-        enter(op)
-        return op(*args, **kwargs)
-
-
-class NumpyOp(PythonOp):
-    """An operator whose ``forward`` and ``backward`` are given NumPy arrays.
-
-    Examples
-    --------
-    >>> import opreg as mx
-    >>> class Softmax(NumpyOp):
-    ...     def forward(self, in_data, out_data):
-    ...         e = np.exp(in_data[0] - in_data[0].max(axis=1, keepdims=True))
-    ...         out_data[0][:] = e / e.sum(axis=1, keepdims=True)
-    >>> import numpy as np
-    >>> net = Softmax()(data=mx.sym.Variable("x"), name="softmax")
-    >>> net.eval(x=mx.nd.zeros((1, 2)))[0].asnumpy().tolist()
-    [[0.5, 0.5]]
-    """
-
-    def get_symbol(self, *args: Any, **kwargs: Any) -> Any:
-        """The operator applied: to symbols, by position or by name, which makes a symbol; or to arrays."""
-        return self._applied(_NumpyOpRun, args, kwargs)
-
-
-class NDArrayOp(PythonOp):
-    """An operator whose ``forward`` and ``backward`` are given NDArrays."""
-
-    def get_symbol(self, *args: Any, **kwargs: Any) -> Any:
-        """The operator applied: to symbols, by position or by name, which makes a symbol; or to arrays."""
-        return self._applied(_PythonOpRun, args, kwargs)
-
-    def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
-        """The numbers, among all given, of the arrays that ``backward`` reads."""
-        return [*(out_grad if self.need_top_grad() else ()), *in_data, *out_data]
-
-
-class _PythonOpProp(CustomOpProp):
-    """A ``PythonOp`` described as a Prop."""
-
-    made_of: PythonOp
-    run: type[_PythonOpRun]
-
-    def __init__(self) -> None:
-        super().__init__(self.made_of.need_top_grad())
-        own = self.made_of
-        self.list_arguments, self.list_outputs = own.list_arguments, own.list_outputs  # type: ignore[method-assign]
-        if isinstance(own, NDArrayOp):
-            self.declare_backward_dependency = own.declare_backward_dependency  # type: ignore[method-assign]
-
-    def infer_shape(self, in_shape: list[Any]) -> Any:
-        return (*self.made_of.infer_shape(in_shape), [])
-
-    def create_operator(self, ctx: Context, shapes: list[Any], dtypes: list[Any]) -> CustomOp:
-        return self.run(self.made_of)
-
-
-class _PythonOpRun(CustomOp):
-    """A ``PythonOp`` that computes on NDArrays."""
-
-    def __init__(self, made_of: PythonOp):
-        self.made_of = made_of
-
-    def forward(self, is_train: bool, req: list[str], in_data: list[NDArray], out_data: list[NDArray],
-                aux: list[NDArray]) -> None:
-        self._compute(self.made_of.forward, req, out_data, "out_data", in_data=in_data)
-
-    def backward(self, req: list[str], out_grad: list[NDArray], in_data: list[NDArray], out_data: list[NDArray],
-                 in_grad: list[NDArray], aux: list[NDArray]) -> None:
-        self._compute(self.made_of.backward, req, in_grad, "in_grad", in_data=in_data, out_data=out_data,
-                      out_grad=out_grad if self.made_of.need_top_grad() else [])
-
-    def _compute(self, function: Callable[..., None], req: list[str], results: list[NDArray], what: str,
-                 **given: list[NDArray]) -> None:
-        """Call a method that writes in place, and store what it wrote as requested."""
-        written = [result.copy() for result in results]
-        function(**given, **{what: written})
-        for result, request, value in zip(results, req, written):
-            self.assign(result, request, value)
-
-
-class _NumpyOpRun(_PythonOpRun):
-    """A ``NumpyOp`` that computes on NumPy arrays."""
-
-    def _compute(self, function: Callable[..., None], req: list[str], results: list[NDArray], what: str,
-                 **given: list[NDArray]) -> None:
-        written = [result.asnumpy() for result in results]
-        function(**{name: [each.asnumpy() for each in arrays] for name, arrays in given.items()}, **{what: written})
-        for result, request, value in zip(results, req, written):
-            self.assign(result, request, value)

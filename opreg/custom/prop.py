@@ -228,7 +228,7 @@ class PropUse(Use):
                 _agreed(self.outputs, outs, results))
 
     def shapes_from_data(self, *arrays: NDArray) -> list[Shape]:
-        """Shapes of the outputs that follow from numbers."""
+        """Shapes of the outputs that depend on values."""
         answer = self.ask("infer_shape_from_data", [*arrays[:len(self.arguments)]])
         if not isinstance(answer, (list, tuple)) or len(answer) != len(self.outputs):
             raise ArgumentError(f"{self.title('infer_shape_from_data')} returned {answer!r}, expected a list of "
@@ -422,7 +422,7 @@ class Kept:
             self._methods = methods  # now that there is an answer
 
     def shared(self) -> PropUse | None:
-        """A use with the Prop of another, which answers as one of its own would; None where that is not so."""
+        """A use with the Prop of another, which answers as one of its own would; None otherwise."""
         shared = self._use
         if not shared:
             return None
@@ -450,7 +450,7 @@ def _is_one(part: object, method: str) -> bool:
 
 
 def _looks_otherwise(value: str) -> bool:
-    """Whether a text is that of a number, a tuple or a truth value."""
+    """Whether a text is that of a number, a tuple or a boolean."""
     try:
         return not isinstance(ast.literal_eval(value), str)
     except (ValueError, SyntaxError):
@@ -528,7 +528,7 @@ class RegisteredProp(Schema):
             raise
 
     def anew(self, given: Mapping[str, object], kept: Kept | None = None) -> PropUse:
-        """A Prop of typed keywords, which is asked for its names. Those that an earlier one gave were checked."""
+        """A Prop of typed keywords, which is asked for its names. Results of an earlier one were checked."""
         use = PropUse(given)
         use.registered, use.op, use.memo = self, self.op, {}
         method, listed = "", []

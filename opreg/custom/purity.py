@@ -42,10 +42,10 @@ _CHANGES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_NAME", "DELETE_ATTR", "IMPOR
             "LOAD_BUILD_CLASS"}
 _READS = {"LOAD_ATTR", "LOAD_METHOD"}
 _SUPER = {"LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD"}
-#: What makes a cell of a variable that an inner function reads.
+#: Instructions that make a cell of a variable that an inner function reads.
 _CELLS = {"MAKE_CELL", "LOAD_CLOSURE", "COPY_FREE_VARS"}
 _PLAIN = {int, float, complex, bool, str, bytes, type(None)}
-_BASE = "opreg.custom.operator", "CustomOpProp"
+_BASE = "opreg.custom.custom_op", "CustomOpProp"
 #: ``__dict__`` and ``__weakref__`` of a class.
 _SLOTS = GetSetDescriptorType
 

@@ -1,9 +1,9 @@
 """Reads of bodies: what the body of a traced operator reads beside its arguments, found in its byte code.
 
-A traced operator promises that its body depends on its arguments alone. What a body did is kept for later eager calls,
-so helpers that it calls and constants that it reads are compared before each of these: a helper that was defined again,
-or a constant that was changed, has the body traced anew. A body that reads what cannot be compared, an object with
-attributes for one, is not kept.
+A traced operator promises that its body depends on its arguments alone. The trace of a body is cached for later
+eager calls, so helpers that it calls and constants that it reads are compared before each of these: a helper that
+was defined again, or a constant that was changed, has the body traced anew. A body that reads what cannot be
+compared, an object with attributes for one, is not kept.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FIELDS = frozenset({"__annotations__", "__module__", "__mro__", "__name__", "__
 _MISTAKES = frozenset({"FloatingPointError"})
 #: Containers and arrays whose elements are all that they hold.
 _EXACT = frozenset({*CONTAINERS, np.ndarray})
-#: What every class has beside its methods and attributes.
+#: Names that every class has beside its methods and attributes.
 _OF_CLASSES = frozenset({"__module__", "__dict__", "__weakref__", "__doc__", "__annotations__", "__firstlineno__",
                          "__static_attributes__"})
 

@@ -18,7 +18,7 @@ __all__ = ["Signature", "read", "read_types", "hints", "check_keywords", "check_
 
 #: Keyword-only parameters that are given something else than an attribute.
 GIVEN = ("is_train", "ctx")
-#: What callers of operators say beside inputs and attributes.
+#: Keywords of operators beside inputs and attributes.
 _TAKEN = ("name", "attr", "out", "op_type")
 
 
@@ -202,7 +202,7 @@ def _check_count(title: str, text: str, what: str, words: Sequence[str], names: 
     raise ArgumentError(f"{title} names {len(words)} {what}{'s' * (len(words) != 1)}, there {there}{like}")
 
 
-#: What rules of an operator that is a function are called with; None for its inputs. Then what these are.
+#: Arguments of the rules of an operator that is a function; None for its inputs. Then what these are.
 _RULES: dict[str, tuple[str, tuple[str, ...] | None, str]] = {
     "grad": ("gradient", ("g", "ins", "outs"), ""),
     "infer": ("shape rule", None, ": a shape for each input"),

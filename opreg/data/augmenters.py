@@ -333,7 +333,7 @@ def CreateAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: bool 
         Whether any part is taken instead of the middle, of any area and ratio, and whether half of the images are
         mirrored.
     mean, std : array, True or None
-        What is subtracted and divided by, one number a channel; True for those of ImageNet.
+        What is subtracted and divided by, one value a channel; True for those of ImageNet.
     brightness, contrast, saturation, hue : float
         By which share these change at most.
     pca_noise : float

@@ -241,7 +241,7 @@ class NDArrayIter(DataIter):
     data_name, label_name : str
         Names of arrays without one.
     layout : str
-        Axes of the arrays; N are the rows. Those of arrays without that axis lie along the first.
+        Axes of the arrays; N are the rows. Samples of arrays without that axis lie along the first.
     num_parts, part_index : int
         Into how many parts the rows are divided, and which is gone over.
 
@@ -483,7 +483,7 @@ class Ahead(Generic[T]):
     """Results of a function, computed on a thread of its own before they are asked for.
 
     The thread ends with the first exception, which ``get`` raises from then on, when it is closed, and when nobody has
-    this any more; so the function must not refer to whoever holds this.
+    this any more; so the function must not refer to the owner of this.
     """
 
     def __init__(self, make: Callable[[], T], most: int):

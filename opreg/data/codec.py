@@ -24,7 +24,7 @@ UNCHANGED, GRAY, COLOR = -1, 0, 1
 #: Extension -> Pillow's name of the format.
 _FORMATS = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG", ".bmp": "BMP", ".webp": "WEBP", ".tif": "TIFF",
             ".tiff": "TIFF"}
-#: What is read: these, animated pictures, of which the first counts, and the formats of Netpbm.
+#: Formats that are read: these, animated pictures, of which the first counts, and the formats of Netpbm.
 _READ = (*dict.fromkeys(_FORMATS.values()), "GIF", "PPM")
 
 #: The pixels that any image may have; one of a longer file may have ``INFLATED`` for each byte. Formats that can make
@@ -75,7 +75,7 @@ def decode(data: bytes | memoryview, flag: int = COLOR, name: str = "image") -> 
     ------
     FileFormatError
         It is empty, cut off, damaged or of another kind; or it has more than four million pixels, and more than 1032
-        for each byte of the file. Where ``OPREG_IMAGE_PIXELS`` is set, an image may have so many instead.
+        for each byte of the file. ``OPREG_IMAGE_PIXELS`` sets another limit.
     """
     image_module = _pillow()
     if not len(data):

@@ -36,7 +36,7 @@ class _Unfit(RuntimeError):
 class ImageDetIter(ImageIter):
     """Batches of images with boxes; see `ImageIter`.
 
-    A label in a file is how many numbers its head has and how many a box, the rest of the head, and then the boxes:
+    A label in a file is how many elements its head has and how many a box, the rest of the head, and then the boxes:
     class, left, top, right, bottom, from 0 to 1, and whatever else. In a batch it is a row a box, filled up with -1.
     Samples without a box that has an area are left out.
 
@@ -63,7 +63,7 @@ class ImageDetIter(ImageIter):
         self.provide_label = [(label_name, (batch_size, *self.label_shape))]
 
     def _estimate_label_shape(self) -> tuple[int, int]:
-        """The most boxes that an image has, and how many numbers a box."""
+        """The most boxes that an image has, and how many elements a box."""
         self.reset()
         most = width = 0
         while True:

@@ -78,7 +78,7 @@ def _read(path: str | os.PathLike, file: BinaryIO, most: int) -> np.ndarray:
 class MNISTIter(SingleArrayIter):
     """Batches of gray images and their classes, out of files as MNIST has them; numbers are from 0 to 1.
 
-    What does not fill a batch is left out.
+    Samples that do not fill a batch are left out.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class MNISTIter(SingleArrayIter):
     data_name, label_name : str
         Names of images and classes.
     dtype : dtype
-        That of images, of floating numbers.
+        That of images, of floating-point values.
     silent, prefetch_buffer, ctx, data_shape, input_shape
         Of MXNet's messages and threads, and what follows from the files, count for nothing.
     """

@@ -1,6 +1,6 @@
 """Images as arrays (height, width, channel): decoded, resized, cropped, turned.
 
-What is drawn comes from the modules ``random`` and ``numpy.random`` in the order of MXNet, so the same seeds crop the
+Random values come from the modules ``random`` and ``numpy.random`` in the order of MXNet, so the same seeds crop the
 same parts.
 """
 
@@ -55,7 +55,7 @@ def imdecode(buf: bytes | bytearray | memoryview | np.ndarray | NDArray, flag: i
     ------
     FileFormatError
         The bytes are no whole image of these kinds; or the image has more than four million pixels, and more than 1032
-        for each of the bytes. Where ``OPREG_IMAGE_PIXELS`` is set, it may have so many instead.
+        for each of the bytes. ``OPREG_IMAGE_PIXELS`` sets another limit.
     """
     if isinstance(buf, NDArray):
         buf = buf.asnumpy()

@@ -60,7 +60,7 @@ def crop(image: Pixels, height: int, width: int, rng: np.random.Generator | None
 def warp(image: Pixels, matrix: np.ndarray, height: int, width: int, fill: float) -> Pixels:
     """An image moved by an affine map, of 2 by 3 numbers; between pixels it is linear, in steps of a 32nd.
 
-    As OpenCV does it, places are whole numbers of 1024ths.
+    As OpenCV does it, places are integers of 1024ths.
     """
     inverse = np.linalg.inv(np.vstack([matrix, [0, 0, 1]]).astype(np.float64))
     x, y = np.arange(width), np.arange(height)[:, None]

@@ -233,7 +233,7 @@ class _RecordIter(MXDataIter, Generic[A]):
         """Take out of keywords what only this kind has."""
 
     def _scan(self, starts: np.ndarray) -> None:
-        """Look at all records once, where that is needed."""
+        """Look at all records once, if it is needed."""
 
     def _label_shape(self) -> Shape:
         raise NotImplementedError
@@ -376,8 +376,8 @@ class _Draws:
 class ImageRecordIter(_RecordIter[Augmentation]):
     """Batches of images out of a file of records.
 
-    A thread of its own reads ahead; all processors decode and augment. What is drawn follows from the seed, the round
-    and the place of an image in it, whatever the number of threads.
+    A thread of its own reads ahead; all processors decode and augment. Random values depend on the seed, the round
+    and the place of an image in it, not on the number of threads.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ class ImageRecordIter(_RecordIter[Augmentation]):
     batch_size : int
         Images a batch.
     label_width : int
-        How many numbers a label has.
+        How many elements a label has.
     path_imglist : str
         A list of labels by number, in place of those in the records.
     shuffle, seed : bool, int
@@ -489,7 +489,7 @@ class ImageRecordInt8Iter(ImageRecordIter):
 class ImageDetRecordIter(_RecordIter[DetAugmentation]):
     """Batches of images and their boxes out of a file of records; see `ImageRecordIter` for what they have in common.
 
-    A label in a batch has the channels, height and width of the image, how many numbers are behind, and these: the
+    A label in a batch has the channels, height and width of the image, how many elements are behind, and these: the
     label of the record, a head and boxes, which go with what is done to the image; it is filled up with
     ``label_pad_value``.
 
@@ -499,9 +499,9 @@ class ImageDetRecordIter(_RecordIter[DetAugmentation]):
     dtype, mean_img, mean_r, mean_g, mean_b, mean_a, std_r, std_g, std_b, std_a, scale, damaged
         As of `ImageRecordIter`.
     label_width : int
-        How many numbers the label of a record has; -1 for any.
+        How many elements the label of a record has; -1 for any.
     label_pad_width : int
-        How many numbers of labels a batch has room for, at least; as many as the longest has.
+        How many elements of labels a batch has room for, at least; as many as the longest has.
     label_pad_value : float
         What fills them up.
     resize, rand_crop_prob, min_crop_scales, max_crop_scales, min_crop_aspect_ratios, max_crop_aspect_ratios,
@@ -542,7 +542,7 @@ class ImageDetRecordIter(_RecordIter[DetAugmentation]):
 
 
 def _label_lengths(path: str, starts: np.ndarray) -> Iterable[int]:
-    """How many numbers the labels of records have; those of damaged ones are left out."""
+    """How many elements the labels of records have; those of damaged ones are left out."""
     reader = _Reader(path)
     try:
         for start in starts:

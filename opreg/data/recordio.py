@@ -2,7 +2,7 @@
 with.
 
 A record stands in a file behind a head of two words, a magic number and its length, and is filled up to a multiple of
-four bytes. Where the magic number occurs in a record, at such a multiple, the record is cut and the number left out;
+four bytes. A record is cut where the magic number occurs in it, at such a multiple, and the number left out;
 its pieces have heads of their own, and the highest bits of a length say which piece it is. So the magic number marks
 the beginning of a record or piece and stands nowhere else, which tells where to go on behind damage.
 """
@@ -30,7 +30,7 @@ __all__ = ["MXRecordIO", "MXIndexedRecordIO", "IRHeader", "pack", "unpack", "pac
 _MAGIC = struct.pack("<I", 0xCED7230A)
 _HEAD = struct.Struct("<4sI")
 
-#: Which piece of a record: all of it, the first of several, one in between, the last.
+#: Kinds of pieces of a record: all of it, the first of several, one in between, the last.
 _ALL, _FIRST, _BETWEEN, _LAST = range(4)
 _LENGTH = (1 << 29) - 1
 
@@ -207,7 +207,7 @@ class MXRecordIO:
     uri : str
         Name of the file.
     flag : {"r", "w"}
-        To read or to write. What is written appears under its name when it is closed, and then all of it: a program
+        To read or to write. A written file appears under its name when it is closed, and then all of it: a program
         that is killed, or an exception that leaves ``with``, changes no file.
     damaged : {"refuse", "skip"}
         What becomes of a damaged record: an error, behind which reading goes on with the next record; or it is left out

@@ -102,7 +102,7 @@ class _RowsOfFiles(SingleArrayIter):
 
 
 class CSVIter(_RowsOfFiles):
-    """Batches of rows of numbers in text files, separated by commas.
+    """Batches of rows of values in text files, separated by commas.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class CSVIter(_RowsOfFiles):
     Raises
     ------
     FileFormatError
-        A file has something else than rows of as many numbers.
+        A file has something else than rows of as many elements.
     ShapeError
         A row has not the numbers of its shape.
     """
@@ -172,7 +172,7 @@ def _parsed(file: BinaryIO, dtype: np.dtype) -> np.ndarray:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # of files without a number
-                warnings.simplefilter("error", DeprecationWarning)  # of integers that were floating numbers
+                warnings.simplefilter("error", DeprecationWarning)  # of integers that were floating-point values
                 return np.loadtxt(text, delimiter=",", dtype=kind, ndmin=2, converters=converter)
         finally:
             text.detach()
@@ -184,7 +184,7 @@ def _parsed(file: BinaryIO, dtype: np.dtype) -> np.ndarray:
         if dtype != np.bool_:
             return parsed(dtype)
     except (ValueError, DeprecationWarning):
-        pass  # whole numbers that are written as 2.0 take a function for each
+        pass  # integers that are written as 2.0 take a function for each
     return parsed(dtype, _converter(dtype))
 
 

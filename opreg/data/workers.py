@@ -131,7 +131,7 @@ class Processes:
     batchify_fn : callable
         Makes a batch of what the dataset gives.
     owner, batch : str
-        What errors call whoever has them, and an order.
+        Names of their owner and of an order in errors.
     """
 
     def __init__(self, count: int, dataset: Any, batchify_fn: Batchify, owner: str = "DataLoader",
@@ -146,7 +146,7 @@ class Processes:
         self._end = weakref.finalize(self, _ending, self._workers, os.getpid())
 
     def _start(self) -> None:
-        """Start the processes: forked where that is possible, since datasets may hold what cannot be pickled."""
+        """Start the processes: forked if it is possible, since datasets may hold what cannot be pickled."""
         if not self._end.alive:
             self._end = weakref.finalize(self, _ending, self._workers, os.getpid())
         context = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
@@ -175,7 +175,7 @@ class Processes:
             try:
                 worker.connection.send_bytes(pickle.dumps(task, pickle.HIGHEST_PROTOCOL))
             except OSError:
-                pass  # it is gone: whoever takes a batch hears so, once it has those that were made before
+                pass  # it is gone: the reader of batches hears so, once it has those that were made before
             return self._count
 
     def take(self, number: int, timeout: float | None = None) -> Any:

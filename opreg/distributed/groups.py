@@ -20,7 +20,7 @@ from .window import Window
 
 __all__ = ["Group", "Request", "Call", "REDUCTIONS"]
 
-#: What numbers of several ranks can become.
+#: Reductions of the values of several ranks.
 REDUCTIONS = ("sum", "mean", "max", "min", "prod")
 
 
@@ -108,7 +108,7 @@ class Group:
     def allreduce(self, array: Array, op: str = "sum", out: Array | None = None) -> Array:
         """The sum, mean, maximum, minimum or product of what all ranks bring, on all of them.
 
-        Numbers of 16 bits are added up as float32 and rounded once.
+        16-bit values are added up as float32 and rounded once.
         """
         return self.iallreduce(array, op, out).wait()
 

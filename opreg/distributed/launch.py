@@ -24,7 +24,7 @@ _BY_CORE, _MOST = 16, 128
 #: Seconds that processes have to be gone when their job has ended.
 _LAST = 5.0
 
-#: What libraries take for the number of their threads.
+#: Variables from which libraries take the number of their threads.
 _THREADS = ("OPREG_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -82,8 +82,8 @@ def environment(count: int, environ: Mapping[str, str]) -> dict[str, str]:
 def run(count: int, program: Sequence[str], environ: Mapping[str, str]) -> int:
     """Start a program ``count`` times and wait until all of it is gone.
 
-    What this process is told by a signal, the ranks are told, and have half a minute to end, or until it is told again.
-    Where this process is killed, they are killed. Shared memory that a job which failed has left is removed.
+    A signal to this process is passed on to the ranks, which have half a minute to end, or until the next signal.
+    If this process is killed, they are killed. Shared memory that a job which failed has left is removed.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
 """Links between ``opreg launch`` and the processes that look after its ranks: sockets, a lock, and the input.
 
-Nothing is sent over the sockets. The launcher has one, and all processes of the job inherit the other. Whoever reads
-finds out that the other side has closed its own, or is gone, however it ended: the processes that look after ranks then
-end these, and the launcher knows that no process is left. MPICH's ``mpiexec`` ends all ranks as soon as one of the
-processes that look after them has failed, so these wait for each other: each holds a shared lock of an inherited file
-while its rank lives. The launcher's input is inherited as well, and becomes that of rank 0. ``mpiexec`` would read it,
-and fail where a program does not read as much.
+Nothing is sent over the sockets. The launcher has one, and all processes of the job inherit the other. A reader
+finds out that the other side has closed its end, or is gone, however it ended: the processes that look after ranks
+then end these, and the launcher knows that no process is left. MPICH's ``mpiexec`` ends all ranks as soon as one of
+the processes that look after them has failed, so these wait for each other: each holds a shared lock of an
+inherited file while its rank lives. The launcher's input is inherited as well, and becomes that of rank 0.
+``mpiexec`` would read it, and fail where a program does not read as much.
 """
 
 from __future__ import annotations

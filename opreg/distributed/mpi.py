@@ -1,7 +1,7 @@
 """Groups over MPI: buffers go as they are, calls do not block, and who waits is watched.
 
-What is moved is bytes, of any dtype. What is added up has a type that MPI knows; numbers of 16 bits travel as float32.
-Arrays of a GPU go over NCCL where all ranks have it, else they pass through the host.
+Elements of any dtype move as bytes. Elements that are added up have a type that MPI knows; 16-bit values travel as
+float32. Arrays of a GPU go over NCCL where all ranks have it, else they pass through the host.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["MpiGroup"]
 #: Bytes from which a call also asks whether all ranks have begun it: who waits pauses until then.
 _LARGE = 1 << 20
 _UNKNOWN = object()
-#: What MPI adds up and compares.
+#: Type codes that MPI adds up and compares.
 _NUMBERS = "bBhHiIlLqQfdFD?"
 
 

@@ -1,6 +1,6 @@
 """Windows over MPI: memory that MPI's one-sided calls reach.
 
-What is begun is asked for until it is done, by those who wait, so that a rank that is gone is noticed. MPI's own locks
+Waiting ranks poll an operation until it is done, so that a rank that is gone is noticed. MPI's own locks
 are messages that their owner has to read, and block; a word that is added to is a lock that can be asked for, too, and
 that ranks of one machine take through their memory.
 """

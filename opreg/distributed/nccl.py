@@ -1,8 +1,8 @@
 """Calls between GPUs over NCCL, through CuPy: each rank has a device, and arrays do not pass through the host.
 
 Calls go on a stream of their own, behind what the current one has been asked for, so that it may compute meanwhile;
-``wait`` lets the current stream go on behind a call, and the host go on at once. What the host waits for, and watches,
-is the oldest of many calls under way. Not run on GPUs so far: it is tested on a stand-in.
+``wait`` lets the current stream go on behind a call, and the host go on at once. The host waits for, and watches,
+the oldest of many calls under way. Not run on GPUs so far: it is tested on a stand-in.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 __all__ = ["forget_names", "now", "remove_unused"]
 
-#: Where the system has the names, and what those of MPICH begin with.
+#: The folder of the system's segments, and prefixes of the names that MPICH gives.
 _FOLDER, _MPICH = "/dev/shm", ("mpich_shm_", "mpich_vci_")
 #: Seconds between two looks at what is left.
 _PAUSE = 0.05

@@ -1,7 +1,7 @@
 """A rank and who looks after it: ``mpiexec -n 4 python -m opreg.distributed.start script.py``.
 
 Launchers end all processes as soon as one has died, before the others could say which it was and why they stop. So the
-process that a launcher knows runs the rank as its child, and where that dies without a word gives the others time.
+process that a launcher knows runs the rank as its child, and gives the others time if this dies without a word.
 """
 
 from __future__ import annotations

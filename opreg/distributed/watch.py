@@ -97,7 +97,7 @@ class Watch:
         self._keys: Counter[str] = Counter()
         self._over, self._process = False, os.getpid()
         self._next_glance = 0.0
-        #: What all ranks do together when all have ended well, in the order in which it was begun.
+        #: Functions that all ranks call together when all have ended well, in order of registration.
         self.at_end: list[Callable[[], None]] = []
         _write(TOGETHER)
         self._hook = sys.excepthook

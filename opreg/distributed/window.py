@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = ["Window"]
 
-#: What one that writes adds to a lock; one that reads adds 1. More ranks than that could not be told from it.
+#: A writer's increment of a lock; a reader adds 1. More ranks than that could not be told from it.
 _WRITER = 1 << 32
 
 

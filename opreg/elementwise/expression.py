@@ -1,15 +1,16 @@
 """Scalar expressions of element-wise operators: traced once, then run, differentiated or emitted.
 
 An expression is written as a Python function of terms, ``lambda x: 1 / (1 + exp(-x))``. Tracing it yields a
-short list of primitive instructions. That list is the single description of the operator: it runs as NumPy or
+short list of primitive instructions. The list is the single description of the operator: it runs as NumPy or
 CuPy ufuncs into reused buffers, a tile at a time; it is differentiated symbolically; and it is lowered to
 operators again where a gradient of a gradient is wanted.
 
-What an ``Expression`` says: registers 0 to ``arity - 1`` are the inputs, instruction ``i`` of ``code`` makes register
+Parts of an ``Expression``: registers 0 to ``arity - 1`` are the inputs, instruction ``i`` of ``code`` makes register
 ``arity + i`` of earlier registers and of constants (floats), ``results`` are the registers (or constants) that are
-asked for, and ``result`` is the first of them. A traced expression has one result. Those that a ``Composition``
-gathers from many may have several, all of one shape, to which the inputs broadcast; there each result is another
-instruction's, the first that of the last, and dtypes may change where an instruction has a ``dtype``.
+asked for, and ``result`` is the first of them. A traced expression has one result. An expression that a
+``Composition`` gathers from many may have several, all of one shape, to which the inputs broadcast; there each
+result is another instruction's, the first that of the last, and dtypes may change where an instruction has a
+``dtype``.
 """
 
 from __future__ import annotations
@@ -105,8 +106,8 @@ def primitive(name: str, function: str | Callable[..., Array] | None = None,
 class Term:
     """A number that is not known yet: an input, or a primitive of terms and constants.
 
-    What is left out changes no bit of any number: ``x - 0.0``, ``x + -0.0``, ``x * 1``, ``x / 1`` and ``x ** 1`` are
-    ``x``. ``x + 0.0`` is not: it makes a positive zero of a negative one.
+    The terms that are left out change no bit of any value: ``x - 0.0``, ``x + -0.0``, ``x * 1``, ``x / 1`` and ``x
+    ** 1`` are ``x``. ``x + 0.0`` is not: it makes a positive zero of a negative one.
     """
 
     __slots__ = ("prim", "args")
@@ -175,10 +176,10 @@ class Term:
         return less_equal(self, other)
 
 
-#: What an instruction is applied to.
+#: An operand of an instruction.
 Operand: TypeAlias = Term | float
 
-# Whole numbers below it are int64.
+# Integers below it are int64.
 _REACH = 2.0 ** 63
 
 
@@ -215,7 +216,7 @@ def _apply_where(condition: Value, left: Value | float, right: Value | float) ->
 
 # ------------------------------------------------------------------------------------------ instructions
 
-# Those that need no derivative come first, then each after those its derivative is made of.
+# Primitives that need no derivative come first, then each behind those its derivative is made of.
 sign = primitive("sign", cost=4, exact=True)
 # The sign of a number that is not negative.
 positive = primitive("positive", "sign", cost=2, operator="sign", exact=True)
@@ -269,7 +270,7 @@ tanh = primitive("tanh", cost=4, derivative=lambda g, y, a: (g * (1.0 - square(y
 arcsinh = primitive("arcsinh", derivative=lambda g, y, a: (g / sqrt(square(a) + 1.0),))
 arccosh = primitive("arccosh", derivative=lambda g, y, a: (g / sqrt(square(a) - 1.0),))
 arctanh = primitive("arctanh", derivative=lambda g, y, a: (g / (1.0 - square(a)),))
-# Where two arguments are equal MXNet gives the whole gradient to the first.
+# For two equal arguments MXNet gives the whole gradient to the first.
 maximum = primitive("maximum", cost=1, exact=True, derivative=lambda g, y, a, b: (
     g * greater_equal(a, b), g * greater(b, a) if isinstance(b, Term) else None))
 minimum = primitive("minimum", cost=1, exact=True, derivative=lambda g, y, a, b: (
@@ -437,7 +438,7 @@ class Expression:
         >>> trace(lambda x: maximum(x, 0.0), 1).on(np, np.dtype("float32"))(np.float32([-1, 2]))
         array([0., 2.], dtype=float32)
         """
-        # An array of one number costs a ufunc of the host half of what a Python number does; a device is given numbers
+        # An array of one element costs a ufunc of the host half of what a Python number does; a device is given numbers
         # with a launch.
         functions = self._functions(xp)
         constants = [a if xp is not np else xp.asarray(a, dtype)
@@ -518,7 +519,7 @@ class Expression:
 
     def _among(self, dtype: np.dtype) -> tuple[np.dtype, list[list[float]]]:
         """The dtype in which numbers of an integer dtype are computed, so wide that no constant is cut, and the
-        arguments of each instruction with their constants as numbers of it."""
+        arguments of each instruction with their constants as values of it."""
         if dtype not in self._kinds:
             wide: np.dtype = np.dtype(np.float64)
             number: type[float] = float
@@ -553,7 +554,7 @@ class Expression:
         return registers[self.result]
 
 
-# Of these arrays have a short way.
+# Arrays have Python operators for these.
 _PYTHON = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv}
 
 

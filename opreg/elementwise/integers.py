@@ -1,8 +1,8 @@
 """Quotients, remainders and powers of integers over an array module: exact, in the dtype of the integers.
 
-What does not fit in the dtype wraps around, as a sum does. A division by zero stops no program: the quotient is the
-largest number of the dtype, the least one of a negative number, and 0 of 0, as in MindSpore's FloorDiv; the remainder
-is 0, as NumPy's.
+A result that does not fit in the dtype wraps around, as a sum does. A division by zero stops no program: the
+quotient is the largest number of the dtype, the least one of a negative number, and 0 of 0, as in MindSpore's
+FloorDiv; the remainder is 0, as NumPy's.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def exponent(number: int, dtype: np.dtype) -> int:
 
 
 def _rounded_down(xp: ArrayModule, x: Array, y: Array) -> Array:
-    """The quotient by ``y``, or by one where that is zero: a division by zero differs between array modules."""
+    """The quotient by ``y``, or by one if it is zero: a division by zero differs between array modules."""
     return xp.floor_divide(x, y + xp.equal(y, 0).astype(y.dtype))
 
 

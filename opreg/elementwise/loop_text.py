@@ -2,7 +2,7 @@
 
 The text of a loop is a function of the inputs and outputs of some sets, in the shape of the loop's view. Every
 instruction is one call into memory that is free: an output whose own result comes later, a temporary that nobody reads
-any more, else a new one. Sets are shared out in parts that stay in a cache, among threads, where that pays.
+any more, else a new one. Sets are shared out in parts that stay in a cache, among threads, if it pays.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from .expression import Primitive
 from .loops import Loop
 from .rows import REDUCTIONS, Along, RowExpression
 
-__all__ = ["LONG", "Layout", "bound_loop", "computed_in", "loop_text", "settled_loop", "run_loop"]
+__all__ = ["LONG", "Layout", "bound_loop", "computed_in", "loop_text", "specialised_loop", "run_loop"]
 
-# Sets of up to so many numbers are reduced with the numbers of all first: reductions of short rows cost more than two
+# Sets of up to so many elements are reduced with the numbers of all first: reductions of short rows cost more than two
 # transpositions. Sums of more than so many are taken pairwise.
 _SHORT, LONG = 32, 1 << 14
 # Functions that return a new array: ``where`` has no ``out``, and ``sign`` in place takes ten times as long.
@@ -109,7 +109,7 @@ class _Writer:
             self.spans.append(any(self.spans[a] for a in read))
             reduced = prim.name in REDUCTIONS
             self.within.append(prim.name == "column" or (not reduced and any(self.within[a] for a in read)))
-            # What reduces places in a set has one number for all sets, in an array.
+            # A reduction over places in a set has one value for all sets, in an array.
             self.among.append(any(self.among[a] or (reduced and self.within[a]) for a in read))
         self.factors = self._factors()
         self.last = self._last_uses()
@@ -191,7 +191,7 @@ class _Writer:
             name, full = self.names[i], along is Along.ELEMENT
             if converted and self.layout.reduces and all(
                     prim.name in REDUCTIONS for prim, args in self.code if i in args):
-                continue  # it converts number by number
+                continue  # it converts element by element
             if self.layout.turned:
                 self._line(f"{name} = array({name}.T, dtype, order='C')" if full or converted else f"{name} = {name}.T")
             elif converted:
@@ -235,7 +235,7 @@ class _Writer:
         """The call that reduces."""
         (letters, kept), value = self.words, self._operand(reads[0])
         source = reads[0]
-        if not isinstance(source, int) or not self.within[source]:  # one number for all of a set
+        if not isinstance(source, int) or not self.within[source]:  # one value for all of a set
             return {"row_sum": f"{value} * size", "row_product": f"power({value}, size)"}.get(kind, f"{value} + 0.0")
         whole = self._is_full(source)
         if kind == "row_sum" and len(reads) == 2 and register in self.factors:
@@ -489,7 +489,7 @@ def _cut(loop: Loop, dtype: np.dtype) -> list[slice]:
     return parts_of(np.broadcast_to(np.empty((), dtype), loop.view))
 
 
-def settled_loop(loop: Loop, ins: Sequence[Array]) -> Callable[..., Any] | None:
+def specialised_loop(loop: Loop, ins: Sequence[Array]) -> Callable[..., Any] | None:
     """A function of arrays of the host like these that gives the results, new arrays; None where they have not all one
     dtype."""
     rows, shapes, dtype = loop.rows, loop.results, ins[0].dtype

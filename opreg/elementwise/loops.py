@@ -1,8 +1,8 @@
 """Loops: arithmetic over the elements of an array and over sets of them, described once for all back ends.
 
-A set is the numbers along some axes: a row, a channel, a sample. What is computed is a function of terms with
-reductions over sets in between, as ``rows`` has them. ``Sets`` is that function with the axes that sets lie along; on
-arrays of a shape it is a ``Loop``, of which printers make kernels.
+A set is the elements along some axes: a row, a channel, a sample. A loop computes a function of terms with
+reductions over sets in between, as ``rows`` has them. ``Sets`` is that function with the axes that sets lie along;
+on arrays of a shape it is a ``Loop``, of which printers make kernels.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Sets(NamedTuple):
     axis, exclude
         The axes that a set lies along, or with ``exclude`` those that it does not, as the operator ``sum`` is told.
     keepdims : bool
-        Whether results with a number for each set keep the axes, with one element.
+        Whether results with a value for each set keep the axes, with one element.
     whole : str
         The dtype that integers are computed in.
     """
@@ -59,7 +59,7 @@ class Sets(NamedTuple):
 
     @property
     def reduces(self) -> bool:
-        """Whether all results have a number for each set."""
+        """Whether all results have a value for each set."""
         return all(along is Along.ROW for along in self.rows.results)
 
     def _seen(self, shapes: Sequence[Shape]) -> tuple[Shape, tuple[int, ...]]:
@@ -114,10 +114,10 @@ class Loop(NamedTuple):
     rows : RowExpression
         What is computed.
     view : tuple of int
-        The shape that elements are seen in. Where it is folded, no two neighbouring axes are both reduced, or both
+        The shape that elements are seen in. In a folded one, no two neighbouring axes are both reduced, or both
         not.
     axes : tuple of int
-        Those of the view that a set lies along.
+        Axes of the view that a set lies along.
     results : tuple of Shape
         The shapes of the results.
     whole : str
@@ -132,7 +132,7 @@ class Loop(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many numbers a set has."""
+        """How many elements a set has."""
         return math.prod([self.view[axis] for axis in self.axes])
 
     @property
@@ -226,8 +226,8 @@ def folded(shape: Shape, axes: tuple[int, ...]) -> tuple[Shape, tuple[int, ...]]
 
 # --------------------------------------------------------------------------------------------- gradients
 
-# What a reduction hands down to an element of a set: of what arrives, what was reduced to, and the element. All that
-# are the largest get the whole of it.
+# Gradient of a reduction with respect to an element of a set: a function of the output gradient, the result, and
+# the element. All that are the largest get the whole of it.
 _HANDED: dict[str, Callable[[Operand, Term, Operand], Operand]] = {
     "row_sum": lambda g, y, x: g, "row_product": lambda g, y, x: g * y / x,
     "row_max": lambda g, y, x: g * equal(x, y), "row_min": lambda g, y, x: g * equal(x, y)}
@@ -238,8 +238,8 @@ def gradient_of(rows: RowExpression, wrt: int, known: bool = False) -> Expressio
     """The gradient of an input as instructions of output gradients, one a result, and then of the inputs; with
     ``known`` then of the results.
 
-    An input that has a number for each set gets the sum over it. That of one with a number for each place in a set
-    still has to be added up over all sets.
+    An input that has a value for each set gets the sum over it. The gradient of an input with a value for each
+    place in a set still has to be added up over all sets.
 
     Examples
     --------

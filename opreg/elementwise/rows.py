@@ -1,8 +1,8 @@
 """Expressions along rows: element-wise arithmetic with sums and maxima of each row in between.
 
 They are written as functions of terms, as element-wise ones are. An input is an element, or one number for a row or for
-a column; a result is an element, or one number for a row where it depends on elements through reductions alone. What is
-reduced may be columns just as well: then these are what is called a row in what follows.
+a column; a result is an element, or one number for a row where it depends on elements through reductions alone.
+Sets may be columns just as well: these are then called rows below.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ def _tail(x: Array) -> Array:
 
 
 def _sine(xp: ArrayModule, x: Array) -> Array:
-    """sin(pi x) up to its sign, exactly zero at whole numbers."""
+    """sin(pi x) up to its sign, exactly zero at integers."""
     return xp.sin(math.pi * (x - xp.rint(x)))
 
 
@@ -190,7 +190,7 @@ def _sign_of_sine(xp: ArrayModule, x: Array) -> Array:
 
 
 def gamma(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
-    """The gamma function; NaN at negative whole numbers, infinite at zero.
+    """The gamma function; NaN at negative integers, infinite at zero.
 
     Examples
     --------
@@ -313,7 +313,7 @@ def of_equal_zeros(name: str, dtype: np.dtype) -> str:
     """The zero that NumPy's ``maximum`` or ``minimum`` gives of two: its ``first`` or ``second`` operand, or the one of
     a ``sign``.
 
-    Processors differ in that. What is compiled here gives the same as NumPy does.
+    Processors differ in that. Compiled functions here give the same as NumPy.
 
     Examples
     --------

@@ -30,7 +30,7 @@ __all__ = ["Schedule", "pieces", "scheduled", "steps"]
 # would be worse even where more are alive: between calls threads wait for each other. More gains nothing where the
 # cache is larger.
 TILE = min(1 << 16, processor().l2 // 16)
-# From so many numbers times arrays and instructions on, threads gain more than the 50 microseconds it takes to wake
+# From so many elements times arrays and instructions on, threads gain more than the 50 microseconds it takes to wake
 # them.
 _SHARED = 1 << 21
 # So many numbers take longer than a call.
@@ -263,7 +263,7 @@ scheduled = cached(256)(Schedule)
 
 
 def _repeated(number: Array, shape: Shape) -> Array:
-    """An array of one number, to be read alone."""
+    """An array of one element, to be read alone."""
     size = math.prod(shape)
     return _filled(number.tobytes(), number.dtype, 1 << max(size - 1, 0).bit_length())[:size].reshape(shape)
 
@@ -276,7 +276,7 @@ def _filled(number: bytes, dtype: np.dtype, size: int) -> Array:
 
 
 def pieces(arrays: list[Array], tile: int) -> list[list[Array]]:
-    """The arrays, which have one shape, cut into tiles of so many numbers along the leading axes.
+    """The arrays, which have one shape, cut into tiles of so many elements along the leading axes.
 
     Examples
     --------

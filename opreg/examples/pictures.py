@@ -30,7 +30,7 @@ def load() -> tuple[Digits, Digits]:
     """Return the digits to learn from and the digits held out.
 
     The split is fixed and follows the stored order, without a shuffle: the first 1,437 pictures, then the
-    last 360. That is the harder test, since pictures close together in the file look alike: copying the
+    last 360. This is the harder test, since pictures close together in the file look alike: copying the
     label of the nearest training picture is right for 95.6 % of these 360, and for 98.7 % after a shuffle.
 
     >>> train, held_out = load()

@@ -26,7 +26,7 @@ __all__ = ["block", "parameter", "nn", "loss", "rnn", "trainer", "Block", "Hybri
            "Constant", "ParameterDict", "DeferredInitializationError", "Trainer", "data", "utils", "contrib",
            "model_zoo"]
 
-#: Where each name that is no module is found.
+#: Module of each name that is no module itself.
 _HOMES = {**dict.fromkeys(("Block", "HybridBlock", "SymbolBlock"), "block"),
           **dict.fromkeys(("Parameter", "Constant", "ParameterDict", "DeferredInitializationError"), "parameter"),
           "Trainer": "trainer"}

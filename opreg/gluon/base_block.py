@@ -337,7 +337,7 @@ class Block:
             child.hybridize(active, **kwargs)
 
     def cast(self, dtype: DTypeLike) -> None:
-        """Give all parameters another dtype; batch norms stay in float32 where that is float16."""
+        """Give all parameters another dtype; batch norms stay in float32 if it is float16."""
         for child in self._children.values():
             child.cast(dtype)
         for parameter in self.params.values():

@@ -8,11 +8,12 @@ __all__ = ["BlockError", "DeferredInitializationError", "StaleGradient"]
 
 
 class BlockError(ArgumentError, AssertionError):
-    """A block, a parameter or a trainer is asked for what it cannot do. Where MXNet asserts, programs catch that."""
+    """A block, a parameter or a trainer is asked for what it cannot do. It is an AssertionError, too, which
+    programs of MXNet catch."""
 
 
 class DeferredInitializationError(OpError):
-    """A parameter has no numbers yet, since its shape follows from the first input that its block is given."""
+    """A parameter has no values yet, since its shape follows from the first input that its block is given."""
 
 
 class StaleGradient(OpError, UserWarning):

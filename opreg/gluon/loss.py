@@ -1,4 +1,4 @@
-"""Losses: one number for each sample of a batch."""
+"""Losses: one value for each sample of a batch."""
 
 from __future__ import annotations
 

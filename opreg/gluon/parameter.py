@@ -29,7 +29,7 @@ __all__ = ["Parameter", "Constant", "ParameterDict", "DeferredInitializationErro
 #: Arguments of blocks.
 tensor_types = (Symbol, NDArray)
 
-#: Where parameters live: one context, several, or the current one.
+#: Contexts of parameters: one, several, or the current one.
 Contexts: TypeAlias = Context | Sequence[Context] | None
 #: A shape in which 0 or -1 is not known yet.
 Dims: TypeAlias = Sequence[int]
@@ -330,7 +330,7 @@ class Parameter:
         ctx : Context or list of Context, optional
             Where it lives; the current context by default.
         default_init : Initializer or str, optional
-            How it begins where nothing else says so; uniform numbers by default.
+            How it begins where nothing else says so; uniform values by default.
         force_reinit : bool
             Whether to begin anew when it is initialized already.
 
@@ -662,7 +662,7 @@ class ParameterDict:
         Parameters
         ----------
         init : Initializer or str, optional
-            For those that have none of their own; uniform numbers by default.
+            For those that have none of their own; uniform values by default.
         verbose : bool
             Whether to log each.
         """

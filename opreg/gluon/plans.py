@@ -146,7 +146,7 @@ class BlockPlans:
         return function
 
     def _compiled(self, graph: Graph, data: Sequence[NDArray], placed: _Placed, training: bool) -> Compiled | None:
-        """Plans for inputs like these; None where shapes follow from numbers."""
+        """Plans for inputs like these; None where shapes depend on values."""
         trace = FunctionTracer(self._title)
         inputs = [trace.input(f"data{i}", value.shape, value._data.dtype) for i, value in enumerate(data)]
         nodes = [value._entry[0] for value in inputs]

@@ -130,7 +130,7 @@ class SymbolBlock(HybridBlock):
         return regroup(list(composed), self._out_format)
 
     def cast(self, dtype: DTypeLike) -> None:
-        """Give all parameters another dtype; those of batch norms stay in float32 where that is float16."""
+        """Give all parameters another dtype; those of batch norms stay in float32 if it is float16."""
         Block.cast(self, dtype)
         if np.dtype(dtype) == np.float16:
             names = set(self.params)

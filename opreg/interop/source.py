@@ -243,7 +243,7 @@ class Program:
         self._specs: Recent = Recent(64)
 
     def specs(self, specs: Sequence[Spec]) -> list[Spec]:
-        """Specs of the outputs, from those of inputs and states; dimensions that follow from numbers are ``ANY``.
+        """Specs of the outputs, from those of inputs and states; dimensions that depend on values are ``ANY``.
 
         Raises
         ------

@@ -1,6 +1,6 @@
 """Operators in PyTorch, and functions of PyTorch as operators to be checked.
 
-What becomes of an operator is one of ``torch.library``. One that has a translation is made of PyTorch's own operations
+An operator becomes one of ``torch.library``. One that has a translation is made of PyTorch's own operations
 wherever it is traced or called; any other is called with arrays over the memory of the tensors, and says what comes out
 and how it is differentiated, in functions that ``torch.compile`` leaves alone.
 """
@@ -34,7 +34,7 @@ from .translation import Untranslatable, promising, translate
 __all__ = ["function_of_torch", "to_torch"]
 
 _NAMESPACE = "opreg"
-#: What was made, by what of; operators of PyTorch stay for as long as the process.
+#: Operators of PyTorch by the operator they were made of; they stay for as long as the process.
 _MADE: dict[Any, Any] = {}
 _KEPT: list[Any] = []
 _NAMES: dict[str, itertools.count] = {}

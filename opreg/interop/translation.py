@@ -1,8 +1,8 @@
 """Graphs in another library's own operations, so that it fuses, differentiates and places them as it does its own.
 
 A ``Dialect`` has what a library says for element-wise instructions and for the few functions that the table of
-operators is written in. Nodes are applied one by one to the library's values; a traced body is opened. What has no
-translation raises ``Untranslatable``, and whoever asked calls the operator instead.
+operators is written in. Nodes are applied one by one to the library's values; a traced body is opened. An operator
+without a translation raises ``Untranslatable``, and the caller calls the operator instead.
 
 A translation has the derivative that the operator has here, where a maximum has two equal arguments as well: the
 library differentiates what stands in the table. A gradient that a user wrote is translated, too.
@@ -46,7 +46,7 @@ class Dialect(Protocol):
         """Shape and dtype of a value."""
 
     def cast(self, x: Any, dtype: np.dtype) -> Any:
-        """The same numbers in another dtype."""
+        """The same values in another dtype."""
 
     def array(self, numbers: np.ndarray, like: Any) -> Any:
         """Numbers of the host as a constant, on the device of ``like``."""
@@ -55,10 +55,10 @@ class Dialect(Protocol):
         """A constant of rank zero in the dtype of ``like``, on its device."""
 
     def stop(self, x: Any) -> Any:
-        """The same numbers without a gradient."""
+        """The same values without a gradient."""
 
     def reshape(self, x: Any, shape: Shape) -> Any:
-        """The same numbers in another shape."""
+        """The same values in another shape."""
 
     def transpose(self, x: Any, axes: Sequence[int]) -> Any:
         """Axes in another order."""
@@ -85,7 +85,7 @@ class Dialect(Protocol):
         """Backwards along some axes."""
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
-        """Choice of ``x`` or ``y`` by truth values."""
+        """Choice of ``x`` or ``y`` by booleans."""
 
     def matmul(self, x: Any, y: Any) -> Any:
         """Products of matrices, as NumPy has them."""
@@ -167,7 +167,7 @@ def _reduce_like(d: Dialect, attrs: Any, outs: list[Spec], x: Any, like: Any) ->
 @_says("Cast", "amp_cast")
 def _cast(d: Dialect, attrs: Any, outs: list[Spec], x: Any) -> Any:
     before, after = _dtype(d.spec(x)), _dtype(outs[0])
-    if not is_floating(after) and is_floating(before):  # truth values, and integers cut towards zero
+    if not is_floating(after) and is_floating(before):  # booleans, and integers cut towards zero
         x = d.stop(x)
     return d.cast(x, after)
 

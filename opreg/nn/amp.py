@@ -41,7 +41,7 @@ __all__ = ["auto_mixed_precision", "custom_mixed_precision", "get_white_list", "
 
 
 def all_finite(inputs: Any) -> Tensor:
-    """Whether all numbers of tensors are finite.
+    """Whether all elements of tensors are finite.
 
     Parameters
     ----------

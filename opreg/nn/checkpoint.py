@@ -30,10 +30,10 @@ __all__ = ["save_checkpoint", "load_checkpoint", "load_param_into_net", "read_ch
 if not TYPE_CHECKING:  # what MindSpore has beside
     __getattr__ = inner(__name__)
 
-#: What is saved: a Cell, arrays by name, or dicts of a name and its data.
+#: Content of a checkpoint: a Cell, arrays by name, or dicts of a name and its data.
 Saved: TypeAlias = Cell | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
-#: What the names of files end in.
+#: Endings of checkpoint files.
 _ENDINGS = (".ckpt", ".npz", ".safetensors")
 #: The name of the checksum among the arrays of a file.
 _CHECKSUM = "checkpoint:crc32"
@@ -280,9 +280,9 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter], stri
     parameter_dict : dict of Parameter
         As ``load_checkpoint`` returns it.
     strict_load : bool
-        Whether dtypes must be the same, and names; else floating numbers are cast to other floating ones, integers to
-        integers, and names may have a prefix in the dict that they have not in the Cell, or be those that MindSpore
-        gives to the same Cell (``Parameter.mindspore_name``).
+        Whether dtypes must be the same, and names; else floating-point values are cast to other such dtypes,
+        integers to integers, and names may have a prefix in the dict that they have not in the Cell, or be those
+        that MindSpore gives to the same Cell (``Parameter.mindspore_name``).
     remove_redundancy
         Accepted, without effect here.
 

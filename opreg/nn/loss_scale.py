@@ -28,7 +28,7 @@ __all__ = ["DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneSt
 
 
 def finite(values: Any) -> Tensor:
-    """Whether all numbers of tensors, in any nesting, are finite: a truth value without dimensions."""
+    """Whether all elements of tensors, in any nesting, are finite: a boolean without dimensions."""
     leaves = tensors(values)
     if not leaves:
         raise TypeError(f"all_finite: expected tensors, got {type(values).__name__}")
@@ -181,7 +181,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             raise TypeError(f"TrainOneStepWithLossScaleCell: sens must be a Tensor, got {type(sens).__name__}")
         self.scale_sense.set_data(sens)
 
-    # What steps of one's own are made of, which derive from this.
+    # Parts for training steps of users, which derive from this.
 
     def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> tuple[Any, Any]:
         """A status for ``get_overflow_status``, and ``compute_input``: nothing has to be cleared here."""

@@ -104,7 +104,7 @@ class ForwardValueAndGrad(Cell):
     get_by_list : bool
         Gradients of weights, in a tuple; with ``get_all`` both, ``(inputs, weights)``.
     sens_param : bool
-        Whether the last input is the gradient that arrives at the output.
+        Whether the last input is the gradient of the output.
     """
 
     def __init__(self, network: Callable[..., Any], weights: Sequence[Parameter] | None = None, get_all: bool = False,
@@ -144,7 +144,7 @@ class WithGradCell(Cell):
     loss_fn : Cell or callable, optional
         Of the network's output and the labels.
     sens : Tensor, optional
-        The gradient that arrives at the loss; ones by default.
+        The gradient of the loss; ones by default.
     """
 
     def __init__(self, network: Cell, loss_fn: Callable[..., Tensor] | None = None, sens: Tensor | None = None):
@@ -161,8 +161,8 @@ class WithGradCell(Cell):
 class TrainOneStepCell(Cell):
     """A step of training: computes the loss and its gradients, and has the optimizer change its parameters.
 
-    Compiled, by ``compile`` or in ``GRAPH_MODE``, all of it is one plan. Where ``set_auto_parallel_context`` has chosen
-    ``data_parallel``, gradients are summed over all processes before.
+    Compiled, by ``compile`` or in ``GRAPH_MODE``, all of it is one plan. If ``set_auto_parallel_context`` has
+    chosen ``data_parallel``, gradients are summed over all processes before.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class TrainOneStepCell(Cell):
     optimizer : Optimizer
         Whose parameters are trained.
     sens : float, optional
-        The gradient that arrives at the loss, 1 by default: the optimizer's loss scale, where it has one.
+        The gradient of the loss, 1 by default: the optimizer's loss scale, where it has one.
     return_grad : bool
         Whether gradients are returned behind the loss, in a dict by the parameters' names.
     """
@@ -191,7 +191,7 @@ class TrainOneStepCell(Cell):
         self.grad_reducer: Any
         reducer = reducer_for(self.weights)
         self.reducer_flag, self.grad_reducer = reducer is not None, reducer or _unchanged
-        # What steps of one's own are made of, which derive from this.
+        # Parts for training steps of users, which derive from this.
         self.grad, self.grad_no_sens = GradOperation(get_by_list=True, sens_param=True), GradOperation(get_by_list=True)
         self.parallel_mode = get_auto_parallel_context("parallel_mode")
 

@@ -1,6 +1,6 @@
 """np: arrays with NumPy's manners, as ``mxnet.numpy`` has them; ``npx`` has what NumPy has not.
 
-Shapes may have zeros and no axes, comparisons give truth values, subscripts are NumPy's, and numbers are float32 where
+Shapes may have zeros and no axes, comparisons give booleans, subscripts are NumPy's, and numbers are float32 where
 no dtype is said. All that has an operator has a gradient, also inside of hybridized blocks.
 
 >>> from opreg import autograd, np

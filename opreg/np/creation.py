@@ -18,7 +18,7 @@ __all__ = ["array", "zeros", "ones", "full", "empty", "arange", "linspace", "log
 
 
 def array(object: Any, dtype: DTypeLike = None, ctx: Context | None = None) -> ndarray:
-    """An array holding a copy of numbers.
+    """An array holding a copy of values.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
 
 def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10.0,
              dtype: DTypeLike = None, axis: int = 0, ctx: Context | None = None) -> Any:
-    """``num`` numbers whose logarithms are evenly spaced."""
+    """``num`` elements whose logarithms are evenly spaced."""
     return _by_numpy("logspace", dtype, ctx, start, stop, num, endpoint, base, axis=axis)
 
 

@@ -1,6 +1,6 @@
 """Functions of arrays and symbols by NumPy's names, each an operator.
 
-Where no operator has the name, arrays are given to NumPy's own function: it computes on the host, or, of recorded
+If no operator has the name, arrays are given to NumPy's own function: it computes on the host, or, of recorded
 arrays, by the rules for traced bodies.
 """
 

@@ -84,7 +84,7 @@ def lognormal(mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: DTypeL
 
 def randint(low: int, high: int | None = None, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
             out: Any = None) -> Any:
-    """Whole numbers from ``low`` up to but not ``high``; with one of them, from 0."""
+    """Integers from ``low`` up to but not ``high``; with one of them, from 0."""
     ends = (0, low) if high is None else (low, high)
     shape = _shape(size)
     count = int(np.prod(shape, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""Arrays and symbols with NumPy's manners: zero axes, truth values, dtypes that are promoted, methods by NumPy's names.
+"""Arrays and symbols with NumPy's manners: zero axes, booleans, dtypes that are promoted, methods by NumPy's names.
 
 ``NumpyValue`` holds the methods of both; each method is the function of that name in ``functions``.
 """
@@ -256,13 +256,13 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         return None if gradient is None else gradient.as_np_ndarray()
 
     def copy(self, order: str = "C") -> Any:
-        """The same numbers in memory of their own; in the order C alone."""
+        """The same values in memory of their own; in the order C alone."""
         if order != "C":
             raise NotImplementedError(f"copy: the order is 'C', got {order!r}")
         return super().copy()
 
     def detach(self) -> ndarray:
-        """The same numbers, not recorded; memory is shared."""
+        """The same values, not recorded; memory is shared."""
         return _made(self._data, self._ctx)
 
     def copyto(self, other: Any) -> Any:
@@ -325,7 +325,7 @@ def _made(data: Array, ctx: Context) -> ndarray:
 
 
 def made(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> ndarray:
-    """An array holding a copy of numbers: arrays keep their dtype, numbers and lists become float32."""
+    """An array holding a copy of values: arrays keep their dtype, numbers and lists become float32."""
     ctx = current_context() if ctx is None else Context(ctx)
     if isinstance(source, NDArray):
         data = source._data
@@ -346,7 +346,7 @@ def _host(source: Any) -> Any:
 
 
 def held(value: Any) -> Any:
-    """An array or symbol of this kind: itself, another's memory, or a copy of numbers."""
+    """An array or symbol of this kind: itself, another's memory, or a copy of values."""
     return value if isinstance(value, NumpyValue) else value.as_np_ndarray() if isinstance(value, (NDArray, Symbol)) \
         else made(value)
 
@@ -389,7 +389,7 @@ def _subscript(key: Any, shape: tuple[int, ...] | None) -> tuple[Any, bool]:
 
 
 class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are NumPy's
-    """A symbol with NumPy's manners: arithmetic broadcasts, comparisons give truth values, subscripts give parts."""
+    """A symbol with NumPy's manners: arithmetic broadcasts, comparisons give booleans, subscripts give parts."""
 
     __slots__ = ()
     _rank = 2.5

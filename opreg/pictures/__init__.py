@@ -1,6 +1,6 @@
 """pictures: graphs, plans and arrays for the eye: drawings, pages, tables. Users call it ``viz``.
 
-What has a picture asks for it through a slot, so nothing of this is loaded before somebody looks.
+Objects ask for their picture through a slot, so none of this is loaded before the first picture.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from .measures import CHAR, LABEL_CHAR, LABEL_HEIGHT, PADDING, TITLE
 
 __all__ = ["Level", "Line", "Placed", "lay_out"]
 
-#: What stands in a level: ``("box", number)``, or ``("group", name, turn)``.
+#: An entry of a level: ``("box", number)``, or ``("group", name, turn)``.
 _Thing: TypeAlias = tuple
 #: A node's number, and the number of its output.
 _Output: TypeAlias = tuple[int, int]
@@ -186,7 +186,7 @@ class _Part:
     def _turns(self, inner: Sequence[Wire], cycle: Mapping[_Thing, int]) -> dict[int, int]:
         """How often lines have gone from one thing of a cycle to another before they come to a node.
 
-        What is needed in its own group alone is counted with what needs it, as weights are.
+        A node that its own group alone reads, such as a weight, is counted with its reader.
         """
         turns = dict.fromkeys(self.members, 0)
         coming: dict[int, list[int]] = {}

@@ -52,7 +52,7 @@ def overview(drawing: Drawing, level: Level) -> Overview | None:
 
 
 def _things(level: Level, depth: int) -> Iterator[tuple[Level, Box | Level]]:
-    """What stands in a level and in those above a depth, each with the level that it stands in."""
+    """Entries of a level and of those above a depth, each with its level."""
     for item in level.items:
         if item.level is None:
             assert item.box is not None

@@ -26,7 +26,7 @@ from .svg import svg
 
 __all__ = ["Plot", "plot_network"]
 
-#: What else ``render`` of Graphviz's package takes.
+#: Further arguments of ``render`` in Graphviz's package.
 _GRAPHVIZ = ("renderer", "formatter", "neato_no_op", "quiet", "quiet_view", "outfile", "engine",
              "raise_if_result_exists", "overwrite_filepath", "overwrite_source")
 
@@ -97,8 +97,8 @@ class Plot:
         Parameters
         ----------
         filename : str or path, optional
-            Of the DOT text, ``<title>.gv`` unless it is given; the picture's ends in the format, too. That of a picture
-            alone where it ends in ``.svg``.
+            Of the DOT text, ``<title>.gv`` unless it is given; the picture's ends in the format, too. The name of a
+            picture alone if it ends in ``.svg``.
         directory : str or path, optional
             Where, made if need be.
         view : bool
@@ -171,8 +171,8 @@ def plot_network(symbol: object, title: str = "plot", save_format: str = "pdf",
     Parameters
     ----------
     symbol : Symbol, Cell or Executor
-        What to draw. Cells are drawn around what they do. Of an executor its plan is drawn: what is fused, and which
-        results take turns in the same memory, as stripes of one colour.
+        What to draw. Cells are drawn around what they do. An executor is drawn as its plan: fused operators, and
+        results that share memory in turn, as stripes of one colour.
     title : str
         The drawing's name.
     save_format : str

@@ -29,8 +29,8 @@ def print_summary(symbol: object, shape: Any = None, line_length: int = 120,
     symbol : Symbol or Cell
         What to list.
     shape : optional
-        Of a Symbol a dict of shapes of arguments; without those of the data sizes are not known, and shown as ``?``. Of
-        a Cell an example input, a tensor or a shape, or a list of them.
+        Of a Symbol a dict of shapes of arguments; without those of the data sizes are not known, and shown as
+        ``?``. For a Cell an example input, a tensor or a shape, or a list of them.
     line_length : int
         Characters in a line.
     positions : sequence of float
@@ -39,8 +39,8 @@ def print_summary(symbol: object, shape: Any = None, line_length: int = 120,
     Notes
     -----
     Of a Symbol shapes are those of one sample, and parameters are the numbers that are learned: all inputs named
-    weight, bias, gamma and so on, auxiliary states not counted. Of a Cell shapes are whole, each call of a Cell has a
-    line, and numbers that are not trained are counted apart. What several layers share counts where it comes first.
+    weight, bias, gamma and so on, auxiliary states not counted. For a Cell shapes are whole, each call of a Cell
+    has a line, and untrained parameters are counted apart. Parameters that several layers share count at the first.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def _rows_of_graph(found: Seen) -> tuple[list[_Row], list[str]]:
 
 
 def _numbers(variables: set[Node], found: Seen) -> str:
-    """How many numbers variables hold, in words: ``?`` where that is not known."""
+    """How many elements variables hold, in words: ``?`` if it is not known."""
     shapes = [found.specs[node][0].shape for node in variables]
     total = sum(size(shape) for shape in shapes if known(shape))
     if all(known(shape) for shape in shapes):

@@ -44,7 +44,7 @@ STYLE = "".join((
     ".opreg-graph .line{fill:none;stroke:var(--line)}",
     ".opreg-graph .tip{fill:var(--line)}"))
 
-#: What is otherwise in the dark.
+#: Colours of the dark scheme.
 DARK = ("{--back:#0d1117;--ink:#e6edf3;--soft:#9198a1;--line:#6e7681;--frame:#3d444d;--fill:#8f9aa314}")
 
 

@@ -93,7 +93,7 @@ def _array(array: NDArray) -> str | None:
         first = (0,) * max(len(shape) - 2, 0) if all(shape) else None
         numbers = np.empty((0, 0)) if first is None else _looked_at(array, first)
     except OpError:
-        return None  # it has no numbers
+        return None  # it has no values
     rows, columns = (1, *shape)[-2:] if shape else (1, 1)
     caption = f"{type(array).__name__} {show(shape)} {np.dtype(array._data.dtype).name} @{array._ctx}"
     if first:

@@ -16,7 +16,7 @@ from .source import Place, Problem, Source
 
 __all__ = ["port", "rewritten", "Ported", "Place", "Problem", "NeedsParser"]
 
-#: Where rules are; importing these modules puts them into the table.
+#: Modules of the rules; importing them puts the rules into the table.
 _RULES = (_imports, _numpy_rules)
 
 

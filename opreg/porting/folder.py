@@ -91,14 +91,14 @@ def _files(root: Path) -> Iterator[Path]:
                     and not (path := Path(folder, name)).is_symlink())
 
 
-#: What Python's parser, and what goes over its trees, raises where a file is nested too deeply.
+#: Exceptions of Python's parser, and of visitors of its trees, for a file that is nested too deeply.
 _TOO_DEEP = (RecursionError, MemoryError, SystemError)
 
 
 def changes(root: Path) -> Iterator[Change]:
     """Changes and remarks for the files below a folder, or for one file.
 
-    What cannot be read, for whatever reason, is one of these; the others are none the worse for it.
+    A file that cannot be read is one of these; the others are not affected.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def _absent(ported: Ported) -> Iterator[Problem]:
 
 @functools.cache
 def _said(full: str) -> str:
-    """Why a name of this package cannot be had; empty where it can."""
+    """The reason why a name of this package cannot be imported; empty where it can."""
     if full.split(".")[1] in ("porting", "command"):
         return ""
     thing: object = opreg

@@ -11,9 +11,9 @@ from .tables import GONE, HELPERS, MEMBERS, MODULES, STARRED
 
 __all__ = ["imported", "imported_from", "starred", "member", "loads"]
 
-#: What compiled helpers of detection repositories are called.
+#: Names of compiled helpers in detection repositories.
 _COMPILED = {"bbox", "bbox_self", "cython_bbox", "cpu_nms", "gpu_nms", "cython_nms", "anchors"}
-#: Where they are here.
+#: The module that has them here.
 _DETECTION = "opreg.contrib.detection"
 
 

@@ -14,7 +14,7 @@ from ..errors import DeviceError
 
 __all__ = ["Modern", "NeedsParser", "modern"]
 
-#: Those of its fixers that change what Python 3 cannot read. Names and meanings are the business of rules.
+#: Its fixers for code that Python 3 cannot read. Names and meanings are the business of rules.
 _FIXERS = ("except", "exec", "ne", "print", "raise", "repr", "throw", "tuple_params")
 
 
@@ -160,7 +160,7 @@ def _tools() -> list[Any]:
 
 
 def _refused(text: str) -> SyntaxError | None:
-    """Why Python 3 cannot read a text; None where it can."""
+    """The reason why Python 3 cannot read a text; None where it can."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # escapes in texts, comparisons by `is`

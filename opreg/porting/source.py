@@ -13,12 +13,12 @@ from typing import NamedTuple, TypeAlias
 
 __all__ = ["Problem", "Place", "Source", "aliases", "bound", "children", "decoded", "unbuilt", "walk"]
 
-#: What tells one Python from the other; code below such a question knows what it does.
+#: Names that tell one Python from the other; code below such a test is left alone.
 _VERSION = re.compile(r"version_info|PY2|PY3|PYTHON2|PYTHON3|python_version|sys\.version")
 _MISSING = {"ImportError", "ModuleNotFoundError", "NameError", "AttributeError"}
 
 
-#: Where something begins and ends, in bytes, and the text in its place.
+#: Begin and end of a piece of text, in bytes, and its replacement.
 _Edit: TypeAlias = tuple[int, int, str]
 
 
@@ -61,7 +61,7 @@ def decoded(data: bytes) -> tuple[str, str]:
     Raises
     ------
     SyntaxError
-        It is no text, with the line where that shows.
+        It is no text, with the line of the first error.
 
     Examples
     --------

@@ -10,7 +10,7 @@ BUILTINS = {"xrange": "range", "unicode": "str", "basestring": "str", "raw_input
             "reload": "importlib.reload", "intern": "sys.intern", "cmp": "opreg.porting.legacy.cmp",
             "execfile": "opreg.porting.legacy.execfile", "apply": "opreg.porting.legacy.apply"}
 
-#: Modules that go by another name. What is in them has kept its own.
+#: Modules that go by another name. Names inside of them are unchanged.
 MODULES = {
     "cPickle": "pickle", "Queue": "queue", "ConfigParser": "configparser", "cStringIO": "io", "StringIO": "io",
     "HTMLParser": "html.parser", "httplib": "http.client", "cookielib": "http.cookiejar", "Cookie": "http.cookies",

@@ -92,7 +92,7 @@ def _seed_others() -> None:
 
 @check("inputs")
 def inputs_stay(use: Subject) -> None:
-    """Inputs, and the gradients that arrive, are as they were."""
+    """Inputs, and the output gradients, are as they were."""
     given = arriving(use)
     sent = None if given is None else [None if g is None else g.copy() for g in given]
     moved = ({*use.op.traits.mutates} if isinstance(use, Use) else set())

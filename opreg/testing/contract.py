@@ -35,7 +35,7 @@ class Skipped(Exception):
     """The question is not asked, for a reason."""
 
 
-#: What it is given is run, as often as it likes within reason.
+#: It is given a function, and may call it several times.
 Question: TypeAlias = Callable[[Any], str | None]
 
 
@@ -109,7 +109,7 @@ def compare(found: Result, expected: Result, use: Subject, what: str, change: st
 
 
 def arriving(use: Subject) -> Heads:
-    """Gradients that arrive at its outputs: the same random numbers each time."""
+    """Gradients of its outputs: the same random numbers each time."""
     return heads(use, use.run().outs)
 
 

@@ -24,7 +24,7 @@ __all__ = ["NOT_LOOKED_AT", "whole_numbers"]
 
 #: How it begins what is said where inputs have no gradient.
 NOT_LOOKED_AT = "no gradient was looked at: "
-#: What numbers of float32 are multiplied by, so that float32 does not hold them.
+#: Factor that makes values of float32 fall between two values of float32.
 _ASIDE = 1 + 2.0 ** -40
 
 
@@ -51,13 +51,13 @@ def _wide(use: Subject) -> tuple[Subject, bool]:
 
 
 def _in_float32(outs: Sequence[np.ndarray]) -> bool:
-    """Whether float32 holds all numbers."""
+    """Whether float32 holds all elements."""
     with np.errstate(all="ignore"):
         return all(np.array_equal(out.astype(np.float32), out, equal_nan=True) for out in outs)
 
 
 def _integral(outs: Sequence[np.ndarray]) -> bool:
-    """Whether all numbers are so round that they tell nothing about how they were computed."""
+    """Whether all elements are so round that they tell nothing about how they were computed."""
     with np.errstate(all="ignore"):
         return all(np.array_equal(out * 1024, np.round(out * 1024), equal_nan=True) for out in outs)
 
@@ -123,7 +123,7 @@ def _look_at_rest(wide: Subject, coarse: bool) -> None:
                      f"{worst.numeric:.6g}", f"{place_of(wide, i)} has to mind is_train, as {name_of_body(wide)} does")
 
 
-#: What is said of gradients that leave out how states move.
+#: Note about gradients that leave out how states move.
 _AT_REST = "with its states at rest: when it trains they move with its inputs, which its gradient leaves out"
 
 
@@ -321,7 +321,7 @@ def _another(kind: Any, value: Any) -> Any:
 def _look_for_kept(use: Use, other: Use, name: str, value: object, changed: object) -> None:
     """Fail where the value before decides, as long as the inputs have a shape that was seen with it.
 
-    What it gives for rows does not depend on how many there are, and the attribute decides where it was first.
+    Its results for rows do not depend on how many there are, and the attribute decides where it was first.
     """
     def repeated(each: Use, times: int) -> list[np.ndarray]:
         arrays = [np.concatenate([a] * times) if i < each.count and a.ndim and len(a) == rows else a

@@ -28,7 +28,7 @@ from .uses import Subject, Use, bind, graph, heads, symbol
 
 __all__ = ["plannable"]
 
-#: What results are filled with before, in two runs: who keeps both was never written.
+#: Fills of results before two runs: a result that has both of them afterwards was never written.
 _FILLS = (7, 13)
 
 

@@ -1,4 +1,4 @@
-"""How one use of an operator is run, eagerly and in an executor. What comes back are NumPy arrays.
+"""How one use of an operator is run, eagerly and in an executor. Results are NumPy arrays.
 
 The tests of built-in operators and the check of users' operators run them by this.
 """
@@ -27,7 +27,7 @@ from ..core.spec import is_floating, is_numpy_float
 
 __all__ = ["Heads", "Result", "Subject", "Use", "bind", "eager", "graph", "heads", "second", "symbol"]
 
-#: Gradients to send to each output, None to one that is no floating number; None altogether for a loss.
+#: Gradients to send to each output, None to one that is no floating-point value; None altogether for a loss.
 Heads = Sequence[np.ndarray | None] | None
 
 
@@ -214,7 +214,7 @@ def _listed(found: Any) -> list[Any]:
 
 
 def heads(use: Subject, outs: Sequence[np.ndarray], seed: int = 1) -> list[np.ndarray | None] | None:
-    """Gradients to send to each output, None to one that is no floating number; None altogether for a loss."""
+    """Gradients to send to each output, None to one that is no floating-point value; None altogether for a loss."""
     if use.loss:
         return None
     rng = np.random.default_rng(seed)

@@ -26,12 +26,12 @@ from .updater import Updater
 
 __all__ = ["KIND", "AsyncKVStore"]
 
-#: What it is made by.
+#: The type of this store.
 KIND = "dist_async"
 
 #: Bytes to a multiple of which everything begins: a line of most caches, which holds a lock or a count by itself.
 _LINE = 64
-#: What an optimizer keeps of a weight, as this store can: arrays, or nothing.
+#: An optimizer's state of a weight that this store can hold: arrays, or nothing.
 _State: TypeAlias = "NDArray | tuple[_State, ...] | None"
 
 

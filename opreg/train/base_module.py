@@ -39,12 +39,12 @@ Params: TypeAlias = Mapping[str, NDArray] | None
 Callbacks: TypeAlias = Callable[..., object] | Sequence[Callable[..., object]] | None
 #: A logger, or the module ``logging``.
 Logger: TypeAlias = logging.Logger | ModuleType
-#: What is to be done with gradients: the same with all, by position, or by name.
+#: Requests for gradients: one for all, by position, or by name.
 GradReq: TypeAlias = str | Sequence[str] | Mapping[str, str]
 #: Keywords of an optimizer.
 Settings: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Any]]
 
-#: Where gradients meet: a store, or its kind.
+#: The store of gradients, or its type.
 Store: TypeAlias = "KVStoreBase | str | None"
 
 #: How weights begin when nobody says.
@@ -324,7 +324,7 @@ class BaseModule:
             force_init: bool = False, begin_epoch: int = 0, num_epoch: int | None = None,
             validation_metric: metrics.MetricLike | None = None, monitor: Monitor | None = None,
             sparse_row_id_fn: object = None, *, progress: bool | None = None) -> None:
-        """Train: bind, begin the weights and the optimizer where that is still to be done, and go over the data.
+        """Train: bind, begin the weights and the optimizer if it is still to be done, and go over the data.
 
         Parameters
         ----------
@@ -339,7 +339,7 @@ class BaseModule:
         optimizer, optimizer_params, kvstore
             See ``init_optimizer``.
         initializer, arg_params, aux_params, allow_missing, force_init
-            See ``init_params``; uniform numbers up to 0.01 by default.
+            See ``init_params``; uniform values up to 0.01 by default.
         begin_epoch, num_epoch : int
             The first epoch's number, and the one after the last's.
         monitor : Monitor

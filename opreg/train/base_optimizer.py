@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Optimizer"]
 
-#: What makes an updater of an optimizer.
+#: The function that makes an updater of an optimizer.
 UPDATER = Slot("training")
 
 FLOAT16, FLOAT32 = np.dtype("float16"), np.dtype("float32")
 
-#: What weights are told apart by: a number or a name.
+#: A key of a weight: a number or a name.
 Index: TypeAlias = int | str
-#: What is remembered of a weight between updates.
+#: The state of a weight between updates.
 State: TypeAlias = "NDArray | float | str | Sequence[State] | None"
 #: Index, weight, gradient and state of a weight.
 Update: TypeAlias = tuple[Index, NDArray, NDArray, Any]
@@ -112,7 +112,8 @@ class Optimizer:
     rescale_grad : float
         Gradients are multiplied by it; usually one over the batch size.
     param_idx2name : dict of int to str
-        Names of the weights, for rates by name. Those that end in neither ``_weight`` nor ``_gamma`` are not decayed.
+        Names of the weights, for rates by name. Parameters that end in neither ``_weight`` nor ``_gamma`` are not
+        decayed.
     wd : float
         Decay of weights.
     clip_gradient : float or None
@@ -135,7 +136,7 @@ class Optimizer:
 
     #: Ends of names whose weights are decayed.
     _decayed: tuple[str, ...] = ("_weight", "_gamma")
-    #: Whether every number of a weight moves by itself, so that ranks may have a part of a weight each. Each class says
+    #: Whether every element of a weight moves by itself, so that each rank may have a part. Each class says
     #: so of itself; those that move weights by operators need not.
     elementwise = False
     #: Settings that are a number or None.
@@ -285,13 +286,14 @@ class Optimizer:
     # ------------------------------------------------------------------------------------ several by one rule
 
     def one_by_one(self) -> str | None:
-        """Why each weight is moved by itself; None where operators do it, of which one call moves many weights."""
+        """The reason why each weight is moved by itself; None where operators do it, of which one call moves many
+        weights."""
         if self.multi_precision:
             return "multi_precision: float16 weights move in float32 copies"
         return None if _by_operators(type(self)) else f"{type(self).__name__} moves each weight by itself"
 
     def undivided(self) -> str | None:
-        """Why a part of a weight cannot be moved by itself; None where every number moves alone."""
+        """The reason why a part of a weight cannot be moved by itself; None where every element moves alone."""
         if vars(type(self)).get("elementwise") or _by_operators(type(self)):
             return None
         return f"{type(self).__name__} may look at a weight as a whole; one that does not says elementwise = True"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BucketingModule"]
 
-#: Of a key the symbol, and the names of its data and of its labels.
+#: A function of a key that gives the symbol, and the names of its data and of its labels.
 SymbolMaker: TypeAlias = Callable[[Any], tuple[Symbol, Sequence[str] | None, Sequence[str] | None]]
 
 

@@ -1,8 +1,8 @@
 """Stores that all processes of a program share: what each pushes is added up over all of them.
 
 There are no servers. Every rank keeps the weights and moves them along the same sums by the same optimizer, so they
-stay alike, bit for bit, where the sums are: MPI gives all ranks one result. What has to be alike for that is compared
-when a store is begun.
+stay alike, bit for bit, where the sums are: MPI gives all ranks one result. Settings that have to be alike are
+compared when a store is begun.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class DistKVStore(KVStore):
         return memory
 
     def _exchanged(self, key: Key, array: NDArray) -> Array:
-        """The sum of what all ranks send in two bits a number, in the order of ranks."""
+        """The sum of what all ranks send in two bits for each element, in the order of ranks."""
         assert self._threshold is not None
         xp, sent = array.context.xp, self._compressed(key, -1, array)._data.reshape(-1)
         codes = xp.zeros((-(-sent.size // 4), 4), "uint8")

@@ -49,7 +49,7 @@ class DataParallelExecutorGroup(GroupSteps):
     workload : list of float or None
         How large each context's share of a batch is; equal by default.
     data_shapes, label_shapes : list of DataDesc or of pairs, or None
-        Names and shapes of what comes with a batch. Those that the network has no argument for count for nothing.
+        Names and shapes of what comes with a batch. Entries that the network has no argument for count for nothing.
     param_names : sequence of str
         The weights.
     for_training, inputs_need_grad : bool
@@ -94,7 +94,7 @@ class DataParallelExecutorGroup(GroupSteps):
         if shared_group is not None and len(shared_group.contexts) != len(self.contexts):
             raise ArgumentError(f"bind: what is shared is bound on {len(shared_group.contexts)} contexts, expected "
                                 f"{len(self.contexts)}")
-        #: Of each context, the arrays that are no weights; groups that share weights take theirs from here.
+        #: Arrays of each context that are no weights; groups that share weights take theirs from here.
         self.shared_data_arrays: list[dict[str, NDArray]] = \
             [{} for _ in self.contexts] if shared_group is None else shared_group.shared_data_arrays
         #: The samples of each context; None for all of them.

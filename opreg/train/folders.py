@@ -9,7 +9,7 @@ __all__ = ["check_value_type"]
 
 
 def check_value_type(arg_name: str, arg_value: object, valid_types: type | Iterable[type]) -> None:
-    """Refuse a value of another type; a truth value is no int.
+    """Refuse a value of another type; a boolean is no int.
 
     Raises
     ------

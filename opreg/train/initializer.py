@@ -1,6 +1,6 @@
 """How weights begin: initializers by name, by pattern, or from a file.
 
-An initializer is called with a name and an array, and fills the array. What the name ends in decides: a bias
+An initializer is called with a name and an array, and fills the array. The ending of the name decides: a bias
 begins with zeros, a gamma with ones, and a weight as the class says. The attribute ``__init__`` of a
 variable, which ``sym.var(init=...)`` sets, takes precedence.
 """
@@ -79,7 +79,7 @@ def register(cls: type, *names: str) -> type:
 
 alias = _REGISTERED.alias
 
-#: What fills an array by its name: an initializer, or a function.
+#: A function that fills an array by its name, or an initializer.
 Fill: TypeAlias = Callable[[str, NDArray], None]
 #: One, or the name or text of one; None leaves arrays to somebody else.
 InitializerLike: TypeAlias = Fill | str | None
@@ -171,7 +171,7 @@ class Initializer:
                 return
         self._init_default(desc, arr)
 
-    #: What the end of a name says; the first that fits counts.
+    #: Initial values by the ending of a name; the first that fits counts.
     _suffixes: Sequence[tuple[str, str]] = (
         ("weight", "_init_weight"), ("bias", "_init_bias"), ("gamma", "_init_gamma"), ("beta", "_init_beta"),
         ("moving_mean", "_init_zero"), ("running_mean", "_init_zero"), ("moving_avg", "_init_zero"),
@@ -180,7 +180,7 @@ class Initializer:
         ("bias_quantize", "_init_quantized_bias"),
     )
 
-    #: What beginning and end of a plain name say, a habit of early programs.
+    #: Initial values by beginning and ending of a plain name, a habit of early programs.
     _prefixes: Sequence[tuple[str, str, str]] = (
         ("upsampling", "", "_init_bilinear"), ("stn_loc", "weight", "_init_zero"),
         ("stn_loc", "bias", "_init_loc_bias"),
@@ -382,7 +382,7 @@ class Xavier(Initializer):
 
 
 class MSRAPrelu(Xavier):
-    """Normal numbers whose size suits layers followed by a rectifier that is ``slope`` times its input below
+    """Normal elements whose size suits layers followed by a rectifier that is ``slope`` times its input below
     zero.
 
     K. He, X. Zhang, S. Ren, J. Sun, Delving deep into rectifiers, 2015.

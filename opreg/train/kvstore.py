@@ -29,7 +29,7 @@ __getattr__ = inner(__name__)
 
 #: Kinds of stores in one process; they differ in where MXNet computes the sums, which is a matter of devices here.
 _KINDS = ("local", "device", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device", "nccl")
-#: What there is not, by how its name begins.
+#: Beginnings of the names of stores that are missing here.
 _ELSEWHERE = ("dist", "byteps", "p3")
 #: Most elements of a weight that a store of the kind local updates; modules update larger ones.
 _UPDATED_THERE = 1 << 24

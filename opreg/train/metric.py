@@ -28,9 +28,9 @@ _REGISTERED = Named("metric")
 
 #: Labels or predictions: an array, or a list of them.
 Arrays: TypeAlias = ArrayLike | Sequence[ArrayLike]
-#: What a function of label and prediction measures: a value, or a sum and a count.
+#: A function of label and prediction that returns a value, or a sum and a count.
 Measure: TypeAlias = Callable[[numpy.ndarray, numpy.ndarray], float | tuple[float, int]]
-#: What ``create`` makes a metric of.
+#: Arguments that ``create`` makes a metric of.
 MetricLike: TypeAlias = "EvalMetric | str | Mapping[str, Any] | Measure | Sequence[MetricLike]"
 
 
@@ -498,7 +498,7 @@ class Perplexity(EvalMetric):
                 raise ShapeError(f"labels and predictions differ in number: {wanted.size} and "
                                  f"{chances.size // classes}")
             counted = numpy.ones(wanted.size, bool) if self.ignore_label is None else wanted != self.ignore_label
-            # What is no class counts as the nearest that is one, as the labels of the last words of sentences do.
+            # A label that is no class counts as the nearest class, as the labels of the last words of sentences do.
             nearest = numpy.clip(wanted, 0, classes - 1)
             of_label = chances.reshape(-1, classes)[numpy.arange(wanted.size)[counted], nearest[counted]]
             total -= float(numpy.log(numpy.maximum(of_label.astype(float), 1e-10)).sum())

@@ -67,8 +67,8 @@ class Named(dict[str, type]):
         ----------
         spec : str or dict
             A name; or as JSON, or as the dict that says the same, ``["name", {keywords}]`` or
-            ``{kind: "name", keywords}``. What is made of text is made of numbers and words: classes that take paths
-            or functions, marked with ``of_text = False``, are made by programs only.
+            ``{kind: "name", keywords}``. Objects made from text take numbers and words: classes that take paths or
+            functions, marked with ``of_text = False``, are made by programs only.
         args, kwargs
             For the class, with a name.
 
@@ -135,7 +135,8 @@ class Named(dict[str, type]):
 
 
 class NotRegistered(ArgumentError, AssertionError):
-    """A class is registered, or made, that does not belong there. Where MXNet asserts, programs catch that."""
+    """A class is registered, or made, that does not belong there. It is an AssertionError, too, which programs of
+    MXNet catch."""
 
 
 def _of(base_class: type, kind: str | None = None) -> Named:
@@ -225,7 +226,7 @@ def _short(spec: object) -> str:
     return text if len(text) <= 80 else f"{text[:80]}…"
 
 
-#: What annotations want of values that were written down.
+#: Tests of values read from text, by annotation.
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "float": lambda value: type(value) in (int, float) and abs(value) < float("inf"),
     "int": lambda value: type(value) is int,

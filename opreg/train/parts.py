@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Groups", "agree", "cut", "joined", "own_shape", "places", "samples", "shares", "structure"]
 
-#: Where the nodes of each ``ctx_group`` compute: for all contexts of a module, or a dict for each.
+#: Contexts of the nodes of each ``ctx_group``: for all contexts of a module, or a dict for each.
 Groups: TypeAlias = Mapping[str, Context | Sequence[Context]] | Sequence[Mapping[str, Context]] | None
 
 

@@ -21,9 +21,9 @@ Values: TypeAlias = Sequence[tuple[str, object]]
 
 
 class TrainingLine:
-    """The progress line of ``fit`` on a terminal, as a ``with`` statement; nothing where that is not wanted.
+    """The progress line of ``fit`` on a terminal, as a ``with`` statement; nothing if it is not wanted.
 
-    Where messages are logged to the terminal, those of the epoch say how it ended; else the line stays and says it.
+    If messages are logged to the terminal, those of the epoch say how it ended; else the line stays and says it.
     A ``ProgressBar`` among the callbacks has the terminal to itself.
 
     Parameters

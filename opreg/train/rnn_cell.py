@@ -114,7 +114,7 @@ class BaseRNNCell:
 
     @property
     def params(self) -> RNNParams:
-        """The weights; whoever asks may share them."""
+        """The weights; callers may share them."""
         self._own_params = False
         return self._params
 

@@ -12,7 +12,7 @@ from ..errors import ArgumentError, ShapeError, did_you_mean
 
 __all__ = ["GATES", "PackedWeights"]
 
-#: What names of the gates end with, by mode.
+#: Endings of the names of gates, by mode.
 GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": ("_i", "_f", "_c", "_o"), "gru": ("_r", "_z", "_o")}
 
 
@@ -39,7 +39,7 @@ class PackedWeights:
         return (self.layers - 1) * (self.hidden + len(self.directions) * self.hidden + 2) + self.hidden + 2
 
     def size(self, inputs: int) -> int:
-        """How many numbers there are for that many inputs."""
+        """How many elements there are for that many inputs."""
         return len(self.directions) * self.hidden * len(self.gates) * (self._columns + inputs)
 
     def parts(self, size: int) -> Iterator[tuple[str, slice, tuple[int, ...]]]:

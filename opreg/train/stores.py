@@ -16,7 +16,7 @@ from .updater import Updater, get_updater
 __all__ = ["KVStoreBase", "KVStore", "Key", "pairs"]
 
 K = TypeVar("K", bound="type[KVStoreBase]")
-#: What arrays are known by: numbers or names, not both in one store.
+#: A key of an array: a number or a name, not both in one store.
 Key = int | str
 
 
@@ -181,7 +181,7 @@ class KVStore(KVStoreBase):
         return merged
 
     def _compressed(self, key: Key, place: int, array: NDArray) -> NDArray:
-        """A gradient in two bits a number; what is left over is added to the next."""
+        """A gradient in two bits for each element; what is left over is added to the next."""
         limit = self._threshold
         assert limit is not None
         before = self._residuals.get((key, place))
@@ -310,8 +310,8 @@ class KVStore(KVStoreBase):
         return True
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
-        """Let what several contexts push, and what processes send each other, be rounded to two bits a number; what
-        is left over is added to the next.
+        """Round gradients that several contexts push, or that processes send each other, to two bits for each
+        element; the rest is added to the next.
 
         Parameters
         ----------

@@ -193,7 +193,7 @@ class Module(BaseModule):
         known = {name: shape for name, shape in shapes.items() if name in self._symbol.list_arguments()}
         return list(zip(self.output_names, self._symbol.infer_shape(**known)[1]))
 
-    # What programs of MXNet read of a module beside its methods.
+    # Attributes of a module that programs of MXNet read.
 
     #: Whether ``_arg_params`` lag behind the weights; never, since they are read when they are asked for.
     _params_dirty = False
@@ -336,7 +336,7 @@ class Module(BaseModule):
         Parameters
         ----------
         initializer : Initializer, str or None
-            For weights that are not given; uniform numbers up to 0.01 by default. Weights with an initializer of their
+            For weights that are not given; uniform values up to 0.01 by default. Weights with an initializer of their
             own, ``sym.var(init=...)``, need none.
         arg_params, aux_params : dict of str to NDArray
             Values to begin with.

@@ -40,7 +40,7 @@ class _State:
 #: A tolerance, those of dtypes, or None for the usual ones.
 Tolerance: TypeAlias = float | Mapping[np.dtype, float] | None
 
-# By itemsize of floating dtypes: relative and absolute differences that count as none. Whole numbers have to be equal.
+# By itemsize of floating dtypes: relative and absolute differences that count as none. Integers have to be equal.
 _TOLERANCES = {2: (1e-2, 1e-1), 4: (1e-4, 1e-3), 8: (1e-5, 1e-20)}
 
 
@@ -239,14 +239,14 @@ def rand_shape_3d(dim0: int = 10, dim1: int = 10, dim2: int = 10, allow_zero_siz
 
 
 def random_arrays(*shapes: Shape) -> Any:
-    """Arrays of normal numbers, a list of them for several shapes."""
+    """Arrays of normal values, a list of them for several shapes."""
     arrays: list[np.ndarray] = [np.array(_State.rng.standard_normal(shape), default_dtype()) for shape in shapes]
     return arrays[0] if len(arrays) == 1 else arrays
 
 
 def random_uniform_arrays(*shapes: Shape, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None
                           ) -> list[np.ndarray]:
-    """A list of arrays of uniform numbers between ``low`` and ``high``, one for each shape."""
+    """A list of arrays of uniform values between ``low`` and ``high``, one for each shape."""
     return [_State.rng.uniform(low, high, shape).astype(dtype or default_dtype()) for shape in shapes]
 
 
@@ -263,7 +263,7 @@ def random_sample(population: Sequence[T], k: int) -> list[T]:
 def rand_ndarray(shape: Sequence[int], stype: str = "default", density: float | None = None, dtype: DTypeLike = None,
                  modifier_func: object = None, shuffle_csr_indices: bool = False, distribution: str | None = None,
                  ctx: Context | None = None) -> NDArray:
-    """An array of uniform numbers between -1 and 1; of a sparse one ``density`` of the rows, or of the numbers, are
+    """An array of uniform values between -1 and 1; of a sparse one ``density`` of the rows, or of the numbers, are
     there."""
     if stype != "default":
         return rand_sparse_ndarray(shape, stype, density, dtype)[0]
@@ -274,7 +274,7 @@ def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None 
                         distribution: str | None = None, data_init: float | None = None, rsp_indices: Any = None,
                         modifier_func: Callable[[Any], Any] | None = None, shuffle_csr_indices: bool = False,
                         ctx: Context | None = None) -> tuple[NDArray, tuple[np.ndarray, ...]]:
-    """A sparse array of uniform numbers between -1 and 1, and what is stored of it.
+    """A sparse array of uniform values between -1 and 1, and what is stored of it.
 
     Parameters
     ----------

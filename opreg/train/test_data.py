@@ -1,7 +1,7 @@
 """Files that examples and tests of MXNet fetch: from a folder where they lie already, else from where they are.
 
 They are looked for where they are to be stored, in the current folder, in its ``data``, and in ``MXNET_HOME`` (by
-default ``~/.mxnet``), its ``datasets`` and folders in there. Where none has them the address is asked; a machine that
+default ``~/.mxnet``), its ``datasets`` and folders in there. If none has them the address is asked; a machine that
 is offline gets an error that says what to put where.
 """
 
@@ -35,7 +35,7 @@ __all__ = ["download", "nearby", "get_mnist", "get_mnist_ubyte", "get_mnist_iter
 _MNIST = "http://data.mxnet.io/data/mnist/"
 _SECONDS = 30
 
-#: What unpacking a damaged zip file raises.
+#: Exceptions of unpacking a damaged zip file.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error)
 
 

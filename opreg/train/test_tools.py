@@ -116,7 +116,7 @@ def collapse_sum_like(a: np.ndarray, shape: Sequence[int]) -> np.ndarray:
 
 
 def assign_each(the_input: ArrayLike, function: Callable[[float], float] | None) -> np.ndarray:
-    """Results of a function of one number for each element of an array; a copy where there is no function.
+    """Results of a function of one value for each element of an array; a copy where there is no function.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Checks for people who write operators: outputs and gradients of symbols against NumPy and central differences.
 
-Where something differs an ``AssertionError`` says where and by how much. Random numbers come from a generator that
+An ``AssertionError`` tells the place and the size of a difference. Random numbers come from a generator that
 ``set_seed`` starts over; a check that failed names the seed that makes it draw the same ones again.
 """
 
@@ -37,7 +37,7 @@ __all__ = [  # noqa: PLE0604  names of other modules are text, too
            "simple_forward", "numeric_grad", "check_numeric_gradient", "check_symbolic_forward",
            "check_symbolic_backward", "check_consistency", "check_gluon_hybridize_consistency",
            *test_arrays.__all__, *test_data.__all__, *test_samples.__all__, *test_tools.__all__,
-           # What programs take for granted behind ``from test_utils import *``.
+           # Names that programs expect from ``from test_utils import *``.
            "mx", "np", "array", "Context", "current_context", "Features", "Symbol",  # noqa: F405  see __getattr__
            "get_cuda_compute_capability", "getenv", "setenv", "use_np"]
 
@@ -150,10 +150,10 @@ def check_numeric_gradient(sym: Symbol, location: Arrays, aux_states: Arrays = N
     numeric_eps, rtol, atol : float
         Distance of the two points, and differences that count as none.
     grad_nodes : list of str, or dict of str to request
-        Arguments whose gradients are checked; by default all real ones. Where the request is "add" they must be added
-        to what is there, where it is "null" it must stay.
+        Arguments whose gradients are checked; by default all real ones. With the request "add" they must be added
+        to the gradient before; with "null" it must stay.
     dtype : dtype
-        Of the gradients that are checked.
+        Dtype of the gradients that are checked.
 
     Raises
     ------
@@ -305,7 +305,7 @@ def check_symbolic_backward(sym: Symbol, location: Arrays, out_grads: Arrays, ex
     expected : list or dict of array
         Gradients of the arguments; only those that are in a dict are checked.
     grad_req : str, list or dict
-        Requests. Where it is "add" the expected gradients must be added to what is there.
+        Requests. With "add" the expected gradients must be added to the gradients before.
     """
     ctx = ctx or default_context()
     names = sym.list_arguments()

@@ -82,13 +82,13 @@ class Updater:
         return {name: numbers.get(name, name) for name in names}
 
     def one_by_one(self) -> str | None:
-        """Why each weight has to be moved by itself; None where operators move many at once."""
+        """The reason why each weight has to be moved by itself; None where operators move many at once."""
         if type(self).__call__ is not Updater.__call__:
             return f"{type(self).__name__} says itself what a call does"
         return self.optimizer.one_by_one()
 
     def undivided(self) -> str | None:
-        """Why a part of a weight cannot be moved by itself; None where every number moves alone."""
+        """The reason why a part of a weight cannot be moved by itself; None where every element moves alone."""
         return self.optimizer.undivided()
 
     def rows(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> list[Row]:

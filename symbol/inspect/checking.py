@@ -47,7 +47,7 @@ class KernelCheck(NamedTuple):
     step, half
         Its place: its number in the ``forward`` or ``backward`` steps, as in ``executor.explain()``.
     operator, node, kernel : str
-        What runs. Of a fused node the operators it is made of are named too.
+        What runs. A fused node names the operators it is made of, too.
     runs : int
         How often it has been compared.
     absolute : float
@@ -72,8 +72,7 @@ class KernelCheck(NamedTuple):
 class KernelReport(Shown):
     """The checks of an executor's kernels, worst first; prints as a table.
 
-    Where a result is small beside what it was computed from, because that nearly cancels, its relative difference says
-    little.
+    If a result is small because its terms nearly cancel, its relative difference says little.
 
     Attributes
     ----------
@@ -129,7 +128,7 @@ class Member(NamedTuple):
 def fused_members(parts: Sequence[Part], read: Sequence[int], results: Sequence[int | float], xp: ArrayModule,
                   ins: Sequence[Array]) -> Iterator[Member]:
     """Expressions one by one, each ``(expression, operands, result)``; operands and results are numbers of values, or
-    numbers themselves. Those that nobody needs are left out: what they read may be too."""
+    numbers themselves. Members without a reader are left out; their inputs may be, too."""
     needed: set[int | float] = set(results)
     kept = []
     for number, part in reversed(list(enumerate(parts))):

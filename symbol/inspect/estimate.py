@@ -2,10 +2,10 @@
 
 The model is a roofline with the cost of launches. A step works as long as the slower of memory and arithmetic takes;
 launched one by one it takes at least as long as the host needs to launch it, and replayed as a part of a whole a fixed
-time for each of its kernels. What runs Python each time is no part of a replay, but an island between two. Copies from
-one device to another take what the link between them does. It is a floor: what bodies of ``while_loop``, ``cond`` and
-users' operators do is not seen; caches, which make large steps faster, and kernels that leave a part of the device idle
-are not in it.
+time for each of its kernels. A step that runs Python each time is no part of a replay, but an island between two.
+Copies from one device to another take what the link between them does. It is a floor: what bodies of
+``while_loop``, ``cond`` and users' operators do is not seen; caches, which make large steps faster, and kernels
+that leave a part of the device idle are not in it.
 """
 
 from __future__ import annotations

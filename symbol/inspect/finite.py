@@ -1,7 +1,7 @@
 """Checking numbers in plans: the first step that makes a NaN or an infinity out of finite numbers raises an error.
 
-Every step is followed by a look at what it has made; what it is about to write over is copied before. Of a fused or
-folded step the operators that it is made of are computed one by one, to find the one that did it.
+Every step is followed by a look at what it has made; what it is about to write over is copied before. The operators
+of a fused or folded step are computed one by one, to find the one that did it.
 """
 
 from __future__ import annotations

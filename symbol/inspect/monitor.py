@@ -15,7 +15,7 @@ from ..symbol import output_name
 
 __all__ = ["Monitor", "Told"]
 
-#: What is told a name and a value.
+#: A function that is called with a name and a value.
 Told: TypeAlias = Callable[[str, NDArray], None]
 
 

@@ -1,7 +1,7 @@
 """Profiling: where the time of a plan goes, step by step, beside what the machine could do.
 
-What a step does is counted, see ``work.py``. What memory and BLAS can do is measured once in a process, by a copy of a
-large array and by a product of large matrices.
+The work of a step is counted, see ``work.py``. The speed of memory and BLAS is measured once in a process, by a copy
+of a large array and by a product of large matrices.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def memory_rate(ctx: Context) -> float:
 
 @cached(64)
 def product_rate(ctx: Context, dtype: np.dtype) -> float:
-    """Additions and multiplications a second in a product of two large matrices of floating numbers.
+    """Additions and multiplications a second in a product of two large matrices of floating-point values.
 
     Halves are multiplied in float32 on the host, as its kernels do.
     """

@@ -1,4 +1,4 @@
-"""Questions: what whoever has plans is asked about them: how they run, how long, in how much memory.
+"""Questions to owners of plans: how they run, how long, in how much memory.
 
 Executors, executors of stages and compiled functions say in ``_asked`` which plans they have, and what runs with
 them; the answers are made here.

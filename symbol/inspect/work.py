@@ -1,7 +1,7 @@
 """Work of the steps of a plan, counted and not measured: launches, bytes and arithmetic.
 
-Kernels of a device say what bytes they move, each pass over an array counted. Of other kernels, as all of the host's,
-inputs and outputs count once, whatever is done inside. Arithmetic is what operators declare, ``Op.flops``,
+Kernels of a device say what bytes they move, each pass over an array counted. For other kernels, as all of the
+host's, inputs and outputs count once, whatever is done inside. Arithmetic is what operators declare, ``Op.flops``,
 and the instructions of expressions.
 """
 
@@ -28,7 +28,7 @@ class Work(NamedTuple):
     Attributes
     ----------
     launches : int
-        Kernels that a device is given. What a kernel of the array module alone calls inside is not seen: such a step
+        Kernels that a device is given. Calls inside of a kernel of the array module alone are not seen: such a step
         counts as one, and does as many at least.
     read, written : int
         Bytes that its kernels say they move; where they say nothing those of inputs and outputs, once, and of an input
@@ -36,7 +36,7 @@ class Work(NamedTuple):
     products : int or None
         Additions and multiplications, of operators that say so.
     instructions : int or None
-        Those of its expression, for all numbers, of element-wise operators.
+        Those of its expression, for all elements, of element-wise operators.
     """
 
     launches: int

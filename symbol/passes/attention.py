@@ -3,7 +3,7 @@
 These are a product, a scale, a mask (added, or a number where nothing is seen), the softmax along the last axis,
 dropout and a second product, in this order; products and softmax there must be, and reshapes that leave the last two
 axes may stand between. They are one where nobody else reads what lies between, and where no gradient of a mask is asked
-for: then memory grows with the length, not with its square. What an operator is to attention says its rule ``attends``.
+for: then memory grows with the length, not with its square. An operator's rule ``attends`` tells its part in attention.
 """
 
 from __future__ import annotations

@@ -6,11 +6,10 @@ one by one: the instructions are the same, in the same order, equal ones compute
 in sums that nobody wrote down, ``algebra`` may arrange these anew.
 
 Groups are found in one sweep. An operator joins the groups that make its inputs as long as nobody else has read from
-them; a group takes the place of its last member. So whatever a group reads comes before it, whoever reads from it
-comes after, and no cycle can arise. No group reaches from forward into backward, nor across contexts, between which
-there are copies.
+them; a group takes the place of its last member. So inputs of a group come before it, its readers after it, and no
+cycle can arise. No group reaches from forward into backward, nor across contexts, between which there are copies.
 
-What backward reads of large arrays is computed again, where that is cheaper than to store and to load it.
+Large arrays that backward reads are computed again, if that is cheaper than to store and to load them.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ __all__ = ["Part", "fuse"]
 
 # Members of a group: more would only crowd the cache.
 _MOST = 64
-# Arrays from so many numbers on do not stay in the cache from forward to backward.
+# Arrays from so many elements on do not stay in the cache from forward to backward.
 _LARGE = 1 << 17
 # To store a number and to load it again takes as long as so many additions in the cache, when a processor's last cache
 # holds some of what is stored; in compiled functions as long as many more.
@@ -406,7 +405,7 @@ def _composed(terms: tuple[Term, ...], wanted: tuple[tuple[int, Spec], ...], ins
               arranged: Callable[[Expression], Expression] | None) -> _Composed:
     """Compose a group; groups of the same terms, as those of equal layers, share their expression.
 
-    What is ``arranged`` anew has dtypes of one kind.
+    An ``arranged`` result has dtypes of one kind.
     """
     whole = Composition(dtype)
     for _ in ins:

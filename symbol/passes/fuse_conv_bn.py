@@ -1,9 +1,9 @@
 """fuse_conv_bn: in inference a convolution does what follows it, part by part of its output while that is in the cache.
 
-What follows is, in this order and each only if it is there: batch norm by its moving statistics, the addition of an
+Behind it come, in this order and each only if it is there: batch norm by its moving statistics, the addition of an
 array of the same shape, relu. A member is folded in when nobody else reads what it is given. The node takes the place
-of its last member, so whatever it reads comes before it. Which operators have a tail, and which are norms, these say
-themselves: see ``Op.tail`` and ``Op.norm``.
+of its last member, so whatever it reads comes before it. Operators themselves say whether they have a tail, or are
+norms: see ``Op.tail`` and ``Op.norm``.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """reduce_gradients: behind its last gradient a bucket sets out to the other ranks, and at the end of backward it is
 waited for.
 
-Gradients that callers keep are put in buckets when they are bound. Of those that a graph goes on with itself, as a
-compiled step of training does, a bucket is a node, ``allreduce_together``: it is waited for where that node stood.
+Gradients that callers keep are put in buckets when they are bound. If the graph itself goes on with gradients, as a
+compiled step of training does, a bucket is a node, ``allreduce_together``: the graph waits for it at the place of
+that node.
 
 On the host nobody works on what is under way unless somebody looks after it: steps that take long are followed by one
-that does. Where ranks keep a part of the gradients each, a bucket is waited for before the second one behind it sets
-out: no more than two are there as a whole.
+that does. If each rank keeps a part of the gradients, a bucket is awaited before the second one behind it sets out:
+at most two exist as a whole.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""rematerialization: what backward reads of forward is computed again there where that is cheap, instead of being kept.
+"""rematerialization: cheap results of forward that backward reads are computed again there, instead of being stored.
 
 The idea of T. Chen et al., Training Deep Nets with Sublinear Memory Cost, arXiv:1604.06174, and of MXNet's variable
 ``MXNET_BACKWARD_DO_MIRROR``, with the choice made by bytes. Only operators that go over their memory once or twice are

@@ -1,5 +1,5 @@
-"""Steps of plans that are settled before they run: products, their bias, sums by products, SoftmaxOutput; and BLAS's
-threads, which are trusted until they keep somebody waiting."""
+"""Steps of plans that are specialised before they run: products, bias, sums by products, SoftmaxOutput; and the threads
+of BLAS, which are trusted until a caller has to wait for them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAN, INF = np.nan, np.inf
 needs_blas = pytest.mark.skipif(blas._library() is None, reason="this BLAS is not known")
 
 
-def settled(name: str, attrs: dict[str, Any], *ins: np.ndarray) -> tuple[str, np.ndarray]:
+def specialised(name: str, attrs: dict[str, Any], *ins: np.ndarray) -> tuple[str, np.ndarray]:
     """The kernel that a plan chooses for an operator on the host, and what it computes, run twice."""
     op = get(name)
     attrs = op.complete(attrs)
@@ -80,8 +80,8 @@ PRODUCTS = [
 @pytest.mark.parametrize("name, attrs, shapes", PRODUCTS)
 def test_product(name, attrs, shapes, dtype):
     ins = [numbers(*shape, dtype=dtype, seed=i) for i, shape in enumerate(shapes)]
-    kernel, found = settled(name, attrs, *ins)
-    assert kernel == "settled"
+    kernel, found = specialised(name, attrs, *ins)
+    assert kernel == "specialised"
     agree(found, reference(name, attrs, *ins))
 
 
@@ -90,7 +90,7 @@ def test_product_of_what_is_not_finite(bad):
     data, weight, bias = numbers(3, 4), numbers(5, 4), numbers(5)
     data[1, 2] = bad
     bias[3] = bad
-    _, found = settled("FullyConnected", {"num_hidden": 5}, data, weight, bias)
+    _, found = specialised("FullyConnected", {"num_hidden": 5}, data, weight, bias)
     np.testing.assert_array_equal(np.isfinite(found), ~(np.eye(3)[1][:, None] + np.eye(5)[3]).astype(bool))
 
 
@@ -99,18 +99,18 @@ def test_product_of_what_is_not_finite(bad):
     ("FullyConnected", [numbers(*shape, dtype="float16") for shape in ((3, 4), (5, 4), (5,))]),
     ("FullyConnected", [numbers(0, 4), numbers(5, 4), numbers(5)]),
 ])
-def test_products_that_are_not_settled(name, ins):
-    assert settled(name, {"num_hidden": 5}, *ins)[0] == "reference"
+def test_products_that_are_not_specialised(name, ins):
+    assert specialised(name, {"num_hidden": 5}, *ins)[0] == "reference"
 
 
 def test_transposed_views_are_multiplied_where_they_lie():
     lhs, rhs = numbers(4, 3).T, numbers(5, 4).T
-    kernel, found = settled("dot", {}, lhs, rhs)
-    assert kernel == "settled"
+    kernel, found = specialised("dot", {}, lhs, rhs)
+    assert kernel == "specialised"
     agree(found, lhs @ rhs)
 
 
-def test_a_step_of_a_network_is_settled():
+def test_a_step_of_a_network_is_specialised():
     """No step asks anything at run time: not the layers, the bias gradients or the loss."""
     y = Variable("data")
     for count in (6, 4):
@@ -120,7 +120,7 @@ def test_a_step_of_a_network_is_settled():
     with compiler.use("numpy"):
         plan = executor.plan(True)
     kernels = {step.kernel for segment in (plan.forward, plan.backward) for step in segment.steps}
-    assert kernels == {"settled", "ufuncs", "product with ones", "zeros"}  # these are the gradient of the label
+    assert kernels == {"specialised", "ufuncs", "product with ones", "zeros"}  # these are the gradient of the label
 
 
 # -------------------------------------------------------------------------------------------------- sums
@@ -133,7 +133,7 @@ def test_sums_of_rows(shape, dtype, bad, keepdims, seed):
     data = numbers(*shape, dtype=dtype, seed=seed)
     if bad is not None:
         data.reshape(-1)[seed % data.size] = bad
-    kernel, found = settled("sum", {"axis": -1, "exclude": True, "keepdims": keepdims}, data)
+    kernel, found = specialised("sum", {"axis": -1, "exclude": True, "keepdims": keepdims}, data)
     assert kernel == "product with ones"
     want = data.astype("float64").reshape(-1, shape[-1]).sum(axis=0)
     np.testing.assert_allclose(found.reshape(-1), want, rtol=1e-5, atol=1e-4 if dtype == "float32" else 1e-11)
@@ -142,7 +142,7 @@ def test_sums_of_rows(shape, dtype, bad, keepdims, seed):
 @pytest.mark.parametrize("attrs", [{"axis": 0, "exclude": True}, {"axis": -1}, {}])
 def test_other_sums_are_left_alone(attrs):
     data = numbers(3, 4)
-    kernel, found = settled("sum", attrs, data)
+    kernel, found = specialised("sum", attrs, data)
     assert kernel == "ufuncs"
     agree(found, reference("sum", attrs, data))
 
@@ -161,7 +161,7 @@ def test_softmax_output(attrs, shape, bad, dtype):
     if bad is not None:
         data[1] = bad
     label = np.zeros(shape[:-1], dtype)
-    kernel, found = settled("SoftmaxOutput", attrs, data, label)
+    kernel, found = specialised("SoftmaxOutput", attrs, data, label)
     assert kernel == "ufuncs"
     np.testing.assert_allclose(found, reference("SoftmaxOutput", attrs, data, label), rtol=1e-5)
 
@@ -172,17 +172,17 @@ def test_softmax_output(attrs, shape, bad, dtype):
 def test_gradient_of_softmax_output(attrs, labels, kind):
     p, label = abs(numbers(3, 3)), np.array(labels, kind)
     with np.errstate(invalid="ignore"):
-        kernel, found = settled("_backward_SoftmaxOutput", attrs, p, label)
-        assert kernel == "settled"
+        kernel, found = specialised("_backward_SoftmaxOutput", attrs, p, label)
+        assert kernel == "specialised"
         np.testing.assert_array_equal(found, reference("_backward_SoftmaxOutput", attrs, p, label))
 
 
 @pytest.mark.parametrize("attrs", [{"use_ignore": True}, {"out_grad": True}, {"smooth_alpha": 0.1},
                                    {"normalization": "valid"}])
-def test_gradients_of_softmax_output_that_are_not_settled(attrs):
-    assert settled("_backward_SoftmaxOutput", attrs, abs(numbers(3, 4)), np.zeros(3, "float32"))[0] == "reference"
-    assert settled("_backward_SoftmaxOutput", {}, abs(numbers(3, 4)), numbers(3, 4))[0] == "reference"
-    assert settled("SoftmaxOutput", {}, numbers(3, 400), np.zeros(3, "float32"))[0] != "settled"
+def test_gradients_of_softmax_output_that_are_not_specialised(attrs):
+    assert specialised("_backward_SoftmaxOutput", attrs, abs(numbers(3, 4)), np.zeros(3, "float32"))[0] == "reference"
+    assert specialised("_backward_SoftmaxOutput", {}, abs(numbers(3, 4)), numbers(3, 4))[0] == "reference"
+    assert specialised("SoftmaxOutput", {}, numbers(3, 400), np.zeros(3, "float32"))[0] != "specialised"
 
 
 # ---------------------------------------------------------------------------------------- BLAS's threads

@@ -4,7 +4,6 @@ errors, what declarations bring."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opreg import nd
-from opreg.core import generators, registry
+from opreg.core import generators
 from opreg.core.registry import get, ops
 from opreg.errors import AttrError, DTypeError, NotDifferentiableError, OpError, ShapeError
 from opreg.ndarray import array, autograd
@@ -340,16 +339,7 @@ def test_rates_of_either_sign_of_zero_are_two(name: str) -> None:
 # ------------------------------------------------------------------------------------------------ updates
 
 
-@pytest.fixture
-def forgotten() -> Iterator[None]:
-    """What a test registers is no operator of other tests."""
-    before = set(registry.REGISTERED)
-    yield
-    for name in registry.REGISTERED.keys() - before:
-        del registry._OPS[name]
-
-
-def test_an_update_is_one_function_of_a_few_lines(forgotten):
+def test_an_update_is_one_function_of_a_few_lines(unregistered):
     page = (Path(__file__).parent.parent.parent / "CONTRIBUTING.md").read_text()
     (text,) = [block.partition("```")[0] for block in page.split("```python\n") if "@update(" in block]
     exec(text, {})

@@ -29,7 +29,7 @@ from opreg.elementwise.expression import (
     tanh,
     where,
 )
-from opreg.elementwise.loop_text import Layout, bound_loop, loop_text, run_loop, settled_loop
+from opreg.elementwise.loop_text import Layout, bound_loop, loop_text, run_loop, specialised_loop
 from opreg.elementwise.loops import Loop, folded, gradient_of, lower, sets
 from opreg.elementwise.rows import (
     REDUCTIONS,
@@ -131,8 +131,8 @@ def test_calls_of_ufuncs_give_what_the_instructions_say(seed: int) -> None:
             bound = [np.full(each.shape, 7, dtype) for each in found]
             for step in bound_loop(loop, np, own, bound):
                 step()
-            settled = settled_loop(loop, own)
-            again = settled(*own) if settled is not None else found
+            special = specialised_loop(loop, own)
+            again = special(*own) if special is not None else found
         for before, after in zip(ins, own):
             np.testing.assert_array_equal(before, after, err_msg="an input was written")
         again = list(again) if isinstance(again, tuple) else [again]
@@ -205,8 +205,8 @@ def test_nothing_is_computed_of_nothing(shape: tuple[int, ...]) -> None:
         loop = described.on([shape])
         x = np.zeros(shape, np.float32)
         (found,) = run_loop(loop, np, [x], None, x.dtype)
-        settled = settled_loop(loop, [x])
-        assert found.shape == shape and settled is not None and settled(x).shape == shape
+        special = specialised_loop(loop, [x])
+        assert found.shape == shape and special is not None and special(x).shape == shape
 
 
 def test_many_sets_are_shared_out_in_parts() -> None:
@@ -215,9 +215,9 @@ def test_many_sets_are_shared_out_in_parts() -> None:
     moved, top = run_loop(loop, np, [x], None, x.dtype)
     np.testing.assert_allclose(moved, x - x.mean(1, keepdims=True), 0, 1e-5)
     np.testing.assert_array_equal(top, x.max(1, keepdims=True))
-    settled = settled_loop(loop, [x])
-    assert settled is not None
-    for one, other in zip((moved, top), settled(x)):
+    special = specialised_loop(loop, [x])
+    assert special is not None
+    for one, other in zip((moved, top), special(x)):
         np.testing.assert_array_equal(one, other)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import json
 import os
 import pickle
@@ -33,13 +32,6 @@ ABOUT = json.loads((JSON / "about.json").read_text())
 NATIVE = (JSON / "native-1.9.1-symbol.json").read_text()
 GRAPH = json.loads(NATIVE)
 CALM = settings(deadline=None, max_examples=60, derandomize=True)
-
-
-@pytest.fixture
-def registering(monkeypatch):
-    """Operators registered by a test are gone after it."""
-    importlib.import_module("opreg.symbol.control_flow")  # whose own stay
-    monkeypatch.setattr(registry, "_OPS", dict(registry._OPS))
 
 
 def quiet(text, name="<text>"):
@@ -580,7 +572,7 @@ def test_without_node_row_ptr_outputs_are_those_somebody_asks_for():
     assert json.loads(dumps(symbol))["node_row_ptr"] == [0, 1, 5]
 
 
-def test_an_operator_registered_later_takes_the_placeholders_place(registering):
+def test_an_operator_registered_later_takes_the_placeholders_place(unregistered):
     inner = ("null", "x"), ("null", "seen"), ("Custom", "mine", [0, [1, 0, 1]], {"op_type": "_late", "times": "3"})
     text = graph_of(*inner, node_row_ptr=[0, 1, 2, 3])
     symbol = loads(text, "net.json")
@@ -625,7 +617,7 @@ MISFITS = [  # a placeholder that does not fit the operator registered later, an
 
 
 @pytest.mark.parametrize("text,message", MISFITS)
-def test_an_operator_that_does_not_fit_its_placeholder_is_refused(registering, text, message):
+def test_an_operator_that_does_not_fit_its_placeholder_is_refused(unregistered, text, message):
     symbol = loads(text, "net.json")
 
     @registry.declare(name="_late")
@@ -653,7 +645,7 @@ def test_an_attribute_that_an_operator_does_not_take_is_kept_and_changes_nothing
     assert json.loads(dumps(symbol))["nodes"] == json.loads(text)["nodes"]
 
 
-def test_an_attribute_that_an_operator_registered_later_does_not_take_is_kept(registering):
+def test_an_attribute_that_an_operator_registered_later_does_not_take_is_kept(unregistered):
     symbol = loads(graph_of(("null", "x"), ("_late", "n", [0], {"foo": "1"})), "net.json")
 
     @registry.declare(name="_late")
@@ -665,7 +657,7 @@ def test_an_attribute_that_an_operator_registered_later_does_not_take_is_kept(re
     assert dumps(resolved) == dumps(symbol)
 
 
-def test_names_of_the_registry_are_no_names_of_files(registering):
+def test_names_of_the_registry_are_no_names_of_files(unregistered):
     @operator.register("_plain")
     class Plain(operator.CustomOpProp):
         pass
@@ -761,7 +753,7 @@ def test_graphs_within_graphs_end_somewhere():
 # ------------------------------------------------------------------------------------------------ users' operators
 
 
-def test_attributes_of_a_users_operator_reach_its_constructor(registering):
+def test_attributes_of_a_users_operator_reach_its_constructor(unregistered):
     @operator.register("_scaled")
     class Scaled(operator.CustomOpProp):
         def __init__(self, factor: float, note="none", **others):
@@ -788,7 +780,7 @@ def test_attributes_of_a_users_operator_reach_its_constructor(registering):
     assert node.attrs.prop.others == {"extra": "(1, 2)", "__lr_mult__": "2"}
 
 
-def test_the_exception_of_a_constructor_leaves_as_itself(registering):
+def test_the_exception_of_a_constructor_leaves_as_itself(unregistered):
     @operator.register("_angry")
     class Angry(operator.CustomOpProp):
         def __init__(self, times):
@@ -905,7 +897,7 @@ def test_depth_does_not_matter(op):
     assert symbol.debug_str().count("\n") > 3 * count
 
 
-def test_binding_takes_operators_registered_since(registering):
+def test_binding_takes_operators_registered_since(unregistered):
     symbol = loads(graph_of(("null", "x"), ("Custom", "mine", [0], {"op_type": "_late", "by": "4"})))
 
     @operator.define(name="_late")

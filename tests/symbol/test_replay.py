@@ -17,7 +17,7 @@ from opreg import nn
 from opreg.cells.grad import grad
 from opreg.cells.jit import jit
 from opreg.core.array_module import backend
-from opreg.core.registry import _OPS, declare
+from opreg.core.registry import REGISTERED, declare
 from opreg.errors import OpError
 from opreg.symbol.plan import Segment
 from opreg.trace_events import collect
@@ -30,13 +30,10 @@ sym, nd = mx.sym, mx.nd
 
 
 @pytest.fixture(autouse=True)
-def gpu() -> Iterator[Gpu]:
-    """A stand-in for a GPU, and operators that a test registers gone afterwards."""
-    before = dict(_OPS)
+def gpu(unregistered: None) -> Iterator[Gpu]:
+    """A stand-in for a GPU."""
     with gpus() as xp:
         yield xp
-    _OPS.clear()
-    _OPS.update(before)
 
 
 def var(*names: str) -> list[Any]:
@@ -525,9 +522,9 @@ def test_what_is_registered_makes_plans_anew() -> None:
     for _ in range(3):
         bound.step()
     assert "graph 0" in bound.executor.explain(True)
-    kernels = _OPS["tanh"].kernels
+    kernels = REGISTERED["tanh"].kernels
     try:
-        _OPS["tanh"].kernel("another", bound=True)(lambda call: lambda: call.outs[0].fill(3))
+        REGISTERED["tanh"].kernel("another", bound=True)(lambda call: lambda: call.outs[0].fill(3))
         np.testing.assert_array_equal(bound.step()[0], np.full_like(X, 3))
     finally:
         kernels.pop()

@@ -30,7 +30,7 @@ def columns_source(columns: RowExpression, ins: tuple[np.dtype, ...], outs: tupl
     """The text of the kernel ``columns``, for matrices one behind the other.
 
     Its parameters are inputs and outputs, how many rows a matrix has, and numbers in each; how many rows a block
-    reduces, and how many blocks a matrix has for each of its tiles of columns; where it is read, how many numbers a
+    reduces, and how many blocks a matrix has for each of its tiles of columns; where it is read, how many elements a
     column counts as having, in the type ``counted``.
     """
     expression, text = columns.expression, Text(columns.expression, counted)
@@ -78,7 +78,7 @@ def columns_source(columns: RowExpression, ins: tuple[np.dtype, ...], outs: tupl
 
 def bound_columns(columns: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], count: int, rows: int,
                   n: int, xp: ArrayModule, size: int | None = None, part: int | None = None) -> Callable[[], None]:
-    """A step without arguments that reduces the columns of ``count`` matrices of rows of ``n`` numbers.
+    """A step without arguments that reduces the columns of ``count`` matrices of rows of ``n`` values.
 
     They count as columns of ``size`` numbers, which is ``rows`` where nothing else is said. Cut into parts of so many
     rows, the results are those of each part.

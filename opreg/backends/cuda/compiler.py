@@ -33,7 +33,7 @@ def can_compile(xp: ArrayModule) -> bool:
 
 
 def declined(found: object | str) -> str | None:
-    """Why nothing was found, which a text in its place says; None where something was."""
+    """The reason why nothing was found, a text in its place; None where something was."""
     return found if isinstance(found, str) else None
 
 
@@ -64,7 +64,7 @@ def attach(op: Op, accepts: Callable[[Call], str | None], steps: Callable[[Call]
 
 
 def in_pieces(call: Call) -> str | None:
-    """Why the arrays of a use that are read and written cannot be run through, or None; see ``declines``."""
+    """The reason why arrays that a use reads and writes cannot be traversed, or None; see ``declines``."""
     unread = call.op.traits.unread
     return declines([*[array for i, array in enumerate(call.ins) if i not in unread], *call.outs])
 
@@ -137,9 +137,9 @@ class Launch(PlainStep):
     capturable : bool
         That it may be a part of a graph that is replayed, also where it draws: what changes is in the device's memory.
     read, written : int or None
-        Bytes of memory that it moves. What it runs through several times counts each time, what its threads share,
-        as numbers that are repeated along an axis or windows that overlap, once. Indices are taken
-        to differ. None where each array is run through once.
+        Bytes of memory that it moves. Memory that it reads several times counts each time; elements that its
+        threads share, as those repeated along an axis or in overlapping windows, count once. Indices are taken to
+        differ. None where each array is run through once.
     """
 
     __slots__ = ("kernel", "grid", "block", "arguments", "read", "written")

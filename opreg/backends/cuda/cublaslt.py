@@ -115,7 +115,7 @@ class Heuristic(ctypes.Structure):
 
 _P, _INT, _SIZE, _U64, _I64 = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_int64
 
-#: What the functions take; all answer a status.
+#: Argument types of the functions; all return a status.
 SIGNATURES: dict[str, tuple[type, ...]] = {
     "cublasLtCreate": (_P,),
     "cublasLtDestroy": (_P,),

@@ -27,7 +27,7 @@ from .handles import Handles
 __all__ = ["Built", "Convolution", "Convolve", "DTYPES", "Part", "Tensor", "aligned", "build",
            "frontend", "load"]
 
-#: What is computed of a convolution of ``x`` with ``w`` to ``y``: ``y``, or the gradient of ``x`` or of ``w``.
+#: The computed part of a convolution of ``x`` with ``w`` to ``y``: ``y``, or the gradient of ``x`` or of ``w``.
 Part = Literal["forward", "data", "weight"]
 
 #: For each dtype what the library calls it, and what it computes in.
@@ -47,7 +47,7 @@ _ALIGNED = 16
 
 
 class Tensor(NamedTuple):
-    """Sizes, and strides in numbers."""
+    """Sizes, and strides in elements."""
 
     sizes: Shape
     strides: Shape
@@ -64,11 +64,11 @@ class Convolution(NamedTuple):
     x, w, y : Tensor
         Data, weight and output.
     stride, dilate, pad : tuple of int
-        One number for each axis of places.
+        One value for each axis of places.
     bias : bool
-        Whether one number for each channel is added to ``y``.
+        Whether one value for each channel is added to ``y``.
     tf32 : bool
-        Whether numbers of float32 may be rounded to TF32 before they are multiplied.
+        Whether values of float32 may be rounded to TF32 before they are multiplied.
     """
 
     part: Part

@@ -30,7 +30,7 @@ _BLOCK = 256
 def source(expression: Expression, layout: Layout) -> str:
     """The text of the kernel ``elementwise`` of an expression.
 
-    Its parameters are the arrays, how many numbers there are, the sizes of all axes but the first, and for each array
+    Its parameters are the arrays, how many elements there are, the sizes of all axes but the first, and for each array
     that has strides these, by axis.
     """
     axes, lanes = layout.axes, layout.lanes
@@ -102,7 +102,7 @@ def _part(layout: Layout, read: Sequence[int], written: Sequence[int], types: di
 
 
 def declines(expression: Expression, ins: Sequence[Array], outs: Sequence[Array | None]) -> str | None:
-    """Why there is no kernel of an expression of such arrays."""
+    """The reason why there is no kernel of an expression of such arrays."""
     for array in (*ins, *outs):
         if array is not None and array.dtype.name not in STORED:
             return f"dtype {array.dtype}: {', '.join(STORED)} are compiled"

@@ -19,7 +19,7 @@ from .rows import bound_rows
 
 __all__ = ["Group", "bound_fold", "few_rows", "groups_of"]
 
-#: How many numbers lie along some axes side by side, and whether they are reduced.
+#: How many elements lie along some axes side by side, and whether they are reduced.
 Group = tuple[int, bool]
 
 # Numbers of a row that is cut that a part has at least.
@@ -49,7 +49,7 @@ def groups_of(shape: Shape, axes: Sequence[int]) -> list[Group]:
 def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Along], outs: Sequence[Array | None],
                groups: Sequence[Group], xp: ArrayModule, scratch: Callable[[int, Shape, np.dtype], Array]
                ) -> list[Callable[[], None]]:
-    """Steps without arguments that reduce sets of numbers, one for each place along the groups that are kept.
+    """Steps without arguments that reduce sets of elements, one for each place along the groups that are kept.
 
     Parameters
     ----------
@@ -58,10 +58,10 @@ def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Alo
     ins : sequence of arrays
         Contiguous.
     roles : sequence of Along
-        Whether an input has a number for each ``ELEMENT``, for each set (``ROW``), for each place in a set
+        Whether an input has a value for each ``ELEMENT``, for each set (``ROW``), for each place in a set
         (``COLUMN``), which must be one group then, or for sets in turn (``CYCLE``), which must be rows.
     outs : sequence of arrays or None
-        Of a number for each set.
+        Of a value for each set.
     groups : sequence of Group
         The axes of the elements.
     scratch : function of number, shape and dtype

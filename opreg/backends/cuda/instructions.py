@@ -2,7 +2,7 @@
 
 Numbers are computed in double where one of them is, else in float, and stored as arrays have them; ``device.cuh``
 holds what C++ has no operator for. Results differ from NumPy's in the last bits: products and sums may be rounded once
-together, and what passes between instructions of 16-bit numbers is not rounded to 16 bits.
+together, and what passes between instructions of 16-bit values is not rounded to 16 bits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["PRELUDE", "STORED", "Value", "computed_in", "converted", "declines",
 #: The text that stands before every kernel.
 PRELUDE = Path(__file__).with_name("device.cuh").read_text(encoding="utf-8")
 
-#: What numbers of a dtype are called where they are stored.
+#: C types of stored elements, by dtype.
 STORED = {"float16": "Half", "bfloat16": "BFloat", "float32": "float", "float64": "double"}
 
 _SAME = ("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "cbrt", "floor", "ceil", "trunc", "sin", "cos", "tan",
@@ -52,7 +52,7 @@ class Value(NamedTuple):
 
 
 def computed_in(dtype: np.dtype) -> str:
-    """The type that stored numbers of a dtype are computed in."""
+    """The type that stored values of a dtype are computed in."""
     return "double" if dtype.name == "float64" else "float"
 
 
@@ -120,7 +120,7 @@ def converted(value: Value, type: str) -> str:
 
 
 def declines(arrays: Sequence[Array | None]) -> str | None:
-    """Why arrays cannot be run through as rows or columns."""
+    """The reason why arrays cannot be traversed as rows or columns."""
     for array in arrays:
         if array is not None and array.dtype.name not in STORED:
             return f"dtype {array.dtype}: {', '.join(STORED)} are compiled"

@@ -21,7 +21,7 @@ _NEAR = 1 << 30
 
 
 class Reach(Enum):
-    """How the numbers of an array are found."""
+    """How the elements of an array are found."""
 
     FIXED = "one number"
     FLAT = "side by side from the first to the last"
@@ -73,7 +73,7 @@ class Arrangement(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many numbers are computed."""
+        """How many elements are computed."""
         return math.prod(self.sizes)
 
 
@@ -118,7 +118,7 @@ def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement |
 
 
 def _strides(array: Array, shape: Sequence[int]) -> tuple[int, ...] | None:
-    """Steps in numbers along the axes of the shape that an array broadcasts to; None where they are not whole."""
+    """Steps in elements along the axes of the shape that an array broadcasts to; None where they are not whole."""
     if any(stride % array.itemsize for stride in array.strides):
         return None
     before = len(shape) - array.ndim

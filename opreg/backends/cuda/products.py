@@ -1,10 +1,10 @@
 """Products of matrices by cublasLt: how arrays are described to it, and the steps that multiply.
 
-Arrays here lie by rows, matrices of the library by columns. What lies by rows is, by columns, its own transpose: so the
-library is asked for the transpose of the product, which is that of the right factor times that of the left one, and
-nobody's numbers are moved. A factor that lies by columns here is one that the library transposes.
+Arrays here lie by rows, matrices of the library by columns. A matrix stored by rows is, read by columns, its own
+transpose: so the library is asked for the transpose of the product, which is that of the right factor times that of
+the left one, and no elements are moved. A factor that lies by columns here is one that the library transposes.
 
-Which algorithm it takes is asked once for products of one kind: sizes, dtype, how the arrays lie and are aligned.
+The library chooses an algorithm once for products of one kind: sizes, dtype, how the arrays lie and are aligned.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DTYPES: dict[str, tuple[DataType, ComputeType, DataType]] = {
 
 # Bytes an algorithm may ask for beside: what NVIDIA recommends for Hopper.
 _WORKSPACE = 32 << 20
-# What the library takes an array to be aligned to unless told, and its workspace to be.
+# Alignment in bytes that the library assumes of arrays, unless told, and of its workspace.
 _ALIGNED = 256
 
 
@@ -65,7 +65,7 @@ class Matrices(NamedTuple):
     by_columns : bool
         Whether numbers of a column lie side by side, not those of a row.
     step, apart : int
-        How far rows (or columns) are apart, and one matrix from the next; in numbers.
+        How far rows (or columns) are apart, and one matrix from the next; in elements.
     """
 
     rows: int
@@ -149,7 +149,7 @@ def _matrices(array: Array, apart: int) -> Matrices | None:
     if apart % size:
         return None
     by_rows, by_columns = along == size or columns == 1, down == size or rows == 1
-    # Of a single row or column the other step says nothing; the library wants one that is long enough.
+    # The step of a single row or column means nothing; the library wants one that is long enough.
     down, along = max(down, columns * size) if rows == 1 else down, max(along, rows * size) if columns == 1 else along
     if by_rows and down % size == 0 and down >= columns * size:
         return Matrices(rows, columns, False, down // size, apart // size)

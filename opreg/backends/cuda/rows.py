@@ -25,7 +25,7 @@ __all__ = ["KINDS", "Shape", "Text", "bound_rows", "counted_in", "of_the_row", "
 
 # Threads of a block whose warps have a row each, and numbers that a thread holds at most.
 _WARPS, _HELD = 128, 32
-#: What ``device.cuh`` calls the reductions.
+#: Names of the reductions in ``device.cuh``.
 KINDS = {"row_sum": "Sum", "row_max": "Largest", "row_min": "Smallest", "row_product": "Product"}
 
 
@@ -61,13 +61,13 @@ class Shape(NamedTuple):
 
 
 def counted_in(size: int) -> str:
-    """The type that holds all whole numbers up to a size: ``float``, or ``double`` where that has too few bits."""
+    """The type that holds all integers up to a size: ``float``, or ``double`` if it has too few bits."""
     return "float" if size <= 1 << 24 else "double"
 
 
 def shape_of(expression: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], rows: int, n: int,
              part: int | None = None, size: int | None = None) -> Shape:
-    """How rows of ``n`` numbers, which count as ``size``, are shared out, cut into parts of so many if told to."""
+    """How rows of ``n`` values, which count as ``size``, are shared out, cut into parts of so many if told to."""
     counted = counted_in(n if size is None else max(n, size))
     whole = [array for array, along in zip((*ins, *outs), (*expression.inputs, *expression.results))
              if array is not None and along in (Along.ELEMENT, Along.COLUMN)]
@@ -119,7 +119,7 @@ def parameters(ins: Sequence[np.dtype], outs: Sequence[np.dtype | None]) -> list
 
 
 def sized(expression: Expression) -> bool:
-    """Whether an expression reads how many numbers a row has."""
+    """Whether an expression reads how many elements a row has."""
     return any(prim.name == "row_size" for prim, _ in expression.code)
 
 
@@ -128,8 +128,8 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
     """The text of the kernel ``rows``.
 
     Its parameters are inputs and outputs, how many rows there are, and numbers in each; where rows are cut, how many
-    numbers a part has and how many parts a row; where they are read, how many numbers a row counts as having, and after
-    how many rows inputs begin anew.
+    elements a part has and how many parts a row; where they are read, the padded length of a row, and after how
+    many rows inputs begin anew.
     """
     expression, text = rows.expression, Text(rows.expression, shape.counted)
     for i, dtype in enumerate(shape.ins):
@@ -252,10 +252,10 @@ def _phase(rows: RowExpression, shape: Shape, text: Text, packed: Sequence[int],
 def bound_rows(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], count: int, n: int,
                xp: ArrayModule, cycle: int = 1, size: int | None = None, part: int | None = None
                ) -> Callable[[], None]:
-    """A step without arguments that computes ``count`` rows of ``n`` numbers side by side.
+    """A step without arguments that computes ``count`` rows of ``n`` values side by side.
 
-    They count as rows of ``size`` numbers, which is ``n`` where nothing else is said. Rows that are only reduced may be
-    cut into parts of so many numbers: the results are then those of each part.
+    They count as rows of ``size`` values, which is ``n`` where nothing else is said. Rows that are only reduced may be
+    cut into parts of so many elements: the results are then those of each part.
     """
     shape = shape_of(rows, ins, outs, count, n, part, size)
     index = np.uint64 if shape.far else np.uint32

@@ -1,4 +1,4 @@
-"""Expressions along rows where sets of numbers lie along any axes: by rows where these are side by side, else by a step
+"""Expressions along rows where sets of elements lie along any axes: by rows if these are side by side, else by a step
 for each reduction and one for what is left for the elements."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["bound_sets"]
 def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Along], outs: Sequence[Array | None],
                axes: Sequence[int], xp: ArrayModule, scratch: Callable[[int, Shape, np.dtype], Array]
                ) -> list[Callable[[], None]]:
-    """Steps without arguments that compute an expression, whose rows are the numbers along some axes.
+    """Steps without arguments that compute an expression, whose rows are the elements along some axes.
 
     Parameters
     ----------
@@ -32,10 +32,10 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Alo
     ins : sequence of arrays
         All of as many axes, contiguous; the first has all elements, and the others broadcast to its shape.
     roles : sequence of Along
-        Whether an input has a number for each ``ELEMENT``, for each set (``ROW``), for each place in a set
+        Whether an input has a value for each ``ELEMENT``, for each set (``ROW``), for each place in a set
         (``COLUMN``), or for sets in turn (``CYCLE``), whose numbers must lie side by side.
     outs : sequence of arrays or None
-        Of elements, in the shape of the first input, or of a number for each set.
+        Of elements, in the shape of the first input, or of a value for each set.
     axes : sequence of int
         Along which the numbers of a set lie.
     scratch : function of number, shape and dtype
@@ -79,7 +79,7 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Alo
 
 
 def _handed_on(rows: RowExpression, phase: int) -> list[int]:
-    """The registers with a number for each set that a phase is the first to have and that elements, or later phases,
+    """The registers with a value for each set that a phase is the first to have and that elements, or later phases,
     read."""
     arity, code = rows.expression.arity, rows.expression.code
     found = set()

@@ -33,7 +33,7 @@ __all__ = ["bind", "move"]
 _BLOCK = 256
 # Numbers of one weight that a block takes at a time.
 _STRETCH = 1 << 13
-# What rates are in kernels that compute in these types.
+# NumPy types of rates, by the type that a kernel computes in.
 _NUMBER: dict[str, type[np.generic]] = {"float": np.float32, "double": np.float64}
 
 
@@ -43,7 +43,7 @@ def source(expression: Expression, count: int, apart: bool, dtype: np.dtype, lan
     of its own.
 
     Its parameters are the table, how many rows it has, and the numbers that the expression reads beside arrays, or
-    where these are ``held`` on the device. A row is a stretch of a weight: how many numbers, and where its arrays are.
+    where these are ``held`` on the device. A row is a stretch of a weight: how many elements, and where its arrays are.
     """
     stored, kind = STORED[dtype.name], computed_in(dtype)
     names = [Value(f"x{i}", kind) for i in range(expression.arity)]

@@ -4,8 +4,8 @@ Machine code is kept under ``OPREG_CACHE_DIR``, or else in the user's directory 
 directory is made when there is something to keep; where it cannot be written, nothing is kept. It may be deleted at any
 time.
 
-What a file holds is executed, so two things are looked at before anything of it is read. Who could have written it:
-folder and file belong to this user or the administrator, and nobody else may write them, as ssh asks of its keys;
+The content of a file is executed, so two things are checked before any of it is read. Its possible writers: folder
+and file belong to this user or the administrator, and nobody else may write them, as ssh asks of its keys;
 otherwise there is a warning and no cache. And whether it is what was written: it begins with the hash of the rest.
 """
 
@@ -48,7 +48,7 @@ def directory() -> Path | None:
     else:
         base, variable = "~/.cache", "XDG_CACHE_HOME"
     named = os.environ.get(variable)
-    # Whoever owns the directory that a program starts in must not supply its code.
+    # The owner of the directory that a program starts in must not supply its code.
     path = Path(named if named and os.path.isabs(named) else os.path.expanduser(base)) / "opreg" / "code"
     return path if path.is_absolute() else None
 
@@ -98,7 +98,7 @@ def stored(name: str) -> bytes | None:
 
 
 def store(name: str, content: bytes) -> None:
-    """Keep something under a name, where that can be."""
+    """Store a value under a name, if the folder allows it."""
     folder = _folder()
     if folder is not None:
         _write(folder / name, content)

@@ -3,7 +3,7 @@
 Compiling takes some tenths of a second, and no run waits for it. A step runs NumPy's functions until they have taken
 about as long as compiling does; then the function is compiled beside the program, and the step runs it as soon as
 it is there. So the results of an executor may change once, in their last bits, from one run to a later one, and at
-which run is not the same every time. Who needs the same bits every time says which kernels compute:
+which run is not the same every time. A program that needs the same bits every time names the kernels that compute:
 
 - ``auto``: as described; the default.
 - ``numpy``: those that need no compiler.
@@ -111,17 +111,17 @@ def use(name: str) -> Iterator[None]:
 
 @functools.cache
 def _missing() -> str | None:
-    """Why there is no numba."""
+    """The reason why there is no numba."""
     return None if importlib.util.find_spec("numba") else "numba is not installed"
 
 
 def idle() -> str | None:
-    """Why nothing is compiled at all."""
+    """The reason why nothing is compiled at all."""
     return "numpy is asked for" if mode() == "numpy" else _missing()
 
 
 def unavailable(call: Call) -> str | None:
-    """Why nothing is compiled for a call, whatever it computes."""
+    """The reason why nothing is compiled for a call, whatever it computes."""
     return idle() or (None if call.xp is np else "only arrays of NumPy")
 
 

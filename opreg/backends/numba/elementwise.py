@@ -37,7 +37,7 @@ _LEAST = 1 << 10
 _INPUTS = 1 << 8
 # Numbers in a row that is worth a loop of its own.
 _ROW = 16
-# What NumPy alone does more slowly.
+# Primitives that NumPy alone computes more slowly.
 _ALONE = frozenset({"maximum", "minimum", "exp", "erf", "erfinv", "where"})
 
 
@@ -53,7 +53,7 @@ class Layout(NamedTuple):
         For each input and output the number of its array: one that takes over an input's memory has its number.
         None for an output that nobody reads.
     inner : tuple of bool
-        For each array whether its numbers change along the last axis, where they stand side by side.
+        For each array whether its values change along the last axis, where they stand side by side.
     axes : int
         How many axes are left when those are joined that all arrays run through as one, 1 to 3.
     """
@@ -128,8 +128,8 @@ def _source(expression: Expression, layout: Layout) -> tuple[str, list[float]]:
     """The text of a function ``kernel(table, first, last)`` and the constants it reads.
 
     The table holds the addresses of the arrays and of the constants, the sizes of all axes but the first, and for all
-    axes but the last the strides of every array. Of the axes but the last, or of one alone, a call computes the part
-    from ``first`` to ``last``.
+    axes but the last the strides of every array. A call computes the part from ``first`` to ``last`` of the axes
+    but the last, or of a single axis.
     """
     count, axes = len(layout.inner), layout.axes
     constants: dict[str, int] = {}
@@ -210,7 +210,7 @@ def _runner(function: Function, arrangement: Arrangement, constants: Sequence[fl
 
 
 def _declines(expression: Expression, call: Call) -> str | None:
-    """Why a call of an expression is not compiled."""
+    """The reason why a call of an expression is not compiled."""
     out = next(out for out in call.outs if out is not None)
     if any(array is not None and array.dtype not in FORMATS for array in (*call.ins, *call.outs)):
         return f"dtype {out.dtype}: float32 and float64 are compiled"
@@ -230,7 +230,7 @@ def _declines(expression: Expression, call: Call) -> str | None:
 
 
 def _gains_nothing(expression: Expression, out: Array, arrangement: Arrangement) -> str | None:
-    """Why the ufuncs are as fast."""
+    """The reason why the ufuncs are as fast."""
     names = [prim.name for prim, _ in expression.code]
     if len(names) < 3 and out.size < _LEAST:
         return f"{out.size} numbers are too few"

@@ -57,7 +57,7 @@ def _tiles(dtype: np.dtype) -> tuple[int, list[Callable[..., None]]]:
 def product(dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that adds a product to a matrix.
 
-    ``product(a, a0, apart, features, b, b0, c, c0, wide, panels, rows)``: so many rows of ``features`` numbers, at
+    ``product(a, a0, apart, features, b, b0, c, c0, wide, panels, rows)``: so many rows of ``features`` values, at
     least one, that stand ``apart`` from ``a[a0]`` on, times the panels that begin at ``b[b0]``, added to rows ``wide``
     numbers apart that begin at ``c[c0]``.
     """
@@ -86,7 +86,7 @@ def product(dtype: np.dtype) -> Callable[..., None]:
 def pack(dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that packs a matrix into panels (panels, rows, width), the last filled up with zeros.
 
-    ``pack(a, a0, rows, across, out, out0)``: so many rows of ``across`` numbers that begin at ``a[a0]``.
+    ``pack(a, a0, rows, across, out, out0)``: so many rows of ``across`` values that begin at ``a[a0]``.
     """
     numba = importlib.import_module("numba")
     columns = width(dtype)
@@ -134,7 +134,7 @@ def transposed(dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that adds the product of a transpose to a matrix.
 
     ``transposed(a, a0, many, features, b, across, work, work0, c, c0, wide, rows)``: the matrix at ``a`` has
-    ``features`` rows of ``many`` numbers, of which so many columns from ``a0`` on are the rows that are multiplied.
+    ``features`` rows of ``many`` values, of which so many columns from ``a0`` on are the rows that are multiplied.
     Rows of the one at ``b`` have ``across`` numbers, and some at a time are packed to ``work``, which holds
     ``DEPTH * wide``.
     """
@@ -249,7 +249,7 @@ def _tile(dtype: np.dtype, rows: int) -> Callable[..., None]:
 
 
 def _square(dtype: np.dtype) -> Callable[..., None]:
-    """The instructions that transpose as many rows as a register holds of as many numbers.
+    """The instructions that transpose as many rows as a register holds of as many elements.
 
     ``square(a, a0, apart, out, out0, wide)``: rows ``apart`` numbers apart from ``a[a0]`` on, written ``wide`` apart.
     """

@@ -1,7 +1,7 @@
-"""Loops over sets that lie side by side, compiled with numba: rows of numbers, one after the other.
+"""Loops over sets that lie side by side, compiled with numba: rows of values, one after the other.
 
-A row is run through once a phase. What is dear to compute, as an exponential, and needed in a later phase is kept in
-an output until its own result comes.
+A row is run through once a phase. An expensive value, as an exponential, that a later phase needs is stored in an
+output until the output's own result is written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["attach", "program"]
 _CHEAP = frozenset({"add", "subtract", "multiply", "negative", "absolute", "square", "greater", "greater_equal", "less",
                     "less_equal", "equal", "not_equal", "where", "maximum", "minimum", "trunc", "floor", "ceil",
                     "column"})
-#: With what reductions begin, and what they do with each number.
+#: With what reductions begin, and what they do with each element.
 _STARTS = {"row_sum": "zero", "row_max": "least", "row_min": "least", "row_product": "zero + 1"}
 _STEPS = {"row_sum": "plus", "row_max": "largest", "row_min": "largest", "row_product": "times"}
 
@@ -103,7 +103,7 @@ class _Program:
         return [i for i in range(self.arity) if i in read and self.rows.registers[i] is Along.ELEMENT]
 
     def of_the_row(self, phase: int) -> None:
-        """Write the instructions of one number a row that a phase is the first to know."""
+        """Write the instructions of one value a row that a phase is the first to know."""
         for p, (prim, _) in enumerate(self.code):
             register = self.arity + p
             if self.rows.registers[register] is Along.ROW and self.rows.phases[register] == phase \

@@ -78,9 +78,11 @@ CELLS = {
 # ------------------------------------------------------------------------------------------------------ texts
 
 _SIZES = "time", "batch", "inputs", "size", "block", "across", "task", "share"
-#: What the gradient's function does: go back through time, with that of the input or without, or multiply for weights.
+#: Tasks of the gradient's function: go back through time, with the gradient of the input or without, or multiply
+#: for weights.
 _WITHOUT_INPUT, _WITH_INPUT, _WEIGHTS = range(3)
-#: What that of the layer does: pack the weights for itself and compute, pack some blocks for all, or compute then.
+#: Tasks of the layer's function: pack the weights for itself and compute, pack some blocks for all, or compute with
+#: those.
 _ALONE, _PACK, _PACKED = range(3, 6)
 _ARRAYS = {
     "forward": ("x", "w_input", "w_state", "input_bias", "state_bias", "gates", "cells", "states", "work", "bias",
@@ -116,7 +118,7 @@ for t in range(time):
         after = now + batch * size
         {mode}_forward({places}, size)
 """
-# What comes from the input, or the state, to some blocks.
+# The share of the input, or of the state, in some blocks.
 _PREPARE = """\
 for place in range(max(begin - {before}, 0), min(end - {before}, {count})):
         gate = {gates}[place]

@@ -1,7 +1,7 @@
 """Sums along rows and what is made of them, compiled with numba: softmax, normalisation and their gradients.
 
 A program is a few lines over pointers, with the instructions of ``vector`` and three more: ``plus`` and ``times``,
-whose order the compiler may choose, and ``largest``. It computes rows of numbers that stand side by side, as many in a
+whose order the compiler may choose, and ``largest``. It computes rows of values that stand side by side, as many in a
 call as it is told to, so threads share them; what a row gives does not depend on how many there are.
 
 When that happens is in ``compiler``.

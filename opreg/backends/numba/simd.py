@@ -51,7 +51,7 @@ def registers() -> int:
 
 
 def lanes(dtype: np.dtype) -> int:
-    """How many numbers a register holds."""
+    """How many elements a register holds."""
     return register_bytes() // dtype.itemsize
 
 

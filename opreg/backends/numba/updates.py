@@ -43,7 +43,7 @@ def _text(expression: Expression, count: int, apart: bool) -> tuple[str, list[fl
     """The text of ``kernel(table, first, last)`` for ``count`` arrays, and the constants of the expression itself.
 
     ``apart`` where the new weight has memory of its own. None where an instruction has no vectorised form. The table
-    holds the address of the numbers that are read, constants last; then for each stretch of a weight how many numbers
+    holds the address of the numbers that are read, constants last; then for each stretch of a weight how many elements
     it has, and the addresses of its arrays.
     """
     if any(prim.name not in VECTOR for prim, _ in expression.code):
@@ -75,7 +75,7 @@ def _text(expression: Expression, count: int, apart: bool) -> tuple[str, list[fl
 
 
 class _Table(NamedTuple):
-    """The table of some weights, how many stretches it has, and how many numbers these are."""
+    """The table of some weights, how many stretches it has, and how many elements these are."""
 
     numbers: np.ndarray
     rows: int

@@ -4,7 +4,7 @@ A number is float32 or float64, one or as many as a register holds. Its arithmet
 functions of numbers read as what they compute (``vector``).
 
 Functions written plainly for numba, with constants of the dtype and ``contract`` for products and sums, run as long:
-exp, tanh, gelu and its gradient of 16,384 numbers of float32 0.98 to 1.01 times (least of 400 runs in turn, one core).
+exp, tanh, gelu and its gradient of 16,384 values of float32 0.98 to 1.01 times (least of 400 runs in turn, one core).
 But they compile two to seven times as long, since each of them goes through all of numba: gelu 1.2 s for 0.17 s, its
 gradient then 0.41 s for 0.19 s (processor time of new processes). Compiling is what people wait for.
 """
@@ -49,7 +49,7 @@ class FloatFormat:
         ``(exp(r) - 1 - r) / r ** 2`` for r to half of log 2, and ``(log((1 + s) / (1 - s)) / s - 2) / s ** 2`` in
         ``s ** 2``; highest power first, as all polynomials here.
     lanes : int
-        How many numbers a value stands for: one, whose loop the compiler vectorises, or all in a register.
+        How many elements a value stands for: one, whose loop the compiler vectorises, or all in a register.
     """
 
     lanes = 1
@@ -161,7 +161,7 @@ class IntValue(Value):
 
 
 class FloatValue(Value):
-    """A floating number of emitted code; Python numbers are constants of its kind."""
+    """A floating-point value of emitted code; Python numbers are constants of its kind."""
 
     __slots__ = ("kind",)
 
@@ -279,5 +279,5 @@ class FloatValue(Value):
         return self._new(self.builder.select(condition.ir, self.of(1.0), self.of(0.0)))
 
 
-#: What a number is added to, compared with, and so on.
+#: The other operand of an addition, a comparison and so on.
 Operand: TypeAlias = FloatValue | float

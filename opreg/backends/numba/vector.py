@@ -232,7 +232,7 @@ _ARCTAN = (0.01627194475162406, -0.03455809255141380, 0.04551108126325172, -0.05
 _ARCSIN = (0.02875785136742156, -0.01485188707124720, 0.01740087944269402, 0.005457506718640358, 0.01032281435018578,
            0.01147917741518491, 0.01397121297355293, 0.01735239272086997, 0.02237217294214989, 0.03038194413853125,
            0.04464285714635543, 0.07499999999998433, 0.1666666666666666783)
-#: What pi / 2 and pi / 4 as numbers leave out.
+#: Remainders of pi / 2 and pi / 4 beyond double precision.
 _HALF_PI_LOW, _QUARTER_PI_LOW = 6.123233995736766e-17, 3.061616997868383e-17
 
 
@@ -418,7 +418,7 @@ def largest(top: FloatValue, x: FloatValue) -> FloatValue:
     return top.call("maximum", x)
 
 
-#: Instruction by name. What is not here has no vectorised form.
+#: Instruction by name. Primitives missing here have no vectorised form.
 VECTOR: dict[str, Callable[..., FloatValue]] = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,

@@ -53,7 +53,7 @@ QUERY = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, BIAS: 131, DIFF_WEIGHTS: 132, DS
 
 @cached(1024)
 def possible(part: Part, geometry: Geometry, strides: tuple[Shape, ...]) -> str | None:
-    """Why the library does not compute a part, or None where it does."""
+    """The reason why the library does not compute a part, or None where it does."""
     library = shared_library.library()
     if isinstance(library, str):
         return library
@@ -76,7 +76,7 @@ class Work:
         ``forward``, ``data`` for the gradient of the data, ``weight`` for that of the weight.
     geometry : Convolution, Pooling, Norm, Product or Copy
     strides : tuple of tuple of int
-        Of each array, in numbers.
+        Of each array, in elements.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Work:
         self._buffers: list[Object] = []
         self._held: tuple[np.ndarray, ...] | None = None
         self._arrays: list[tuple[Object, Object]] = []  # their layouts and memories
-        self._sizes: list[tuple[int, int]] = []  # how many numbers they have, and how many bytes they reach over
+        self._sizes: list[tuple[int, int]] = []  # how many elements they have, and how many bytes they reach over
         groups = geometry.groups if isinstance(geometry, Convolution) else 1
         for i, (shape, steps) in enumerate(zip(geometry.shapes(part), strides, strict=True)):
             layout = plain(library, *(grouped(shape, steps, groups) if i == 1 else (shape, steps)))
@@ -165,7 +165,7 @@ class Work:
         Parameters
         ----------
         arrays : sequence of float32 arrays
-            Of the geometry's shapes and the strides that were declared, in order; one of them is written. Where the
+            Of the geometry's shapes and the strides that were declared, in order; one of them is written. If the
             layout has its axes in another order, the array's own order is as good.
         buffers : sequence of arrays
             Of ``nbytes`` bytes; their content is nothing between two calls.

@@ -53,7 +53,7 @@ def implementation(library: Library, description: Object) -> str:
 
 
 def declined(library: Library, description: Object) -> str | None:
-    """Why a primitive is not what the library is used for, or None where it is."""
+    """The reason why the library is not used for a primitive, or None where it is."""
     name = implementation(library, description)
     # Its fallbacks: columns and a product of matrices, as other kernels do them, or plain loops.
     fallback = "gemm" in name or name.startswith(("ref", "simple"))
@@ -106,7 +106,7 @@ class Convolution(NamedTuple):
         b = any_layout(library, self.w[:1]) if self.bias else None
         words = [numbers(values) for values in (self.stride, [d - 1 for d in self.dilate], self.pad, self.pad)]
         epilogue = self._epilogue(library, strides) if self.scaled or self.added else None
-        kind = INFERENCE if self.last and part == "forward" else TRAINING  # the same numbers, other implementations
+        kind = INFERENCE if self.last and part == "forward" else TRAINING  # the same values, other implementations
         forward = Object(library, "primitive_desc", "convolution_forward_primitive_desc_create", library.engine, kind,
                          DIRECT, x.pointer, w.pointer, None if b is None else b.pointer, y.pointer, *words,
                          None if epilogue is None else epilogue.pointer)

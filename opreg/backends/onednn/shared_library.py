@@ -36,7 +36,7 @@ STATUS = {1: "out of memory", 2: "invalid arguments", 3: "not implemented", 5: "
 # which it takes for 3 ms; where the instruction that pauses takes 140 cycles, as on processors of Intel, it is 15 ms
 # after every primitive, in which nobody else has the processor.
 _LOOKS = 10_000
-# Who has said something about it has said enough.
+# A user who has set one of these is left alone.
 _SAID = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 
 
@@ -184,7 +184,7 @@ def version() -> str:
 
 
 def missing() -> str | None:
-    """Why oneDNN is not used, or None where it is there."""
+    """The reason why oneDNN is not used, or None where it is."""
     if _FORKED:
         return "this process was forked, which the library's threads do not survive"
     loaded = library()
@@ -262,6 +262,6 @@ def any_layout(library: Library, shape: Shape) -> Object:
 
 
 def plain(library: Library, shape: Shape, strides: Shape) -> Object:
-    """An array with strides, in numbers."""
+    """An array with strides, in elements."""
     return Object(library, "memory_desc", "memory_desc_create_with_strides", len(shape), numbers(shape), F32,
                   numbers(strides))

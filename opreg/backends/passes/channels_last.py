@@ -2,10 +2,10 @@
 
 Libraries are fastest on arrays whose channels are the last axis. Convolutions that one takes see their data so, and so
 does every operator behind them that has a rule for it, ``Op.layout``, and every element-wise one. Weights stay as they
-are. Where an array is needed in the order it was declared in, a copy is made: behind the operator that computes it, or
+are. An array that is needed in its declared order is copied: behind the operator that computes it, or
 in front of the first that reads it.
 
-An operator follows when one of its inputs has its channels last already. What it cannot be told stays as it was.
+An operator follows when one of its inputs has its channels last already. The other operators stay as they were.
 ``explain`` shows what was moved, and of convolutions that were not, why. Back ends have a pass each that calls
 ``bring_channels_last`` with what there is to know of their library.
 """
@@ -47,14 +47,14 @@ class Library(NamedTuple):
         Whether it is there for arrays of that.
     kernel : str
         The name of its kernels. Operators whose kernel says ``channels_last`` are moved only where that computes them.
-        Of these begin those whose time is arithmetic, the convolutions; others are moved when an input is.
+        Convolutions, whose time is arithmetic, begin; others are moved when an input is.
     """
 
     serves: Callable[[ArrayModule], bool]
     kernel: str
 
     def refuses(self, op: Op) -> ChannelsLast | None:
-        """The question whether it computes an operator, where that is moved for no other reason."""
+        """The question whether it computes an operator, if it is moved for no other reason."""
         return next((kernel.channels_last for kernel in op.kernels
                      if kernel.channels_last is not None and kernel.name == self.kernel), None)
 

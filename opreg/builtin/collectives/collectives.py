@@ -21,7 +21,7 @@ from ..outputs import linear
 
 __all__: list[str] = []
 
-#: What numbers of several ranks become; ``avg`` is MindSpore's word for the mean.
+#: Reductions of the values of several ranks; ``avg`` is MindSpore's word for the mean.
 Reduction = Literal["sum", "mean", "avg", "max", "min", "prod"]
 
 

@@ -104,7 +104,7 @@ def backward_hawkesll_xp(xp, g, g_out_state, lda, alpha, beta, state, lags, mark
     d_lda = by_process(inverse) - length
     d_alpha = beta * by_process(before * inverse) - (state + xp.sum(member, axis=1) - end)
     d_beta = alpha * (by_process((before + beta[marks] * before_slope) * inverse) + end_slope)
-    # What is left of the memory of events before the first, at every event and at the end.
+    # The rest of the memory of events before the first, at every event and at the end.
     left, left_end = xp.exp(-beta[marks] * xp.cumsum(lags, axis=1)), xp.exp(-beta * length)
     d_state = alpha * (beta * by_process(left * inverse) - 1.0 + left_end)
     return (g * d_lda, xp.sum(g * d_alpha, axis=0), xp.sum(g * d_beta + g_out_state * end_slope, axis=0),

@@ -1,3 +1,3 @@
-"""Operators on every number alone."""
+"""Operators on every element alone."""
 
 __all__: list[str] = []

@@ -36,7 +36,7 @@ _ACTIVATIONS = {"relu": "relu", "sigmoid": "sigmoid", "softrelu": "_softrelu", "
 
 @declare(name="Activation", aliases=("_npx_activation",), inplace=(0,))
 def activation(data, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]):
-    """The function ``act_type`` of every number.
+    """The function ``act_type`` of every element.
 
     ``relu`` is ``max(x, 0)``, ``sigmoid`` is ``1 / (1 + exp(-x))``, ``softrelu`` is ``log(1 + exp(x))``, ``softsign``
     is ``x / (1 + |x|)``.
@@ -94,10 +94,10 @@ def leaky_relu(data, gamma, *, act_type: Literal["elu", "gelu", "leaky", "prelu"
 
     ``leaky`` multiplies it by ``slope``, ``prelu`` by ``gamma``, ``rrelu`` by a random number between
     ``lower_bound`` and ``upper_bound``, their mean when not training; ``elu`` makes it ``slope * (exp(x) - 1)``.
-    ``selu`` is a scaled ``elu``, and ``gelu`` multiplies every number by the normal distribution function of it.
+    ``selu`` is a scaled ``elu``, and ``gelu`` multiplies every element by the normal distribution function of it.
 
     ``gamma`` has the shape (channels,) or (1,), or any that fits the first two axes. The second output of ``rrelu``
-    is what each number was multiplied by.
+    is what each element was multiplied by.
     """
 
 
@@ -192,9 +192,9 @@ def backward_prelu(g, data, gamma):
          outputs=("output", "mask"), visible=lambda: 1)
 def dropout(data, *, p: float = 0.5, mode: Literal["always", "training"] = "training", axes: tuple[int, ...] = (),
             cudnn_off: bool | None = False):
-    """The data with each number set to zero with probability ``p`` and the others divided by ``1 - p``.
+    """The data with each element set to zero with probability ``p`` and the others divided by ``1 - p``.
 
-    Only when training, unless ``mode`` is ``always``. Along ``axes`` all numbers share their fate.
+    Only when training, unless ``mode`` is ``always``. Along ``axes`` all elements share their fate.
 
     N. Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks from Overfitting, 2014.
     """

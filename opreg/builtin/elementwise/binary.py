@@ -44,7 +44,7 @@ _SCALAR = Schema([Field("scalar", float, 1.0), Field("is_int", bool, True)])
 
 
 def _dtypes(ins: list, outs: list, *, is_int: bool) -> tuple[list, list]:
-    """Integers stay what they are unless the number is said to be none; truth values become integers."""
+    """Integers stay what they are unless the number is said to be none; booleans become integers."""
     data = ins[0] if ins[0] is not None else outs[0]
     if data is None or data.kind not in "iub" or (is_int and data.kind != "b"):
         return [data], [data]

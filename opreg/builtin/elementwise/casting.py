@@ -1,4 +1,4 @@
-"""The same numbers, as they are or in another dtype."""
+"""The same values, as they are or in another dtype."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def passed(g: Value, ins: Sequence[Value], outs: Sequence[Value]) -> tuple[Value
 
 @declare(name="_copy", aliases=("identity",), inplace=(0,))
 def copy(data):
-    """The same numbers."""
+    """The same values."""
 
 
 @declare(name="BlockGrad", aliases=("stop_gradient", "_sparse_stop_gradient"), inplace=(0,), loss=True)
 def stop_gradient(data):
-    """The same numbers, through which no gradient passes."""
+    """The same values, through which no gradient passes."""
 
 
 @declare(name="_identity_with_attr_like_rhs", inplace=(0,), unread=(1,))
@@ -67,7 +67,7 @@ def _cast(xp: ArrayModule, data: Array, dtype: np.dtype, out: Array | None) -> A
 
 @declare(name="Cast", aliases=("cast", "_npi_cast", "_npx_cast"), types="T->@dtype", casts=True)
 def cast(data, *, dtype: np.dtype):
-    """``data`` as numbers of ``dtype``; fractions are cut off towards zero."""
+    """``data`` as values of ``dtype``; fractions are cut off towards zero."""
 
 
 alike(cast)
@@ -85,7 +85,7 @@ def cast_xp(xp, data, *, dtype, out=None):
 
 @declare(name="_backward_cast", types="T,U->U", unread=(1,), casts=True, cheap=True)
 def cast_like(g, data):
-    """``g`` as numbers of the dtype of ``data``."""
+    """``g`` as values of the dtype of ``data``."""
 
 
 alike(cast_like)
@@ -110,7 +110,7 @@ def cast_grad(g, ins, outs):
 
 @composed
 def amp_cast(data, *, dtype: np.dtype):
-    """``data`` as numbers of ``dtype`` if it holds floating numbers; others stay as they are."""
+    """``data`` as values of ``dtype`` if it holds floating-point values; others stay as they are."""
     own = np.dtype(data.dtype)
     return ops.Cast(data, dtype=dtype if is_floating(own) else own)
 

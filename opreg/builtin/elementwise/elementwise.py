@@ -3,7 +3,7 @@
 An expression becomes the same record as any other operator. Its two kernels come from it: the reference
 computes with the array module's functions, the other runs the same instructions into planned memory, a tile
 at a time. Its gradient is an element-wise operator again, ``_backward_<name>``, that takes only what it
-reads, the output rather than the input where either will do. That one's gradient is derived from its
+reads, the output rather than the input where either will do. The gradient of the backward operator is derived from its
 expression and lowered to operators, so gradients of any order exist without another line. The operators
 themselves are rows in ``unary`` and ``binary``.
 """

@@ -1,7 +1,7 @@
 """Element-wise operators of one array, a row each: name, expression, derivative, what it is.
 
 A derivative is written where the derived one reads more, or costs more, than it has to: most of these read
-the output ``y``, so that it may overwrite the input. What NaN, infinities and ties give is what MXNet gives.
+the output ``y``, so that it may overwrite the input. NaN, infinities and ties give MXNet's results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""BatchNorm and its relatives: sets are the numbers of one channel, and moving statistics stand in for theirs."""
+"""BatchNorm and its relatives: sets are the elements of one channel, and moving statistics stand in for theirs."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Three functions do the work, for batches with channels on axis 1: ``correlate`` 
 gradient of the data, a transposed convolution) and ``match`` (its gradient of the weight). Each goes through a block
 of the batch at a time, small enough to stay in the cache, in one of two ways:
 
-*Columns.* The numbers under every tap of the kernel are copied to a buffer, so that the sum over channels and taps is
+*Columns.* The elements under every tap of the kernel are copied to a buffer, so that the sum over channels and taps is
 one matrix product (im2col).
 
 *Rows.* Only the taps along the trailing axes are copied. One product with the weights of all taps along the first axis
@@ -344,7 +344,7 @@ def product_alone(x: Shape, w: Shape, y: Shape, win: Window, groups: int = 1) ->
 # --------------------------------------------------------------------------------- the three functions
 
 
-#: What is done to a part of the output while it is in the cache: ``then((n, g, o, r), part)`` is told which images,
+#: A function of a part of the output while it is in the cache: ``then((n, g, o, r), part)`` is told which images,
 #: groups, channels of a group and output rows the part is, of shape (N, G, O, rows, …).
 Then = Callable[[tuple[slice, slice, slice, slice], Any], None]
 
@@ -392,7 +392,7 @@ def plus(bias: Array | None, groups: int, rank: int) -> Then | None:
 
 
 def _store(y: Array, shape: Shape, compute: Callable[[Array | None], Array]) -> None:
-    """Let ``compute`` write to ``y`` seen in another shape, or copy its result where that cannot be."""
+    """Let ``compute`` write to ``y`` seen in another shape, or copy its result if it cannot be."""
     if y.flags.c_contiguous:
         compute(y.reshape(shape))
     else:
@@ -794,7 +794,7 @@ def deconvolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[
                   target_shape: tuple[int, ...] = (), num_filter: Positive, num_group: Positive = 1,
                   workspace: int = 512, no_bias: bool = True, cudnn_tune: Tune | None = None, cudnn_off: bool = False,
                   layout: Layout | None = None):
-    """The transposed convolution: every number of the data is spread over a window of the output.
+    """The transposed convolution: every element of the data is spread over a window of the output.
 
     ``weight`` has shape (channels, num_filter / num_group, *kernel). The output has
     ``stride * (n - 1) + dilate * (kernel - 1) + 1 - 2 * pad + adj`` places along an axis of ``n``, or those of
@@ -819,7 +819,7 @@ def of_deconvolution(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, p
         for n, target in zip(full, target_shape):
             if n < target:
                 raise ShapeError(f"target_shape={target_shape} is too large: the output is at most {show(full)}")
-        # What is too much is cut off on both sides, the odd one at the front.
+        # The surplus is cut off on both sides, the odd one at the front.
         pads = tuple([0 if n is ANY else (n - target + 1) // 2 for n, target in zip(full, target_shape)])
         return win._replace(pad=pads), target_shape
     if any(a >= s for a, s in zip(adj, win.stride)):

@@ -187,7 +187,7 @@ def backward_layer_norm_grad(h, ins, outs, *, axis):
     across: dict[str, Any] = {"over": "batch", "axis": axis}
     g, data, gamma, mean, inverse = ins
     h_data, h_gamma, h_beta = h
-    # What the operator is made of, and how that is differentiated: first dx, from the scaled gradient and its sums.
+    # The operators of the gradient, differentiated: first dx, from the scaled gradient and its sums.
     scaled = ops._normalize_scale(g, gamma, **across)
     sums = ops._backward_normalize_sums(scaled, data, mean, inverse, **words)
     d_scaled, d_data, d_mean, d_inverse, *h_sums = backward_normalize_grad(

@@ -1,7 +1,7 @@
 """Losses: operators at which a gradient starts, and the costs that are ordinary functions.
 
 The output of the first kind is a prediction, and what they minimise is never computed: their gradient is that of the
-loss they are named after, whatever arrives from above.
+loss they are named after, whatever the output gradient is.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["plain_classes", "plain_scale", "softmax_view"]
 
 Normalization = Literal["batch", "null", "valid"]
 
-# Classes and numbers up to which a step is settled before it runs: the time of small ones is that of asking what to do.
+# Classes and elements up to which a step is specialised before it runs: dispatch is the time of small ones.
 _SHORT, _FEW = 32, 1 << 14
 
 
@@ -42,7 +42,7 @@ def _types_with_label(ins, outs):
 
 
 def _columns(xp: ArrayModule, classes: Array, total: int) -> tuple[Array, Array]:
-    """Class numbers as indices that are in range, and which of them were."""
+    """Class indices as indices that are in range, and which of them were."""
     index = classes.astype("int64")
     inside = (index >= 0) & (index < total)
     return xp.where(inside, index, 0), inside
@@ -77,7 +77,7 @@ def softmax_output(data, label, *, grad_scale: float = 1.0, ignore_label: float 
     data : array of shape (batch, ...)
         Scores.
     label : array
-        Class numbers, one a row of scores; or probabilities, of the shape of ``data``. A number that is no class
+        Class indices, one a row of scores; or probabilities, of the shape of ``data``. A number that is no class
         stands for none.
     grad_scale : float
         Factor of the gradient.
@@ -88,7 +88,7 @@ def softmax_output(data, label, *, grad_scale: float = 1.0, ignore_label: float 
     preserve_shape : bool
         Whether the classes lie along the last axis; otherwise everything behind the first axis is one row.
     normalization : {"null", "batch", "valid"}
-        What class numbers' gradients are divided by: nothing, the number of samples, or that of labels which are not
+        What class indices' gradients are divided by: nothing, the number of samples, or that of labels which are not
         ``ignore_label``.
     out_grad : bool
         As in MXNet, multiplies the gradient by the output.
@@ -132,7 +132,7 @@ def softmax_output_loop(*, multi_output, preserve_shape):
 
 
 def _few_classes(call: Call) -> str | None:
-    """Why rows of scores are not computed with their classes first, by functions that are settled before."""
+    """The reason why rows of scores are not computed with their classes first, by functions that are bound before."""
     data, out = call.ins[0], call.outs[0]
     if call.xp is not np:
         return "the arrays are not the host's"
@@ -188,7 +188,8 @@ def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, m
 
 
 def plain_classes(call: Call) -> str | None:
-    """Why the gradient of ``SoftmaxOutput`` is more than a factor times the difference to one class a row."""
+    """The reason why the gradient of ``SoftmaxOutput`` is more than a factor times the difference to one class a
+    row."""
     output, label = call.ins
     attrs = call.attrs
     if attrs["use_ignore"] or attrs["out_grad"] or attrs["smooth_alpha"] or attrs["normalization"] == "valid":
@@ -207,9 +208,9 @@ def plain_scale(call: Call) -> tuple[Shape, float]:
                                                 attrs["multi_output"], view[0], label.size)
 
 
-@backward_softmax_output.kernel("settled", bound=True, rank=Rank.OPERATOR,
+@backward_softmax_output.kernel("specialised", bound=True, rank=Rank.OPERATOR,
                                 accepts=lambda call: _few_classes(call) or plain_classes(call))
-def backward_softmax_output_settled(call: Call) -> list[Callable]:
+def backward_softmax_output_specialised(call: Call) -> list[Callable]:
     output, label = call.ins
     view, scale = plain_scale(call)
     p, dx = (array.reshape(view) for array in (output, call.outs[0]))
@@ -250,19 +251,19 @@ def _regression_fill(ins, outs):
 @declare(name="LinearRegressionOutput", aliases=("_sparse_LinearRegressionOutput",), loss=True, inplace=(0,),
          unread=(1,))
 def linear_regression_output(data, label, *, grad_scale: float = 1.0):
-    """The data; the gradient is that of half the squared difference to ``label``, averaged over a sample's numbers."""
+    """The data; the gradient is that of half the squared difference to ``label``, averaged over a sample's elements."""
 
 
 @declare(name="MAERegressionOutput", aliases=("_sparse_MAERegressionOutput",), loss=True, inplace=(0,), unread=(1,))
 def mae_regression_output(data, label, *, grad_scale: float = 1.0):
-    """The data; the gradient is that of the absolute difference to ``label``, averaged over a sample's numbers."""
+    """The data; the gradient is that of the absolute difference to ``label``, averaged over a sample's elements."""
 
 
 @declare(name="LogisticRegressionOutput", aliases=("_sparse_LogisticRegressionOutput",), loss=True, inplace=(0,),
          unread=(1,))
 def logistic_regression_output(data, label, *, grad_scale: float = 1.0):
     """``1 / (1 + exp(-data))``; the gradient is that of the binary cross entropy with ``label``, as of the average
-    over a sample's numbers."""
+    over a sample's elements."""
 
 
 @declare(name="_backward_regression", inplace=(0,))
@@ -280,7 +281,7 @@ for _op in (linear_regression_output, mae_regression_output, logistic_regression
 
 for _op in (linear_regression_output, mae_regression_output, logistic_regression_output, backward_regression,
             backward_mae):
-    _op.infer(like_inputs(0))  # a label has as many numbers, but its shape may be another
+    _op.infer(like_inputs(0))  # a label has as many elements, but its shape may be another
     _op.types(_types_with_label)
 
 for _op in (linear_regression_output, mae_regression_output):
@@ -372,7 +373,7 @@ def backward_svm_output_loop(*, margin, regularization_coefficient, use_linear):
 @declare(name="MakeLoss", types="T:floating->T", loss=True, inplace=(0,))
 def make_loss_scaled(data, *, grad_scale: float = 1.0, valid_thresh: float = 0.0,
                      normalization: Normalization = "null"):
-    """The data, as something to be minimised: each number's gradient is ``grad_scale``.
+    """The data, as something to be minimised: each element's gradient is ``grad_scale``.
 
     ``normalization`` divides it by the number of rows along the last axis, one for a vector (``"batch"``), or by that
     of numbers above ``valid_thresh`` (``"valid"``).
@@ -381,7 +382,7 @@ def make_loss_scaled(data, *, grad_scale: float = 1.0, valid_thresh: float = 0.0
 
 @declare(aliases=("_sparse_make_loss",), loss=True, inplace=(0,), outputs=("loss",))
 def make_loss(data):
-    """The data, as something to be minimised: each number's gradient is one."""
+    """The data, as something to be minimised: each element's gradient is one."""
 
 
 for _op in (make_loss_scaled, make_loss):
@@ -399,7 +400,7 @@ def backward_make_loss(data, *, grad_scale: float = 1.0, valid_thresh: float = 0
     """The gradient of ``MakeLoss``."""
 
 
-@backward_make_loss.kernel()  # no body: operators would count in the dtype of the data, and hold as many numbers
+@backward_make_loss.kernel()  # no body: operators would count in the dtype of the data, and hold as many elements
 def backward_make_loss_xp(xp, data, *, grad_scale, valid_thresh, normalization):
     if normalization == "valid":
         scale = grad_scale / xp.maximum(xp.sum(data > valid_thresh), 1)

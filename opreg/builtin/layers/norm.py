@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 # -------------------------------------------------------------------------------------- L2Normalization
 
-#: Which axes a mode sums over, in the words of the operator ``sum``.
+#: Attributes of the operator ``sum`` for the axes of each mode.
 _SUMMED: dict[str, dict[str, Any]] = {
     "instance": {"axis": 0, "exclude": True}, "channel": {"axis": 1}, "spatial": {"axis": (0, 1), "exclude": True}}
 

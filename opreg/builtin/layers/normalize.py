@@ -1,13 +1,13 @@
 """Normalised data, and the operators that their gradients are made of.
 
-The mean of a set of numbers is taken from them, and they are divided by their deviation. What differs is the set,
+The mean of a set of elements is taken from them, and they are divided by their deviation. They differ in the set,
 ``over``:
 
-- ``batch``: the numbers of one channel in all samples; the statistics have the shape (channels,).
-- ``axis``: the numbers along one axis; the statistics keep that axis, with one element.
-- ``group``: the numbers of some channels of one sample; the statistics have the shape (samples, groups).
+- ``batch``: the elements of one channel in all samples; the statistics have the shape (channels,).
+- ``axis``: the elements along one axis; the statistics keep that axis, with one element.
+- ``group``: the elements of some channels of one sample; the statistics have the shape (samples, groups).
 
-In a view of three axes, or two where the last has one element, each set is the numbers along some of the axes, and
+In a view of three axes, or two where the last has one element, each set is the elements along some of the axes, and
 scales and offsets lie along the second. Everything below is written for that view. The statistics are outputs, mostly
 hidden ones, with gradients of their own, so the gradient of a gradient needs nothing more than operators.
 """
@@ -166,7 +166,7 @@ linear(normalize_total, "_normalize_expand", slice(0, 1))
 
 @declare(name="_normalize_expand", types="P,T->T", unread=(1,), cheap=True)
 def normalize_expand(values, like, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
-    """To every number of ``like``, the value that belongs to its set."""
+    """To every element of ``like``, the value that belongs to its set."""
 
 
 _over_sets(normalize_expand, 1, (0,), 0)
@@ -205,13 +205,13 @@ def normalize_moments_grad(g, ins, outs, *, over, axis, num_groups):
 
 
 def count_of(data: Value, like: Value, words: dict[str, Any]) -> Value:
-    """How many numbers each set has, as a value: a gradient rule does not know shapes."""
+    """How many elements each set has, as a value: a gradient rule does not know shapes."""
     return ops._normalize_total(ops.ones_like(data), like, **words)
 
 
 def from_statistics(data: Value, mean: Value, constant: Value | None, slope: Value | None, words: dict[str, Any]
                     ) -> Value | None:
-    """``constant + slope * (data - mean)``: what a mean and a deviation hand down, each number's share."""
+    """``constant + slope * (data - mean)``: what a mean and a deviation hand down, each element's share."""
     total = None
     if slope is not None:
         total = ops._normalize_scale(data, slope, **words)

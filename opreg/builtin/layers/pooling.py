@@ -186,7 +186,7 @@ def _sum(xp: ArrayModule, x: Array, pool: Pool) -> Array:
 
 
 def _spread(xp: ArrayModule, g: Array, pool: Pool) -> Array:
-    """The gradient of ``_sum``: each number added to all places of its window."""
+    """The gradient of ``_sum``: each element added to all places of its window."""
     for axis, n, k, s, p, places in reversed(list(pool.axes)):  # the last first, while there are few rows
         if k == s == 1 and n == places:
             continue
@@ -203,7 +203,7 @@ def _spread(xp: ArrayModule, g: Array, pool: Pool) -> Array:
 
 
 def _counts(xp: ArrayModule, pool: Pool, include_pad: bool, dtype: np.dtype) -> Array | int:
-    """How many numbers each window averages over: an array that broadcasts over the output, or a number."""
+    """How many elements each window averages over: an array that broadcasts over the output, or a number."""
     total: Any = 1
     for axis, n, k, s, p, places in pool.axes:
         edge = p if include_pad else 0
@@ -360,7 +360,7 @@ def _masked(xp: ArrayModule, g: Array, hit: Array, out: Array | None = None) -> 
 
 
 def _place(xp: ArrayModule, g: Array, x: Array, maxima: Array, pool: Pool, first: bool, out: Array) -> None:
-    """Write to ``out`` the numbers of ``g`` at the places of the maxima, added where several meet."""
+    """Write to ``out`` the elements of ``g`` at the places of the maxima, added where several meet."""
     out[...] = 0
     for hit, to, read in _hits(xp, x, maxima, pool, first):
         if pool.apart:

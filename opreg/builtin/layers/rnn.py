@@ -1,7 +1,7 @@
 """RNN: stacked recurrent layers, of one direction or two, with all parameters in one vector.
 
-What the attributes mean and what stands where is in ``rnn_parts``, how a layer is computed in ``rnn_layer``; here is
-what is around them. Inside, the second direction has its time reversed.
+``rnn_parts`` explains the attributes and the layout of parameters, ``rnn_layer`` computes a layer; the operator
+around them is here. Inside, the second direction has its time reversed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A recurrent layer by functions of an array module: the loop over time, of both directions at once.
 
 The part of a layer that comes from its input is one product of matrices over all steps, and so are the gradients of
-its parameters and input; only the rest is a loop over time. What a step of the gradient multiplies by is computed
+its parameters and input; only the rest is a loop over time. The factors of the gradient's steps are computed
 before, for all steps.
 """
 

@@ -138,7 +138,7 @@ def _kept_shapes(kind: Kind, time: int, batch: int, layer: int) -> list[Shape]:
 
 
 def reserve_size(kind: Kind, time: int, batch: int) -> int:
-    """How many numbers are kept for all layers."""
+    """How many elements are kept for all layers."""
     return sum(math.prod(shape) for layer in range(kind.layers) for shape in _kept_shapes(kind, time, batch, layer))
 
 

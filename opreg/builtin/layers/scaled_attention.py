@@ -47,7 +47,7 @@ class Scores(NamedTuple):
     query, key, value : arrays
         (batch, key heads, query heads a key head, queries, size), (batch, key heads, keys, size).
     mask : array or None
-        Truth values, or numbers to be added, (batch, key heads, query heads a key head, queries, keys).
+        Booleans, or numbers to be added, (batch, key heads, query heads a key head, queries, keys).
     draw : array or None
         What dropout drew, see ``_multiples``.
     scale, p : float
@@ -137,7 +137,7 @@ def scale_of(scale: float | None, size: int) -> float:
 
 
 def fills(xp: ArrayModule, mask: Array, fill: float, causal: bool, shape: Shape) -> Array | None:
-    """Scores, for each row of a shape, of the keys that a mask of truth values does not let a query see.
+    """Scores, for each row of a shape, of the keys that a mask of booleans does not let a query see.
 
     None stands for minus infinity. In rows that see no key all scores are the same, whichever they are: there it is
     zero, since beside a large number the logarithm of a row's sum would be rounded.
@@ -163,7 +163,7 @@ def _product(xp: ArrayModule, a: Array, b: Array) -> Array:
 
 
 def _mixed(x: Array) -> Array:
-    """Numbers of 32 bits of which each bit depends on all bits of these: MurmurHash3's last step, by A. Appleby."""
+    """32-bit values of which each bit depends on all bits of these: MurmurHash3's last step, by A. Appleby."""
     x = x ^ (x >> 16)
     x = x * 0x85EBCA6B
     x ^= x >> 13
@@ -231,7 +231,7 @@ def scaled_dot_product_attention(query, key, value, mask, *, causal: bool = Fals
     Queries (batch, heads, queries, size), keys (batch, key heads, keys, size) and values (batch, key heads, keys,
     features) give (batch, heads, queries, features); each key head serves as many heads of queries, side by side.
     Products are multiplied by ``scale``, by default one by the root of ``size``. With ``use_mask`` a ``mask`` that
-    broadcasts to (batch, heads, queries, keys) says by truth values which keys a query sees, others having the score
+    broadcasts to (batch, heads, queries, keys) says by booleans which keys a query sees, others having the score
     ``fill``, or is added to the scores.
     With ``causal`` query ``i`` sees no key behind key ``i``. A weight is dropped with probability ``p``, and others are
     divided by ``1 - p``, only when training, unless ``mode`` is ``always``. A query that sees no key gives NaN. Memory
@@ -553,7 +553,7 @@ def in_blocks(scores: Shape) -> bool:
 
 
 def several(call: Call) -> str | None:
-    """Why blocks are not worth it: all scores are one."""
+    """The reason why blocks are not worth it: all scores are one."""
     query, key = call.ins[call.op is backward_attention:][:2]
     if not query.size or not key.size:
         return "nothing to compute"

@@ -36,7 +36,7 @@ def ctc_loss(data, label, data_lengths, label_lengths, *, use_data_lengths: bool
     data : array of shape (time, batch, classes)
         Scores, before softmax.
     label : array of shape (batch, length)
-        Class numbers. Without ``label_lengths`` they end at the first 0, or at the first -1 where the blank is the
+        Class indices. Without ``label_lengths`` they end at the first 0, or at the first -1 where the blank is the
         last class.
     data_lengths, label_lengths : arrays of shape (batch,)
         How much of each counts, with ``use_data_lengths`` and ``use_label_lengths``.
@@ -84,7 +84,7 @@ def _wide_dtype(dtype: np.dtype | None) -> np.dtype | None:
 class _Spelling:
     """The labels of a batch with blanks between them, and how one may go from one to the next.
 
-    ``words`` (batch, 2 length + 1) are class numbers, ``ends`` (batch,) the place of the last blank, ``skips`` where
+    ``words`` (batch, 2 length + 1) are class indices, ``ends`` (batch,) the place of the last blank, ``skips`` where
     the blank before a label may be left out, ``steps`` (batch,) how much time counts, ``possible`` whether it suffices.
     """
 

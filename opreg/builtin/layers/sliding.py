@@ -60,7 +60,8 @@ def window(kernel: Shape, stride: Shape = (), dilate: Shape = (), pad: Shape = (
 
 
 def span(size: int, offset: int, stride: int, count: int) -> tuple[slice, slice]:
-    """Which of ``count`` outputs read inside an axis when output ``q`` reads at ``q * stride + offset``.
+    """The range of those of ``count`` outputs that read inside an axis, where output ``q`` reads at ``q * stride +
+    offset``.
 
     Returns
     -------

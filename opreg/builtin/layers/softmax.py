@@ -1,4 +1,4 @@
-"""softmax and its relatives: log_softmax, softmin and SoftmaxActivation, loops over the numbers along an axis."""
+"""softmax and its relatives: log_softmax, softmin and SoftmaxActivation, loops over the elements along an axis."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def softmax_of(x: Any, *, scale: float = 1.0) -> Any:
 
 
 def _softmax_of_some(x: Any, length: Any, *, scale: float) -> Any:
-    """That of the first ``length`` numbers, where there are any; the others get 0."""
+    """The softmax of the first ``length`` elements, where there are any; the others get 0."""
     scaled = where(column() < length, x * scale, -math.inf)
     top = row_max(scaled)
     grown = exp(scaled - where(equal(top, -math.inf), 0.0, top))
@@ -63,12 +63,12 @@ def _through_log_softmax(g: Any, y: Any, *, scale: float) -> Any:
 
 
 def soften(xp: ArrayModule, x: Array, axis: int = -1, log: bool = False) -> Array:
-    """The softmax of float32 or float64 numbers along an axis, or its logarithm."""
+    """The softmax of float32 or float64 elements along an axis, or its logarithm."""
     loop = sets(_log_softmax if log else softmax_of, axis, scale=1.0).on([x.shape])
     return run_loop(loop, xp, [x], None, x.dtype)[0]
 
 
-# That of the loop would take lengths that are not there, and divide by a temperature of zero.
+# The rule of the loop would take lengths that are not given, and divide by a temperature of zero.
 def _infer(data, *length, axis, temperature, use_length):
     check_axis(axis, len(data))
     if temperature == 0:
@@ -94,7 +94,7 @@ def softmax(data, length, *, axis: int = -1, temperature: float | None = None, d
             use_length: bool | None = False):
     """Exponentials of ``data / temperature``, scaled to add up to one along ``axis``.
 
-    With ``use_length`` only the first ``length`` numbers along the axis count, an integer for each row, and the
+    With ``use_length`` only the first ``length`` elements along the axis count, an integer for each row, and the
     others get 0. ``dtype`` is that of the output, by default that of the data.
     """
 

@@ -166,7 +166,7 @@ _replaces(index_copy, 2, lambda xp, index_vector: index_vector.astype(xp.int64),
 def boolean_mask(data, index, *, axis: int = 0):
     """The parts of ``data`` along ``axis`` where ``index`` is not zero.
 
-    How many there are follows from the numbers: a graph is planned up to here, and from here on for the shape that
+    How many there are depends on values: a graph is planned up to here, and from here on for the shape that
     comes.
     """
 
@@ -222,14 +222,14 @@ for _op in (boolean_mask, boolean_mask_like):
     gradient_by(_op, boolean_mask_put)
 
 
-# ------------------------------------------------------------------- how many there are follows from numbers
+# ------------------------------------------------------------------- how many there are depends on values
 
 
 @declare(name="_npx_nonzero", types="T->int64", aliases=("_npi_nonzero",))
 def nonzero(x):
-    """Places of the numbers of ``x`` that are not zero, one a row, in order.
+    """Places of the elements of ``x`` that are not zero, one a row, in order.
 
-    How many there are follows from the numbers, as those of ``boolean_mask`` do.
+    How many there are depends on values, as those of ``boolean_mask`` do.
     """
 
 
@@ -262,10 +262,10 @@ def _asked(*, return_index: bool, return_inverse: bool, return_counts: bool) -> 
 @declare(name="_npi_unique", types="T->T,*int64", outputs=_asked)
 def unique(data, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None):
-    """The different numbers of ``data`` in order, or its different parts along ``axis``.
+    """The different elements of ``data`` in order, or its different parts along ``axis``.
 
     Other outputs are, where they are asked for: at which place each is first, which of them every one is, and how often
-    each is there. How many there are follows from the numbers, as those of ``boolean_mask`` do.
+    each is there. How many there are depends on values, as those of ``boolean_mask`` do.
     """
 
 

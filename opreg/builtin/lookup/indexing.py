@@ -1,6 +1,6 @@
 """Numbers looked up by index, and the sums that carry gradients back to where they were looked up.
 
-Indices may be of any dtype; fractions are cut off. What an index out of range means is the mode: ``clip``
+Indices may be of any dtype; fractions are cut off. The mode decides about an index out of range: ``clip``
 takes the nearest, ``wrap`` counts on from the other end, ``raise`` refuses, ``index`` counts negative ones from the end
 and refuses what is beyond, as a subscript does. A device does not look for what it would refuse, and counts on.
 """
@@ -63,7 +63,7 @@ def _refuse_beyond(indices: np.ndarray, length: int) -> None:
 
 
 def check_some(data: Shape, axis: int, indices: Shape) -> None:
-    """Refuse to look up numbers along an axis that has none.
+    """Refuse to look up elements along an axis that has none.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Products of matrices: FullyConnected, dot and batch_dot.
 
-What an operator multiplies is a function of its inputs and attributes. Eager calls ask it every time; a plan asks it
+A function of inputs and attributes gives the factors of an operator. Eager calls ask it every time; a plan asks it
 once, when the matrices are views of the inputs, and then runs nothing but the product.
 """
 
@@ -54,7 +54,7 @@ def product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Ar
     return multiplier(xp, a, b)(a, b, out)
 
 
-def _settled_product(shape: Shape, b: Array, like: Array) -> Matmul | None:
+def _specialised_product(shape: Shape, b: Array, like: Array) -> Matmul | None:
     """``product`` of matrices of a shape and like ``b``, for eager calls on the host; None where dtypes are others."""
     if like.dtype.name not in ("float32", "float64") or b.dtype != like.dtype:
         return None
@@ -62,7 +62,7 @@ def _settled_product(shape: Shape, b: Array, like: Array) -> Matmul | None:
 
 
 def _matrix(xp: ArrayModule, a: Array, b: Array, out: Array | None, shape: Shape) -> Array:
-    """The product of two matrices in an array of any shape that holds as many numbers."""
+    """The product of two matrices in an array of any shape that holds as many elements."""
     if out is None:
         return product(xp, a, b).reshape(shape)
     if out.flags.c_contiguous:
@@ -77,8 +77,8 @@ def _size(a: Array, b: Array) -> Shape:
     return (*a.shape[:-1], b.shape[-1])
 
 
-#: Of operators that are a product of two matrices, or of as many as both have: the two of a call, or None where that is
-#: not all there is to it.
+#: The two factors of a call, by operator, for operators that multiply two matrices or two stacks of them; None
+#: where the call does more.
 FACTORS: dict[Op, Callable[[Call], tuple[Array, Array] | None]] = {}
 
 
@@ -98,7 +98,7 @@ def views_of(call: Call, factors: Sequence[Array]) -> bool:
 
 def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = None) -> None:
     """Attach the kernels of an operator that multiplies two matrices, or as many as both have: the reference, and the
-    one that multiplies what was settled before, for products in an array's own dtype.
+    one whose factors are bound before, for products in an array's own dtype.
 
     ``factors`` makes the matrices of the inputs and attributes, and ``shape(attrs, *arrays)`` is that of the result,
     where it is not the product's. A third input of ``op`` that it reads is a bias, added to the rows of the product. An
@@ -126,8 +126,8 @@ def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = 
             return "an array does not lie in one piece"
         return None
 
-    @op.kernel("settled", bound=True, accepts=accepts, rank=Rank.OPERATOR)
-    def product_settled(call: Call) -> list[Callable]:
+    @op.kernel("specialised", bound=True, accepts=accepts, rank=Rank.OPERATOR)
+    def product_specialised(call: Call) -> list[Callable]:
         a, b = rule(call.attrs, *call.ins)
         out = call.outs[0].reshape(_size(a, b))
         steps: list[Callable] = [functools.partial(multiplier(call.xp, a, b), a, b, out)]
@@ -234,7 +234,7 @@ def fully_connected(data, weight, bias, *, num_hidden: Positive, no_bias: bool =
 
 
 def _inputs(data: Shape, flatten: bool) -> int:
-    """How many numbers one row of the data holds."""
+    """How many elements one row of the data holds."""
     return math.prod(data[1:]) if flatten else data[-1]
 
 
@@ -330,7 +330,7 @@ def fully_connected_weight_vmap(ins, batched, *, flatten, **attrs):
 @fully_connected.prepare
 def fully_connected_prepare(data, weight, bias=None, *, num_hidden, flatten):
     rows = _rows(data, flatten).shape
-    multiply, shape = _settled_product(rows, weight.T, data), fully_connected_infer(
+    multiply, shape = _specialised_product(rows, weight.T, data), fully_connected_infer(
         data.shape, weight.shape, num_hidden=num_hidden, flatten=flatten)
     if multiply is None:
         return None
@@ -347,14 +347,14 @@ def fully_connected_prepare(data, weight, bias=None, *, num_hidden, flatten):
 @fully_connected_data.prepare
 def fully_connected_data_prepare(g, weight, data):
     rows, shape = _rows(g, False).shape, data.shape
-    multiply = _settled_product(rows, weight, g)
+    multiply = _specialised_product(rows, weight, g)
     return None if multiply is None else lambda g, weight, _: multiply(g.reshape(rows), weight).reshape(shape)
 
 
 @fully_connected_weight.prepare
 def fully_connected_weight_prepare(g, data, weight, *, flatten):
     rows, inputs = _rows(g, False).shape, _rows(data, flatten).shape
-    multiply = _settled_product(rows[::-1], _rows(data, flatten), g)
+    multiply = _specialised_product(rows[::-1], _rows(data, flatten), g)
     if multiply is None:
         return None
 
@@ -398,7 +398,7 @@ def sum_by_product(call: Call) -> Callable:
 def dot(lhs, rhs, *, transpose_a: bool = False, transpose_b: bool = False, forward_stype: Storage | None = None):
     """The last axis of ``lhs`` multiplied with the first of ``rhs``; with the transposes, first and last.
 
-    Of two vectors it is the inner product, an array of shape (1,).
+    For two vectors it is the inner product, an array of shape (1,).
     """
 
 

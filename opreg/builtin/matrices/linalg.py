@@ -1,6 +1,6 @@
 """Linear algebra on matrices, and on stacks of them: the last two axes are rows and columns.
 
-Whatever reads a triangle, or a symmetric matrix, reads that triangle only. Gradients are written in operators, after
+Operators of a triangle, or of a symmetric matrix, read that triangle only. Gradients are written in operators, after
 M. Seeger, A. Hetzel, Z. Dai, E. Meissner, N. D. Lawrence, Auto-Differentiating Linear Algebra, arXiv:1710.08717, so
 they can be differentiated again. A matrix that cannot be decomposed raises the array module's ``LinAlgError``, which is
 an ``MXNetError`` too.
@@ -551,7 +551,7 @@ _computed(extractdiag, lambda xp, A, *, offset: A.diagonal(offset, -2, -1))
 
 @_linalg
 def makediag(A, *, offset: int = 0):
-    """Zeros with the numbers of ``A`` on a diagonal: the main one, or ``offset`` above it."""
+    """Zeros with the elements of ``A`` on a diagonal: the main one, or ``offset`` above it."""
 
 
 def _diagonal(xp: ArrayModule, length: int, *, offset: int) -> tuple[Array, Array]:
@@ -564,12 +564,12 @@ _part(extractdiag, makediag, lambda length: length, lambda count: count, _diagon
 
 @_linalg
 def extracttrian(A, *, offset: int = 0, lower: bool = True):
-    """The numbers of a triangle in a row: from a diagonal on, away from the main one."""
+    """The elements of a triangle in a row: from a diagonal on, away from the main one."""
 
 
 @_linalg
 def maketrian(A, *, offset: int = 0, lower: bool = True):
-    """Zeros with the numbers of ``A`` in a triangle, as ``extracttrian`` takes them out."""
+    """Zeros with the elements of ``A`` in a triangle, as ``extracttrian`` takes them out."""
 
 
 def _triangle(xp: ArrayModule, length: int, *, offset: int, lower: bool) -> tuple[Array, Array]:

@@ -2,7 +2,7 @@
 ranks, where that broadcasts, a part written as ``data[key] = value`` writes it, and what else moves or makes numbers.
 
 Comparisons are in ``numpy_like_logic``, reductions in ``numpy_like_reduce``. Unlike the older operators of similar
-names these know arrays of rank zero, and truth values are bool and not 0 and 1 in the dtype of the data.
+names these know arrays of rank zero, and booleans are bool and not 0 and 1 in the dtype of the data.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _head(g: Array, a: Array, b: Array) -> Array:
 def _multiplying(op: Op, factors: Callable[..., tuple[Array, ...]], product_shape: Callable[..., Shape]) -> None:
     """Declare that an operator multiplies arrays of matrices, the two that ``factors(*arrays)`` makes of its inputs.
 
-    Where it makes a third one, the products are summed down to the matrices of that.
+    If a third operator makes the sum, the products are summed down to its matrices.
     """
 
     def sums(left: Array, right: Array, *like: Array) -> bool:
@@ -215,7 +215,7 @@ def matmul_b_vmap(ins, batched):
 
 
 def _choice(op: Op, there: int | None, elsewhere: int | None) -> None:
-    """Declare that an operator chooses by its first input: from which input where that is not zero, and from which
+    """Declare that an operator chooses by its first input: from which input if it is not zero, and from which
     elsewhere; from none it takes the number ``scalar``."""
     op.infer(broadcast)
     alike(op, broadcasts=None not in (there, elsewhere))
@@ -326,8 +326,8 @@ def subscript_sum_grad(g, ins, outs, *, key):
 
 @declare(name="_npi_floor_divide", types="T,T->T")
 def floor_divide(x1, x2):
-    """The quotient, rounded down. Of integers by zero it is the largest number of the dtype, the least of a negative
-    number, 0 of 0. Shapes broadcast.
+    """The quotient, rounded down. An integer divided by zero gives the largest value of the dtype, a negative one
+    the least, 0 gives 0. Shapes broadcast.
     """
 
 
@@ -426,12 +426,12 @@ around.grad(ZERO)
 def around_xp(xp, x, *, decimals, out=None):
     if is_numpy_float(x.dtype):
         return xp.around(x, decimals, out=out)
-    return delivered(xp.around(x, decimals), out)  # of integers it may be floating numbers for a moment
+    return delivered(xp.around(x, decimals), out)  # of integers it may be floating-point values for a moment
 
 
 @declare(name="_npi_full_like", types="T->@dtype=T", unread=(0,))
 def full_like(a, *, fill_value: Number, ctx: str = "", dtype: np.dtype | None = None):
-    """One number everywhere, in the shape of ``a`` and in its dtype or another."""
+    """One value everywhere, in the shape of ``a`` and in its dtype or another."""
 
 
 filling(full_like)

@@ -1,4 +1,4 @@
-"""Comparisons, logic and bits with NumPy's rules, under MXNet's names for them: truth values are bool, shapes
+"""Comparisons, logic and bits with NumPy's rules, under MXNet's names for them: booleans are bool, shapes
 broadcast, and the two sides of a comparison may differ in dtype. No gradient passes through any of them.
 """
 
@@ -68,7 +68,7 @@ def _ufunc(name: str, function: str, arguments: Sequence[str], types: str | Call
 
 
 def _wrong(function: str, out: Array | None) -> str | None:
-    """Why a function does not write to an array itself."""
+    """The reason why a function does not write to an array itself."""
     if function in ("isfinite", "isinf", "isnan") and out is not None and not out.flags.c_contiguous:
         return "NumPy, at least from 2.0 to 2.5, writes wrong truth values to an array with strides"
     return None
@@ -128,7 +128,7 @@ def _whole(dtypes: Dtypes) -> None:
 
 
 def _bits_scalar(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """Among truth values a number makes integers."""
+    """Among booleans a number makes integers."""
     _whole(ins)
     (data,) = ins
     return ins, outs if data is None else [_INT64 if data.kind == "b" else data]

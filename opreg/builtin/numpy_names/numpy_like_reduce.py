@@ -1,7 +1,7 @@
 """Reductions with NumPy's rules, under MXNet's names for them.
 
-``axis`` is one axis, several, or None for all of them; naming none with ``()`` reduces nothing. What reduces every
-axis has rank zero. Sums and products of integers are int64, means and deviations of them float64, unless ``dtype``
+``axis`` is one axis, several, or None for all of them; naming none with ``()`` reduces nothing. A reduction of all
+axes has rank zero. Sums and products of integers are int64, means and deviations of them float64, unless ``dtype``
 says otherwise; smaller floating types are added up in float32. Gradients are written in operators, so all of them
 can be differentiated again.
 """
@@ -63,7 +63,7 @@ def _wide(xp: ArrayModule, dtype: np.dtype) -> DTypeLike:
 
 
 def _result(dtype: np.dtype, given_dtype: np.dtype | None, whole: type) -> np.dtype:
-    """The dtype asked for, or ``whole`` for integers and truth values, or that of the data."""
+    """The dtype asked for, or ``whole`` for integers and booleans, or that of the data."""
     return given_dtype or (np.dtype(whole) if dtype.kind in "iub" else dtype)
 
 
@@ -92,7 +92,7 @@ linear(spread, "_np_sum", slice(1, -1))
 
 @declare(name="_backward_npi_mean", types="T,U->T", unread=(1,), inplace=(0,))
 def share(g, a, *, axis: Axes = None, ddof: int = 0):
-    """``g`` divided by how many numbers of ``a`` are reduced to one, less ``ddof``."""
+    """``g`` divided by how many elements of ``a`` are reduced to one, less ``ddof``."""
 
 
 along(share, of=1)
@@ -178,8 +178,8 @@ def _attach_bound(op: Op, name: str) -> None:
             return "for float32 and float64"
         return None if out.flags.c_contiguous and a.size and _axes(call.attrs["axis"], a.ndim) else "the layout"
 
-    @op.kernel("settled", bound=True, accepts=accepts, rank=Rank.OPERATOR)
-    def reduction_settled(call: Call) -> Callable:
+    @op.kernel("specialised", bound=True, accepts=accepts, rank=Rank.OPERATOR)
+    def reduction_specialised(call: Call) -> Callable:
         xp, a, out = call.xp, call.ins[0], call.outs[0]
         axes = _axes(call.attrs["axis"], a.ndim)
         return functools.partial(getattr(xp, name), a, axis=axes, out=out.reshape(_kept(a.shape, axes, True)),

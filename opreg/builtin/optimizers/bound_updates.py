@@ -1,7 +1,7 @@
 """Updates that run again and again: functions without arguments, bound to the arrays of their weights.
 
-Rates and counts are numbers that these functions read where they stand, so that they may change from run to run. What
-they compute, in which tiles and by whom, is as ``updating`` has it, to the bit.
+Rates and counts are numbers that these functions read where they stand, so that they may change from run to run.
+Values, tiles and threads are those of ``updating``, to the bit.
 """
 
 from __future__ import annotations

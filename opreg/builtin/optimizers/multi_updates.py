@@ -115,7 +115,7 @@ def multi_sum_sq_xp(xp, *data):
 
 @declare(types="T->float32")
 def all_finite(data, *, init_output: bool = True):
-    """One if every number is finite, else zero; with ``init_output=False`` a zero in the output stays."""
+    """One if every element is finite, else zero; with ``init_output=False`` a zero in the output stays."""
 
 
 @declare(variadic="num_arrays", arguments=_arrays, types="*T->float32")

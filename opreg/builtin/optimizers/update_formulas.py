@@ -1,7 +1,7 @@
 """Formulas of optimizer updates, written once for MXNet's operators and optimizers and for MindSpore's Cells.
 
-They are arithmetic of whatever has it: terms, from which a kernel is traced, arrays, and tensors in a plan. Where the
-two frameworks differ each says so beside its own formula.
+They are arithmetic of whatever has it: terms, from which a kernel is traced, arrays, and tensors in a plan.
+Differences between the two frameworks stand beside each formula.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def has_negative_zero(attrs: Attrs) -> bool:
 
 
 def _apart(table: Array) -> list[Array]:
-    """Each number of a table as an array of one, which reads it where it stands."""
+    """Each element of a table as an array of one, which reads it where it stands."""
     return [table[i, ...] for i in range(len(table))]
 
 
@@ -171,7 +171,7 @@ class Rates:
     Attributes
     ----------
     attrs : dict
-        As they are now; whoever reads them sees it change.
+        Current attributes; their readers see changes.
     expression : Expression
         What the formula is for attributes like these.
     numbers : list of float

@@ -2,8 +2,9 @@
 
 A rule is one function, ``rule(xp, tmp, new, weight, grad, *states, **attrs)``, that works on any part of the arrays:
 ``new`` may be the weight, ``tmp(i)`` is the i-th scratch array of its shape. On the host a large array is worked off in
-tiles, by several threads: a rule's passes over a tile meet it in the cache, and the scratch is a tile long. Where
-several weights move by one rule, the small ones are gathered in one piece, so that a pass is one call for all of them.
+tiles, by several threads: a rule's passes over a tile meet it in the cache, and the scratch is a tile long. If
+several weights move by one rule, the small ones are gathered in one array, so that a pass is one call for all of
+them.
 """
 
 from __future__ import annotations
@@ -31,8 +32,7 @@ SMALL = 1 << 14
 # A tile of float32 numbers, half of the second-level cache and no more than 512 KiB; smaller ones spend their time in
 # Python.
 TILE = max(2 * SMALL, min(1 << 17, processor().l2 // 8))
-# Weights of at most so many numbers are gathered, where there are so many weights: else copying takes longer than calls
-# of their own.
+# Largest weights that are gathered, and fewest of them: else copying takes longer than calls of their own.
 GATHERED, MANY = 1 << 12, 16
 # Numbers from which another thread is worth waking.
 SHARED = 1 << 18
@@ -67,7 +67,7 @@ class Mover(NamedTuple):
     bind: Callable[..., list[Callable[[], object]] | str]
 
 
-#: Those of back ends.
+#: Movers of back ends.
 movers: list[Mover] = []
 
 

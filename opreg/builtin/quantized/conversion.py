@@ -1,4 +1,4 @@
-"""From fractions to whole numbers of eight bits and back, and the range that loses least."""
+"""From fractions to integers of eight bits and back, and the range that loses least."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def quantize_v2(data, *, out_type: AutoByte = "int8", min_calib_range: float | N
     """``data`` in steps of the range that calibration found, or of its own; and the range.
 
     127.5 steps of int8, or 255.5 of uint8, reach the end that is farther from zero. "auto" is uint8 for a calibrated
-    range without negative numbers. What is quantised already stays.
+    range without negative numbers. Quantised data stays as it is.
     """
     made, kind = np.dtype(data.dtype).name, _dtype(out_type, min_calib_range, max_calib_range)
     limit: Any = calibrated(min_calib_range, max_calib_range)
@@ -122,7 +122,7 @@ def requantize(data, min_range, max_range, *, out_type: AutoByte = "int8", min_c
     largest sum; and the range.
 
     127 steps of int8, or 255 of uint8, reach the end of the range. "auto" is uint8 for a calibrated range without
-    negative numbers. What is beyond a calibrated range becomes the outermost number, -128 or 127.
+    negative numbers. Values beyond a calibrated range become its end, -128 or 127.
     """
     kind = _dtype(out_type, min_calib_range, max_calib_range)
     step = distance(min_range, max_range) / ENDS["int32"]
@@ -193,7 +193,7 @@ calibrate_entropy.grad(ZERO)
 
 
 def _divergence(xp: ArrayModule, counts: Array, part: slice, bins: int) -> Array:
-    """How far a part of a distribution is from itself in so many bins; infinite where that says nothing."""
+    """How far a part of a distribution is from itself in so many bins; infinite if it says nothing."""
     p = counts[part].copy()
     p[0], p[-1] = counts[:part.start + 1].sum(), counts[part.stop - 1:].sum()
     inner = counts[part].copy()

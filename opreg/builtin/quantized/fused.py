@@ -1,7 +1,7 @@
 """Layers with what follows them, as MXNet fuses them for oneDNN: a node holds the graph that it stands for.
 
-That graph is a convolution or dense layer, perhaps BatchNorm, an activation, a sum with another array, an activation
-again. A quantised node computes the layer on whole numbers, what follows on the fractions that its sums stand for, and
+The graph is a convolution or dense layer, perhaps BatchNorm, an activation, a sum with another array, an activation
+again. A quantised node computes the layer on integers, what follows on the fractions that its sums stand for, and
 quantises the result in its calibrated range. The numbers are those of oneDNN, but where rounding decides a half.
 """
 
@@ -44,7 +44,7 @@ __all__: list[str] = []
 # --------------------------------------------------------------------------------------------------- bodies
 
 
-#: What may follow a layer, and whether none of its results are negative, so that their whole numbers are unsigned.
+#: Operators that may follow a layer, and whether their results are never negative, so that their integers are unsigned.
 _FOLLOWING = {"BatchNorm": False, "elemwise_add": False, "LeakyReLU": False, "clip": True, "square": True,
               "sqrt": True, "exp": True, "abs": True, "Activation": True}
 _SIGNED = ("tanh", "softsign")
@@ -137,7 +137,7 @@ def _computed(nodes: Sequence[Any], values: dict[Entry, Value]) -> Value:
     return values[nodes[-1], 0]
 
 
-# --------------------------------------------------------------------------------------------- whole numbers
+# --------------------------------------------------------------------------------------------- integers
 
 
 class Factor(NamedTuple):
@@ -326,10 +326,11 @@ def fused_convolution(*values, with_bn: bool = False, with_act: bool = False, wi
                       with_postsum_act: bool = False, with_relu: bool = False, with_postsum_relu: bool = False,
                       quantized: bool = False, min_calib_range: float | None = None,
                       max_calib_range: float | None = None, subgraphs: tuple[Any, ...] = ()):
-    """A convolution and what follows it in inference: its subgraph, in whole numbers where it is ``quantized``.
+    """A convolution and what follows it in inference: its subgraph, in integers where it is ``quantized``.
 
-    What follows is read from the subgraph alone; attributes that begin with ``with`` repeat it. Weights are fractions,
-    and quantised by the node. A result is of eight bits in a calibrated range, of 32 bits without one.
+    The operators behind the layer are read from the subgraph alone; attributes that begin with ``with`` repeat it.
+    Weights are fractions, and quantised by the node. A result is of eight bits in a calibrated range, of 32 bits
+    without one.
     """
     return _CONV.compute(values, {"quantized": quantized, "min_calib_range": min_calib_range,
                                   "max_calib_range": max_calib_range, "subgraphs": subgraphs})
@@ -342,9 +343,9 @@ def fused_dense(*values, with_eltwise: bool = False, with_relu: bool = False, qu
                 enable_float_output: bool = False, min_calib_range: float | None = None,
                 max_calib_range: float | None = None, channel_wise_quantize: bool | None = None,
                 subgraphs: tuple[Any, ...] = ()):
-    """A dense layer and what follows it in inference: its subgraph, in whole numbers where it is ``quantized``.
+    """A dense layer and what follows it in inference: its subgraph, in integers where it is ``quantized``.
 
-    Weights are whole numbers with ranges of their own; with ``channel_wise_quantize`` fractions, which the node
+    Weights are integers with ranges of their own; with ``channel_wise_quantize`` fractions, which the node
     quantises. A result is of fractions with ``enable_float_output``, of eight bits in a calibrated range, else of 32.
     """
     return _DENSE.compute(values, {"quantized": quantized, "enable_float_output": enable_float_output,

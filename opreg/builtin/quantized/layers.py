@@ -1,4 +1,4 @@
-"""Layers whose data and weights are whole numbers of eight bits, with the ends of their ranges beside them.
+"""Layers whose data and weights are integers of eight bits, with the ends of their ranges beside them.
 
 Sums are exact. A layer with weights gives them in 32 bits, and how far these reach.
 """
@@ -49,14 +49,14 @@ _INT8, _INT32 = as_dtype("int8"), as_dtype("int32")
 
 
 def sums(op: Op, data: Value, weight: Any, attrs: Attrs) -> Any:
-    """The sums of a layer without its bias, whole numbers in a floating dtype.
+    """The sums of a layer without its bias, integers in a floating dtype.
 
     Parameters
     ----------
     op : Op
         ``Convolution`` or ``FullyConnected``.
     data, weight : value
-        Whole numbers of eight bits.
+        Integers of eight bits.
     attrs : mapping
         The layer's.
     """
@@ -270,7 +270,7 @@ for _op in (quantized_elemwise_add, quantized_elemwise_mul):
 
 def _normalised(data, gamma, beta, min_data, max_data, moving_mean, moving_var, *, min_calib_range, max_calib_range,
                 eps, fix_gamma, axis, **_):
-    """``BatchNorm`` of whole numbers by its moving statistics, as int8 in the calibrated range, which has to be given;
+    """``BatchNorm`` of integers by its moving statistics, as int8 in the calibrated range, which has to be given;
     and the range."""
     limit = calibrated(min_calib_range, max_calib_range)
     if limit is None:
@@ -305,5 +305,5 @@ quantized_batch_norm.grad(ZERO)
 @quantized_conv.flops
 @quantized_fully_connected.flops
 def quantized_flops(ins, outs):
-    """A product of whole numbers: each element of the result takes one kernel, or one row of the weight."""
+    """A product of integers: each element of the result takes one kernel, or one row of the weight."""
     return 2 * math.prod(outs[0]) * math.prod(ins[1][1:])

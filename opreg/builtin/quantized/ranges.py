@@ -1,6 +1,6 @@
 """Ranges of quantised integers, in the arithmetic of MXNet 1.9.1 on a CPU.
 
-A quantised array comes with the ends of its range, two float32 arrays of one number. Only the end that is farther from
+A quantised array comes with the ends of its range, two float32 arrays of one element. Only the end that is farther from
 zero counts, its distance: so many steps reach from zero to there.
 """
 
@@ -54,12 +54,12 @@ def calibrated(min_calib_range: float | None, max_calib_range: float | None) -> 
 
 
 def number(like: Value, value: Any) -> Value:
-    """An array of one number, as ends of ranges are; ``like`` is another of its shape."""
+    """An array of one element, as ends of ranges are; ``like`` is another of its shape."""
     return ops._npi_full_like(like, fill_value=value, dtype="float32")
 
 
 def per_unit(steps: float, reach: Any) -> Any:
-    """How many steps one is, where so many go that far; where nothing does, all numbers are zero."""
+    """How many steps one is, where so many go that far; where nothing does, all elements are zero."""
     if isinstance(reach, float):
         return float(np.float32(steps) / np.float32(reach or 1))
     return steps / (reach + (reach == 0))
@@ -81,7 +81,7 @@ whole.grad(ZERO)
 
 @declare(name="_quantized_product", types="T:byte,U->U")
 def product(data, factor):
-    """``data``, whole numbers of eight bits, times numbers of another dtype, in that dtype."""
+    """``data``, integers of eight bits, times numbers of another dtype, in that dtype."""
 
 
 formed(product, "(...) (...factor) -> (...)")
@@ -106,7 +106,7 @@ def of_products(data: Value, reach: Value, weight_reach: Value) -> Value:
 
 
 def exact(count: int) -> str:
-    """A floating dtype in which sums of so many products of bytes are whole numbers without loss.
+    """A floating dtype in which sums of so many products of bytes are integers without loss.
 
     Examples
     --------

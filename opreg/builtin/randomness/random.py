@@ -36,7 +36,7 @@ FLOAT32, INT32 = np.dtype("float32"), np.dtype("int32")
 Working = Literal["float32", "float64"]
 #: A parameter of a distribution: a number, or an array of one for each place.
 Parameter = float | Array
-# How many numbers.
+# How many elements.
 Size = Count | tuple[Count, ...]
 
 
@@ -275,7 +275,7 @@ for _row in DISTRIBUTIONS:
 @declare(name="_random_randint", aliases=("random_randint", "_npi_random_randint"), random=True)
 def randint(*, low: int, high: int, shape: Dims | None = None, ctx: str = "",
             dtype: np.dtype | None = None):
-    """Whole numbers from ``low`` up to but not ``high``, all equally likely; int32 by default."""
+    """Integers from ``low`` up to but not ``high``, all equally likely; int32 by default."""
 
 
 @randint.types

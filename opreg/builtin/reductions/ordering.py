@@ -82,7 +82,7 @@ def _top_outputs(ret_typ: str) -> list[str]:
          visible=lambda *, ret_typ: 2 if ret_typ == "both" else 1, aliases=("_npx_topk",))
 def topk(data, *, axis: int | None = -1, k: int = 1, ret_typ: Returned = "indices", is_ascend: bool = False,
          dtype: np.dtype = _FLOAT32):
-    """The ``k`` largest numbers along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest.
+    """The ``k`` largest elements along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest.
 
     For ``k`` below one, all of them. ``ret_typ`` chooses their values, their places as ``dtype``, both, or a
     mask with ones where they are.
@@ -194,7 +194,7 @@ writing(put_along_axis, _to_indices)
 @declare(name="_histogram", types="*T->int64,T", outputs=("output0", "output1"), aliases=("_npi_histogram",),
          arguments=lambda *, bin_cnt: ("data", "bins") if bin_cnt is None else ("data",))
 def histogram(data, bins, *, bin_cnt: int | None = None, range: tuple[float, ...] | None = None):
-    """How many numbers of ``data`` lie in each bin, and the edges of the bins.
+    """How many elements of ``data`` lie in each bin, and the edges of the bins.
 
     The edges are ``bins``, or part ``range`` into ``bin_cnt`` equal ones. The last bin includes its right
     edge; numbers outside and NaN do not count.
@@ -229,7 +229,7 @@ histogram.grad(ZERO)
 
 @composed(name="_contrib_getnnz", types="T->int64")
 def getnnz(data, *, axis: Literal[0, 1] | None = None):
-    """How many numbers of a matrix are stored: all, those of each column (0), or those of each row (1).
+    """How many elements of a matrix are stored: all, those of each column (0), or those of each row (1).
 
     Stored zeros of a ``csr`` matrix count; those of a dense one do not.
     """
@@ -243,7 +243,7 @@ getnnz.grad(ZERO)
 
 @declare(name="_contrib_allclose", types="T,T->uint8")
 def allclose(a, b, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = True):
-    """One if all numbers of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero; uint8, no axes."""
+    """One if all elements of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero; uint8, no axes."""
 
 
 formed(allclose, "(...) (...) -> ()")

@@ -27,7 +27,7 @@ class _Parted:
         axes = () if axis == () else check_axes(axis, a.ndim)
         if exclude:
             axes = tuple([i for i in range(a.ndim) if i not in axes])
-        # What is not multiplied at all gets an axis of length one.
+        # An array that is not reduced gets an axis of length one.
         self.data, self.axes = (wide(a), axes) if axes else (wide(a).reshape(1, *a.shape), (0,))
         self.zero = self.data == 0
         self.rest = xp.where(self.zero, 1, self.data)
@@ -42,7 +42,7 @@ class _Parted:
 
 @declare(name="_prod_of_others")
 def of_others(data, *, axis: Axes = None, exclude: bool = False):
-    """Products of the other numbers along ``axis`` (all for None, none for ()), a number each."""
+    """Products of the other elements along ``axis`` (all for None, none for ()), a number each."""
 
 
 along(of_others)

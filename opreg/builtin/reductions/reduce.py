@@ -32,7 +32,7 @@ __all__ = ["placing", "reducing", "reduction", "spreads", "sum_"]
 
 Axes = int | tuple[int, ...] | None
 _SUMMED = ("float16", "float32", "float64", "int32", "int64", "int8")
-#: What sums may be asked for in.
+#: Dtypes in which sums may be requested.
 Summed = Annotated[np.dtype, Limit(f"among {', '.join(_SUMMED)}", lambda dtype: dtype.name in _SUMMED)]
 
 
@@ -90,7 +90,7 @@ def spreads(op: Op, axes: Callable[..., tuple[int, ...]], left: Callable[..., Sh
     left : function
         ``left(shape, axes, keepdims)``, what the reduction leaves of a shape.
     mean : bool
-        Whether it divides by how many numbers were reduced to one.
+        Whether it divides by how many elements were reduced to one.
     """
     rule = Rule(axes)
 
@@ -156,7 +156,7 @@ _spread_at_once(mean_backward)
 
 
 def reduction(name: str, function: Callable[[Any], Any], doc: str, aliases: Sequence[str] = ()) -> Op:
-    """Register a reduction: what a function of a term makes of the numbers along axes. Its gradient is that of the
+    """Register a reduction: what a function of a term makes of the elements along axes. Its gradient is that of the
     function, unless a rule of its own is better.
 
     Examples
@@ -336,7 +336,7 @@ _place("argmin", "The place of the smallest number along an axis, or among all i
 
 @declare(cheap=True)
 def argmax_channel(data):
-    """The place of the largest number along axis 1."""
+    """The place of the largest element along axis 1."""
 
 
 placing(argmax_channel, "argmax", reduced, axis=1)
@@ -382,7 +382,7 @@ def cumsum_xp(xp, a, *, axis, dtype):
 
 @declare(name="_backward_cumsum", types="T,U->U", unread=(1,), cheap=True)
 def cumsum_backward(g, a, *, axis: int | None = None):
-    """The sums of the numbers of ``g`` from each place on, in the shape and dtype of ``a``."""
+    """The sums of the elements of ``g`` from each place on, in the shape and dtype of ``a``."""
 
 
 along(cumsum_backward, of=1, flat=True)

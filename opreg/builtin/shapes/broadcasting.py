@@ -259,7 +259,7 @@ def tile_grad(g, ins, outs, *, reps):
 
 @declare(aliases=("_np_repeat",), cheap=True)
 def repeat(data, *, repeats: Count, axis: int | None = None):
-    """Every number of ``data`` repeated in place: along ``axis``, or all of them in one row; no numbers for zero."""
+    """Every element of ``data`` repeated in place: along ``axis``, or all of them in one row; no numbers for zero."""
 
 
 along(repeat, flat=True)

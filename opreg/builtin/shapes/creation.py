@@ -45,7 +45,7 @@ def array_shape(shape: int | Shape | None) -> Shape:
 
 
 def filling(op: Op, number: float | None = None) -> None:
-    """Declare the rules of an operator that makes an array of one number: this one, or its attribute ``value`` or
+    """Declare the rules of an operator that makes an array of one element: this one, or its attribute ``value`` or
     ``fill_value``. The array is like the first input, or has the attribute ``shape``."""
     if not op.signature.input_names:
         @op.infer
@@ -81,7 +81,7 @@ def ones(*, shape: Dims = (), ctx: str = "", dtype: np.dtype = _FLOAT32):
 @declare(name="_full", aliases=("_npi_full",), types="->@dtype")
 def full(*, shape: Dims | None = None, ctx: str = "", dtype: np.dtype = _FLOAT32,
          value: Number):
-    """One number everywhere, cast to ``dtype`` by cutting off."""
+    """One value everywhere, cast to ``dtype`` by cutting off."""
 
 
 @declare(name="_zeros_without_dtype")
@@ -104,7 +104,7 @@ filling(zeros_without_dtype, 0)
 
 
 def _count(start: float, stop: float | None, step: float, repeat: int) -> int:
-    """How many numbers ``_arange`` makes."""
+    """How many elements ``_arange`` makes."""
     if stop is None:
         start, stop = 0, start
     if step == 0:

@@ -34,7 +34,7 @@ def _core(widths: list[tuple[int, int]], shape: Shape) -> Cut:
 
 @declare(name="Pad", aliases=("pad",), cheap=True)
 def pad(data, *, mode: Mode, pad_width: tuple[int, ...], constant_value: Number = 0.0):
-    """``data`` with numbers around it: a constant, the outermost numbers, or those a mirror would show."""
+    """``data`` with numbers around it: a constant, the outermost elements, or those a mirror would show."""
 
 
 @pad.infer
@@ -62,7 +62,7 @@ def pad_xp(xp, data, *, mode, pad_width, constant_value, out=None):
 
 @declare(name="_backward_Pad")
 def pad_fold(g, *, mode: Mode, pad_width: tuple[int, ...]):
-    """The sum of the numbers of ``g`` that ``Pad`` made of each number."""
+    """The sum of the elements of ``g`` that ``Pad`` made of each element."""
 
 
 @pad_fold.infer
@@ -90,7 +90,7 @@ def pad_fold_xp(xp, g, *, mode, pad_width, out=None):
 
 
 def _folded(xp: ArrayModule, g: Array, axis: int, before: int, after: int, mode: str) -> Array:
-    """``g`` with its first and last numbers along ``axis`` added where they came from."""
+    """``g`` with its first and last elements along ``axis`` added where they came from."""
     g = xp.moveaxis(g, axis, 0)
     stop = g.shape[0] - after
     core = g[before:stop].copy()

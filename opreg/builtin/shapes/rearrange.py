@@ -39,7 +39,7 @@ def _parts(array: Array, block: int) -> list[Array]:
 
 
 def _every(place: int, block: int) -> tuple:
-    """All numbers at one place of their block."""
+    """All elements at one place of their block."""
     return (..., slice(place // block, None, block), slice(place % block, None, block))
 
 
@@ -196,7 +196,7 @@ def _up_names(*, sample_type: str, num_args: int) -> tuple[str, ...]:
 def upsampling(*data, scale: Positive, num_filter: Count = 0, sample_type: Literal["nearest", "bilinear"],
                multi_input_mode: Literal["concat", "sum"] = "concat", num_args: Few = 1,
                workspace: int = 512):
-    """Images enlarged ``scale`` times, each number repeated or spread by a kernel of ``weight``.
+    """Images enlarged ``scale`` times, each element repeated or spread by a kernel of ``weight``.
 
     Further images are brought to the same size, and all of them joined along the channels or added up.
     """
@@ -247,7 +247,7 @@ def _steps(scale: int, height: int, width: int) -> Iterator[tuple[int, int, tupl
 
 @declare(name="_upsampling_bilinear", cheap=True)
 def spreading(data, weight, *, scale: Positive):
-    """Images enlarged ``scale`` times, each number spread by the kernel of its channel."""
+    """Images enlarged ``scale`` times, each element spread by the kernel of its channel."""
 
 
 @spreading.infer

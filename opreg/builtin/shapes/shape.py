@@ -81,7 +81,7 @@ def _in_place(shape: Shape, strides: Sequence[int], target: Shape) -> bool:
     start = 0
     while start < len(old):
         stop, have, want = start + 1, old[start][0], next(new)
-        while have != want:  # the smallest groups of axes, old and new, that hold equally many numbers
+        while have != want:  # the smallest groups of axes, old and new, that hold equally many elements
             if have < want:
                 have, stop = have * old[stop][0], stop + 1
             else:
@@ -378,7 +378,7 @@ def shape_array(data):
 
 @declare(types="T->int64", unread=(0,), cheap=True)
 def size_array(data):
-    """How many numbers ``data`` holds, as one int64 number."""
+    """How many elements ``data`` holds, as one int64 number."""
 
 
 _as_numbers(shape_array, lambda shape: shape)

@@ -82,7 +82,7 @@ def subscript_scatter_vmap(ins, batched, *, key):
 
 @declare(name="_CrossDeviceCopy", cheap=True)
 def cross_device_copy(data):
-    """The same numbers on another device."""
+    """The same values on another device."""
 
 
 @cross_device_copy.kernel("transfer", bound=True)

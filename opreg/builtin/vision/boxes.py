@@ -1,6 +1,6 @@
 """Boxes of detectors: their overlap, their suppression, their matching, and their offsets from anchors.
 
-A box is four numbers along the last axis: its corners (left, top, right, bottom), or its center and sides
+A box is four elements along the last axis: its corners (left, top, right, bottom), or its center and sides
 (x, y, width, height).
 """
 

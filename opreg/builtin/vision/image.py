@@ -22,7 +22,7 @@ from ..shapes.slicing import Cut, cutting
 
 __all__: list[str] = []
 
-#: What red, green and blue contribute to gray (ITU-R BT.601).
+#: Shares of red, green and blue in gray (ITU-R BT.601).
 _GRAY = (0.299, 0.587, 0.114)
 
 #: Directions in which the colors of natural images vary most, a row a color, times how much they do.
@@ -154,7 +154,7 @@ _declare_flip("top_bottom", 0)
 
 
 # ------------------------------------------------------------------------------------------------ colors
-# Each changes an image of the working dtype by a factor, an array of one number.
+# Each changes an image of the working dtype by a factor, an array of one element.
 
 
 def _gray(xp: ArrayModule, x: Array) -> Array:

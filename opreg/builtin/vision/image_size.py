@@ -25,7 +25,7 @@ __all__: list[str] = []
 Interpolation = Literal[0, 1, 2, 3, 4]
 NEAREST, LINEAR, CUBIC, AREA, LANCZOS = range(5)
 
-#: Weights of bytes are whole numbers of parts.
+#: Weights of bytes are integers of parts.
 _PARTS = 2048
 
 #: All rows and columns.
@@ -116,7 +116,7 @@ def _in_parts(xp: ArrayModule, weight: Array) -> Array:
 
 def _linear_bytes(xp: ArrayModule, data: Array, columns: list[tuple[Array, Array]], rows: list[tuple[Array, Array]]
                   ) -> Array:
-    """Bytes interpolated in whole numbers, with the places at which OpenCV drops digits."""
+    """Bytes interpolated in integers, with the places at which OpenCV drops digits."""
     batch, height, width, channels = data.shape
     flat = data.reshape(batch, height, width * channels)
     x: Any = 0
@@ -230,7 +230,7 @@ def _resizing(op: Op, size: Callable[..., tuple[int, int]]) -> None:
     """Declare that an operator resizes images to the height and width that ``size(height, width, **attrs)`` tells."""
     rule = Rule(size)
 
-    @op.kernel()  # no body: OpenCV's arithmetic of bytes shifts whole numbers
+    @op.kernel()  # no body: OpenCV's arithmetic of bytes shifts integers
     def resizing_xp(xp, data, *, interp, **attrs):
         height, width = rule(attrs, *data.shape[-3:-1])
         images = data if data.ndim == 4 else data[None]

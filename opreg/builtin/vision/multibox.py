@@ -96,7 +96,7 @@ def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_la
     ``cls_pred`` (batch, classes, n), class 0 the background, decides which anchors without object are hard.
 
     Every object takes the anchor it overlaps most, the best pair first; further anchors take the object they
-    overlap most if by more than ``overlap_threshold``. Of the others the hardest, ``negative_mining_ratio`` for each
+    overlap most if by more than ``overlap_threshold``. The hardest of the others, ``negative_mining_ratio`` for each
     that has an object, are background if they overlap any object less than ``negative_mining_thresh``, or all are
     if the ratio is not positive. The rest is ``ignore_label``, as is everything in an image without objects.
     ``minimum_negative_samples`` has no effect.
@@ -175,7 +175,7 @@ def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float
     ``cls_prob`` (batch, classes, n) are probabilities, class 0 the background; ``loc_pred`` (batch, 4 n) are offsets
     times ``variances`` from the boxes of ``anchor`` (1, n, 4). Boxes below ``threshold`` are left out; of the
     ``nms_topk`` best, one that overlaps a better one of its class, or of any with ``force_suppress``, by
-    ``nms_threshold`` gets the class -1. What is left over is -1.
+    ``nms_threshold`` gets the class -1. Remaining rows are -1.
     """
 
 

@@ -48,10 +48,10 @@ def _declare(name: str, single: bool) -> None:
         ``cls_prob`` (batch, 2 anchors, height, width) scores anchors as background, then as objects; ``bbox_pred``
         (batch, 4 anchors, height, width) tells where objects are from anchors; ``im_info`` (batch, 3) holds height,
         width and scale of each image. Anchors have all ``ratios`` and ``scales``, and a place of the map is
-        ``feature_stride`` pixels wide. Regions smaller than ``rpn_min_size`` come last. Of the
-        ``rpn_pre_nms_top_n`` best, those that overlap none better by more than ``threshold`` are kept,
-        ``rpn_post_nms_top_n`` at most, and repeated if there are fewer. ``iou_loss`` says that ``bbox_pred`` is the
-        distance between corners in pixels.
+        ``feature_stride`` pixels wide. Regions smaller than ``rpn_min_size`` come last. Those of the
+        ``rpn_pre_nms_top_n`` best that overlap no better one by more than ``threshold`` survive,
+        ``rpn_post_nms_top_n`` at most, and are repeated if there are fewer. ``iou_loss`` says that ``bbox_pred`` is
+        the distance between corners in pixels.
         """
 
     @proposal.fill

@@ -58,8 +58,8 @@ def _weighs(op: Op, shape: Callable[..., Shape], matrix: Callable[..., Array], t
         new = result(attrs, data.shape, *[array.shape for array in like])
         return _weighed(xp, data, *matrices(xp, data, new, attrs), out=out)
 
-    @op.kernel("settled", bound=True, rank=Rank.OPERATOR)
-    def weighing_settled(call: Call) -> Callable[[], object]:
+    @op.kernel("specialised", bound=True, rank=Rank.OPERATOR)
+    def weighing_specialised(call: Call) -> Callable[[], object]:
         made = matrices(call.xp, call.ins[0], call.outs[0].shape, call.attrs)
         return functools.partial(_weighed, call.xp, call.ins[0], *made, out=call.outs[0])
 

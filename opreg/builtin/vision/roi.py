@@ -28,7 +28,7 @@ from .bilinear import images
 
 __all__ = ["Cells", "pooled", "divided", "rounded", "scaled"]
 
-#: How many numbers a block of regions holds between two products, and a block of channels in tables of maxima.
+#: How many elements a block of regions holds between two products, and a block of channels in tables of maxima.
 BLOCK = 1 << 22
 
 #: Cells down and across.
@@ -197,7 +197,7 @@ def _sampled(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int, sam
     if samples > 0:
         near, tries = xp.zeros_like(first), samples
     else:
-        # Of samples more than half a pixel apart at most five lie within one pixel of another.
+        # At most five samples more than half a pixel apart lie within one pixel of another.
         near, tries = xp.clip(xp.ceil((pixel - 1 - first) / xp.where(step > 0, step, 1.0)), 0.0, None), 5
     weights = xp.zeros((*first.shape[:2], n), cell.dtype)
     for number in range(tries):

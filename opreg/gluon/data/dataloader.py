@@ -187,8 +187,8 @@ class DataLoader:
         What makes a batch of a list of samples; by default arrays are stacked.
     num_workers : int
         How many processes, or threads, make batches. Processes are forked at the first batch, and have the dataset as
-        it is then. What is drawn for a batch follows from where ``random`` and ``np.random`` stand and from the
-        number of the batch, whichever process makes it.
+        it is then. Random values of a batch depend on the states of ``random`` and ``np.random`` and on the number
+        of the batch, whichever process makes it.
     pin_memory, pin_device_id : bool, int
         Whether batches are in the context ``cpu_pinned(pin_device_id)``.
     prefetch : int
@@ -205,8 +205,8 @@ class DataLoader:
     ArgumentError
         Where these contradict each other.
     OpError
-        Where a process ends over a batch; it names the process and the samples. What samples raise, as ``__getitem__``
-        and transforms do, leaves as itself.
+        Where a process ends over a batch; it names the process and the samples. Exceptions of ``__getitem__`` and
+        transforms are raised unchanged.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Files of parameters of known networks, in a folder where somebody has put them."""
+"""Files of parameters of known networks, in a folder that the user fills."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Dense(HybridBlock):
 
 
 class Dropout(HybridBlock):
-    """A layer that sets numbers to zero by chance, in training.
+    """A layer that sets elements to zero by chance, in training.
 
     Parameters
     ----------

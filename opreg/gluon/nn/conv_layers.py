@@ -19,7 +19,7 @@ __all__ = ["Conv1D", "Conv2D", "Conv3D", "Conv1DTranspose", "Conv2DTranspose", "
            "MaxPool2D", "MaxPool3D", "AvgPool1D", "AvgPool2D", "AvgPool3D", "GlobalMaxPool1D", "GlobalMaxPool2D",
            "GlobalMaxPool3D", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D", "ReflectionPad2D"]
 
-#: One number for all axes of space, or one for each.
+#: One value for all axes of space, or one for each.
 Sizes: TypeAlias = int | Sequence[int]
 
 
@@ -339,7 +339,7 @@ class Conv3DTranspose(_Transpose):
 
 
 class _Pooling(_Windows):
-    """One number for each window."""
+    """One value for each window."""
 
     def __init__(self, pool_size: Any, strides: Any, padding: Any, ceil_mode: bool, global_pool: bool, pool_type: str,
                  layout: str, count_include_pad: bool | None = None, **kwargs: Any):

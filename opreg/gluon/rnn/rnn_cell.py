@@ -382,7 +382,7 @@ class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
 
 
 class DropoutCell(HybridRecurrentCell):
-    """A cell without states that sets numbers to zero by chance, in training.
+    """A cell without states that sets elements to zero by chance, in training.
 
     Parameters
     ----------
@@ -477,7 +477,7 @@ class ZoneoutCell(ModifierCell):
     base_cell : RecurrentCell
         The cell.
     zoneout_outputs, zoneout_states : float
-        How many numbers of outputs and of states are kept.
+        How many elements of outputs and of states are kept.
     """
 
     _prev_output: Any = None

@@ -205,7 +205,7 @@ class RNN(_RNNLayer):
     layout : {"TNC", "NTC"}
         Order of the axes of inputs and outputs: time, samples, numbers.
     dropout : float
-        How many numbers are set to zero between layers, in training.
+        How many elements are set to zero between layers, in training.
     bidirectional : bool
         Whether a second set of cells runs against the sequence.
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
@@ -247,7 +247,7 @@ class LSTM(_RNNLayer):
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, h2r_weight_initializer
         How the weights begin.
     projection_size : int, optional
-        To how many numbers outputs are projected.
+        To how many elements outputs are projected.
     state_clip_min, state_clip_max : float, optional
         Bounds of the state.
     state_clip_nan : bool

@@ -15,7 +15,7 @@ __all__ = ["Epoch", "get_enable_shared_mem", "get_num_parallel_workers", "get_nu
            "get_seed", "set_enable_shared_mem", "set_num_parallel_workers", "set_numa_enable", "set_prefetch_size",
            "set_seed"]
 
-#: What ``get_seed`` says before a seed was set, as in MindSpore.
+#: The result of ``get_seed`` before a seed was set, as in MindSpore.
 _FIRST_SEED = 5489
 
 _chosen: dict[str, int] = {"num_parallel_workers": 8, "prefetch_size": 16, "enable_shared_mem": True,
@@ -36,7 +36,7 @@ def get_seed() -> int:
 
 
 class Epoch:
-    """Which epoch it is, counted from 0, and the random numbers in it.
+    """An epoch: its number, counted from 0, and its random generator.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def _seen(column: np.ndarray) -> Any:
 
 
 class BatchInfo:
-    """Which batch of which epoch it is, for functions that are given batches."""
+    """Numbers of the epoch and of the batch, for functions that are given batches."""
 
     def __init__(self, batch: int, epoch: int):
         self._batch, self._epoch = batch, epoch
@@ -308,7 +308,7 @@ class Dataset:
         input_columns : str or sequence of str, optional
             Which columns; the first one by default.
         output_columns : str or sequence of str, optional
-            What the columns are called that come; as those that went, by default. Where they are more or fewer, they
+            What the columns are called that come; as those that went, by default. If they are more or fewer, they
             come before the rest.
         num_parallel_workers : int, optional
             How many processes call the functions, with ``python_multiprocessing``; as ``config`` says by default.

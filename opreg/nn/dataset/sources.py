@@ -40,9 +40,9 @@ class GeneratorDataset(Dataset):
     Parameters
     ----------
     source : callable, iterable, or object with ``__getitem__`` and ``__len__``
-        Gives a tuple of columns for each row; a single one need not be in a tuple. What has places is gone through by
-        them, in a random order by default; a function is called for each epoch. A column may be a dict, which functions
-        of ``map`` see as it is; rows with dicts have no batches.
+        Gives a tuple of columns for each row; a single one need not be in a tuple. A source with subscripts is read
+        by them, in a random order by default; a function is called for each epoch. A column may be a dict, which
+        functions of ``map`` see as it is; rows with dicts have no batches.
     column_names : str or sequence of str
         What the columns are called.
     column_types : sequence of dtype, optional

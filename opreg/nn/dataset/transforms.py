@@ -116,7 +116,7 @@ class OneHot:
 
 
 class Fill:
-    """One number everywhere."""
+    """One value everywhere."""
 
     def __init__(self, fill_value: float):
         self._value = fill_value
@@ -158,7 +158,7 @@ class PadEnd:
 
 
 class Unique:
-    """The different numbers in order, for each number which it is, and how often each occurs."""
+    """The different elements in order, for each element which it is, and how often each occurs."""
 
     def __call__(self, column: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         values, which, counts = np.unique(column, return_inverse=True, return_counts=True)

@@ -1,4 +1,4 @@
-"""Operations on images for ``map``: arrays of (height, width, channels), of bytes or of floating numbers."""
+"""Operations on images for ``map``: arrays of (height, width, channels), of bytes or of floating-point values."""
 
 from __future__ import annotations
 

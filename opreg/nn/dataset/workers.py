@@ -64,7 +64,7 @@ def computed(owner: str, workers: int, function: Callable[[int, Any], Any], rows
     Parameters
     ----------
     owner : str
-        What errors call whoever asks.
+        Name of the caller in errors.
     workers : int
         How many processes there are, for as long as somebody asks for rows; with 0 there are none.
     """

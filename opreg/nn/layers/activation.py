@@ -1,6 +1,6 @@
 """Activation functions as Cells: rows of a table for those without settings, classes for the others.
 
-What they compute is the function of ``ops``; a Cell keeps its settings.
+They compute functions of ``ops``; a Cell holds the settings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["ReLU", "ReLU6", "LeakyReLU", "RReLU", "ELU", "CELU", "SeLU", "SELU",
            "Sigmoid", "LogSigmoid", "Tanh", "Softmax", "LogSoftmax", "Softmin", "Softmax2d", "Softsign", "HSigmoid",
            "HSwish", "Hardtanh", "HShrink", "SoftShrink", "Tanhshrink", "PReLU", "Threshold", "GLU", "get_activation"]
 
-#: What a layer applies to its result: the name of an activation, a Cell or another function.
+#: An activation of a layer: its name, a Cell or another function.
 Activation: TypeAlias = str | Callable[[Tensor], Tensor]
 
 
@@ -34,7 +34,7 @@ class _Plain(Cell):
 
 
 def _plain(name: str, says: str, function: Callable[[Tensor], Tensor]) -> type[_Plain]:
-    """A Cell that applies a function of every number."""
+    """A Cell that applies a function of every element."""
 
     def __init__(self: Cell) -> None:
         Cell.__init__(self)

@@ -265,7 +265,7 @@ class Embedding(Cell):
 
 
 class OneHot(Cell):
-    """Rows of ``depth`` numbers along a new axis, an index each, ``on_value`` at its place and ``off_value``
+    """Rows of ``depth`` elements along a new axis, an index each, ``on_value`` at its place and ``off_value``
     elsewhere."""
 
     def __init__(self, axis: int = -1, depth: int = 1, on_value: float = 1.0, off_value: float = 0.0,
@@ -347,7 +347,7 @@ class _PadAround(Cell):
 
 
 class ZeroPad2d(_PadAround):
-    """Zeros around the last two axes; ``padding`` is (left, right, top, bottom), or one number for all."""
+    """Zeros around the last two axes; ``padding`` is (left, right, top, bottom), or one value for all."""
 
     _axes = 2
 
@@ -367,7 +367,7 @@ class ConstantPad1d(_ConstantPad):
 
 
 class ConstantPad2d(_ConstantPad):
-    """``value`` around the last two axes; ``padding`` is (left, right, top, bottom), or one number for all."""
+    """``value`` around the last two axes; ``padding`` is (left, right, top, bottom), or one value for all."""
 
     _axes = 2
 
@@ -397,19 +397,19 @@ class ReflectionPad3d(ReflectionPad1d):
 
 
 class ReplicationPad1d(_PadAround):
-    """The outermost numbers of the last axis repeated; ``padding`` is (before, after)."""
+    """The outermost elements of the last axis repeated; ``padding`` is (before, after)."""
 
     _axes, _mode = 1, "replicate"
 
 
 class ReplicationPad2d(ReplicationPad1d):
-    """The outermost numbers of the last two axes repeated; ``padding`` is (left, right, top, bottom)."""
+    """The outermost elements of the last two axes repeated; ``padding`` is (left, right, top, bottom)."""
 
     _axes = 2
 
 
 class ReplicationPad3d(ReplicationPad1d):
-    """The outermost numbers of the last three axes repeated; ``padding`` has six numbers."""
+    """The outermost elements of the last three axes repeated; ``padding`` has six numbers."""
 
     _axes = 3
 
@@ -430,7 +430,7 @@ class Upsample(Cell):
         The nearest number at the left; a mixture of neighbours, for images of one, two or three axes, of four along
         each of two; or means over cells.
     align_corners : bool, optional
-        Whether the outermost numbers of a mixture stay where they are.
+        Whether the outermost elements of a mixture stay where they are.
     """
 
     def __init__(self, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None,

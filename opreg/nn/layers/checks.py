@@ -21,14 +21,14 @@ __all__ = ["no_tensor", "of_one_dtype", "channels_apart", "whole", "several", "f
 
 
 def whole(cell: Cell, name: str, value: object, least: int = 1) -> int:
-    """A whole number of at least ``least``."""
+    """An integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ArgumentError(f"{type(cell).__name__}: {name} must be a whole number of at least {least}, got {value!r}")
     return value
 
 
 def several(cell: Cell, name: str, value: Sizes, count: int, least: int = 1) -> tuple[int, ...]:
-    """``count`` whole numbers: a tuple, or one number for all."""
+    """``count`` integers: a tuple, or one value for all."""
     if isinstance(value, (tuple, list)) and len(value) == 1:
         value = value[0]
     if isinstance(value, (tuple, list)):
@@ -40,7 +40,7 @@ def several(cell: Cell, name: str, value: Sizes, count: int, least: int = 1) -> 
 
 
 def flag(cell: Cell, name: str, value: object) -> bool:
-    """A truth value."""
+    """A boolean."""
     if not isinstance(value, bool):
         raise ArgumentError(f"{type(cell).__name__}: {name} must be a bool, got {value!r}")
     return value

@@ -53,7 +53,7 @@ class PSNR(Cell):
         self.max_val = number("PSNR", "max_val", max_val, inside=True)
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
-        """One number for each pair of images (batch, channels, height, width)."""
+        """One value for each pair of images (batch, channels, height, width)."""
         x, y = _alike(self, img1, img2)
         error = ops._npi_mean(ops.square(x - y), axis=(1, 2, 3))
         return ops.log(self.max_val ** 2 / error) * (10 / math.log(10))
@@ -127,7 +127,7 @@ class SSIM(_Structure):
         self.conv = _Window(self.filter_size, self.filter_sigma)
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
-        """One number for each pair of images (batch, channels, height, width)."""
+        """One value for each pair of images (batch, channels, height, width)."""
         return ops._npi_mean(self._compared(*_alike(self, img1, img2), self.conv.weight)[0], axis=-1)
 
 
@@ -154,7 +154,7 @@ class MSSSIM(_Structure):
         self.multi_convs_list = CellList([_Window(self.filter_size, self.filter_sigma) for _ in power_factors])
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
-        """One number for each pair of images (batch, channels, height, width)."""
+        """One value for each pair of images (batch, channels, height, width)."""
         x, y = _alike(self, img1, img2)
         product: Tensor | None = None
         for level, (factor, window) in enumerate(zip(self.power_factors, self.multi_convs_list), 1):
@@ -200,7 +200,7 @@ class CentralCrop(Cell):
 
 
 class ImageGradients(Cell):
-    """How much each number of an image is less than the one below it, and than the one to its right; 0 at the end.
+    """How much each element of an image is less than the one below it, and than the one to its right; 0 at the end.
 
     Examples
     --------

@@ -58,7 +58,7 @@ def _axes(cell: Cell, axis: Axes) -> Axes:
 
 
 class Norm(Cell):
-    """The root of the sum of squares, of all numbers or along axes.
+    """The root of the sum of squares, of all elements or along axes.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class ReduceLogSumExp(Cell):
 
 
 class Moments(Cell):
-    """The mean and the variance, of all numbers or along axes.
+    """The mean and the variance, of all elements or along axes.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ class MatInverse(Cell):
 
 
 class LRN(Cell):
-    """Each number divided by ``(bias + alpha * s) ** beta``, ``s`` the sum of squares over channels near it.
+    """Each element divided by ``(bias + alpha * s) ** beta``, ``s`` the sum of squares over channels near it.
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ class MaxPool2d(_MaxPool):
     kernel_size, stride : int or tuple of 2 int
         Lengths of the window, steps between windows.
     pad_mode : {"valid", "same", "pad"}
-        No padding; as much as makes ``ceil(n / stride)`` windows; ``padding``. What is padded does not count.
+        No padding; as much as makes ``ceil(n / stride)`` windows; ``padding``. Padding does not count.
     padding : int or tuple of 2 int
         How much, on both sides, with pad_mode "pad".
     dilation : int or tuple of 2 int

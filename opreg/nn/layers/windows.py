@@ -1,4 +1,4 @@
-"""Pooling at random places and by powers, the way back from the largest numbers of windows, and windows as channels."""
+"""Pooling at random places and by powers, unpooling of maxima, and windows as channels."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class _Unpool(Cell):
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
 
     def construct(self, x: Tensor, indices: Tensor, output_size: tuple[int, ...] | None = None) -> Tensor:
-        """The numbers of ``x`` at the places ``indices``, zeros elsewhere; ``output_size`` as ``ops.max_unpool2d``."""
+        """The elements of ``x`` at the places ``indices``, zeros elsewhere; ``output_size`` as ``ops.max_unpool2d``."""
         function = getattr(windows, f"max_unpool{self._dims}d")
         return function(x, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool2d(_Unpool):
-    """The largest numbers of windows of images at their places, zeros elsewhere: what ``MaxPool2d`` has left.
+    """The largest elements of windows of images at their places, zeros elsewhere: what ``MaxPool2d`` has left.
 
     Parameters
     ----------
@@ -58,13 +58,13 @@ class MaxUnpool2d(_Unpool):
 
 
 class MaxUnpool1d(_Unpool):
-    """The largest numbers of windows of sequences at their places, zeros elsewhere; see ``MaxUnpool2d``."""
+    """The largest elements of windows of sequences at their places, zeros elsewhere; see ``MaxUnpool2d``."""
 
     _dims = 1
 
 
 class MaxUnpool3d(_Unpool):
-    """The largest numbers of windows of volumes at their places, zeros elsewhere; see ``MaxUnpool2d``."""
+    """The largest elements of windows of volumes at their places, zeros elsewhere; see ``MaxUnpool2d``."""
 
     _dims = 3
 

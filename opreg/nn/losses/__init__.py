@@ -1,7 +1,7 @@
 """Losses: Cells of predictions and labels.
 
-Names, defaults and formulas are those of MindSpore's classes. What is a function of ``ops`` as well is that function,
-whose reduction and further arguments the Cell keeps.
+Names, defaults and formulas are those of MindSpore's classes. A loss that ``ops`` has as a function calls it; the
+Cell holds its reduction and further arguments.
 """
 
 from __future__ import annotations

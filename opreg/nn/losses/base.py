@@ -65,7 +65,7 @@ class LossBase(Cell):
         return tuple(range(len(x.shape)))
 
     def get_loss(self, x: Tensor, weights: Tensor | float = 1.0) -> Tensor:
-        """The elements times weights, reduced in float32, in their own dtype where that is a floating one."""
+        """The elements times weights, reduced in float32, in their own dtype if it is a floating one."""
         dtype = x._dt if is_floating(x._dt) else _FLOAT
         x = x._cast(_FLOAT)
         if not is_number(weights) or weights != 1:

@@ -19,7 +19,7 @@ __all__ = ["SoftmaxCrossEntropyWithLogits", "NLLLoss", "CrossEntropyLoss", "Foca
 
 
 class SoftmaxCrossEntropyWithLogits(LossBase):
-    """The cross-entropy of the labels and the softmax of logits of shape (n, classes), one number for each of n.
+    """The cross-entropy of the labels and the softmax of logits of shape (n, classes), one value for each of n.
 
     Parameters
     ----------

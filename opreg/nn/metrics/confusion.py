@@ -235,7 +235,7 @@ _DECREASES: dict[str, Callable[[np.ndarray], tuple[Any, Any]]] = {
 class ROC(Metric):
     """False and true positive rates, and the thresholds they belong to, of the batch that was taken in last.
 
-    Of several classes there are three lists, with the curve of each class against all others.
+    For several classes there are three lists, with the curve of each class against all others.
 
     Parameters
     ----------

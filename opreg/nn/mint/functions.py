@@ -44,19 +44,19 @@ def sub(input: TensorLike, other: TensorLike, *, alpha: Number = 1) -> Tensor:
 
 
 def equal(input: TensorLike, other: TensorLike) -> bool:
-    """Whether two tensors have one shape and the same numbers."""
+    """Whether two tensors have one shape and the same values."""
     x, y = tensor(input), tensor(other)
     return x.shape == y.shape and builtins.bool(ops.all(ops.equal(x, y)))
 
 
 def allclose(input: TensorLike, other: TensorLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
              ) -> bool:
-    """Whether all numbers are equal within ``atol + rtol * |other|``."""
+    """Whether all elements are equal within ``atol + rtol * |other|``."""
     return builtins.bool(ops.all(ops.isclose(input, other, rtol, atol, equal_nan)))
 
 
 def bitwise_not(input: TensorLike) -> Tensor:
-    """The bits that are not set; of truth values, those that do not hold."""
+    """The bits that are not set; of booleans, those that do not hold."""
     return ~tensor(input)
 
 
@@ -136,7 +136,7 @@ def _extreme(name: str, input: TensorLike, dim: Any, keepdim: bool) -> Any:
 
 
 def max(input: TensorLike, dim: int | TensorLike | None = None, keepdim: bool = False) -> Any:
-    """The largest of all numbers; along an axis, with places as int64; or the larger of two tensors' numbers.
+    """The largest of all elements; along an axis, with places as int64; or the larger of two tensors' numbers.
 
     Examples
     --------
@@ -148,17 +148,17 @@ def max(input: TensorLike, dim: int | TensorLike | None = None, keepdim: bool = 
 
 
 def min(input: TensorLike, dim: int | TensorLike | None = None, keepdim: bool = False) -> Any:
-    """The smallest of all numbers; along an axis, with places as int64; or the smaller of two tensors' numbers."""
+    """The smallest of all elements; along an axis, with places as int64; or the smaller of two tensors' numbers."""
     return _extreme("min", input, dim, keepdim)
 
 
 def argmax(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """The place of the largest number along an axis, or among all in a row; int64."""
+    """The place of the largest element along an axis, or among all in a row; int64."""
     return ops.argmax(input, dim, keepdim)._cast(_INT64)
 
 
 def argmin(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """The place of the smallest number along an axis, or among all in a row; int64."""
+    """The place of the smallest element along an axis, or among all in a row; int64."""
     return ops.argmin(input, dim, keepdim)._cast(_INT64)
 
 
@@ -169,7 +169,7 @@ def mean(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: T
 
 
 def prod(input: TensorLike, dim: int | None = None, keepdim: bool = False, *, dtype: TensorDType = None) -> Tensor:
-    """The product; of integers and truth values in int64."""
+    """The product; of integers and booleans in int64."""
     x = tensor(input)
     x = x.astype(dtype) if dtype is not None else x if is_floating(x._dt) else x._cast(_INT64)
     return ops.prod(x, dim, keepdim)
@@ -203,7 +203,7 @@ def std_mean(input: TensorLike, dim: Axes = None, *, correction: int = 1, keepdi
 
 
 def count_nonzero(input: TensorLike, dim: Axes = None) -> Tensor:
-    """How many numbers are not zero; int64."""
+    """How many elements are not zero; int64."""
     return ops.sum((tensor(input) != 0)._cast(_INT64), _over(dim))
 
 
@@ -246,9 +246,9 @@ def bincount(input: TensorLike, weights: TensorLike | None = None, minlength: in
 
 
 def histc(input: TensorLike, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
-    """How many numbers are in each of so many bins of one width, from ``min`` to ``max``.
+    """How many elements are in each of so many bins of one width, from ``min`` to ``max``.
 
-    Where both are equal the bins reach from the smallest number to the largest. Numbers outside are left out. The
+    If both are equal the bins reach from the smallest element to the largest. Numbers outside are left out. The
     dtype is that of ``input``.
     """
     x = tensor(input)
@@ -263,7 +263,7 @@ def histc(input: TensorLike, bins: int = 100, min: Number = 0, max: Number = 0) 
 
 
 def cumsum(input: TensorLike, dim: int, dtype: TensorDType = None) -> Tensor:
-    """Sums of all numbers up to each along an axis; of integers and truth values in int64."""
+    """Sums of all elements up to each along an axis; of integers and booleans in int64."""
     x = tensor(input)
     x = x.astype(dtype) if dtype is not None else x if is_floating(x._dt) else x._cast(_INT64)
     return ops.cumsum(x, dim)
@@ -300,7 +300,7 @@ def argsort(input: TensorLike, dim: int = -1, descending: bool = False, stable: 
 
 def topk(input: TensorLike, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
          ) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest numbers along an axis, or the smallest, and their places as int64."""
+    """The ``k`` largest elements along an axis, or the smallest, and their places as int64."""
     numbers, places = ops.topk(input, k, dim, largest, sorted)
     return numbers, places._cast(_INT64)
 
@@ -422,7 +422,7 @@ def select(input: TensorLike, dim: int, index: int) -> Tensor:
 
 def repeat_interleave(input: TensorLike, repeats: int | Sequence[int] | Tensor, dim: int | None = None, *,
                       output_size: int | None = None) -> Tensor:
-    """Each place of an axis, or each number, several times."""
+    """Each place of an axis, or each element, several times."""
     return ops.repeat_interleave(input, repeats, dim)
 
 
@@ -453,17 +453,17 @@ def index_add(input: TensorLike, dim: int, index: TensorLike, source: TensorLike
 
 
 def scatter(input: TensorLike, dim: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """``input``, with the numbers of ``src`` at the places along an axis that ``index`` says."""
+    """``input``, with the elements of ``src`` at the places along an axis that ``index`` says."""
     return ops.scatter(input, dim, index, _beside(index, src))
 
 
 def scatter_add(input: TensorLike, dim: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """``input``, with the numbers of ``src`` added at the places along an axis that ``index`` says."""
+    """``input``, with the elements of ``src`` added at the places along an axis that ``index`` says."""
     return ops.tensor_scatter_elements(input, index, _beside(index, src), dim, "add")
 
 
 def _beside(index: TensorLike, src: TensorLike) -> Tensor:
-    """The numbers of ``src`` that places are given for."""
+    """The elements of ``src`` that places are given for."""
     x, shape = tensor(src), tensor(index).shape
     return x if x.shape == shape or x.ndim != len(shape) else x[tuple(slice(length) for length in shape)]
 
@@ -519,7 +519,7 @@ def normal(mean: Tensor | Number = 0.0, std: Tensor | Number = 1.0, size: Tensor
 
 
 def bernoulli(input: TensorLike, *, generator: None = None) -> Tensor:
-    """1 with the probability that each number is, else 0."""
+    """1 with the probability that each element is, else 0."""
     x = floating(input)
     return ops.bernoulli(x, x)
 

@@ -16,7 +16,7 @@ __all__ = ["inv", "matrix_norm", "norm", "qr", "vector_norm"]
 
 def vector_norm(x: TensorLike, ord: Number = 2, dim: Axes = None, keepdim: bool = False, *,
                 dtype: TensorDType = None) -> Tensor:
-    """The root of the sum of powers of all numbers, or along axes."""
+    """The root of the sum of powers of all elements, or along axes."""
     return ops.vector_norm(x, ord, dim, keepdim, dtype=dtype)
 
 

@@ -186,7 +186,7 @@ class Callbacks:
             getattr(each, name)(run_context)
 
     def refuse_old(self) -> None:
-        """An error where somebody else's callback has methods that would be called for training and evaluation."""
+        """An error where a user's callback has methods that would be called for training and evaluation."""
         for each in self.all:
             old = [name for name in _PLACES if name in vars(type(each))]
             if old and not type(each).__module__.startswith(__name__.rpartition(".")[0]):

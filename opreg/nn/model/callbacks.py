@@ -17,7 +17,7 @@ from .settings import whole
 
 __all__ = ["History", "LambdaCallback", "LearningRateScheduler", "LossMonitor", "TimeMonitor", "rate_of"]
 
-#: What a ``LambdaCallback`` calls.
+#: A function that a ``LambdaCallback`` calls.
 Hook: TypeAlias = Callable[[RunContext], object] | None
 
 

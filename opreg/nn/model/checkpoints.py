@@ -104,7 +104,7 @@ Name = str | Callable[[Any], str]
 class ModelCheckpoint(Callback):
     """Writes checkpoints of a training, each of them whole or not at all: ``CKP-2_30.ckpt`` after step 30 of epoch 2.
 
-    Where there are files of that name from before, others are written: ``CKP_1-2_30.ckpt``.
+    If files of that name exist already, others are written: ``CKP_1-2_30.ckpt``.
 
     Parameters
     ----------

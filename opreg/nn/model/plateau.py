@@ -17,7 +17,7 @@ from .settings import whole
 
 __all__ = ["EarlyStopping", "ReduceLROnPlateau"]
 
-#: What is better when it is less.
+#: Metrics that are better when they are less.
 _LESS_IS_BETTER = ("eval_loss", "loss", "mae", "mse", "perplexity", "hausdorff_distance", "mean_surface_distance",
                    "root_mean_square_distance")
 

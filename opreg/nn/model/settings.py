@@ -6,7 +6,7 @@ __all__ = ["whole"]
 
 
 def whole(owner: str, name: str, value: object, least: int = 0) -> int:
-    """A setting that is a whole number, not below ``least``.
+    """A setting that is an integer, not below ``least``.
 
     Raises
     ------

@@ -53,7 +53,7 @@ def asarray(a: TensorLike, dtype: TensorDType = None) -> Tensor:
 
 
 def asfarray(a: TensorLike, dtype: TensorDType = np.float32) -> Tensor:
-    """A tensor of floating numbers; float32 where another dtype is given."""
+    """A tensor of floating-point values; float32 where another dtype is given."""
     wanted = whole_dtype(dtype, np.float32)
     return as_tensor(a)._cast(wanted if is_floating(wanted) else _FLOAT32)
 
@@ -84,7 +84,7 @@ def empty(shape: TensorShape, dtype: TensorDType = np.float32) -> Tensor:
 
 
 def full(shape: TensorShape, fill_value: TensorLike, dtype: TensorDType = None) -> Tensor:
-    """One number everywhere, or a tensor that is broadcast; in its dtype, where no other is given."""
+    """One value everywhere, or a tensor that is broadcast; in its dtype, where no other is given."""
     return in_dtype(ops.broadcast_to(as_tensor(fill_value), _lengths(shape, "full")), dtype)
 
 
@@ -261,7 +261,7 @@ def trace(a: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype:
 
 
 def diagflat(v: TensorLike, k: int = 0) -> Tensor:
-    """A matrix with all numbers on the diagonal that is ``k`` above the main one, and zeros elsewhere."""
+    """A matrix with all elements on the diagonal that is ``k`` above the main one, and zeros elsewhere."""
     x = as_tensor(v).reshape((-1,))
     size = x.size + abs(k)
     wide = ops.pad(x, (max(k, 0), max(-k, 0)))
@@ -321,7 +321,7 @@ def triu_indices_from(arr: TensorLike, k: int = 0) -> tuple[Tensor, ...]:
 
 
 def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The powers of each number of a vector, a row for each, the highest first unless ``increasing``."""
+    """The powers of each element of a vector, a row for each, the highest first unless ``increasing``."""
     x = as_tensor(x)
     if x.ndim != 1:
         raise ShapeError(f"vander: expected one axis, got the shape {x.shape}")

@@ -1,4 +1,4 @@
-"""Functions of every number, by NumPy's names and with MindSpore's dtypes.
+"""Functions of every element, by NumPy's names and with MindSpore's dtypes.
 
 A result is cast to ``dtype`` where one is given. Integers become float32 where a function is not defined on them.
 """
@@ -43,7 +43,7 @@ def _unary(name: str, function: Callable[[Tensor], Tensor], doc: str, lift: Call
 
 
 def _whole(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """The same in the dtype of what is given, where that is one of integers."""
+    """The same in the dtype of what is given, if it is one of integers."""
     return lambda x: function(x)._cast(x._dt)
 
 

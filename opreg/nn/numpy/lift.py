@@ -37,7 +37,7 @@ def as_operand(value: TensorLike) -> Tensor | Number:
 
 
 def as_real(value: TensorLike) -> Tensor:
-    """A tensor of floating numbers."""
+    """A tensor of floating-point values."""
     return floating(as_tensor(value))
 
 

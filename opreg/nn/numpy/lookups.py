@@ -185,20 +185,20 @@ def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
 
 
 def unique(x: TensorLike, return_inverse: bool = False) -> Any:
-    """The different numbers in the order they first occur, and for each number which it is; int32."""
+    """The different elements in the order they first occur, and for each element which it is; int32."""
     values, which = ops.unique(as_tensor(x))
     return (values, which._cast(_INT32)) if return_inverse else values
 
 
 def isin(element: TensorLike, test_elements: TensorLike, invert: bool = False) -> Tensor:
-    """Whether each number is one of others, or is none of them."""
+    """Whether each element is one of others, or is none of them."""
     x, tested = together(as_tensor(element), as_tensor(test_elements).reshape((-1,)))
     found = ops.any(ops.expand_dims(x, -1) == tested, -1)
     return ops.logical_not(found) if invert else found
 
 
 def in1d(ar1: TensorLike, ar2: TensorLike, invert: bool = False) -> Tensor:
-    """Whether each number of all in a row is one of others, or is none of them."""
+    """Whether each element of all in a row is one of others, or is none of them."""
     return isin(as_tensor(ar1).reshape((-1,)), ar2, invert)
 
 
@@ -207,14 +207,14 @@ def _sorted(x: Tensor) -> Tensor:
 
 
 def setdiff1d(ar1: TensorLike, ar2: TensorLike, assume_unique: bool = False) -> Tensor:
-    """The different numbers of the first that the second has not; in order, unless they are unique already."""
+    """The different elements of the first that the second has not; in order, unless they are unique already."""
     x = as_tensor(ar1).reshape((-1,))
     x = x if assume_unique else _sorted(unique(x))
     return ops.masked_select(x, in1d(x, ar2, invert=True))
 
 
 def intersect1d(ar1: TensorLike, ar2: TensorLike, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    """The different numbers that both have, in order; and with ``return_indices`` where each first has them."""
+    """The different elements that both have, in order; and with ``return_indices`` where each first has them."""
     x, y = together(*(as_tensor(each).reshape((-1,)) for each in (ar1, ar2)))
     common = _sorted(unique(ops.masked_select(x, in1d(x, y))))
     if not return_indices:
@@ -228,7 +228,7 @@ def intersect1d(ar1: TensorLike, ar2: TensorLike, assume_unique: bool = False, r
 
 
 def array_equal(a1: TensorLike, a2: TensorLike, equal_nan: bool = False) -> Tensor:
-    """Whether both have one shape and the same numbers, as one truth value."""
+    """Whether both have one shape and the same values, as one truth value."""
     x, y = as_tensor(a1), as_tensor(a2)
     if x.shape != y.shape:
         return as_tensor(False)
@@ -237,7 +237,7 @@ def array_equal(a1: TensorLike, a2: TensorLike, equal_nan: bool = False) -> Tens
 
 
 def array_equiv(a1: TensorLike, a2: TensorLike) -> Tensor:
-    """Whether both have the same numbers once they are repeated to the shape that they have in common."""
+    """Whether both have the same values once they are repeated to the shape that they have in common."""
     x, y = as_tensor(a1), as_tensor(a2)
     try:
         np.broadcast_shapes(x.shape, y.shape)
@@ -287,7 +287,7 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 
     minlength : int
         How many counts there are at least.
     length : int
-        How many counts there are, where that is known; numbers from there on are not counted.
+        How many counts there are, if it is known; numbers from there on are not counted.
     """
     numbers = as_tensor(x)
     if numbers.ndim != 1 or numbers._dt.kind not in "iub":
@@ -329,12 +329,12 @@ def _bins(x: Tensor, edges: Tensor) -> Tensor:
 
 def histogram(a: TensorLike, bins: int | TensorLike = 10, range: tuple[float, float] | None = None,
               weights: TensorLike | None = None, density: bool = False) -> tuple[Tensor, Tensor]:
-    """How many numbers are in each bin, and the bins' edges; see ``histogram_bin_edges``.
+    """How many elements are in each bin, and the bins' edges; see ``histogram_bin_edges``.
 
     Parameters
     ----------
     weights : tensor
-        How much each number counts.
+        How much each element counts.
     density : bool
         Whether counts are divided by their sum and by the bins' widths.
 

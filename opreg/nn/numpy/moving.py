@@ -26,7 +26,7 @@ __all__ = [
 
 
 def size(a: TensorLike, axis: int | None = None) -> int:
-    """How many numbers there are, or how long an axis is."""
+    """How many elements there are, or how long an axis is."""
     x = as_tensor(a)
     return x.size if axis is None else x.shape[one_axis(axis, x.ndim, "size")]
 
@@ -37,12 +37,12 @@ def array_str(a: TensorLike) -> str:
 
 
 def reshape(x: TensorLike, new_shape: TensorShape) -> Tensor:
-    """The same numbers in another shape; one -1 follows from the rest."""
+    """The same values in another shape; one -1 follows from the rest."""
     return as_tensor(x).reshape(shape_of(new_shape))
 
 
 def ravel(x: TensorLike) -> Tensor:
-    """All numbers in a row."""
+    """All elements in a row."""
     return as_tensor(x).reshape((-1,))
 
 
@@ -170,13 +170,13 @@ def _together(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
 
 
 def concatenate(arrays: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
-    """Tensors one behind the other along an axis, or all numbers in a row."""
+    """Tensors one behind the other along an axis, or all elements in a row."""
     parts = _together(arrays, "concatenate")
     return ops.concat([x.reshape((-1,)) for x in parts] if axis is None else parts, axis or 0)
 
 
 def append(arr: TensorLike, values: TensorLike, axis: int | None = None) -> Tensor:
-    """One tensor behind another along an axis, or all numbers in a row."""
+    """One tensor behind another along an axis, or all elements in a row."""
     return concatenate((arr, values), axis)
 
 
@@ -213,7 +213,7 @@ def tile(a: TensorLike, reps: TensorShape) -> Tensor:
 
 
 def repeat(a: TensorLike, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
-    """Every slice along an axis repeated in place, or every number of all in a row."""
+    """Every slice along an axis repeated in place, or every element of all in a row."""
     x = as_tensor(a)
     return ops.repeat_interleave(x if axis is not None else x.reshape((-1,)), repeats, axis or 0)
 
@@ -281,7 +281,8 @@ def apply_over_axes(func: Callable[[Tensor, int], TensorLike], a: TensorLike, ax
 
 # ------------------------------------------------------------------------------------------------------- padded
 
-#: What modes of ``pad`` repeat: the places before the start and behind the end of ``n``, counted outwards from 0.
+#: Sources of padded elements by the mode of ``pad``: the places before the start and behind the end of ``n``,
+#: counted outwards from 0.
 _REPEATED: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "edge": lambda at, n: np.clip(at, 0, n - 1),
     "wrap": lambda at, n: at % n,
@@ -310,7 +311,7 @@ def pad(arr: TensorLike, pad_width: TensorLike, mode: str | Callable[..., Any] =
     mode : str
         "constant", "edge", "wrap", "reflect", "symmetric", "mean", "maximum", "minimum", "linear_ramp" or "empty".
     stat_length : int, pair of int, or a pair for each axis
-        How many numbers at the edge a "mean", "maximum" or "minimum" is of; all by default.
+        How many elements at the edge a "mean", "maximum" or "minimum" is of; all by default.
 
     Raises
     ------

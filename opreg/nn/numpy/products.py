@@ -51,7 +51,7 @@ def inner(a: TensorLike, b: TensorLike) -> Tensor:
 
 
 def outer(a: TensorLike, b: TensorLike) -> Tensor:
-    """Every number of one by every number of the other, both in a row."""
+    """Every element of one by every element of the other, both in a row."""
     x, y = _pair(a, b)
     return x.reshape((-1, 1)) * y.reshape((-1,))
 
@@ -72,7 +72,7 @@ def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
 
 
 def kron(a: TensorLike, b: TensorLike) -> Tensor:
-    """The second tensor once for each number of the first, by which it is multiplied."""
+    """The second tensor once for each element of the first, by which it is multiplied."""
     x, y = _pair(a, b)
     rank = max(x.ndim, y.ndim)
     wide, narrow = ((*(1,) * (rank - each.ndim), *each.shape) for each in (x, y))

@@ -1,6 +1,6 @@
 """Sums, means, extremes and their places, deviations, running sums and differences, by NumPy's names.
 
-No axis means all axes, and gives a tensor without axes. Sums of integers and truth values are int64.
+No axis means all axes, and gives a tensor without axes. Sums of integers and booleans are int64.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ def ptp(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 def argmax(a: TensorLike, axis: int | None = None) -> Tensor:
-    """The place of the largest number along an axis, or among all in a row: the first of equals; int64."""
+    """The place of the largest element along an axis, or among all in a row: the first of equals; int64."""
     return ops.argmax(as_tensor(a), axis)
 
 
 def argmin(a: TensorLike, axis: int | None = None) -> Tensor:
-    """The place of the smallest number along an axis, or among all in a row: the first of equals; int32."""
+    """The place of the smallest element along an axis, or among all in a row: the first of equals; int32."""
     return ops.argmin(as_tensor(a), axis)
 
 
@@ -90,7 +90,7 @@ def std(x: TensorLike, axis: Axes = None, ddof: int = 0, keepdims: bool = False)
 
 
 def count_nonzero(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """How many numbers are not zero; int32."""
+    """How many elements are not zero; int32."""
     return ops.count_nonzero(as_tensor(x), axis or (), keepdims) if axis != 0 else ops.count_nonzero(
         as_tensor(x), 0, keepdims)
 
@@ -101,7 +101,7 @@ def sometrue(a: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor
 
 
 def average(x: TensorLike, axis: Axes = None, weights: TensorLike | None = None, returned: bool = False) -> Any:
-    """The mean, with weights for all numbers or for places along an axis; with ``returned`` the weights' sum, too."""
+    """The mean, with weights for all elements or for places along an axis; with ``returned`` the weights' sum, too."""
     x = as_real(x)
     if weights is None:
         shares = ops.ones_like(x)
@@ -129,30 +129,30 @@ def _counted(x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
 
 
 def nansum(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, keepdims: bool = False) -> Tensor:
-    """The sum of the numbers that are not NaN, in their dtype where no other is given."""
+    """The sum of the elements that are not NaN, in their dtype where no other is given."""
     x = in_dtype(as_tensor(a), dtype)
     return ops.sum(_nan_as(x, 0.0), axis, keepdims, dtype=x._dt)
 
 
 def nanmax(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, keepdims: bool = False) -> Tensor:
-    """The largest of the numbers that are not NaN."""
+    """The largest of the elements that are not NaN."""
     return in_dtype(ops.amax(_nan_as(as_tensor(a), -math.inf), axis, keepdims), dtype)
 
 
 def nanmin(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, keepdims: bool = False) -> Tensor:
-    """The smallest of the numbers that are not NaN."""
+    """The smallest of the elements that are not NaN."""
     return in_dtype(ops.amin(_nan_as(as_tensor(a), math.inf), axis, keepdims), dtype)
 
 
 def nanmean(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, keepdims: bool = False) -> Tensor:
-    """The mean of the numbers that are not NaN; floating."""
+    """The mean of the elements that are not NaN; floating."""
     x = in_dtype(as_real(a), dtype)
     return ops.sum(_nan_as(x, 0.0), axis, keepdims) / _counted(x, axis, keepdims)
 
 
 def nanvar(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, ddof: int = 0, keepdims: bool = False
            ) -> Tensor:
-    """The variance of the numbers that are not NaN; see ``var``."""
+    """The variance of the elements that are not NaN; see ``var``."""
     x = in_dtype(as_real(a), dtype)
     off = _nan_as(x - nanmean(x, axis, keepdims=True), 0.0)
     return ops.sum(off * off, axis, keepdims) / (_counted(x, axis, keepdims) - ddof)
@@ -160,7 +160,7 @@ def nanvar(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, ddof: in
 
 def nanstd(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, ddof: int = 0, keepdims: bool = False
            ) -> Tensor:
-    """The square root of the variance of the numbers that are not NaN."""
+    """The square root of the variance of the elements that are not NaN."""
     return ops.sqrt(nanvar(a, axis, dtype, ddof, keepdims))
 
 
@@ -175,25 +175,25 @@ def _along(a: TensorLike, axis: int | None, dtype: TensorDType) -> tuple[Tensor,
 
 
 def cumsum(a: TensorLike, axis: int | None = None, dtype: TensorDType = None) -> Tensor:
-    """Sums up to each number, along an axis or of all in a row; of small integers int32."""
+    """Sums up to each element, along an axis or of all in a row; of small integers int32."""
     x, axis = _along(a, axis, dtype)
     return ops.cumsum(x, axis, x._dt)
 
 
 def cumprod(a: TensorLike, axis: int | None = None, dtype: TensorDType = None) -> Tensor:
-    """Products up to each number, along an axis or of all in a row; of small integers int32."""
+    """Products up to each element, along an axis or of all in a row; of small integers int32."""
     x, axis = _along(a, axis, dtype)
     return ops.cumprod(x, axis)._cast(x._dt)
 
 
 def nancumsum(a: TensorLike, axis: int | None = None, dtype: TensorDType = None) -> Tensor:
-    """Sums up to each number of those that are not NaN; see ``cumsum``."""
+    """Sums up to each element of those that are not NaN; see ``cumsum``."""
     return cumsum(_nan_as(as_tensor(a), 0.0), axis, dtype)
 
 
 def diff(a: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None,
          append: TensorLike | None = None) -> Tensor:
-    """How much each number is more than the one before it, ``n`` times over."""
+    """How much each element is more than the one before it, ``n`` times over."""
     x = as_tensor(a)
     axis = one_axis(axis, x.ndim, "diff")
     edge = (*x.shape[:axis], 1, *x.shape[axis + 1:])
@@ -203,7 +203,7 @@ def diff(a: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None =
 
 
 def ediff1d(ary: TensorLike, to_end: TensorLike | None = None, to_begin: TensorLike | None = None) -> Tensor:
-    """How much each number of all in a row is more than the one before it, with numbers put behind and before."""
+    """How much each element of all in a row is more than the one before it, with numbers put behind and before."""
     x = as_tensor(ary).reshape((-1,))
     parts = [to_begin, diff(x), to_end]
     return ops.concat([as_tensor(part).reshape((-1,))._cast(x._dt) for part in parts if part is not None])

@@ -178,7 +178,7 @@ class BroadcastTo(Primitive):
     def __init__(self, shape: TensorShape) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Bucketize(Primitive):
-    """Index of the stretch between rising boundaries for each number, int32."""
+    """Index of the stretch between rising boundaries for each element, int32."""
     def __init__(self, boundaries: Sequence[float]) -> None: ...
     def __call__(self, input: TensorLike, *, right: bool = False) -> Tensor: ...
 class CTCGreedyDecoder(Primitive):
@@ -386,7 +386,7 @@ class FastGelu(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class Fill(Primitive):
-    """One number everywhere, of that dtype."""
+    """One value everywhere, of that dtype."""
     def __init__(self) -> None: ...
     def __call__(self, type: TensorDType, shape: TensorShape, value: Tensor | Number) -> Tensor: ...
 class FillV2(Primitive):
@@ -454,7 +454,7 @@ class Gelu(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Ger(Primitive):
-    """Every number of a vector times every one of another."""
+    """Every element of a vector times every one of another."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, vec2: TensorLike) -> Tensor: ...
 class Greater(Primitive):
@@ -482,7 +482,7 @@ class Heaviside(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, values: TensorLike) -> Tensor: ...
 class Histogram(Primitive):
-    """How many numbers are in each of ``bins`` stretches from ``min`` to ``max``, or over all where both …."""
+    """How many elements are in each of ``bins`` stretches from ``min`` to ``max``, or over all where both …."""
     def __init__(self, bins: int = 100, min: float = 0.0, max: float = 0.0) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class HistogramSummary(Primitive):
@@ -840,7 +840,7 @@ class Renorm(Primitive):
     def __init__(self, p: int, dim: int, maxnorm: float) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class Reshape(Primitive):
-    """The same numbers in another shape."""
+    """The same values in another shape."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, shape: TensorShape) -> Tensor: ...
 class ResizeBilinear(Primitive):
@@ -884,7 +884,7 @@ class Rsqrt(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class ScalarCast(Primitive):
-    """A number as one of Python's, an integer, a float or a truth value."""
+    """A number as one of Python's, an integer, a float or a boolean."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: Number, input_y: TensorDType) -> int | float: ...
 class ScalarSummary(Primitive):
@@ -981,7 +981,7 @@ class Sigmoid(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class SigmoidCrossEntropyWithLogits(Primitive):
-    """The cross entropy of each number, which sigmoid makes a probability."""
+    """The cross entropy of each element, which sigmoid makes a probability."""
     def __init__(self) -> None: ...
     def __call__(self, logits: TensorLike, labels: TensorLike) -> Tensor: ...
 class Sign(Primitive):
@@ -1001,7 +1001,7 @@ class Sinh(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Size(Primitive):
-    """How many numbers there are."""
+    """How many elements there are."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike) -> int: ...
 class Slice(Primitive):
@@ -1085,7 +1085,7 @@ class StandardNormal(Primitive):
     def __init__(self, seed: Any = 0, seed2: Any = 0) -> None: ...
     def __call__(self, shape: TensorShape) -> Tensor: ...
 class StopGradient(Primitive):
-    """The same numbers, through which no gradient passes."""
+    """The same values, through which no gradient passes."""
     def __init__(self) -> None: ...
     def __call__(self, value: Any) -> Any: ...
 class StridedSlice(Primitive):
@@ -1151,7 +1151,7 @@ class Tile(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, dims: TensorShape) -> Tensor: ...
 class TopK(Primitive):
-    """The ``k`` largest numbers along an axis, or the smallest, and their places as int32."""
+    """The ``k`` largest elements along an axis, or the smallest, and their places as int32."""
     def __init__(self, sorted: bool = True) -> None: ...
     def __call__(self, input: TensorLike, k: int, dim: int | None = None,
                  largest: bool = True) -> tuple[Tensor, Tensor]: ...
@@ -1196,7 +1196,7 @@ class UniformReal(Primitive):
     def __init__(self, seed: Any = 0, seed2: Any = 0) -> None: ...
     def __call__(self, shape: TensorShape) -> Tensor: ...
 class Unique(Primitive):
-    """The different numbers in the order they first occur, and for each number which it is."""
+    """The different elements in the order they first occur, and for each element which it is."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> tuple[Tensor, Tensor]: ...
 class UniqueConsecutive(Primitive):
@@ -1298,9 +1298,9 @@ def arctan2(input: TensorLike, other: TensorLike) -> Tensor:
 def arctanh(input: TensorLike) -> Tensor:
     """The inverse of the hyperbolic tangent."""
 def argmax(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """The place of the largest number along an axis, or among all in a row."""
+    """The place of the largest element along an axis, or among all in a row."""
 def argmin(input: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The place of the smallest number along an axis, or among all in a row."""
+    """The place of the smallest element along an axis, or among all in a row."""
 def argsort(input: TensorLike, axis: int = -1, descending: bool = False) -> Tensor:
     """The places along an axis that its numbers in order come from, as int32."""
 def argwhere(input: TensorLike) -> Tensor:
@@ -1389,7 +1389,7 @@ def bool_not(x: Any) -> Any:
 def broadcast_to(input: TensorLike, shape: TensorShape) -> Tensor:
     """Repeated along axes of length one, and new ones in front, to fill a shape."""
 def bucketize(input: TensorLike, boundaries: Sequence[float], *, right: bool = False) -> Tensor:
-    """Index of the stretch between rising boundaries for each number, int32."""
+    """Index of the stretch between rising boundaries for each element, int32."""
 def cartesian_prod(*inputs: TensorLike) -> Tensor:
     """All ways to take a number of each vector, one a row."""
 def cast(input: TensorLike, dtype: TensorDType) -> Tensor:
@@ -1496,7 +1496,7 @@ def diag(input: TensorLike) -> Tensor:
 def diag_embed(input: TensorLike, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices in two axes of the result that have the last axis on a diagonal, and zeros elsewhere."""
 def diagflat(input: TensorLike, offset: int = 0) -> Tensor:
-    """The matrix that has all numbers of a tensor on a diagonal, and zeros elsewhere."""
+    """The matrix that has all elements of a tensor on a diagonal, and zeros elsewhere."""
 def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A diagonal over two axes, as last axis."""
 def diagonal_scatter(input: TensorLike, src: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -1505,7 +1505,7 @@ def dict_getitem(x: Any, y: Any) -> Any:
     """What Python's ``getitem`` gives."""
 def diff(x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None,
          append: TensorLike | None = None) -> Tensor:
-    """Every number along an axis less the one before it, ``n`` times."""
+    """Every element along an axis less the one before it, ``n`` times."""
 def digamma(input: TensorLike) -> Tensor:
     """The derivative of ``lgamma``."""
 def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
@@ -1515,7 +1515,7 @@ def divide(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = 
 def dot(input: TensorLike, other: TensorLike) -> Tensor:
     """The last axis of ``input`` multiplied with the last but one of ``other``."""
 def dropout(input: TensorLike, p: float = 0.5, training: bool = True, seed: int | None = None) -> Tensor:
-    """Each number set to zero with probability ``p`` and the others divided by ``1 - p``, when ``training``."""
+    """Each element set to zero with probability ``p`` and the others divided by ``1 - p``, when ``training``."""
 def dropout1d(input: TensorLike, p: float = 0.5, training: bool = True) -> Tensor:
     """Whole channels of sequences set to zero."""
 def dropout2d(input: TensorLike, p: float = 0.5, training: bool = True) -> Tensor:
@@ -1560,7 +1560,7 @@ def eye(n: int, m: int | None = None, dtype: TensorDType = None) -> Tensor:
 def fast_gelu(x: TensorLike) -> Tensor:
     """``x sigmoid(1.702 x)``, near ``gelu``."""
 def fill(type: TensorDType, shape: TensorShape, value: Tensor | Number) -> Tensor:
-    """One number everywhere, of that dtype."""
+    """One value everywhere, of that dtype."""
 def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike, head_num: int,
                           real_shift: TensorLike | None = None, drop_mask: None = None, padding_mask: None = None,
                           attn_mask: TensorLike | None = None, prefix: None = None, actual_seq_qlen: None = None,
@@ -1613,7 +1613,7 @@ def fractional_max_pool3d(input: TensorLike, kernel_size: Sizes, output_size: Si
                           _random_samples: TensorLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
     """The same of volumes :math:`([N,] C, D, H, W)`."""
 def full(size: TensorShape, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
-    """One number everywhere."""
+    """One value everywhere."""
 def full_like(input: TensorLike, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
     """One number in the shape of a tensor, and in its dtype or another."""
 def gather(input_params: TensorLike, input_indices: TensorLike, axis: int, batch_dims: int = 0) -> Tensor:
@@ -1631,7 +1631,7 @@ def ge(input: TensorLike, other: TensorLike) -> Tensor:
 def gelu(input: TensorLike, approximate: str = 'none') -> Tensor:
     """``x`` times the normal distribution function of x."""
 def ger(input: TensorLike, vec2: TensorLike) -> Tensor:
-    """Every number of a vector times every one of another."""
+    """Every element of a vector times every one of another."""
 def glu(x: TensorLike, axis: int = -1) -> Tensor:
     """The first half along an axis times ``sigmoid`` of the second."""
 def greater(input: TensorLike, other: TensorLike) -> Tensor:
@@ -1662,7 +1662,7 @@ def hinge_embedding_loss(inputs: TensorLike, targets: TensorLike, margin: float 
                          reduction: str = 'mean') -> Tensor:
     """The number where the target is 1, what it lacks to ``margin`` where it is -1."""
 def histc(input: TensorLike, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
-    """How many numbers are in each of ``bins`` stretches from ``min`` to ``max``, or over all where both …."""
+    """How many elements are in each of ``bins`` stretches from ``min`` to ``max``, or over all where both …."""
 def hsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """``tensor_split`` along the second axis, of vectors along their only one."""
 def hstack(tensors: Sequence[TensorLike]) -> Tensor:
@@ -1831,13 +1831,13 @@ def max_pool3d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, p
     """The largest number of each window of volumes."""
 def max_unpool1d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
-    """The largest numbers of windows of sequences at their places, zeros elsewhere."""
+    """The largest elements of windows of sequences at their places, zeros elsewhere."""
 def max_unpool2d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
-    """The largest numbers of windows of images at their places, zeros elsewhere."""
+    """The largest elements of windows of images at their places, zeros elsewhere."""
 def max_unpool3d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
-    """The largest numbers of windows of volumes at their places, zeros elsewhere."""
+    """The largest elements of windows of volumes at their places, zeros elsewhere."""
 def maximum(input: TensorLike, other: TensorLike) -> Tensor:
     """The larger one, or NaN."""
 def mean(x: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
@@ -1901,13 +1901,13 @@ def nonzero(input: TensorLike, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]
     """Places of numbers that are not zero, one a row, or as a tuple of one vector an axis."""
 def norm(A: TensorLike, ord: Number | str | None = None, dim: Axes = None, keepdim: bool = False, *,
          dtype: TensorDType = None) -> Tensor:
-    """The norm of all numbers, or along axes."""
+    """The norm of all elements, or along axes."""
 def normal(shape: TensorShape, mean: Tensor | Number, stddev: Tensor | Number, seed: int | None = None) -> Tensor:
     """Numbers of the normal distribution."""
 def not_equal(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers differ."""
 def numel(input_x: TensorLike) -> int:
-    """How many numbers there are."""
+    """How many elements there are."""
 def one_hot(indices: TensorLike, depth: int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,
             axis: int = -1) -> Tensor:
     """Rows of ``off_value`` in ``depth`` places with ``on_value`` at that of the index, along a new axis."""
@@ -1916,7 +1916,7 @@ def ones(shape: TensorShape, dtype: TensorDType = None) -> Tensor:
 def ones_like(input: TensorLike, *, dtype: TensorDType = None) -> Tensor:
     """Ones in the shape of a tensor, and in its dtype or another."""
 def outer(input: TensorLike, vec2: TensorLike) -> Tensor:
-    """Every number of a vector times every one of another."""
+    """Every element of a vector times every one of another."""
 def pad(input_x: TensorLike, padding: Sizes, mode: str = 'constant', value: float | None = None) -> Tensor:
     """Numbers around a tensor."""
 def permute(input: TensorLike, axis: Sequence[int]) -> Tensor:
@@ -1948,7 +1948,7 @@ def rand(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None)
 def rand_like(input: TensorLike, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
     """``rand`` in the shape of a tensor, and in its dtype or another."""
 def randint(low: int, high: int, size: TensorShape, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
-    """Whole numbers from ``low`` up to but not ``high``."""
+    """Integers from ``low`` up to but not ``high``."""
 def randint_like(input: TensorLike, low: int, high: int, seed: int | None = None, *,
                  dtype: TensorDType = None) -> Tensor:
     """``randint`` in the shape of a tensor, and in its dtype or another."""
@@ -1963,7 +1963,7 @@ def range(start: Tensor | Number, end: Tensor | Number, step: Tensor | Number, m
 def rank(input_x: TensorLike) -> int:
     """How many axes there are."""
 def ravel(input: TensorLike) -> Tensor:
-    """All numbers in a row."""
+    """All elements in a row."""
 def reciprocal(input: TensorLike) -> Tensor:
     """One by the number."""
 def reduce_max(x: TensorLike, axis: Axes = ()) -> Tensor:
@@ -1985,9 +1985,9 @@ def renorm(input: TensorLike, p: int, axis: int, maxnorm: float) -> Tensor:
 def repeat_elements(x: TensorLike, rep: int, axis: int = 0) -> Tensor:
     """Every slice along an axis repeated in place."""
 def repeat_interleave(input: TensorLike, repeats: TensorShape, axis: int | None = None) -> Tensor:
-    """Every slice along an axis repeated in place, or every number of all in a row."""
+    """Every slice along an axis repeated in place, or every element of all in a row."""
 def reshape(input: TensorLike, shape: TensorShape) -> Tensor:
-    """The same numbers in another shape."""
+    """The same values in another shape."""
 def reverse(x: TensorLike, axis: Axes) -> Tensor:
     """In opposite order along axes."""
 def reverse_sequence(x: TensorLike, seq_lengths: TensorLike, seq_dim: int, batch_dim: int = 0) -> Tensor:
@@ -2007,7 +2007,7 @@ def rsqrt(input: TensorLike) -> Tensor:
 def scalar_add(x: Any, y: Any) -> Any:
     """What Python's ``add`` gives."""
 def scalar_cast(input_x: Number, input_y: TensorDType) -> int | float:
-    """A number as one of Python's, an integer, a float or a truth value."""
+    """A number as one of Python's, an integer, a float or a boolean."""
 def scalar_div(x: Any, y: Any) -> Any:
     """What Python's ``truediv`` gives."""
 def scalar_eq(x: Any, y: Any) -> Any:
@@ -2045,7 +2045,7 @@ def scalar_usub(x: Any) -> Any:
 def scan(loop_func: Callable, init: Any, xs: Any, length: int | None = None, unroll: bool = True) -> tuple[Any, Any]:
     """A function applied to the slices of a tensor along the first axis, handing a value on from one to …."""
 def scatter(input: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """``src``, a tensor or one number for all, put at the places along an axis that indices name."""
+    """``src``, a tensor or one value for all, put at the places along an axis that indices name."""
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape: TensorShape) -> Tensor:
     """Zeros of a shape with ``updates`` added at the places that ``gather_nd`` would take them from."""
 def searchsorted(sorted_sequence: TensorLike, values: TensorLike, *, out_int32: bool = False, right: bool = False,
@@ -2076,7 +2076,7 @@ def sinc(input: TensorLike) -> Tensor:
 def sinh(input: TensorLike) -> Tensor:
     """The hyperbolic sine."""
 def size(input_x: TensorLike) -> int:
-    """How many numbers there are."""
+    """How many elements there are."""
 def slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
     """The part that begins at a place and has a size, -1 for all that is left."""
 def slogdet(input: TensorLike) -> tuple[Tensor, Tensor]:
@@ -2204,10 +2204,10 @@ def threshold(input: TensorLike, thr: float, value: float) -> Tensor:
 def tile(input: TensorLike, dims: TensorShape) -> Tensor:
     """Laid side by side, so many times along each axis."""
 def top_k(input_x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest numbers along the last axis, and their places as int32."""
+    """The ``k`` largest elements along the last axis, and their places as int32."""
 def topk(input: TensorLike, k: int, dim: int | None = None, largest: bool = True,
          sorted: bool = True) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest numbers along an axis, or the smallest, and their places as int32."""
+    """The ``k`` largest elements along an axis, or the smallest, and their places as int32."""
 def trace(input: TensorLike) -> Tensor:
     """The sum of the diagonal of a matrix."""
 def transpose(input: TensorLike, dims: Sequence[int]) -> Tensor:
@@ -2244,7 +2244,7 @@ def uniform(shape: TensorShape, minval: Tensor | float, maxval: Tensor | float, 
             dtype: TensorDType = None) -> Tensor:
     """Numbers from ``minval`` up to but not ``maxval``."""
 def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
-    """The different numbers in the order they first occur, and for each number which it is."""
+    """The different elements in the order they first occur, and for each element which it is."""
 def unique_consecutive(input: TensorLike, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None) -> Tensor | tuple[Tensor, ...]:
     """The numbers without those that equal the one before, or parts along an axis."""

@@ -1,4 +1,4 @@
-"""Activation functions: what layers apply to every number."""
+"""Activation functions: what layers apply to every element."""
 
 from __future__ import annotations
 

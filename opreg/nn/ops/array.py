@@ -48,7 +48,7 @@ def is_floating_point(input: TensorLike) -> bool:
 
 
 def size(input_x: TensorLike) -> int:
-    """How many numbers there are."""
+    """How many elements there are."""
     return tensor(input_x).size
 
 
@@ -93,7 +93,7 @@ def assign_sub(variable: Tensor, value: TensorLike) -> Tensor:
 
 
 def reshape(input: TensorLike, shape: TensorShape) -> Tensor:
-    """The same numbers in another shape; one -1 follows from the rest."""
+    """The same values in another shape; one -1 follows from the rest."""
     return tensor(input).reshape(shape_of(shape))
 
 
@@ -189,7 +189,7 @@ def flatten(input: TensorLike, order: str = "C", *, start_dim: int = 1, end_dim:
 
 
 def ravel(input: TensorLike) -> Tensor:
-    """All numbers in a row."""
+    """All elements in a row."""
     return tensor(input).reshape((-1,))
 
 
@@ -378,7 +378,7 @@ def narrow(input: TensorLike, axis: int, start: int, length: int) -> Tensor:
 
 def diff(x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None
         ) -> Tensor:
-    """Every number along an axis less the one before it, ``n`` times."""
+    """Every element along an axis less the one before it, ``n`` times."""
     x = tensor(x)
     axis = one_axis(axis, x.ndim, "diff")
     parts = [part for part in (prepend, x, append) if part is not None]
@@ -397,7 +397,7 @@ def tile(input: TensorLike, dims: TensorShape) -> Tensor:
 
 
 def repeat_interleave(input: TensorLike, repeats: TensorShape, axis: int | None = None) -> Tensor:
-    """Every slice along an axis repeated in place, or every number of all in a row.
+    """Every slice along an axis repeated in place, or every element of all in a row.
 
     Parameters
     ----------
@@ -493,7 +493,7 @@ def pad(input_x: TensorLike, padding: Sizes, mode: str = "constant", value: floa
     padding : sequence of int
         Before and after the last axis, then before and after the one before it, and so on; negative ones cut.
     mode : {"constant", "reflect", "replicate", "circular"}
-        A number, what a mirror shows, the outermost numbers, or what comes round from the other side.
+        A number, what a mirror shows, the outermost elements, or what comes round from the other side.
     """
     x, widths = tensor(input_x), shape_of(padding)
     if len(widths) % 2 or len(widths) > 2 * x.ndim:

@@ -1,4 +1,4 @@
-"""Control flow over the numbers of tensors: branches and loops that compiled functions keep as such.
+"""Control flow over the elements of tensors: branches and loops that compiled functions keep as such.
 
 Eagerly these are plain Python. While a function is compiled they become one node whose body is a graph; bodies may use
 tensors and Parameters from outside, and gradients pass through them.
@@ -123,7 +123,7 @@ def cond(pred: TensorLike, true_fn: Callable, false_fn: Callable, *inputs: Any) 
 
     Parameters
     ----------
-    pred : tensor of one number, or bool
+    pred : tensor of one element, or bool
         Anything but zero means yes.
     true_fn, false_fn : callable
         Return tensors of the same shapes and dtypes, in the same nesting.

@@ -43,13 +43,13 @@ def ones(shape: TensorShape, dtype: TensorDType = None) -> Tensor:
 
 
 def full(size: TensorShape, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
-    """One number everywhere; by default int64 for an integer and float32 for a float."""
+    """One value everywhere; by default int64 for an integer and float32 for a float."""
     default = np.float32 if isinstance(_number(fill_value), float) else np.int64
     return fill(whole_dtype(dtype, default), size, fill_value)
 
 
 def fill(type: TensorDType, shape: TensorShape, value: Tensor | Number) -> Tensor:
-    """One number everywhere, of that dtype."""
+    """One value everywhere, of that dtype."""
     dtype, dims = as_dtype(type), shape_of(shape)
     if not is_number(value) and not isinstance(value, (TensorBase, NDArray)):
         raise TypeError(f"fill: expected a number, got {value.__class__.__name__}")

@@ -23,11 +23,11 @@ from .primitive import PrimitiveWithInfer
 
 __all__ = ["Custom"]
 
-#: What MindSpore has beside ``pyfunc``.
+#: Types that MindSpore has beside ``pyfunc``.
 _ELSEWHERE = ("hybrid", "akg", "tbe", "aicpu", "aot", "julia")
 
 
-#: What a ``Custom`` is told of its results: a shape or several, or a function of those of the inputs; dtypes likewise.
+#: Results of a ``Custom``: a shape or several, or a function of the shapes of the inputs; dtypes likewise.
 _Shapes: TypeAlias = Sequence[int] | Sequence[Sequence[int]] | Callable[..., Any]
 _Dtypes: TypeAlias = TensorDType | Sequence[TensorDType] | Callable[..., Any]
 

@@ -39,7 +39,7 @@ def fill_(self: Tensor, value: Tensor | Number) -> Tensor:
 
 
 def copy_(self: Tensor, value: TensorLike) -> Tensor:
-    """Take over the numbers of a tensor; gives the tensor itself."""
+    """Take over the elements of a tensor; gives the tensor itself."""
     self[...] = value
     return self
 
@@ -50,7 +50,7 @@ def zero_(self: Tensor) -> Tensor:
     return self
 
 
-#: What becomes a method, by name.
+#: Functions that become methods, by name.
 METHODS: dict[str, Callable] = {
     **{f"{function.__name__}_": _method(f"{function.__name__}_", function) for function in (
         math.mul, math.div, math.floor_divide, math.remainder, math.exp, math.log, math.tanh, math.floor, math.sign,

@@ -1,7 +1,7 @@
 """Numbers picked by indices, numbers put at indices, and numbers in order.
 
-Negative indices count from the end of an axis. What is beyond an axis is refused, on a device it is undefined; ``take``
-alone has modes for it.
+Negative indices count from the end of an axis. An index beyond an axis is refused, on a device it is undefined;
+``take`` alone has modes for it.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
     input_x : Tensor
         Of shape :math:`(d_0, ..)`.
     begin, size : tuple, list or tensor of int
-        One number for each axis.
+        One value for each axis.
 
     Raises
     ------
@@ -190,7 +190,7 @@ def diag_embed(input: TensorLike, offset: int = 0, dim1: int = -2, dim2: int = -
 
 
 def _shifted(x: Tensor, offset: int) -> Tensor:
-    """The numbers of the last axis at the columns that they have on a diagonal."""
+    """The elements of the last axis at the columns that they have on a diagonal."""
     if offset == 0:
         return x
     more = zeros((*x.shape[:-1], abs(offset)), x._dt)
@@ -198,7 +198,7 @@ def _shifted(x: Tensor, offset: int) -> Tensor:
 
 
 def diagflat(input: TensorLike, offset: int = 0) -> Tensor:
-    """The matrix that has all numbers of a tensor on a diagonal, and zeros elsewhere."""
+    """The matrix that has all elements of a tensor on a diagonal, and zeros elsewhere."""
     return diag_embed(tensor(input).reshape((-1,)), offset)
 
 
@@ -352,7 +352,7 @@ def tensor_scatter_elements(input_x: TensorLike, indices: TensorLike, updates: T
 
 
 def scatter(input: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """``src``, a tensor or one number for all, put at the places along an axis that indices name."""
+    """``src``, a tensor or one value for all, put at the places along an axis that indices name."""
     src = full(tensor(index).shape, src) if is_number(src) else src
     return tensor_scatter_elements(input, index, src, axis)
 
@@ -407,7 +407,7 @@ def msort(input: TensorLike) -> Tensor:
 
 
 def bucketize(input: TensorLike, boundaries: Sequence[float], *, right: bool = False) -> Tensor:
-    """Index of the stretch between rising boundaries for each number, int32; with ``right`` boundaries begin one."""
+    """Index of the stretch between rising boundaries for each element, int32; with ``right`` boundaries begin one."""
     x = tensor(input)
     return searchsorted(like(np.asarray(boundaries), x), x, out_int32=True, right=right)
 
@@ -442,7 +442,7 @@ def combinations(input: TensorLike, r: int = 2, with_replacement: bool = False) 
 
 def topk(input: TensorLike, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True
         ) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest numbers along an axis, or the smallest, and their places as int32."""
+    """The ``k`` largest elements along an axis, or the smallest, and their places as int32."""
     x = tensor(input)
     axis = one_axis(-1 if dim is None else dim, x.ndim, "topk")
     if not 1 <= k <= x.shape[axis]:
@@ -451,7 +451,7 @@ def topk(input: TensorLike, k: int, dim: int | None = None, largest: bool = True
 
 
 def top_k(input_x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest numbers along the last axis, and their places as int32; ``topk`` by an older name."""
+    """The ``k`` largest elements along the last axis, and their places as int32; ``topk`` by an older name."""
     return topk(input_x, k, sorted=sorted)
 
 
@@ -467,7 +467,7 @@ def searchsorted(sorted_sequence: TensorLike, values: TensorLike, *, out_int32: 
     return ops._np_sum(behind._cast(np.dtype(np.int64)), axis=-1)._cast(np.dtype("i4" if out_int32 else "i8"))
 
 
-# --------------------------------------------------------------------------- whose shapes follow from numbers
+# --------------------------------------------------------------------------- whose shapes depend on values
 
 
 @overload
@@ -494,7 +494,7 @@ def masked_select(input: TensorLike, mask: TensorLike) -> Tensor:
 
 
 def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
-    """The different numbers in the order they first occur, and for each number which it is."""
+    """The different elements in the order they first occur, and for each element which it is."""
     x, int64 = tensor(input), np.dtype(np.int64)
     values, first, back = ops._npi_unique(x, return_index=True, return_inverse=True)
     order = ops.argsort(first, dtype=int64)
@@ -516,11 +516,11 @@ def unique_consecutive(input: TensorLike, return_inverse: bool = False, return_c
     Parameters
     ----------
     return_inverse : bool
-        Whether the place of each number in the result is given, too.
+        Whether the place of each element in the result is given, too.
     return_counts : bool
         Whether it is given how many there were of each.
     dim : int, optional
-        Along which axis parts are compared; without one all numbers are taken in a row.
+        Along which axis parts are compared; without one all elements are taken in a row.
     """
     x = tensor(input)
     rows = x.reshape((-1,)) if dim is None else swapaxes(x, 0, one_axis(dim, x.ndim, "unique_consecutive"))

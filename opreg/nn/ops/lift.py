@@ -47,7 +47,7 @@ def binary(name: str, x: TensorLike, y: TensorLike) -> Tensor:
 
 
 def floating(x: TensorLike) -> Tensor:
-    """A tensor of floating numbers; integers and truth values as float32."""
+    """A tensor of floating-point values; integers and booleans as float32."""
     x = tensor(x)
     return x if is_floating(x._dt) else x._cast(np.dtype(np.float32))
 
@@ -131,6 +131,6 @@ def whole_dtype(dtype: TensorDType, default: np.dtype | type[np.generic]) -> np.
 
 
 def as_bool(x: TensorLike) -> Tensor:
-    """Truth values."""
+    """Booleans."""
     x = tensor(x)
     return x if x._dt.kind == "b" else ops._npi_not_equal_scalar(x, scalar=0.0)

@@ -68,13 +68,13 @@ def dot(input: TensorLike, other: TensorLike) -> Tensor:
 
 
 def outer(input: TensorLike, vec2: TensorLike) -> Tensor:
-    """Every number of a vector times every one of another."""
+    """Every element of a vector times every one of another."""
     x, y = _of_rank("outer", (1, 1), input, vec2)
     return x.reshape((-1, 1)) * y
 
 
 def ger(input: TensorLike, vec2: TensorLike) -> Tensor:
-    """Every number of a vector times every one of another."""
+    """Every element of a vector times every one of another."""
     return outer(input, vec2)
 
 
@@ -167,7 +167,7 @@ def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
     Returns
     -------
     Tensor
-        Of shape :math:`(.., P, R)`. Where two rows are equal, its derivative is zero.
+        Of shape :math:`(.., P, R)`. Its derivative at two equal rows is zero.
 
     Examples
     --------

@@ -38,7 +38,7 @@ def reduced(loss: Tensor, reduction: str, name: str) -> Tensor:
 
 
 def above(x: Tensor, least: float = 0.0) -> Tensor:
-    """The larger of each number and ``least``."""
+    """The larger of each element and ``least``."""
     return ops._maximum_scalar(x, scalar=float(least))
 
 
@@ -91,7 +91,7 @@ def cross_entropy(input: TensorLike, target: TensorLike, weight: TensorLike | No
     input : tensor of shape (batch, classes, ...) or (classes,)
         Scores.
     target : tensor
-        Class numbers, of the shape without classes; or probabilities, of the shape of ``input``.
+        Class indices, of the shape without classes; or probabilities, of the shape of ``input``.
     weight : tensor of shape (classes,), optional
         How much each class counts.
     ignore_index : int
@@ -117,7 +117,7 @@ def nll_loss(inputs: TensorLike, target: TensorLike, weight: TensorLike | None =
              reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
     """Minus the target's number, of logarithms of probabilities; the mean is one by weight. See ``cross_entropy``.
 
-    Negative class numbers count from the end; those that are no class are refused, but for ``ignore_index``.
+    Negative class indices count from the end; those that are no class are refused, but for ``ignore_index``.
     """
     x, target = floating(inputs), tensor(target)
     axis = 1 if x.ndim > 1 else 0

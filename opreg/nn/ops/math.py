@@ -1,4 +1,4 @@
-"""Functions of every number: arithmetic, comparisons, logic, exponentials, angles, rounding.
+"""Functions of every element: arithmetic, comparisons, logic, exponentials, angles, rounding.
 
 Two operands broadcast, and are brought to the dtype they have in common; either may be a Python number, which changes
 an integer dtype only when it is a float. Functions that are not defined on integers compute in float32.
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def _unary(name: str, op: str, doc: str, real: bool = True) -> Callable[[TensorLike], Tensor]:
-    """A function that is one operator, of floating numbers with ``real``."""
+    """A function that is one operator, of floating-point values with ``real``."""
     make = floating if real else tensor
 
     def function(input: TensorLike) -> Tensor:

@@ -30,7 +30,7 @@ MXNET_ONLY = frozenset({"argmax_channel", "broadcast_axes", "broadcast_like", "c
                         "fix", "nanprod", "pick", "radians", "rcbrt", "reshape_like", "shape_array", "size_array",
                         "slice_axis", "slice_like", "space_to_depth", "split_v2"})
 
-#: Whose running sums are int32.
+#: Dtypes whose running sums are int32.
 _SMALL = frozenset(map(np.dtype, ("bool", "int8", "int16", "uint8")))
 
 _R = TypeVar("_R")
@@ -162,7 +162,7 @@ def _deviation(name: str, function: Callable[..., Tensor]) -> Callable[..., Tens
 
 @spelled
 def cumsum(self: Tensor, axis: int | None = None, dtype: TensorDType = None) -> Tensor:
-    """The sums so far along an axis, or of all in a row; of small integers and truth values as int32."""
+    """The sums so far along an axis, or of all in a row; of small integers and booleans as int32."""
     return reduce.cumsum(self, axis, "int32" if dtype is None and self._dt in _SMALL else dtype)
 
 
@@ -273,7 +273,7 @@ def flip(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
 
 
 def gather(self: Tensor, input_indices: TensorLike, axis: Any, batch_dims: int = 0) -> Tensor:
-    """Slices that indices name, ``gather(indices, axis)``; or numbers along one, ``gather(dim, index)``."""
+    """Slices that indices name, ``gather(indices, axis)``; or elements along one, ``gather(dim, index)``."""
     if is_number(input_indices):
         return indexing.gather_elements(self, int(input_indices), axis)
     return indexing.gather(self, input_indices, axis, batch_dims)
@@ -375,7 +375,7 @@ def new_full(self: Tensor, size: TensorShape, fill_value: Tensor | Number, dtype
 
 
 def view_as(self: Tensor, other: Tensor) -> Tensor:
-    """The same numbers in the shape of another tensor."""
+    """The same values in the shape of another tensor."""
     return self.reshape(other.shape)
 
 
@@ -385,7 +385,7 @@ def contiguous(self: Tensor) -> Tensor:
 
 
 def clone(self: Tensor) -> Tensor:
-    """A tensor with the same numbers, through which gradients pass."""
+    """A tensor with the same values, through which gradients pass."""
     return ops._copy(self)
 
 
@@ -395,7 +395,7 @@ def numpy(self: Tensor) -> np.ndarray:
 
 
 def is_floating_point(self: Tensor) -> bool:
-    """Whether it holds floating numbers."""
+    """Whether it holds floating-point values."""
     return is_floating(self._dt)
 
 
@@ -411,7 +411,7 @@ def argmin_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> t
 
 def allclose(self: Tensor, other: TensorLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
              ) -> Tensor:
-    """Whether all numbers are near those of another tensor, by ``rtol`` times these and ``atol``."""
+    """Whether all elements are near those of another tensor, by ``rtol`` times these and ``atol``."""
     return reduce.all(math.isclose(self, other, rtol, atol, equal_nan))
 
 
@@ -421,7 +421,7 @@ def is_contiguous(self: Tensor) -> bool:
 
 
 def stride(self: Tensor, dim: int | None = None) -> list[int] | int:
-    """How many numbers lie between neighbours along each axis, or along one."""
+    """How many elements lie between neighbours along each axis, or along one."""
     steps = [int(np.prod(self.shape[axis + 1:])) for axis in range(self.ndim)]
     return steps if dim is None else steps[dim]
 
@@ -487,7 +487,7 @@ _AS_THEY_ARE = {
     creation: "one_hot ones_like zeros_like",
     random: "bernoulli multinomial"}
 
-#: What becomes a method, by name.
+#: Functions that become methods, by name.
 METHODS: dict[str, Callable] = {
     **in_place.METHODS,
     **{name: getattr(module, name) for module, names in _AS_THEY_ARE.items() for name in names.split()},

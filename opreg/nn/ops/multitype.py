@@ -30,7 +30,7 @@ def _is_tensor(value: object) -> bool:
 #: Whether a value is of a kind.
 _Test: TypeAlias = Callable[[Any], bool]
 
-#: Which values a name stands for.
+#: Tests for the values that a name stands for.
 _KINDS: dict[str, _Test] = {
     "Tensor": _is_tensor, "Number": is_number, "Bool": lambda value: isinstance(value, (bool, np.bool_)),
     "Int": lambda value: isinstance(value, (int, np.integer)) and not isinstance(value, bool),

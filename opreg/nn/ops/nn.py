@@ -29,7 +29,7 @@ __all__ = [
 
 
 def sizes(value: Sizes, count: int, what: str) -> tuple[int, ...]:
-    """One number for each axis of an image, given as one for all or as a tuple, perhaps behind two ones."""
+    """One value for each axis of an image, given as one for all or as a tuple, perhaps behind two ones."""
     if isinstance(value, (int, np.integer)):
         lengths = () if isinstance(value, bool) else (int(value),) * count
     else:
@@ -196,7 +196,7 @@ def averages(count: int, x: TensorLike, kernel: Sizes, stride: Sizes, padding: S
 
 
 def adaptive_pool(kind: str, count: int, input: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
-    """The means or the largest numbers over the cells of a grid on the last axes; None keeps a length.
+    """The means or the largest elements over the cells of a grid on the last axes; None keeps a length.
 
     Cell ``i`` of ``m`` along an axis of ``n`` reaches from ``floor(i n / m)`` to before ``ceil((i + 1) n / m)``.
     """

@@ -98,7 +98,7 @@ def _inverted(places: Sequence[int]) -> tuple[int, ...]:
 
 
 def _sigmoid_cross_entropy(logits: TensorLike, labels: TensorLike) -> Tensor:
-    """The cross entropy of each number, which sigmoid makes a probability."""
+    """The cross entropy of each element, which sigmoid makes a probability."""
     return losses.binary_cross_entropy_with_logits(logits, labels, reduction="none")
 
 

@@ -84,7 +84,7 @@ def standard_laplace(shape: TensorShape, seed: int | None = None) -> Tensor:
 
 
 def randint(low: int, high: int, size: TensorShape, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
-    """Whole numbers from ``low`` up to but not ``high``; int64 by default."""
+    """Integers from ``low`` up to but not ``high``; int64 by default."""
     if not low < high:
         raise ArgumentError(f"randint: low must be less than high, got {low} and {high}")
     return create(get("_random_randint"), low=int(low), high=int(high), shape=shape_of(size),
@@ -201,7 +201,7 @@ _plain = _dropout("dropout", (), "")
 
 
 def dropout(input: TensorLike, p: float = 0.5, training: bool = True, seed: int | None = None) -> Tensor:
-    """Each number set to zero with probability ``p`` and the others divided by ``1 - p``, when ``training``.
+    """Each element set to zero with probability ``p`` and the others divided by ``1 - p``, when ``training``.
 
     N. Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks from Overfitting, 2014.
     """

@@ -1,7 +1,7 @@
 """Reductions: sums, extremes, their places, deviations, norms and what is clipped by them; running sums and products.
 
 No axis, or an empty tuple of them, means all axes, and gives a tensor without axes. Sums and products of integers and
-truth values are int64; other results keep the dtype of the data.
+booleans are int64; other results keep the dtype of the data.
 """
 
 from __future__ import annotations
@@ -125,12 +125,12 @@ min = _with_place("min", amin, "_npi_argmin", "The smallest number along an axis
 
 
 def argmax(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """The place of the largest number along an axis, or among all in a row: the first of equals; int64."""
+    """The place of the largest element along an axis, or among all in a row: the first of equals; int64."""
     return ops._npi_argmax(tensor(input), axis=dim, keepdims=bool(keepdim) and dim is not None)
 
 
 def argmin(input: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The place of the smallest number along an axis, or among all in a row: the first of equals; int32."""
+    """The place of the smallest element along an axis, or among all in a row: the first of equals; int32."""
     place = ops._npi_argmin(tensor(input), axis=axis, keepdims=bool(keepdims) and axis is not None)
     return place._cast(np.dtype(np.int32))
 
@@ -197,7 +197,7 @@ def logsumexp(input: TensorLike, dim: Axes, keepdim: bool = False) -> Tensor:
 
 def norm(A: TensorLike, ord: Number | str | None = None, dim: Axes = None, keepdim: bool = False, *,
          dtype: TensorDType = None) -> Tensor:
-    """The norm of all numbers, or along axes.
+    """The norm of all elements, or along axes.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ def cumsum(x: TensorLike, axis: int | None, dtype: TensorDType = None) -> Tensor
     return ops._np_cumsum(x, axis=axis)
 
 
-#: What is handed on from slice to slice.
+#: State carried from slice to slice.
 _State: TypeAlias = tuple[Tensor, ...]
 
 
@@ -463,7 +463,7 @@ def logcumsumexp(input: TensorLike, axis: int) -> Tensor:
 
 
 def histc(input: TensorLike, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
-    """How many numbers are in each of ``bins`` stretches from ``min`` to ``max``, or over all where both are equal."""
+    """How many elements are in each of ``bins`` stretches from ``min`` to ``max``, or over all where both are equal."""
     x = tensor(input).reshape((-1,))
     if bins < 1 or min > max:
         raise ArgumentError(f"histc: expected one bin at least and min below max, got {bins}, {min} and {max}")

@@ -34,9 +34,9 @@ def grid_sample(input: TensorLike, grid: TensorLike, mode: str = "bilinear", pad
     mode : {"bilinear", "nearest"}
         A mixture of the neighbours of a place, or the nearest.
     padding_mode : {"zeros", "border", "reflection"}
-        What lies beyond: zeros, the outermost numbers, or the image again, reflected.
+        What lies beyond: zeros, the outermost elements, or the image again, reflected.
     align_corners : bool
-        Whether -1 and 1 are the middles of the outermost numbers; else their outer edges.
+        Whether -1 and 1 are the middles of the outermost elements; else their outer edges.
 
     Returns
     -------

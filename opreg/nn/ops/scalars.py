@@ -1,6 +1,6 @@
-"""Operations of numbers, truth values, texts and sequences by MindSpore's names; Python's own do as well.
+"""Operations of numbers, booleans, texts and sequences by MindSpore's names; Python's own do as well.
 
-Where a tensor stands for a number they are the tensor's.
+If a tensor stands for a number they are the tensor's.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def tail(values: tuple[_T, ...]) -> tuple[_T, ...]:
 
 
 def scalar_cast(input_x: Number, input_y: TensorDType) -> int | float:
-    """A number as one of Python's, an integer, a float or a truth value.
+    """A number as one of Python's, an integer, a float or a boolean.
 
     Parameters
     ----------

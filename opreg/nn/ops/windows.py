@@ -1,4 +1,4 @@
-"""Pooling that says where the largest numbers are, windows at random places, and the way back."""
+"""Pooling that says where the largest elements are, windows at random places, and the way back."""
 
 from __future__ import annotations
 
@@ -224,23 +224,23 @@ def _unpooled(count: int, x: TensorLike, indices: TensorLike, kernel: Sizes, str
 
 def max_unpool1d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
-    """The largest numbers of windows of sequences at their places, zeros elsewhere; see ``max_unpool2d``."""
+    """The largest elements of windows of sequences at their places, zeros elsewhere; see ``max_unpool2d``."""
     return _unpooled(1, x, indices, kernel_size, stride, padding, output_size)
 
 
 def max_unpool2d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
-    """The largest numbers of windows of images at their places, zeros elsewhere.
+    """The largest elements of windows of images at their places, zeros elsewhere.
 
     Parameters
     ----------
     x : Tensor
         Of shape :math:`([N,] C, H, W)`.
     indices : Tensor
-        As many places, counted over an image by rows, as ``max_pool2d(return_indices=True)`` says them. Of those that
-        are named twice the last number counts.
+        As many places, counted over an image by rows, as ``max_pool2d(return_indices=True)`` says them. The last
+        value of a place that is named twice counts.
     kernel_size, stride, padding : int or tuple of 2 int
-        Those of the pooling; ``stride`` is ``kernel_size`` by default.
+        Arguments of the pooling; ``stride`` is ``kernel_size`` by default.
     output_size : tuple of int, optional
         The size of the images, less than a stride from :math:`(H - 1) stride - 2 padding + kernel\\_size`, which it is
         by default; axes before it do not count.
@@ -263,7 +263,7 @@ def max_unpool2d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride:
 
 def max_unpool3d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
-    """The largest numbers of windows of volumes at their places, zeros elsewhere; see ``max_unpool2d``."""
+    """The largest elements of windows of volumes at their places, zeros elsewhere; see ``max_unpool2d``."""
     return _unpooled(3, x, indices, kernel_size, stride, padding, output_size)
 
 

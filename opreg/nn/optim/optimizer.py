@@ -1,7 +1,7 @@
 """Optimizer: a Cell that changes parameters by their gradients.
 
-Learning rate and step are Parameters, so a compiled training step serves all steps. What an optimizer computes is
-written in operators, once; called eagerly, the optimizers of this package run it as a plan of their own.
+Learning rate and step are Parameters, so a compiled training step serves all steps. Updates are written in
+operators, once; called eagerly, the optimizers of this package run it as a plan of their own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .settings import flag, number
 
 __all__ = ["Optimizer", "store", "Params", "Rate"]
 
-#: What an optimizer trains: Parameters, or groups of them with settings of their own.
+#: Trained parameters: Parameters, or groups of them with settings of their own.
 Params: TypeAlias = Iterable[Parameter | dict[str, Any]]
 #: A learning rate as a caller writes it: a number, one for each step, or a Cell that is called with the step.
 Rate: TypeAlias = float | NDArray | np.ndarray | Sequence[float] | LearningRateSchedule
@@ -290,7 +290,7 @@ class Optimizer(Cell):
         """The gradients themselves."""
         return gradients
 
-    # What MindSpore's optimizers use in ``construct``, and those that are written after them.
+    # Methods that MindSpore's optimizers, and optimizers written after them, use in ``construct``.
 
     #: ``map_(function, *sequences)`` calls it on their elements, ``hyper_map`` also on those that are nested.
     map_, map_reverse, hyper_map = Map(), Map(None, True), HyperMap()

@@ -1,8 +1,8 @@
 """The optimizers: each a rule over a parameter, its gradient and its states.
 
 Formulas are those of MindSpore's documentation of the class of that name, which cites the papers; what MXNet's have
-alike is written once, in ``builtin.update_formulas``. What is narrower than float32 is computed in float32, as learning
-rates are.
+alike is written once, in ``builtin.update_formulas``. Parameters narrower than float32 are updated in float32, as
+learning rates are.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class Momentum(_Rule):
 
 
 class Rprop(_Rule):
-    """Resilient propagation: ``p -= s * sign(g)``, with a length ``s`` of its own for each number of a parameter.
+    """Resilient propagation: ``p -= s * sign(g)``, with a length ``s`` of its own for each element of a parameter.
 
     It grows while the sign of ``g`` stays and shrinks where it turns, and there the step is left out.
 
@@ -401,7 +401,7 @@ def _norm(x: Tensor) -> Tensor:
 
 
 class AdaFactor(_Rule):
-    """Adafactor: Adam's step with averages of squares of rows and columns, in place of all numbers of a matrix.
+    """Adafactor: Adam's step with averages of squares of rows and columns, in place of all elements of a matrix.
 
     The step is ``u / max(1, rms(u) / clip_threshold)`` for ``u = g / sqrt(v)``, times the learning rate; vectors have
     averages of all their numbers.
@@ -616,7 +616,7 @@ class Adagrad(_Rule):
 class ProximalAdagrad(_Rule):
     """Adagrad, after which parameters shrink: by ``rate * l1`` towards zero, and ``1 + rate * l2`` times.
 
-    ``rate`` is that of each number, ``lr / sqrt(s)``, as in MindSpore's kernels; its documents say ``lr``.
+    ``rate`` is that of each element, ``lr / sqrt(s)``, as in MindSpore's kernels; its documents say ``lr``.
 
     Parameters
     ----------

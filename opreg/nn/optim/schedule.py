@@ -47,14 +47,14 @@ class HeldRate(LearningRateSchedule):
 
 
 class ListedRate(HeldRate):
-    """A Parameter with one number for each step, the last of which stays."""
+    """A Parameter with one value for each step, the last of which stays."""
 
     def construct(self, global_step: Tensor) -> Tensor:
         return ops.take(self.learning_rate, global_step, axis=0, mode="clip")
 
 
 def _steps(global_step: Tensor) -> Tensor:
-    """The step as a floating number."""
+    """The step as a floating-point value."""
     return tensor(global_step)._cast(np.dtype(np.float32))
 
 

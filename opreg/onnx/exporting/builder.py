@@ -1,13 +1,13 @@
 """A graph of ONNX while it grows: nodes, constants, names, and the words that translations are written in.
 
-What a word means stays the same in all versions of ONNX's operators; how it is said may differ, and is decided here.
-Each node is checked against the schema of its operator, and its outputs get the shapes and dtypes that ONNX infers.
+The meaning of an operation is the same in all versions of ONNX's operators; its encoding may differ, and is decided
+here. Each node is checked against the schema of its operator, and its outputs get the shapes and dtypes that ONNX
+infers.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ import numpy as np
 from ...core.spec import ANY, Shape, Spec, is_floating
 from ...interop.translation import Untranslatable
 from ..package import onnx as package
+from .values import REST, Length, Numbers, Value, dynamic, length_of, product
 
 if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto, NodeProto, TypeProto, ValueInfoProto
@@ -28,167 +29,8 @@ defs, helper, shape_inference = package("defs"), package("helper"), package("sha
 numpy_helper = package("numpy_helper")
 TensorProto = package().TensorProto
 
-#: What a word takes for a value: another value, or a number in the dtype of the first.
-Numbers = Any
-
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(bool)
-
-
-class Length:
-    """A length that is dynamic, as far as it is known: what it is in each of the sizes.
-
-    Arithmetic with it is arithmetic with each, so that what follows from a dynamic length is told from others.
-    """
-
-    __slots__ = ("sizes",)
-
-    def __init__(self, sizes: Sequence[Any]):
-        self.sizes = tuple(sizes)
-
-    def __repr__(self) -> str:
-        return "?"
-
-    def _with(self, other: Any, what: Callable[[Any, Any], Any]) -> Any:
-        others = other.sizes if isinstance(other, Length) else (other,) * len(self.sizes)
-        return length_of([what(size, each) for size, each in zip(self.sizes, others)])
-
-    def __mul__(self, other: Any) -> Any:
-        return self._with(other, operator.mul)
-
-    __rmul__ = __mul__
-
-    def __add__(self, other: Any) -> Any:
-        return self._with(other, operator.add)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Any:
-        return self._with(other, operator.sub)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self._with(other, operator.floordiv)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Length) and self.sizes == other.sizes and not any(size is ANY for size in self.sizes)
-
-    def __hash__(self) -> int:
-        return hash(self.sizes)
-
-    def __index__(self) -> int:
-        raise Untranslatable("a length that its arithmetic needs is dynamic")
-
-
-def length_of(sizes: Sequence[Any]) -> Any:
-    """One length from what it is in each of the sizes."""
-    return sizes[0] if all(size is not ANY and size == sizes[0] for size in sizes) else Length(sizes)
-
-
-def dynamic(length: Any) -> bool:
-    """Whether a length is dynamic."""
-    return isinstance(length, Length)
-
-
-#: In a new shape, the length that is left.
-REST = Length(())
-
-
-class Value:
-    """A value of a graph: its name, and what is known of it.
-
-    Attributes
-    ----------
-    name : str
-        Its name in the graph.
-    shapes : tuple of shapes
-        Its shape for each of the sizes that the graph is looked at with; where these differ a dimension is dynamic.
-    dtype : dtype
-        That of its elements.
-    array : NumPy array or None
-        The numbers of a constant.
-    """
-
-    __slots__ = ("g", "name", "shapes", "dtype", "array")
-
-    def __init__(self, g: Builder, name: str, shapes: Sequence[Shape | None], dtype: np.dtype,
-                 array: np.ndarray | None = None):
-        self.g, self.name, self.dtype, self.array = g, name, dtype, array
-        self.shapes: tuple[Shape | None, ...] = tuple(shapes)
-
-    def __repr__(self) -> str:
-        return f"<{self.name} {self.shapes[0]} {self.dtype}>"
-
-    @property
-    def known_shape(self) -> Shape | None:
-        """The shape; None where the rank is not known."""
-        first = self.shapes[0]
-        if first is None or any(shape is None or len(shape) != len(first) for shape in self.shapes):
-            return None
-        return tuple([length_of(dims) for dims in zip(*self.shapes)])
-
-    @property
-    def shape(self) -> Shape:
-        """The shape, a ``Length`` where it is dynamic."""
-        shape = self.known_shape
-        if shape is None:
-            raise Untranslatable("the rank of a value is not known")
-        return shape
-
-    def __neg__(self) -> Value:
-        return self.g("Neg", self)
-
-    def __add__(self, other: Numbers) -> Value:
-        return self.g("Add", self, other)
-
-    def __radd__(self, other: Numbers) -> Value:
-        return self.g("Add", self.g.like(other, self), self)
-
-    def __sub__(self, other: Numbers) -> Value:
-        return self.g("Sub", self, other)
-
-    def __rsub__(self, other: Numbers) -> Value:
-        return self.g("Sub", self.g.like(other, self), self)
-
-    def __mul__(self, other: Numbers) -> Value:
-        return self.g("Mul", self, other)
-
-    def __rmul__(self, other: Numbers) -> Value:
-        return self.g("Mul", self.g.like(other, self), self)
-
-    def __truediv__(self, other: Numbers) -> Value:
-        return self.g("Div", self, other)
-
-    def __rtruediv__(self, other: Numbers) -> Value:
-        return self.g("Div", self.g.like(other, self), self)
-
-    def __gt__(self, other: Numbers) -> Value:
-        return self.g.compare("Greater", self, other)
-
-    def __lt__(self, other: Numbers) -> Value:
-        return self.g.compare("Less", self, other)
-
-    def __ge__(self, other: Numbers) -> Value:
-        return self.g.compare("GreaterOrEqual", self, other)
-
-    def __le__(self, other: Numbers) -> Value:
-        return self.g.compare("LessOrEqual", self, other)
-
-    def __eq__(self, other: Numbers) -> Value:  # type: ignore[override]  # as arrays do
-        return self.g.compare("Equal", self, other)
-
-    def __ne__(self, other: Numbers) -> Value:  # type: ignore[override]  # as arrays do
-        return self.g("Not", self.g.compare("Equal", self, other))
-
-    def __and__(self, other: Value) -> Value:
-        return self.g("And", self, other)
-
-    def __or__(self, other: Value) -> Value:
-        return self.g("Or", self, other)
-
-    def __invert__(self) -> Value:
-        return self.g("Not", self)
-
-    __hash__ = object.__hash__
 
 
 class Names:
@@ -371,7 +213,7 @@ class Builder:
         return Spec(x.shape, x.dtype)
 
     def cast(self, x: Value, dtype: Any) -> Value:
-        """The same numbers in another dtype."""
+        """The same values in another dtype."""
         dtype = np.dtype(dtype)
         if x.dtype == dtype:
             return x
@@ -392,7 +234,7 @@ class Builder:
         return x
 
     def reshape(self, x: Value, shape: Sequence[Any]) -> Value:
-        """The same numbers in another shape; a length that is dynamic is found when it runs."""
+        """The same values in another shape; a length that is dynamic is found when it runs."""
         before, shape = x.known_shape, tuple(shape)
         if before == shape:
             return x
@@ -523,7 +365,7 @@ class Builder:
         return self.slice(x, [-1] * len(axes), [-_FAR] * len(axes), axes, [-1] * len(axes)) if len(axes) else x
 
     def where(self, condition: Value, x: Numbers, y: Numbers) -> Value:
-        """Choice of ``x`` or ``y`` by truth values."""
+        """Choice of ``x`` or ``y`` by booleans."""
         like = x if isinstance(x, Value) else y
         condition, x, y = self.truth(condition), self.like(x, like), self.like(y, like)
         if x.dtype == _BOOL:  # which ONNX Runtime chooses by logic alone
@@ -591,7 +433,7 @@ class Builder:
     # -------------------------------------------------------------------------------------- further words
 
     def compare(self, kind: str, x: Value, y: Numbers) -> Value:
-        """A comparison, as truth values."""
+        """A comparison, as booleans."""
         y = self.like(y, x)
         if kind in ("GreaterOrEqual", "LessOrEqual") and self.opset < 12:
             return self("Or", self.compare(kind.removesuffix("OrEqual"), x, y), self.compare("Equal", x, y))
@@ -603,7 +445,7 @@ class Builder:
         return self(kind, x, y)
 
     def _equal(self, x: Value, y: Value) -> Value:
-        """Equality of floating numbers, which ONNX has for integers alone: neither is the larger, and none is NaN."""
+        """Equality of floats, which ONNX has for integers alone: neither is the larger, and none is NaN."""
         numbers = [self("Or", self("Less", each, math.inf), self("Greater", each, -math.inf)) for each in (x, y)]
         apart = self("Or", self("Less", x, y), self("Greater", x, y))
         return self("And", self("Not", apart), self("And", *numbers))
@@ -690,12 +532,12 @@ class Builder:
         return self.where(x > y if kind == "Max" else x < y, x, y)
 
     def numbers_to(self, count: Value) -> Value:
-        """The whole numbers below a vector of one."""
+        """The integers below a vector of one."""
         return self("Range", self.constant(np.asarray(0, _INT64)), self.squeeze(count, [0]),
                     self.constant(np.asarray(1, _INT64)))
 
     def round_down(self, x: Value) -> Value:
-        """The next whole number below, of whole numbers themselves."""
+        """The next whole number below, of integers themselves."""
         return self("Floor", x) if is_floating(x.dtype) else x
 
     def topk(self, x: Value, k: int | Value, axis: int, largest: bool) -> tuple[Value, Value]:
@@ -776,8 +618,3 @@ def _spec_of(found: TypeProto | None) -> tuple[Shape | None, np.dtype | None]:
     if not kind.HasField("shape"):
         return None, dtype
     return tuple([dim.dim_value if dim.HasField("dim_value") else ANY for dim in kind.shape.dim]), dtype
-
-
-def product(dims: Sequence[Any]) -> int:
-    """How many elements there are, of a shape that is known."""
-    return operator.index(math.prod(dims))

@@ -25,7 +25,7 @@ def _one(kind: str) -> Instruction:
 
 
 def _logical(kind: str) -> Instruction:
-    """Truth values as 0 or 1 in the dtype of the numbers."""
+    """Booleans as 0 or 1 in the dtype of the numbers."""
     return lambda g, *xs: g.cast(g(kind, *map(g.truth, xs)), xs[0].dtype)
 
 
@@ -162,7 +162,7 @@ PRIMITIVES: dict[str, Instruction] = {
     "maximum": lambda g, x, y: g.larger(x, y), "minimum": lambda g, x, y: g.smaller(x, y),
     "erf": _one("Erf"), "erfinv": _erfinv, "gamma": _gamma, "gammaln": _gammaln,
     "where": lambda g, c, x, y: g.where(c, x, y),
-    # Of int64, with the dtype of the result.
+    # For int64, with the dtype of the result.
     "whole divide": _quotient, "whole power": _whole_power, "whole mod": lambda g, x, y, dtype: _remainder(g, x, y),
     "whole reciprocal": lambda g, x, dtype: _quotient(g, g.filled(1, x, x.dtype), x, dtype),
 }

@@ -346,7 +346,7 @@ def _instance_norm(g: Builder, use: Use, x: Value, gamma: Value, beta: Value) ->
 
 @says("GroupNorm")
 def _group_norm(g: Builder, use: Use, x: Value, gamma: Value, beta: Value) -> Any:
-    """Gamma and beta have a number for each group."""
+    """Gamma and beta have a value for each group."""
     groups, shape = use.attrs["num_groups"], x.shape
     if any(dynamic(dim) for dim in shape[1:]):
         raise Untranslatable("groups of channels of data whose size is dynamic")
@@ -450,7 +450,7 @@ def _upsampling(g: Builder, use: Use, *images: Value) -> Value:
 
 
 def resized(g: Builder, x: Value, rows: int, columns: int) -> Value:
-    """Every number of images repeated."""
+    """Every element of images repeated."""
     if rows == columns == 1:
         return x
     scales = [1.0, 1.0, float(rows), float(columns)]

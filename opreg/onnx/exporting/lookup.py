@@ -120,7 +120,7 @@ def _unique(g: Builder, use: Use, x: Value) -> list[Value]:
 
 @says("_histogram")
 def _histogram(g: Builder, use: Use, x: Value, *bins: Value) -> list[Value]:
-    """How many numbers are not below each edge but the last, less those of the next; the last edge counts."""
+    """How many elements are not below each edge but the last, less those of the next; the last edge counts."""
     attrs = use.attrs
     if bins:
         edges = bins[0]

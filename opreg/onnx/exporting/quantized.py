@@ -1,4 +1,4 @@
-"""Rows of layers of whole numbers of eight bits: the layer of the same numbers in a floating dtype that loses none."""
+"""Rows of layers of integers of eight bits: the layer of the same values in a floating dtype that loses none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _per_unit(g: Builder, steps: float, reach: Value) -> Value:
 
 
 def _fractions(g: Builder, x: Value, reach: Value) -> Value:
-    """The fractions that whole numbers stand for."""
+    """The fractions that integers stand for."""
     return g.cast(x, reach.dtype) * (reach / EDGES[x.dtype.name])
 
 
@@ -43,7 +43,7 @@ def _products(data: Value, reach: Value, weight_reach: Value) -> Value:
 
 
 def _layer(g: Builder, use: Use, name: str, attrs: Mapping[str, Any], *ins: Value) -> Value:
-    """The layer of floating numbers."""
+    """The layer of floating-point values."""
     return apply(g, get(name), [attrs] * g.sizes, ins, use.name)[0]
 
 

@@ -31,7 +31,7 @@ def _order(g: Builder, keys: Value) -> Value:
 
 
 def _truths(g: Builder, x: Value) -> Value:
-    """Truth values as numbers, which can be looked up."""
+    """Booleans as numbers, which can be looked up."""
     return g.cast(x, np.int32)
 
 
@@ -48,7 +48,7 @@ def _area(g: Builder, boxes: Sequence[Value], form: str) -> Value:
 
 def _survivors(g: Builder, alive: Value, rows: Sequence[Value], clash: Callable[[Value], Value], groups: Value | None
                ) -> Value:
-    """Which boxes are left when each, the first first, removes the later ones that it overlaps: a loop over boxes.
+    """The boxes left when each, in order, removes the later ones that it overlaps: a loop over boxes.
 
     ``rows`` are corners and area, ``clash`` says of overlaps whether they are too much, only boxes of one group do.
     """

@@ -141,7 +141,7 @@ def import_to_cell(model: Any) -> ModelCell:
     Returns
     -------
     Cell
-        It takes the inputs that have no numbers of their own, in their order. Its Parameters are the initializers of
+        It takes the inputs that have no values of their own, in their order. Its Parameters are the initializers of
         floating-point dtypes, by their names.
 
     Raises
@@ -183,8 +183,8 @@ def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
     Returns
     -------
     sym, arg_params, aux_params
-        The symbol, its arguments that the model has numbers for, and its auxiliary states, by their names. Those of the
-        inputs are the model's.
+        The symbol, its arguments that the model has numbers for, and its auxiliary states, by their names. Names of
+        the inputs are the model's.
 
     Raises
     ------

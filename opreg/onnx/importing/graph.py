@@ -1,8 +1,9 @@
 """Graphs of ONNX, checked once and then run over values: tensors that compute, tensors of a trace, which become a
 symbol, and NumPy arrays, whose numbers are known.
 
-What depends on known numbers alone is known, too: that folds constants. A node is applied by the row of its operator,
-by an operator that is registered here under its name, or by the function that it stands for, of the model or of ONNX.
+Values that depend on constants alone are known, too: this folds constants. A node is applied by the row of its
+operator, by an operator that is registered here under its name, or by the function that it stands for, of the model
+or of ONNX.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ class Graph:
             raise model.fail("", str(error)) from None
         self.infos = {} if function else {info.name: info for info in proto.input}
         names = list(proto.input) if function else [info.name for info in proto.input]
-        #: Names of the inputs that have no numbers of their own.
+        #: Names of the inputs that have no values of their own.
         self.inputs = [name for name in names if name not in self.initializers]
         #: Inputs, those with numbers of their own among them.
         self.every_input = names

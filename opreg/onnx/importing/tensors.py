@@ -60,12 +60,12 @@ def computes(dtype: np.dtype) -> bool:
 
 
 def array_of(tensor: Any) -> np.ndarray:
-    """The numbers of a tensor of a file.
+    """The elements of a tensor of a file.
 
     Raises
     ------
     FileFormatError
-        Its lengths and its numbers do not fit each other, or it has no dtype.
+        Its lengths and its values do not fit each other, or it has no dtype.
     """
     dtype_of(tensor.data_type)
     if any(dim < 0 for dim in tensor.dims):

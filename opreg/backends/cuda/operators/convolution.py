@@ -34,7 +34,7 @@ from ..cudnn import DTYPES, Built, Convolution, Convolve, Frontend, Part, Tensor
 __all__: list[str] = []
 
 
-class _Settled(NamedTuple):
+class _Plan(NamedTuple):
     """The operation that cuDNN built for a call."""
 
     kind: Convolution
@@ -42,7 +42,7 @@ class _Settled(NamedTuple):
 
 
 def _strides(shape: Shape) -> Shape:
-    """Strides of a contiguous array, in numbers."""
+    """Strides of a contiguous array, in elements."""
     return tuple([size(shape[axis + 1:]) for axis in range(len(shape))])
 
 
@@ -51,14 +51,14 @@ def _tensor(shape: Shape, layout: str | None) -> Tensor:
     return Tensor(channels_first(shape, layout), channels_first(_strides(shape), layout))
 
 
-def _settle(found: Frontend, device: int, kind: Convolution) -> _Settled | str:
+def _planned(found: Frontend, device: int, kind: Convolution) -> _Plan | str:
     """The operation that cuDNN builds for a convolution, without its bias if need be; or the reason why it builds
     none."""
     built = build(found, device, kind)
     if isinstance(built, str) and kind.bias:
         kind = kind._replace(bias=False)
         built = build(found, device, kind)
-    return built if isinstance(built, str) else _Settled(kind, built)
+    return built if isinstance(built, str) else _Plan(kind, built)
 
 
 class _Kernel:
@@ -92,7 +92,7 @@ class _Kernel:
                            self.writes != "w" and "b" in shapes, tf32() and dtype == "float32")
 
     def accepts(self, call: Call) -> str | None:
-        """Why this is not for the library, or None where it is."""
+        """The reason why the library does not compute this, or None where it does."""
         found = frontend(call.xp)
         if not isinstance(found, Frontend):
             return found
@@ -108,7 +108,7 @@ class _Kernel:
         if not all(array.flags.c_contiguous for array in arrays.values()) or not aligned([*arrays.values()]):
             return "an array does not lie in one piece, from where 16 bytes begin"
         kind = self.describe({name: array.shape for name, array in arrays.items()}, call.attrs, dtype)
-        return keep(call, kind if isinstance(kind, str) else _settle(found, call.ctx.device_id, kind))
+        return keep(call, kind if isinstance(kind, str) else _planned(found, call.ctx.device_id, kind))
 
     def bound(self, call: Call) -> list[Callable]:
         """Steps of a plan."""
@@ -123,7 +123,8 @@ class _Kernel:
 
     def refused(self, attrs: Attrs, ins: Sequence[Spec], outs: Sequence[Spec], is_train: bool, xp: ArrayModule,
                 device: int) -> str | None:
-        """Why the library is not to convolve contiguous arrays, where it may have their channels last, or None.
+        """The reason why the library is not to convolve contiguous arrays, where it may have their channels last,
+        or None.
 
         Without tensor cores it is at its best with channels first: it brings others there before, in its workspace.
         """
@@ -134,8 +135,8 @@ class _Kernel:
             return f"cuDNN computes {dtype} with channels first"
         shapes = {name: spec.shape or () for name, spec in (*zip(self.reads, ins), (self.writes, outs[0]))}
         kind = self.describe(shapes, attrs, dtype)
-        settled = kind if isinstance(kind, str) else _settle(found, device, kind)
-        return settled if isinstance(settled, str) else None
+        plan = kind if isinstance(kind, str) else _planned(found, device, kind)
+        return plan if isinstance(plan, str) else None
 
 
 _Kernel(convolution, "forward", "xwb", "y")

@@ -22,7 +22,7 @@ _ELEMENT, _ROW, _CYCLE = Along.ELEMENT, Along.ROW, Along.CYCLE
 
 
 # --------------------------------------------------------------------------------------- rows of scores
-# Labels are class numbers; towards zero, and a number that is no class stands for none.
+# Labels are class indices; towards zero, and a number that is no class stands for none.
 
 
 def _cross_entropy(x: Any, label: Any) -> Any:

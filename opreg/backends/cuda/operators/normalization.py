@@ -23,7 +23,7 @@ from ..sets import bound_sets
 __all__: list[str] = []
 
 _ELEMENT, _SET, _CYCLE = Along.ELEMENT, Along.ROW, Along.CYCLE
-# Of how many samples one is read before the others.
+# One of so many samples is read before the others.
 _PART = 16
 
 
@@ -93,8 +93,8 @@ def _mean(x: Any) -> Any:
 def _near(call: Call, x: Array, keep: Shape, axes: Sequence[int]) -> tuple[list[Callable], Array]:
     """Steps that compute numbers near the means, and these: the means of a part of the samples.
 
-    Mean and variance of the differences to them are found in one run through the data. What rounding adds to a
-    variance is at most as many units in its last place as the part is smaller than the whole.
+    Mean and variance of the differences to them are found in one run through the data. Rounding adds at most as
+    many units in the last place to a variance as the part is smaller than the whole.
     """
     part = x[:-(-x.shape[0] // _PART)]
     near = call.scratch(600, keep, np.dtype(np.float64 if x.dtype.itemsize == 8 else np.float32))
@@ -207,8 +207,8 @@ def _scale(x: Any, scale: Any) -> Any:
 
 
 def _by_layout(op: Op, formula: Callable[..., Any], data: int, elements: Sequence[int], sums: bool) -> None:
-    """Give an operator on sets of numbers the kernel ``cuda``: a formula of inputs that are like the data, those that
-    are listed, and of others that have a number for each set. Its results are such numbers if it sums, else like the
+    """Give an operator on sets of elements the kernel ``cuda``: a formula of inputs that are like the data, those that
+    are listed, and of others that have a value for each set. Its results are such numbers if it sums, else like the
     data."""
 
     def layout_steps(call: Call) -> list[Callable]:

@@ -94,7 +94,7 @@ def _place(shape: Shape, sizes: str, at: str) -> str:
 
 
 def _count(shape: Shape) -> list[str]:
-    """The lines that say how many numbers the window at ``q`` averages over."""
+    """The lines that say how many elements the window at ``q`` averages over."""
     lines = []
     for axis, (k, s, p, edge) in enumerate(zip(shape.kernel, shape.stride, shape.pad, shape.edge)):
         lines += [f"const int low{axis} = q{axis} * {s} - {p}, high{axis} = low{axis} + {k};",
@@ -109,7 +109,7 @@ def _taps(shape: Shape, body: Sequence[str], before: bool = False) -> list[str]:
     axes = range(len(shape.kernel))
     lines, depth = [], 0
     at = "j" if before else "i"
-    # What few threads come to is kept small, so that all others have registers.
+    # Code that few threads reach is short, so that all others have registers.
     unrolled = ["#pragma unroll 1"] if before else ["#pragma unroll"] if math.prod(shape.kernel) <= 16 else []
     for axis, (k, s, p) in zip(axes, zip(shape.kernel, shape.stride, shape.pad)):
         lines += indented([*unrolled, f"for (int k{axis} = 0; k{axis} < {k}; ++k{axis}) {{",
@@ -155,8 +155,8 @@ def _windows(shape: Shape, body: Sequence[str]) -> list[str]:
 
 @cached(256)
 def gather_source(shape: Shape) -> str:
-    """The text of the kernel ``unpool``: what arrives at each number of the input. That of a maximum goes to the first
-    place of its window that has it."""
+    """The text of the kernel ``unpool``: output gradients at each input element. The gradient of a maximum goes
+    to the first place of its window that has it."""
     stored, kind, lanes = STORED[shape.dtype.name], computed_in(shape.dtype), shape.lanes
     where_q, where_i = _place(shape, "m", "q"), _place(shape, "n", "i")
     arrays = [f"const {stored}* g", f"{stored}* out"]
@@ -207,7 +207,7 @@ def _reached(pool: Pool) -> float:
 
 def _launch(call: Call, text: Callable[[Shape], str], name: str, pool: Pool, arrays: Sequence[Array], total: int
             ) -> Launch:
-    """A step for so many numbers, which are inputs or outputs."""
+    """A step for so many elements, which are inputs or outputs."""
     attrs, dtype, rest = call.attrs, arrays[0].dtype, pool.x[-1]
     lanes = 16 // dtype.itemsize
     if (name == "unpool" and len(arrays) > 2) or rest % lanes or any(address_of(array) % 16 for array in arrays):
@@ -226,7 +226,7 @@ def _launch(call: Call, text: Callable[[Shape], str], name: str, pool: Pool, arr
 
 
 def _read(name: str, pool: Pool, arrays: Sequence[Array]) -> int:
-    """Bytes that are read: each number once, as windows that overlap share it. Whether a maximum's gradient reads its
+    """Bytes that are read: each element once, as windows that overlap share it. Whether a maximum's gradient reads its
     input where no window holds it is up to the compiler."""
     parts = [_held(pool)] if name == "pool" else [_reached(pool), 1.0, _reached(pool)]
     return sum(round(own_bytes(array) * part) for array, part in zip(arrays, parts))

@@ -1,8 +1,8 @@
 """The operators that are products of matrices, by cublasLt: with a bias in the same launch, or added to what is there.
 
-Where the library has no epilogue, as for float64, a bias is a step of its own. What ``fuse_dense_backward`` makes of
-two nodes computes the gradients of a weight and of a bias in one launch, or sums the latter in another one where the
-library has no such epilogue. Sums of columns alone are products with ones.
+A bias is a step of its own if the library has no epilogue, as for float64. The node that ``fuse_dense_backward``
+makes of two computes the gradients of a weight and of a bias in one launch, or sums the latter in another one where
+the library has no such epilogue. Sums of columns alone are products with ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .private import dense_backward
 __all__: list[str] = []
 
 
-class _Settled(NamedTuple):
+class _Plan(NamedTuple):
     """A product with its algorithm and its arrays: the factors, and where it goes."""
 
     product: Product
@@ -37,8 +37,8 @@ class _Settled(NamedTuple):
     arrays: tuple[Array, Array, Array]
 
 
-def _settle(call: Call, arrays: tuple[Array, Array, Array], epilogue: Epilogue = Epilogue.DEFAULT,
-            bias: Array | None = None) -> _Settled | str:
+def _planned(call: Call, arrays: tuple[Array, Array, Array], epilogue: Epilogue = Epilogue.DEFAULT,
+             bias: Array | None = None) -> _Plan | str:
     """The product of a call in the library's terms, or why it is not for the library."""
     found = cublaslt.library(call.xp)
     if isinstance(found, str):
@@ -50,11 +50,11 @@ def _settle(call: Call, arrays: tuple[Array, Array, Array], epilogue: Epilogue =
         chosen = choose(found, call.ctx.device_id, product)
     except OpError as error:
         return str(error)
-    return chosen if isinstance(chosen, str) else _Settled(product, chosen, arrays)
+    return chosen if isinstance(chosen, str) else _Plan(product, chosen, arrays)
 
 
 def _multiply(call: Call, bias: Array | None = None) -> Multiply:
-    found: _Settled = call.found
+    found: _Plan = call.found
     return Multiply(call.xp, call.ctx.device_id, call.op.name, found.product, found.chosen, found.arrays,
                     functools.partial(call.scratch, 0), call.attrs.get("alpha", 1.0), bias)
 
@@ -76,10 +76,10 @@ def _accepts(call: Call) -> str | None:
         return "its factors are no views of its inputs"
     a, b, shape = factors
     arrays = a, b, out.reshape(shape)
-    settled = _settle(call, arrays) if bias is None else _settle(call, arrays, Epilogue.BIAS, bias)
-    if isinstance(settled, str) and bias is not None:
-        settled = _settle(call, arrays)
-    return keep(call, settled)
+    plan = _planned(call, arrays) if bias is None else _planned(call, arrays, Epilogue.BIAS, bias)
+    if isinstance(plan, str) and bias is not None:
+        plan = _planned(call, arrays)
+    return keep(call, plan)
 
 
 def _bound(call: Call) -> list[Callable]:
@@ -108,10 +108,10 @@ def _accepts_dense_backward(call: Call) -> str | None:
     a, b = dense_weight(g, data, flatten=call.attrs["flatten"])
     if not views_of(call, (a, b)):
         return "its factors are no views of its inputs"
-    settled = _settle(call, (a, b, out), Epilogue.BGRADB, bias)
-    if isinstance(settled, str) and g.flags.c_contiguous:
-        settled = _settle(call, (a, b, out))
-    return keep(call, settled)
+    plan = _planned(call, (a, b, out), Epilogue.BGRADB, bias)
+    if isinstance(plan, str) and g.flags.c_contiguous:
+        plan = _planned(call, (a, b, out))
+    return keep(call, plan)
 
 
 @dense_backward.kernel("cublasLt", bound=True, accepts=_accepts_dense_backward, serves=can_compile, adds=True,
@@ -125,13 +125,13 @@ def dense_backward_cuda(call: Call) -> list[Callable]:
 
 
 def _accepts_sum(call: Call) -> str | None:
-    """Why the library does not sum here; it sums the gradient of a bias: along all axes but the last."""
+    """The reason why the library does not sum here; it sums the gradient of a bias, along all axes but the last."""
     reason = declined(cublaslt.library(call.xp)) or _sums_columns(call)
     if reason is not None:
         return reason
     rows = call.ins[0].reshape(-1, call.ins[0].shape[-1])
     ones = call.xp.ones((1, rows.shape[0]), rows.dtype)
-    return keep(call, _settle(call, (ones, rows, call.outs[0].reshape(1, -1))))
+    return keep(call, _planned(call, (ones, rows, call.outs[0].reshape(1, -1))))
 
 
 def _sums_columns(call: Call) -> str | None:

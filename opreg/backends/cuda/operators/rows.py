@@ -54,7 +54,7 @@ def _attach(op: Op, rows_of: Callable[[Call], Rows | str], steps: Callable[[Call
 
 
 def _backward_softmax_output(y: Any, label: Any, *, scale: float) -> Any:
-    """Labels are class numbers; towards zero, and a number that is no class stands for none."""
+    """Labels are class indices; towards zero, and a number that is no class stands for none."""
     return (y - equal(column(), trunc(label))) * scale
 
 

@@ -41,5 +41,5 @@ _JOINT = Joint(dense_backward, fully_connected_weight, get("sum"), _key, _pair)
 
 
 def fuse_dense_backward(program: Program) -> Program:
-    """Sum what arrives over the rows while it is multiplied with the data."""
+    """Sum the output gradient over the rows while it is multiplied with the data."""
     return join(program, _JOINT)

@@ -363,7 +363,7 @@ def _backward(function: Function, call: Call) -> None:
 
 
 def _declines(call: Call) -> str | None:
-    """Why a call is left to NumPy."""
+    """The reason why a call is left to NumPy."""
     reason = unavailable(call) or scaled_attention.several(call)
     if reason is not None:
         return reason

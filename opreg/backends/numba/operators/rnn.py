@@ -77,7 +77,7 @@ def backward(xp: ArrayModule, kind: Kind, parts: Sequence[dict[str, Part]], para
 
 
 def _declines(call: Call) -> str | None:
-    """Why a call is left to the reference kernel."""
+    """The reason why a call is left to the reference kernel."""
     reason = unavailable(call)
     if reason is not None:
         return reason

@@ -35,7 +35,7 @@ def _along(program: str, call: Call, axis: int, *constants: float) -> Task | str
 
 # ----------------------------------------------------------------------------------------- SoftmaxOutput
 
-# The inputs are the output and class numbers; towards zero, and a number that is no class stands for none.
+# The inputs are the output and class indices; towards zero, and a number that is no class stands for none.
 _BACKWARD_SOFTMAX_OUTPUT = """
 for row in range(first, last):
     o = row * n

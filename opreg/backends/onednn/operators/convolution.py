@@ -58,7 +58,7 @@ MOST = 256
 
 
 def declined(call: Call, read: Sequence[Array]) -> str | None:
-    """Why oneDNN does not compute with these arrays, or None where it may."""
+    """The reason why oneDNN does not compute with these arrays, or None where it may."""
     if call.xp is not np:
         return "the arrays are not the host's"
     for array in read:
@@ -167,7 +167,7 @@ class _Kernels(Generic[G]):
         raise NotImplementedError
 
     def declines(self, geometry: G, attrs: Attrs) -> str | None:
-        """Why this is better left to others, whatever the library can do."""
+        """The reason why this is better left to others, whatever the library can do."""
         return None
 
     def arrays(self, ins: Sequence[Array], out: Array) -> list[Array]:
@@ -183,7 +183,7 @@ class _Kernels(Generic[G]):
         return True
 
     def accepts(self, call: Call) -> str | None:
-        """Why this is not for the library, or None where it is."""
+        """The reason why the library does not compute this, or None where it does."""
         reason = declined(call, call.ins[:self.read])
         if reason is not None:
             return reason
@@ -250,7 +250,7 @@ class _Kernels(Generic[G]):
 
 
 def contiguous(shape: Shape) -> Shape:
-    """Strides of a contiguous array, in numbers."""
+    """Strides of a contiguous array, in elements."""
     return tuple([math.prod(shape[i + 1:]) for i in range(len(shape))])
 
 

@@ -2,11 +2,11 @@
 product that it multiplies no slower than BLAS.
 
 A plan takes one library's threads for all its products, since those of the other would look out for work beside them.
-Where threads of ours compute in between, oneDNN's leave them the cores sooner; it multiplies a stack in one call, adds
+If our threads compute in between, oneDNN's leave them the cores sooner; it multiplies a stack in one call, adds
 a bias as it stores, and finds the same bits with any number of threads more often. BLAS has the plan where it
 multiplies faster by a tenth with the threads of the plan, which is tried. So is a copy of a transposed left factor:
 where its columns are a page apart they share few places of the first cache, and the library takes twice as long.
-Whoever has been kept waiting for threads computes alone for a while, as with BLAS's.
+A caller that had to wait for threads computes alone for a while, as with BLAS's.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _one_thread() -> AbstractContextManager[None]:
 
 @cached(1024)
 def _impossible(product: Product, strides: tuple[Shape, ...]) -> str | None:
-    """Why the library does not multiply such matrices, or None where it does."""
+    """The reason why the library does not multiply such matrices, or None where it does."""
     library = shared_library.library()
     if not isinstance(library, Library):
         return library
@@ -112,7 +112,7 @@ def matrices_of(call: Call) -> Matrices | str:
 
 
 def _accepts(call: Call) -> str | None:
-    """Why another kernel multiplies; leaves what is multiplied."""
+    """The reason why another kernel multiplies; leaves the operands."""
     found = matrices_of(call)
     if isinstance(found, str):
         return found
@@ -123,7 +123,7 @@ def _accepts(call: Call) -> str | None:
 
 
 def _left_to_blas(call: Call, found: Matrices) -> str | None:
-    """Why BLAS multiplies in a plan, which its first large product decides."""
+    """The reason why BLAS multiplies in a plan, which its first large product decides."""
     if convolution.HERE in call.memo:
         return None
     if _DECIDED not in call.memo:
@@ -166,7 +166,7 @@ def _by_threads(run: Callable[[], object], found: Matrices) -> Callable[[], obje
 
 
 def _arranged(found: Matrices, room: Room) -> tuple[Matrices, list[Callable[[], None]]]:
-    """Operands as they are multiplied, and what copies the left one before, where that is tried and faster."""
+    """Operands as they are multiplied, and what copies the left one before, if it is tried and faster."""
     a, b = found.a, found.b
     if a.ndim > 2 or a.strides[1] <= a.strides[0] or found.work < _LEAST or not trials.allowed():
         return found, []

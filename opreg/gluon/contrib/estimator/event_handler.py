@@ -1,7 +1,7 @@
 """Handlers of what happens while an estimator trains.
 
-A handler derives from the classes of the events that it handles. Of handlers of an event, the one of the least
-``priority`` comes first. Training ends where a handler of the end of a batch or an epoch gives something true.
+A handler derives from the classes of the events that it handles. Handlers of an event are called in ascending order
+of ``priority``. Training ends where a handler of the end of a batch or an epoch gives something true.
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ class ImageRecordDataset(RecordFileDataset):
     flag : {1, 0, -1}
         1 for colours, 0 for gray, -1 for what each image has.
     transform : callable
-        What makes a sample of an image, of shape (height, width, channels) in bytes, and its label.
+        A function that makes a sample of an image, of shape (height, width, channels) in bytes, and its label.
     """
 
     def __init__(self, filename: str | os.PathLike, flag: int = 1, transform: Transform | None = None):
@@ -236,11 +236,12 @@ class ImageFolderDataset(_ImageFiles):
     Parameters
     ----------
     root : str
-        The folder of these folders. What is no folder there, and no JPEG or PNG in them, is left out with a warning.
+        The folder of these folders. Entries that are no folders, and files in them that are no JPEG or PNG, are
+        left out with a warning.
     flag : {1, 0, -1}
         1 for colours, 0 for gray, -1 for what each image has.
     transform : callable
-        What makes a sample of an image, of shape (height, width, channels) in bytes, and its label.
+        A function that makes a sample of an image, of shape (height, width, channels) in bytes, and its label.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ class AlexNet(Classifier):
     Parameters
     ----------
     classes : int
-        How many numbers it gives for an image.
+        How many elements it gives for an image.
     """
 
     def __init__(self, classes: int = 1000, **kwargs: Any):

@@ -50,7 +50,7 @@ class DenseNet(Classifier):
     dropout : float
         The part of what a layer adds that is dropped.
     classes : int
-        How many numbers it gives for an image.
+        How many elements it gives for an image.
     """
 
     def __init__(self, num_init_features: int, growth_rate: int, block_config: Sequence[int], bn_size: int = 4,

@@ -80,7 +80,7 @@ class Inception3(Classifier):
     Parameters
     ----------
     classes : int
-        How many numbers it gives for an image.
+        How many elements it gives for an image.
     """
 
     def __init__(self, classes: int = 1000, **kwargs: Any):

@@ -21,8 +21,8 @@ __all__ = ["MobileNet", "MobileNetV2", "get_mobilenet", "get_mobilenet_v2", "mob
 #: Channels behind each pair of a convolution by channel and one by 1, and the stride of the first of both.
 _PAIRS = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)]
 
-#: Of the second version: how many times as many channels are between, how many come out, how many such blocks, and the
-#: stride of the first of them.
+#: Blocks of the second version: expansion factor, output channels, number of blocks, and stride of the first of
+#: them.
 _BOTTLENECKS = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
                 (6, 320, 1, 1)]
 
@@ -80,7 +80,7 @@ class MobileNet(Classifier):
     multiplier : float
         By what numbers of channels are multiplied.
     classes : int
-        How many numbers it gives for an image.
+        How many elements it gives for an image.
     """
 
     def __init__(self, multiplier: float = 1.0, classes: int = 1000, **kwargs: Any):
@@ -104,7 +104,7 @@ class MobileNetV2(Classifier):
     multiplier : float
         By what numbers of channels are multiplied.
     classes : int
-        How many numbers it gives for an image.
+        How many elements it gives for an image.
     """
 
     def __init__(self, multiplier: float = 1.0, classes: int = 1000, **kwargs: Any):

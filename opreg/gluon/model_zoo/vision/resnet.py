@@ -53,7 +53,7 @@ class BasicBlockV1(_BlockV1):
     downsample : bool
         Whether the input goes through a convolution by 1 before it is added.
     in_channels : int
-        Channels of the input; 0 where that says it.
+        Channels of the input; 0 if it says it.
     """
 
     def _layers(self, channels: int, stride: int, in_channels: int) -> list[HybridBlock]:
@@ -167,7 +167,7 @@ class ResNetV1(Classifier):
     channels : list of int
         Channels before each stage, and behind the last.
     classes : int
-        How many numbers it gives for an image.
+        How many elements it gives for an image.
     thumbnail : bool
         Whether images are small, as those of CIFAR: it begins with a convolution by 3 alone.
 

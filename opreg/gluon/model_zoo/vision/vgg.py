@@ -29,7 +29,7 @@ class VGG(Classifier):
     layers, filters : list of int
         How many convolutions there are before each pooling, and their channels.
     classes : int
-        How many numbers it gives for an image.
+        How many elements it gives for an image.
     batch_norm : bool
         Whether there is a batch norm behind each convolution.
 

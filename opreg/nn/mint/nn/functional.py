@@ -165,7 +165,7 @@ def _padding(padding: Sizes | str, count: int) -> tuple[str, Sizes]:
 
 def conv_transpose2d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
                      padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1) -> Tensor:
-    """The transposed convolution of images: each number adds the kernel to a window, times itself.
+    """The transposed convolution of images: each element adds the kernel to a window, times itself.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def adaptive_max_pool2d(input: TensorLike, output_size: int | Sequence[int | Non
 
 
 def _no_indices(name: str, asked: bool) -> None:
-    """Refuse to say where the largest numbers are."""
+    """Refuse to say where the largest elements are."""
     if asked:
         raise ArgumentError(f"{name}: return_indices must be False; max_pool2d says where the largest numbers are")
 
@@ -263,7 +263,7 @@ def batch_norm(input: TensorLike, running_mean: TensorLike, running_var: TensorL
 
 
 def normalize(input: TensorLike, p: float = 2.0, dim: Axes = 1, eps: float = 1e-12) -> Tensor:
-    """Numbers divided by their norm along axes, or by ``eps`` where that is larger.
+    """Numbers divided by their norm along axes, or by ``eps`` if it is larger.
 
     Examples
     --------
@@ -275,7 +275,7 @@ def normalize(input: TensorLike, p: float = 2.0, dim: Axes = 1, eps: float = 1e-
 
 
 def dropout(input: TensorLike, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Each number set to zero with probability ``p`` and the others divided by ``1 - p``, when ``training``."""
+    """Each element set to zero with probability ``p`` and the others divided by ``1 - p``, when ``training``."""
     return ops.dropout(input, p, training)
 
 
@@ -330,7 +330,7 @@ def nll_loss(input: TensorLike, target: TensorLike, weight: TensorLike | None = 
 
 
 def _reduced(loss: Tensor, reduction: str) -> Any:
-    """The mean or the sum of all numbers, or the numbers."""
+    """The mean or the sum of all elements, or the numbers."""
     if reduction not in ("mean", "sum", "none"):
         raise ArgumentError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
     return ops.mean(loss) if reduction == "mean" else ops.sum(loss) if reduction == "sum" else loss

@@ -112,7 +112,7 @@ SmoothL1Loss = _applied("SmoothL1Loss", functional.smooth_l1_loss,
 
 
 class _Dropped(Cell):
-    """The base of layers that set numbers to zero in training."""
+    """The base of layers that set elements to zero in training."""
 
     def __init__(self, p: float = 0.5, inplace: bool = False):
         super().__init__()
@@ -126,7 +126,7 @@ class _Dropped(Cell):
 
 
 class Dropout(_Dropped):
-    """Each number set to zero with probability ``p`` and the others divided by ``1 - p``, in training."""
+    """Each element set to zero with probability ``p`` and the others divided by ``1 - p``, in training."""
 
     def construct(self, input: Tensor) -> Tensor:
         """The numbers that are left."""

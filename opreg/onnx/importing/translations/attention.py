@@ -38,7 +38,7 @@ def _places(node: Node, x: Any) -> Any:
 
 
 def _near(node: Node, query: Any, key: Any, offset: Any, left: int, right: int) -> Any:
-    """Truth values: which keys stand within so many places of a query's own, which is ``offset`` places on; -1 is any.
+    """Booleans: which keys stand within so many places of a query's own, which is ``offset`` places on; -1 is any.
     """
     own = ops.broadcast_add(ops.reshape(_places(node, query), shape=(1, 1, -1, 1)), offset)
     keys, seen = _places(node, key), None

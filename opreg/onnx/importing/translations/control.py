@@ -91,7 +91,7 @@ def _counted(node: Node, rounds: int, condition: Any, states: Sequence[Any], bod
 
 
 def _conditional(node: Node, rounds: int, condition: Any, states: Sequence[Any], body: Graph) -> tuple[Any, ...]:
-    """A loop with a condition as one node. What it stacks is as long as there were rounds, which a run says."""
+    """A loop with a condition as one node. Stacked outputs are as long as there were rounds, which a run decides."""
     start = np.array([True]) if condition is None else ops._np_reshape(node.lift(condition), newshape=(1,))
 
     def step(value: Any) -> tuple[Any, Any]:

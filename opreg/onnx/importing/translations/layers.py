@@ -150,7 +150,7 @@ class _Windows:
         return ops._np_reshape(x, newshape=(*shape[:rank], math.prod(self.kernel)))
 
     def counts(self, include: int) -> np.ndarray:
-        """How many numbers each window averages."""
+        """How many elements each window averages."""
         count = np.ones((), np.int64)
         for place, length, before, behind in zip(self.places, self.lengths, self.before, self.behind):
             low, high = (0, length + before + behind) if include else (before, before + length)
@@ -176,8 +176,8 @@ def _pooled(node: Node, x: Any, kind: str, kernel: Sequence[int], strides: Any, 
             pads: Any, ceil_mode: int, include: bool = False) -> Any:
     """Maxima or averages of windows by our own pooling; None where it has not got them.
 
-    Own pooling pads as much behind as before. Where that makes other windows, or other averages, the array is padded
-    first; windows that are too many are cut off.
+    Own pooling pads as much behind as before. If this gives other windows, or other averages, the array is padded
+    first; surplus windows are cut off.
     """
     count = len(kernel)
     if count > 3 or any(each != 1 for each in dilations or ()):

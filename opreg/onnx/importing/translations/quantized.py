@@ -1,4 +1,4 @@
-"""Rows of quantised operators, by what their definitions say: whole numbers, a scale and a zero point."""
+"""Rows of quantised operators, by what their definitions say: integers, a scale and a zero point."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def dequantize(node: Node, x: Given, scale: Given, zero: Given = None, *, axis: 
 
 
 def _centred(x: np.ndarray, zero: np.ndarray | None, axis: int = 0) -> np.ndarray:
-    """Whole numbers less their zero point, wide enough for sums of products."""
+    """Integers less their zero point, wide enough for sums of products."""
     whole = x.astype(np.int64)
     if zero is None:
         return whole
@@ -123,7 +123,7 @@ def _requantized(numbers: np.ndarray, zero: np.ndarray) -> np.ndarray:
 
 
 def _convolved(node: Node, x: np.ndarray, w: np.ndarray, given: dict[str, Any]) -> np.ndarray:
-    """A convolution of whole numbers, exact in float64."""
+    """A convolution of integers, exact in float64."""
     result = conv(node, node.lift(x.astype(np.float64)), node.lift(w.astype(np.float64)), None, **given)
     return np.rint(result.asnumpy()).astype(np.int64)
 

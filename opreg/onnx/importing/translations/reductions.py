@@ -95,7 +95,7 @@ def _reduction(name: str, function: Callable[..., Any]) -> None:
 
 
 def _alone(node: Node, name: str, x: Any) -> Any:
-    """A reduction over no axis: each number for itself."""
+    """A reduction over no axis: each element for itself."""
     if name in ("ReduceL1", "ReduceL2"):
         return ops.abs(x)
     if name == "ReduceSumSquare":
@@ -172,7 +172,7 @@ def cum_prod(node: Node, x: Any, axis: Host, *, exclusive: int = 0, reverse: int
     if exclusive and length:
         result = joined(ops.ones_like(part(0, 1)), part(0, length - 1))
     step = 1
-    while step < length:  # each number becomes the product of twice as many
+    while step < length:  # each element becomes the product of twice as many
         result = joined(part(0, step), part(step, length) * part(0, length - step))
         step *= 2
     return ops.flip(result, axis=place) if reverse else result

@@ -1,0 +1,173 @@
+"""Operators from before ``CustomOp``: ``NumpyOp`` and ``NDArrayOp``, one object that describes itself, and computes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..core.registry import register
+from .custom_op import CustomOp, CustomOpProp
+from .prop import of_prop
+from .signature import warn_misspelt
+
+if TYPE_CHECKING:
+    from ..ndarray.context import Context
+    from ..ndarray.ndarray import NDArray
+
+__all__ = ["PythonOp", "NumpyOp", "NDArrayOp"]
+
+_COUNT = itertools.count()
+
+
+class PythonOp:
+    """An operator as before ``CustomOp``: one object that describes itself, and computes.
+
+    Derive from ``NumpyOp`` or ``NDArrayOp``, and define what a Prop and its operator do. Calling the object makes a
+    symbol. ``CustomOp`` does more: attributes, states, dtypes, requests.
+
+    Parameters
+    ----------
+    need_top_grad : bool
+        Whether ``backward`` needs the gradient from above; a loss does not, and is given an empty list in its place.
+    """
+
+    def __init_subclass__(cls, **keywords: Any):
+        super().__init_subclass__(**keywords)
+        warn_misspelt(cls, PythonOp)
+
+    def __init__(self, need_top_grad: bool = True):
+        self.need_top_grad_ = need_top_grad
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The same as ``get_symbol``."""
+        return self.get_symbol(*args, **kwargs)
+
+    def get_symbol(self, *args: Any, **kwargs: Any) -> Any:
+        """The operator applied: to symbols, by position or by name, which makes a symbol; or to arrays.
+
+        Raises
+        ------
+        NotImplementedError
+            Where a class derives from neither ``NumpyOp`` nor ``NDArrayOp``.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.get_symbol: derive from NumpyOp or NDArrayOp")
+
+    def forward(self, in_data: list[Any], out_data: list[Any]) -> None:
+        """Compute the outputs, in place."""
+        out_data[0][:] = in_data[0]
+
+    def backward(self, out_grad: list[Any], in_data: list[Any], out_data: list[Any], in_grad: list[Any]) -> None:
+        """Compute the gradients of the inputs, in place."""
+        in_grad[0][:] = 1.0
+
+    def infer_shape(self, in_shape: list[Any]) -> tuple[Any, Any]:
+        """Shapes of arguments and outputs, from those of the arguments."""
+        return in_shape, [in_shape[0]]
+
+    def list_outputs(self) -> list[str]:
+        """Names of the outputs."""
+        return ["output"]
+
+    def list_arguments(self) -> list[str]:
+        """Names of the inputs."""
+        return ["data"]
+
+    def need_top_grad(self) -> bool:
+        """Whether ``backward`` needs the gradient from above."""
+        return self.need_top_grad_
+
+    def _applied(self, run: type[_PythonOpRun], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        kind = type(self).__name__
+        made = type(kind, (_PythonOpProp,), {"made_of": self, "run": type(kind, (run,), {})})
+        op = of_prop(f"{kind}{next(_COUNT)}", made)
+        register(op)
+        return op(*args, **kwargs)
+
+
+class NumpyOp(PythonOp):
+    """An operator whose ``forward`` and ``backward`` are given NumPy arrays.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> class Softmax(NumpyOp):
+    ...     def forward(self, in_data, out_data):
+    ...         e = np.exp(in_data[0] - in_data[0].max(axis=1, keepdims=True))
+    ...         out_data[0][:] = e / e.sum(axis=1, keepdims=True)
+    >>> import numpy as np
+    >>> net = Softmax()(data=mx.sym.Variable("x"), name="softmax")
+    >>> net.eval(x=mx.nd.zeros((1, 2)))[0].asnumpy().tolist()
+    [[0.5, 0.5]]
+    """
+
+    def get_symbol(self, *args: Any, **kwargs: Any) -> Any:
+        """The operator applied: to symbols, by position or by name, which makes a symbol; or to arrays."""
+        return self._applied(_NumpyOpRun, args, kwargs)
+
+
+class NDArrayOp(PythonOp):
+    """An operator whose ``forward`` and ``backward`` are given NDArrays."""
+
+    def get_symbol(self, *args: Any, **kwargs: Any) -> Any:
+        """The operator applied: to symbols, by position or by name, which makes a symbol; or to arrays."""
+        return self._applied(_PythonOpRun, args, kwargs)
+
+    def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
+        """The numbers, among all given, of the arrays that ``backward`` reads."""
+        return [*(out_grad if self.need_top_grad() else ()), *in_data, *out_data]
+
+
+class _PythonOpProp(CustomOpProp):
+    """A ``PythonOp`` described as a Prop."""
+
+    made_of: PythonOp
+    run: type[_PythonOpRun]
+
+    def __init__(self) -> None:
+        super().__init__(self.made_of.need_top_grad())
+        own = self.made_of
+        self.list_arguments, self.list_outputs = own.list_arguments, own.list_outputs  # type: ignore[method-assign]
+        if isinstance(own, NDArrayOp):
+            self.declare_backward_dependency = own.declare_backward_dependency  # type: ignore[method-assign]
+
+    def infer_shape(self, in_shape: list[Any]) -> Any:
+        return (*self.made_of.infer_shape(in_shape), [])
+
+    def create_operator(self, ctx: Context, shapes: list[Any], dtypes: list[Any]) -> CustomOp:
+        return self.run(self.made_of)
+
+
+class _PythonOpRun(CustomOp):
+    """A ``PythonOp`` that computes on NDArrays."""
+
+    def __init__(self, made_of: PythonOp):
+        self.made_of = made_of
+
+    def forward(self, is_train: bool, req: list[str], in_data: list[NDArray], out_data: list[NDArray],
+                aux: list[NDArray]) -> None:
+        self._compute(self.made_of.forward, req, out_data, "out_data", in_data=in_data)
+
+    def backward(self, req: list[str], out_grad: list[NDArray], in_data: list[NDArray], out_data: list[NDArray],
+                 in_grad: list[NDArray], aux: list[NDArray]) -> None:
+        self._compute(self.made_of.backward, req, in_grad, "in_grad", in_data=in_data, out_data=out_data,
+                      out_grad=out_grad if self.made_of.need_top_grad() else [])
+
+    def _compute(self, function: Callable[..., None], req: list[str], results: list[NDArray], what: str,
+                 **given: list[NDArray]) -> None:
+        """Call a method that writes in place, and store what it wrote as requested."""
+        written = [result.copy() for result in results]
+        function(**given, **{what: written})
+        for result, request, value in zip(results, req, written):
+            self.assign(result, request, value)
+
+
+class _NumpyOpRun(_PythonOpRun):
+    """A ``NumpyOp`` that computes on NumPy arrays."""
+
+    def _compute(self, function: Callable[..., None], req: list[str], results: list[NDArray], what: str,
+                 **given: list[NDArray]) -> None:
+        written = [result.asnumpy() for result in results]
+        function(**{name: [each.asnumpy() for each in arrays] for name, arrays in given.items()}, **{what: written})
+        for result, request, value in zip(results, req, written):
+            self.assign(result, request, value)

@@ -1,0 +1,181 @@
+"""Values of a graph of ONNX while it grows, with operators as arrays have them, and lengths that are dynamic."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.spec import ANY, Shape
+from ...interop.translation import Untranslatable
+
+__all__ = ["REST", "Length", "Numbers", "Value", "dynamic", "length_of", "product"]
+
+#: An operand of an operation: a value, or a scalar in the dtype of the first.
+Numbers = Any
+
+
+class Length:
+    """A length that is dynamic, as far as it is known: what it is in each of the sizes.
+
+    Arithmetic with it is arithmetic with each, so that what follows from a dynamic length is told from others.
+    """
+
+    __slots__ = ("sizes",)
+
+    def __init__(self, sizes: Sequence[Any]):
+        self.sizes = tuple(sizes)
+
+    def __repr__(self) -> str:
+        return "?"
+
+    def _with(self, other: Any, what: Callable[[Any, Any], Any]) -> Any:
+        others = other.sizes if isinstance(other, Length) else (other,) * len(self.sizes)
+        return length_of([what(size, each) for size, each in zip(self.sizes, others)])
+
+    def __mul__(self, other: Any) -> Any:
+        return self._with(other, operator.mul)
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Any) -> Any:
+        return self._with(other, operator.add)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._with(other, operator.sub)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._with(other, operator.floordiv)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Length) and self.sizes == other.sizes and not any(size is ANY for size in self.sizes)
+
+    def __hash__(self) -> int:
+        return hash(self.sizes)
+
+    def __index__(self) -> int:
+        raise Untranslatable("a length that its arithmetic needs is dynamic")
+
+
+def length_of(sizes: Sequence[Any]) -> Any:
+    """One length from what it is in each of the sizes."""
+    return sizes[0] if all(size is not ANY and size == sizes[0] for size in sizes) else Length(sizes)
+
+
+def dynamic(length: Any) -> bool:
+    """Whether a length is dynamic."""
+    return isinstance(length, Length)
+
+
+#: In a new shape, the length that is left.
+REST = Length(())
+
+
+class Value:
+    """A value of a graph: its name, and what is known of it.
+
+    Attributes
+    ----------
+    g : Builder
+        The graph that it is of.
+    name : str
+        Its name in the graph.
+    shapes : tuple of shapes
+        Its shape for each of the sizes that the graph is looked at with; where these differ a dimension is dynamic.
+    dtype : dtype
+        That of its elements.
+    array : NumPy array or None
+        The numbers of a constant.
+    """
+
+    __slots__ = ("g", "name", "shapes", "dtype", "array")
+
+    def __init__(self, g: Any, name: str, shapes: Sequence[Shape | None], dtype: np.dtype,
+                 array: np.ndarray | None = None):
+        self.g, self.name, self.dtype, self.array = g, name, dtype, array
+        self.shapes: tuple[Shape | None, ...] = tuple(shapes)
+
+    def __repr__(self) -> str:
+        return f"<{self.name} {self.shapes[0]} {self.dtype}>"
+
+    @property
+    def known_shape(self) -> Shape | None:
+        """The shape; None where the rank is not known."""
+        first = self.shapes[0]
+        if first is None or any(shape is None or len(shape) != len(first) for shape in self.shapes):
+            return None
+        return tuple([length_of(dims) for dims in zip(*self.shapes)])
+
+    @property
+    def shape(self) -> Shape:
+        """The shape, a ``Length`` where it is dynamic."""
+        shape = self.known_shape
+        if shape is None:
+            raise Untranslatable("the rank of a value is not known")
+        return shape
+
+    def __neg__(self) -> Value:
+        return self.g("Neg", self)
+
+    def __add__(self, other: Numbers) -> Value:
+        return self.g("Add", self, other)
+
+    def __radd__(self, other: Numbers) -> Value:
+        return self.g("Add", self.g.like(other, self), self)
+
+    def __sub__(self, other: Numbers) -> Value:
+        return self.g("Sub", self, other)
+
+    def __rsub__(self, other: Numbers) -> Value:
+        return self.g("Sub", self.g.like(other, self), self)
+
+    def __mul__(self, other: Numbers) -> Value:
+        return self.g("Mul", self, other)
+
+    def __rmul__(self, other: Numbers) -> Value:
+        return self.g("Mul", self.g.like(other, self), self)
+
+    def __truediv__(self, other: Numbers) -> Value:
+        return self.g("Div", self, other)
+
+    def __rtruediv__(self, other: Numbers) -> Value:
+        return self.g("Div", self.g.like(other, self), self)
+
+    def __gt__(self, other: Numbers) -> Value:
+        return self.g.compare("Greater", self, other)
+
+    def __lt__(self, other: Numbers) -> Value:
+        return self.g.compare("Less", self, other)
+
+    def __ge__(self, other: Numbers) -> Value:
+        return self.g.compare("GreaterOrEqual", self, other)
+
+    def __le__(self, other: Numbers) -> Value:
+        return self.g.compare("LessOrEqual", self, other)
+
+    def __eq__(self, other: Numbers) -> Value:  # type: ignore[override]  # as arrays do
+        return self.g.compare("Equal", self, other)
+
+    def __ne__(self, other: Numbers) -> Value:  # type: ignore[override]  # as arrays do
+        return self.g("Not", self.g.compare("Equal", self, other))
+
+    def __and__(self, other: Value) -> Value:
+        return self.g("And", self, other)
+
+    def __or__(self, other: Value) -> Value:
+        return self.g("Or", self, other)
+
+    def __invert__(self) -> Value:
+        return self.g("Not", self)
+
+    __hash__ = object.__hash__
+
+
+def product(dims: Sequence[Any]) -> int:
+    """How many elements there are, of a shape that is known."""
+    return operator.index(math.prod(dims))
