@@ -206,7 +206,7 @@ def check_axis(axis: int, rank: int, what: str = "axis") -> int:
     return axis + rank if axis < 0 else axis
 
 
-def check_axes(axes: int | Sequence[int] | None, rank: int, what: str = "axis") -> tuple[int, ...]:
+def check_axes(axes: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
     """Axes counted from the front, sorted; all of them for None or an empty tuple.
 
     Raises
@@ -221,9 +221,9 @@ def check_axes(axes: int | Sequence[int] | None, rank: int, what: str = "axis") 
     """
     if axes is None or axes == ():
         return tuple(range(rank))
-    numbers = [check_axis(axis, rank, what) for axis in ((axes,) if isinstance(axes, int) else axes)]
+    numbers = [check_axis(axis, rank) for axis in ((axes,) if isinstance(axes, int) else axes)]
     if len(set(numbers)) != len(numbers):
-        raise AttrError(f"{what}={axes} names an axis twice")
+        raise AttrError(f"axis={axes} names an axis twice")
     return tuple(sorted(numbers))
 
 

@@ -245,10 +245,10 @@ def wrote(array: Array, key: Any = None) -> None:
             memory.wrote(None if whole and key is None else _spans(array, key), write)
 
 
-def wrote_held(holders: Iterable[Any], known: int = 0) -> None:
-    """Note that arrays were written, those of them whose writes are to be noted; for the parameters see ``held``."""
+def wrote_held(holders: Iterable[Any]) -> None:
+    """Note that arrays were written, of which the caller has the raw ones, too: those whose writes are to be noted."""
     for holder in holders:
-        if held(holder, known):
+        if held(holder, 1):
             wrote(holder._data)
 
 
