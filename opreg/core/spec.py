@@ -18,8 +18,8 @@ from ..typing import DTypeLike
 from .mode import MODE
 
 __all__ = [
-    "ANY", "Spec", "Shape", "known", "stated", "size", "bytes_of", "unify", "broadcast", "check_axis", "check_axes",
-    "reduced_axes", "show", "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype", "is_floating",
+    "ANY", "Spec", "Shape", "known", "stated", "size", "strides_of", "bytes_of", "unify", "broadcast", "check_axis",
+    "check_axes", "reduced_axes", "show", "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype", "is_floating",
     "is_numpy_float", "is_narrow", "whole_up_to", "limits",
 ]
 
@@ -113,6 +113,17 @@ def stated(dims: Iterable[int] | None, np_shape: bool | None = None) -> Shape | 
 def size(shape: Shape) -> int:
     """Number of elements."""
     return math.prod(shape)
+
+
+def strides_of(shape: Shape) -> Shape:
+    """Strides of a contiguous array, in elements.
+
+    Examples
+    --------
+    >>> strides_of((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple([math.prod(shape[axis + 1:]) for axis in range(len(shape))])
 
 
 def bytes_of(shape: Shape, dtype: DTypeLike) -> str:
