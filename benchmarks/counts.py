@@ -39,6 +39,10 @@ def _calls(node: ast.AST, *names: str) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in names
 
 
+def _ends(node: ast.AST, *words: str) -> bool:
+    return ast.unparse(node).endswith(words)
+
+
 #: Families of places that do the same, each with what tells one of them; the fewer, the better.
 FAMILIES: dict[str, Callable[[ast.AST], bool]] = {
     "caches": lambda node: _calls(node, "cached", "cached_by_value", "Recent", "following")
@@ -47,10 +51,16 @@ FAMILIES: dict[str, Callable[[ast.AST], bool]] = {
         ("Workspace", "Scratch", "Buffers", "Room")),
     "lists of slices": lambda node: isinstance(node, (ast.ListComp, ast.GeneratorExp)) and _calls(
         node.generators[0].iter, "range") and any(_calls(each, "slice") for each in ast.walk(node.elt)),
-    "reads of an array's address": lambda node: isinstance(node, ast.Attribute) and ast.unparse(node).endswith(
-        ("__array_interface__", ".ctypes.data", ".data.ptr")),
+    "holders of prepared uses": lambda node: isinstance(node, ast.Call) and _calls(node, "prepare") and (
+        len(node.args) == 1),
+    "operators told by their name": lambda node: isinstance(node, ast.Compare) and _ends(node.left, "op.name") and any(
+        isinstance(each, ast.Constant) and isinstance(each.value, str)
+        for right in node.comparators for each in ast.walk(right)),
+    "reads of an array's address": lambda node: isinstance(node, ast.Attribute) and _ends(
+        node, "__array_interface__", ".ctypes.data", ".data.ptr"),
     "tables of what entries became": lambda node: isinstance(node, ast.AnnAssign) and node.value is not None
     and ast.unparse(node.target).rpartition(".")[2] == "became",
+    "tracers": lambda node: isinstance(node, ast.ClassDef) and any(_ends(base, "Tracer") for base in node.bases),
 }
 
 

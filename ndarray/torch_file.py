@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
+from opreg.core.spec import strides_of
 from opreg.errors import FileFormatError, OpError, listed, warn
 
 from .npz_file import ZIP_DAMAGE
@@ -284,12 +285,12 @@ def _pickle(arrays: Mapping[str, np.ndarray]) -> bytes:
         if kind in _UNTYPED:
             count, version, last = array.nbytes, b"v3", pickle.GLOBAL + b"torch\n%s\n" % kind.encode()
         storage = (b"torch.storage\nUntypedStorage\n" if kind in _UNTYPED else b"torch\n%s\n" % _NAMES[kind].encode())
-        strides = tuple([math.prod(array.shape[axis + 1:]) for axis in range(array.ndim)])
         items += [
             _plain(name), pickle.GLOBAL, b"torch._utils\n_rebuild_tensor_%s\n" % version, pickle.MARK,
             pickle.MARK, _plain("storage"), pickle.GLOBAL, storage, _plain(str(i)), _plain("cpu"), _plain(count),
             pickle.TUPLE, pickle.BINPERSID,
-            _plain(0), _plain(array.shape), _plain(strides), pickle.NEWFALSE, hooks, last, pickle.TUPLE, pickle.REDUCE]
+            _plain(0), _plain(array.shape), _plain(strides_of(array.shape)), pickle.NEWFALSE, hooks, last,
+            pickle.TUPLE, pickle.REDUCE]
     return b"".join([pickle.PROTO, b"\2", pickle.EMPTY_DICT, pickle.MARK, *items, pickle.SETITEMS, pickle.STOP])
 
 

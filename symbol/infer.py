@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -47,8 +47,8 @@ class _Rules(Generic[K]):
     whether there is a new one.
     """
 
-    def __init__(self, known_of: Known[K], rule: Rule[K], newer: Callable[[K, K], bool], nothing: K):
-        self.known_of, self.rule, self.newer, self.nothing = known_of, rule, newer, nothing
+    def __init__(self, known_of: Known[K], rule: Rule[K], newer: Callable[[K, K], bool]):
+        self.known_of, self.rule, self.newer = known_of, rule, newer
         self._seen: dict[tuple[object, ...], tuple[list[K], list[tuple[int, K]], object]] = {}
 
     def outputs(self, node: Node, outs: list[K] | None) -> tuple[list[K], list[tuple[int, K]]]:
@@ -58,7 +58,7 @@ class _Rules(Generic[K]):
         key = node.op, id(node.attrs), *map(id, ins), id(outs)
         seen = self._seen.get(key)
         if seen is None:
-            before = [self.nothing] * node.count if outs is None else outs
+            before: list[Any] = [None] * node.count if outs is None else outs
             assert node.op is not None
             try:
                 new_ins, new_outs = self.rule(node.op, list(ins), list(before), node.attrs)
@@ -78,9 +78,9 @@ class _Rules(Generic[K]):
         self.known_of[source] = [new if k == i else old for k, old in enumerate(self.known_of[source])]
 
 
-def _propagate(graph: Graph, known_of: Known[K], rule: Rule[K], newer: Callable[[K, K], bool], nothing: K) -> None:
+def _propagate(graph: Graph, known_of: Known[K], rule: Rule[K], newer: Callable[[K, K], bool]) -> None:
     """Apply every node's rule until no entry learns anything; of a chain all follows in one sweep."""
-    rules = _Rules(known_of, rule, newer, nothing)
+    rules = _Rules(known_of, rule, newer)
     users: dict[Node, list[Node]] = {}
     waiting: set[Node] = set()
 
@@ -149,7 +149,7 @@ def infer_shapes(graph: Graph, shapes: Mapping[Node, Shape | None], before: Know
     for node in graph.nodes:
         if node.op is None and node not in shape_of:
             shape_of[node] = [_variable_shape(node, shapes.get(node))]
-    _propagate(graph, shape_of, lambda op, ins, outs, attrs: op.infer_shapes(ins, outs, attrs), _newer_shape, None)
+    _propagate(graph, shape_of, lambda op, ins, outs, attrs: op.infer_shapes(ins, outs, attrs), _newer_shape)
     return shape_of
 
 
@@ -190,7 +190,7 @@ def infer_dtypes(graph: Graph, dtypes: Mapping[Node, np.dtype | None], before: K
             if dtype is None and declared and declared != "-1":
                 dtype = as_dtype(declared)
             dtype_of[node] = [dtype]
-    _propagate(graph, dtype_of, lambda op, ins, outs, attrs: op.infer_dtypes(ins, outs, attrs), _newer_dtype, None)
+    _propagate(graph, dtype_of, lambda op, ins, outs, attrs: op.infer_dtypes(ins, outs, attrs), _newer_dtype)
     return dtype_of
 
 

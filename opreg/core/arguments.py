@@ -11,7 +11,9 @@ from ..errors import ArgumentError, did_you_mean, listed, warn
 from .op import Op
 from .rules import Attrs
 
-__all__ = ["split", "superfluous", "ordered", "signature", "LateSignature", "examples", "is_tensor", "no_value"]
+__all__ = [
+    "split", "superfluous", "given", "ordered", "signature", "LateSignature", "examples", "is_tensor", "no_value",
+]
 
 #: Inputs of a call: by name, or in order for an operator that takes any number.
 Inputs: TypeAlias = dict[str, Any] | list[Any]
@@ -106,6 +108,17 @@ def superfluous(op: Op, keywords: Mapping[str, Any], is_value: Callable[[object]
     if names:
         warn(f"operator {op.name} has no attributes: {listed(names)} count{'s' * (len(names) == 1)} for nothing")
     return names
+
+
+def given(**keywords: Any) -> dict[str, Any]:
+    """Keywords that have a value.
+
+    Examples
+    --------
+    >>> given(shape=(2,), out=None)
+    {'shape': (2,)}
+    """
+    return {name: value for name, value in keywords.items() if value is not None}
 
 
 def _without_holes(op: Op, inputs: dict[str, Any], attrs: Attrs, placed: list[str]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from ..errors import ArgumentError
 from ..typing import DTypeLike, ShapeLike
+from .arguments import given
 from .registry import ops
 from .value import Value
 
@@ -51,11 +52,11 @@ class Sampling(Generic[V]):
                 raise ArgumentError(f"random.{name}: {what} must be a number, array or symbol, "
                                     f"got {type(value).__name__}")
         arrays = [value for value in parameters.values() if isinstance(value, Value)]
-        settings = {**keywords, **_given(dtype=dtype, ctx=ctx, out=out)}
+        settings = {**keywords, **given(dtype=dtype, ctx=ctx, out=out)}
         if not arrays:
             if shape is None:
                 shape = self._usual if out is None else out.shape
-            return self._surface(f"_random_{name}")(**parameters, **_given(shape=shape), **settings)
+            return self._surface(f"_random_{name}")(**parameters, **given(shape=shape), **settings)
         if shape is not None:
             settings["shape"] = shape
         settings.pop("ctx", None)  # where the parameters are
@@ -121,7 +122,7 @@ class Sampling(Generic[V]):
                     dtype: DTypeLike = "int32", **keywords: Any) -> V:
         """Indices drawn with the probabilities in the last axis of ``data``; with ``get_prob`` also the
         logarithms of their probabilities, through which a gradient flows."""
-        settings = {**keywords, **_given(shape=shape, out=out)}
+        settings = {**keywords, **given(shape=shape, out=out)}
         return self._surface("_sample_multinomial")(data, get_prob=get_prob, dtype=dtype, **settings)
 
     def shuffle(self, data: V, **keywords: Any) -> V:
@@ -169,7 +170,3 @@ def zipfian(sampling: Sampling[V]) -> Callable[..., tuple[V, V, V]]:
         return samples, expected(true_classes), expected(samples)
 
     return rand_zipfian
-
-
-def _given(**keywords: object) -> dict[str, object]:
-    return {name: value for name, value in keywords.items() if value is not None}

@@ -18,8 +18,8 @@ from ..typing import DTypeLike
 from .mode import MODE
 
 __all__ = [
-    "ANY", "Spec", "Shape", "known", "stated", "size", "bytes_of", "unify", "broadcast", "check_axis", "check_axes",
-    "reduced_axes", "show", "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype", "is_floating",
+    "ANY", "Spec", "Shape", "known", "stated", "size", "strides_of", "bytes_of", "unify", "broadcast", "check_axis",
+    "check_axes", "reduced_axes", "show", "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype", "is_floating",
     "is_numpy_float", "is_narrow", "whole_up_to", "limits",
 ]
 
@@ -115,6 +115,17 @@ def size(shape: Shape) -> int:
     return math.prod(shape)
 
 
+def strides_of(shape: Shape) -> Shape:
+    """Strides of a contiguous array, in elements.
+
+    Examples
+    --------
+    >>> strides_of((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple([math.prod(shape[axis + 1:]) for axis in range(len(shape))])
+
+
 def bytes_of(shape: Shape, dtype: DTypeLike) -> str:
     """How much memory an array takes, as an error message prints it: ``24 bytes``."""
     return f"{math.prod(map(int, shape)) * np.dtype(dtype).itemsize:,} bytes"
@@ -206,7 +217,7 @@ def check_axis(axis: int, rank: int, what: str = "axis") -> int:
     return axis + rank if axis < 0 else axis
 
 
-def check_axes(axes: int | Sequence[int] | None, rank: int, what: str = "axis") -> tuple[int, ...]:
+def check_axes(axes: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
     """Axes counted from the front, sorted; all of them for None or an empty tuple.
 
     Raises
@@ -221,9 +232,9 @@ def check_axes(axes: int | Sequence[int] | None, rank: int, what: str = "axis") 
     """
     if axes is None or axes == ():
         return tuple(range(rank))
-    numbers = [check_axis(axis, rank, what) for axis in ((axes,) if isinstance(axes, int) else axes)]
+    numbers = [check_axis(axis, rank) for axis in ((axes,) if isinstance(axes, int) else axes)]
     if len(set(numbers)) != len(numbers):
-        raise AttrError(f"{what}={axes} names an axis twice")
+        raise AttrError(f"axis={axes} names an axis twice")
     return tuple(sorted(numbers))
 
 

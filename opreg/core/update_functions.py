@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from .arguments import given
 from .value import Value
 
 __all__ = ["Updates", "updates"]
@@ -32,7 +33,7 @@ class Updates(Generic[V]):
         place = getattr(weight, "context", None)
         if isinstance(rescale_grad, Value):
             return rescale_grad if place is None else rescale_grad.as_in_context(place)  # type: ignore[attr-defined]
-        return self._surface("_full")(shape=(1,), value=rescale_grad, **_given(ctx=place))
+        return self._surface("_full")(shape=(1,), value=rescale_grad, **given(ctx=place))
 
     def adamw_update(self, weight: V, grad: V, mean: V, var: V, rescale_grad: V | float, lr: float, eta: float,
                      beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
@@ -43,7 +44,7 @@ class Updates(Generic[V]):
         """
         return self._surface("_adamw_update")(
             weight, grad, mean, var, self._scale(rescale_grad, weight), lr=lr, eta=eta, beta1=beta1, beta2=beta2,
-            epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, **_given(out=out, name=name), **kwargs)
+            epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, **given(out=out, name=name), **kwargs)
 
     def mp_adamw_update(self, weight: V, grad: V, mean: V, var: V, weight32: V, rescale_grad: V | float, lr: float,
                         eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
@@ -51,7 +52,7 @@ class Updates(Generic[V]):
         """``adamw_update`` of a float32 copy of the weight."""
         return self._surface("_mp_adamw_update")(
             weight, grad, mean, var, weight32, self._scale(rescale_grad, weight), lr=lr, eta=eta, beta1=beta1,
-            beta2=beta2, epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, **_given(out=out, name=name), **kwargs)
+            beta2=beta2, epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, **given(out=out, name=name), **kwargs)
 
     def multi_adamw_update(self, weights: Sequence[V], grads: Sequence[V], mean: Sequence[V], var: Sequence[V],
                            rescale_grad: V | float, lrs: Sequence[float], wds: Sequence[float], etas: Sequence[float],
@@ -59,7 +60,7 @@ class Updates(Generic[V]):
         """``adamw_update`` of several weights, each with a rate, a decay and a schedule of its own."""
         scale = self._scale(rescale_grad, weights[0])
         return self._several("_multi_adamw_update", (weights, grads, mean, var), [scale], "num_weights", size, lrs=lrs,
-                             wds=wds, etas=etas, **_given(out=out, name=name), **kwargs)
+                             wds=wds, etas=etas, **given(out=out, name=name), **kwargs)
 
     def multi_mp_adamw_update(self, weights: Sequence[V], grads: Sequence[V], mean: Sequence[V], var: Sequence[V],
                               weights32: Sequence[V], rescale_grad: V | float, lrs: Sequence[float],
@@ -68,21 +69,21 @@ class Updates(Generic[V]):
         """``multi_adamw_update`` of float32 copies of the weights."""
         scale = self._scale(rescale_grad, weights[0])
         return self._several("_multi_mp_adamw_update", (weights, grads, mean, var, weights32), [scale], "num_weights",
-                             size, lrs=lrs, wds=wds, etas=etas, **_given(out=out, name=name), **kwargs)
+                             size, lrs=lrs, wds=wds, etas=etas, **given(out=out, name=name), **kwargs)
 
     def multi_lamb_update(self, weights: Sequence[V], grads: Sequence[V], mean: Sequence[V], var: Sequence[V],
                           step_count: Sequence[int], lrs: Sequence[float], wds: Sequence[float], out: Any = None,
                           num_tensors: int = 0, **kwargs: Any) -> Any:
         """LAMB of several weights, each with a count of steps, a rate and a decay of its own."""
         return self._several("_multi_lamb_update", (weights, grads, mean, var), [], "num_tensors", num_tensors,
-                             step_count=step_count, learning_rates=lrs, wds=wds, **_given(out=out), **kwargs)
+                             step_count=step_count, learning_rates=lrs, wds=wds, **given(out=out), **kwargs)
 
     def multi_mp_lamb_update(self, weights: Sequence[V], grads: Sequence[V], mean: Sequence[V], var: Sequence[V],
                              weights32: Sequence[V], step_count: Sequence[int], lrs: Sequence[float],
                              wds: Sequence[float], out: Any = None, num_tensors: int = 0, **kwargs: Any) -> Any:
         """``multi_lamb_update`` of float32 copies of the weights."""
         return self._several("_multi_mp_lamb_update", (weights, grads, mean, var, weights32), [], "num_tensors",
-                             num_tensors, step_count=step_count, learning_rates=lrs, wds=wds, **_given(out=out),
+                             num_tensors, step_count=step_count, learning_rates=lrs, wds=wds, **given(out=out),
                              **kwargs)
 
     def _several(self, operator: str, groups: Sequence[Sequence[V]], tail: list[V], counted: str, count: int,
@@ -90,10 +91,6 @@ class Updates(Generic[V]):
         """Call an operator with what belongs to the first weight, then to the second, and so on."""
         inputs = [value for group in zip(*groups) for value in group]
         return self._surface(operator)(*inputs, *tail, **{counted: count or len(groups[0])}, **attrs)
-
-
-def _given(**keywords: Any) -> dict[str, Any]:
-    return {name: value for name, value in keywords.items() if value is not None}
 
 
 #: The functions by name.

@@ -271,9 +271,9 @@ def wrote(array: Array, key: Any = None) -> None:
             memory.wrote(spans, write)
 
 
-def wrote_held(holders: Iterable[Any], known: int = 0) -> None:
-    """Note that arrays were written, those of them whose writes are to be noted; for the parameters see ``held``."""
-    if WATCHED and (arrays := [holder._data for holder in holders if held(holder, known)]):
+def wrote_held(holders: Iterable[Any]) -> None:
+    """Note that arrays were written, of which the caller has the raw ones, too: those whose writes are to be noted."""
+    if WATCHED and (arrays := [holder._data for holder in holders if held(holder, 1)]):
         Targets(arrays).wrote()
 
 

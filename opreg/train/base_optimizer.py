@@ -57,7 +57,7 @@ def apply(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs: 
     arrays = [weight._data, grad._data, *(state._data for state in states)]
     rule, ctx = get(name).kernels[0].rule, weight.context
     ctx.run(rule.function, ctx.xp, *arrays, out=arrays[0], **rule.select(attrs))
-    wrote_held((weight, *states), 1)
+    wrote_held((weight, *states))
 
 
 def zeros_of(weight: NDArray) -> NDArray:
@@ -281,7 +281,7 @@ class Optimizer:
             rule, ctx = get(alike.operator).kernels[0].rule, alike.ctx
             ctx.run(vars(rule.function)["together"], ctx.xp, updates=[
                 (rows[i].arrays[0], rows[i].arrays) for i in alike.members], **rule.select(alike.attrs))
-        wrote_held((array for _, weight, _, state in updates for array in (weight, *self._operator(state)[1])), 1)
+        wrote_held(array for _, weight, _, state in updates for array in (weight, *self._operator(state)[1]))
 
     # ------------------------------------------------------------------------------------ several by one rule
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from opreg.builtin.attending import Dropped, Laid, Part, Product, Seen, Weights
 from opreg.builtin.layers.scaled_attention import in_blocks
+from opreg.core.addresses import address_of
 from opreg.core.graph import Entry, Node
 from opreg.core.op import Op
 from opreg.core.registry import ops
@@ -246,7 +247,7 @@ def _regroups(node: Node, before: Shape, after: Shape) -> bool:
     array = np.empty(before, dtype=np.bool_)
     view: Any = op.rules.as_view(array, node.attrs, [after])
     return (isinstance(view, np.ndarray) and view.shape == after and view.flags.c_contiguous
-            and view.ctypes.data == array.ctypes.data)
+            and address_of(view) == address_of(array))
 
 
 def _instruction(node: Node) -> tuple[str, Sequence[Any]]:

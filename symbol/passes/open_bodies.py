@@ -10,7 +10,7 @@ from opreg.core.keys import Same
 from opreg.core.op import Op
 from opreg.ndarray.bodies import Traced, Use, trace_body
 
-from ..program import Program, replaced
+from ..program import Program
 
 __all__ = ["Opened", "expand"]
 
@@ -43,16 +43,19 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
     traced = trace_body(op, attrs, use, before)
     body, slots, heads = traced
     became = {**became, **dict(zip(slots, inputs))}
-    nodes: list[Node] = []
-    for inner in body.specs:  # as they were made
+
+    def enter(inner: Node, _: dict[Entry, Entry]) -> list[Node] | None:
+        """Have the program know a node of the body; none in the place of one that stands elsewhere."""
         if before is not None and inner in before.body.specs:
-            continue
+            return []
         if inner in body.arrays:
             array = body.arrays[inner]
             program.arrays[inner], program.contexts[inner] = array._data, array._ctx
         elif inner.op is None:
-            continue
+            return []
         specs[inner] = body.specs[inner]
-        nodes.append(replaced(inner, [became.get(entry, entry) for entry in inner.inputs], specs, became))
+        return None
+
+    nodes = program.changed(list(body.specs), enter, became)  # as they were made
     opened[op, Same(attrs.memo), tuple(inputs)] = traced, became
     return nodes, [became.get(entry, entry) for entry in heads]

@@ -25,7 +25,7 @@ from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
 from opreg.core.rounding import tf32
 from opreg.core.rules import Attrs
-from opreg.core.spec import Shape, Spec, size
+from opreg.core.spec import Shape, Spec, strides_of
 from opreg.typing import Array, ArrayModule
 
 from ..compiler import can_compile, keep
@@ -41,14 +41,9 @@ class _Plan(NamedTuple):
     built: Built
 
 
-def _strides(shape: Shape) -> Shape:
-    """Strides of a contiguous array, in elements."""
-    return tuple([size(shape[axis + 1:]) for axis in range(len(shape))])
-
-
 def _tensor(shape: Shape, layout: str | None) -> Tensor:
     """A contiguous array in a layout, told with its channels on axis 1."""
-    return Tensor(channels_first(shape, layout), channels_first(_strides(shape), layout))
+    return Tensor(channels_first(shape, layout), channels_first(strides_of(shape), layout))
 
 
 def _planned(found: Frontend, device: int, kind: Convolution) -> _Plan | str:

@@ -11,14 +11,14 @@ from opreg.builtin.layers.sliding import channels_first
 from opreg.core.cache import cached
 from opreg.core.launch import Call, Rank, reference
 from opreg.core.op import Op
-from opreg.core.spec import Shape
+from opreg.core.spec import Shape, strides_of
 from opreg.typing import Array, ArrayModule
 
 from ...private_operators import to_channels_first, to_channels_last
 from .. import engine, shared_library
 from ..primitives import Copy, Norm, Part
 from . import convolution
-from .convolution import Description, compute, contiguous, declined
+from .convolution import Description, compute, declined
 from .private import batch_norm_gradient
 
 __all__: list[str] = []
@@ -29,7 +29,7 @@ LAST = "NHWC"
 
 @cached(1024)
 def _norm(part: Part, shape: Shape, eps: float, measured: bool) -> Description:
-    geometry, strides = Norm(channels_first(shape, LAST), eps, measured), channels_first(contiguous(shape), LAST)
+    geometry, strides = Norm(channels_first(shape, LAST), eps, measured), channels_first(strides_of(shape), LAST)
     return geometry, tuple([strides if len(shape) > 1 else (1,) for shape in geometry.shapes(part)])
 
 
@@ -141,7 +141,7 @@ def _attach_copy(op: Op, last: str | None, first: str | None) -> None:
     @op.kernel("onednn", bound=True, accepts=accepts, rank=Rank.LIBRARY)
     def copy_onednn(call: Call) -> Callable[[], None]:
         (source,), (target,) = call.ins, call.outs
-        strides = channels_first(contiguous(source.shape), last), channels_first(contiguous(target.shape), first)
+        strides = channels_first(strides_of(source.shape), last), channels_first(strides_of(target.shape), first)
         return _bind(call, "forward", (Copy(channels_first(source.shape, last)), strides), [source, target])
 
 

@@ -35,14 +35,14 @@ from opreg.core.cache import cached
 from opreg.core.launch import Call, ChannelsLast, Rank, reference
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
-from opreg.core.spec import Shape, Spec
+from opreg.core.spec import Shape, Spec, strides_of
 from opreg.errors import OpError
 from opreg.typing import Array, ArrayModule
 
 from .. import engine, matmul, shared_library
 from ..primitives import Convolution, Geometry, Part, Pooling
 
-__all__ = ["HERE", "Description", "compute", "contiguous", "declined", "refused"]
+__all__ = ["HERE", "Description", "compute", "declined", "refused"]
 
 #: A geometry and the strides of its arrays.
 Description: TypeAlias = tuple[Geometry, tuple[Shape, ...]]
@@ -109,7 +109,7 @@ def refused(op: Op, accepts: Callable[[Call], str | None]) -> ChannelsLast:
 def _stand_in(shape: Shape, dtype: np.dtype | None) -> Array:
     """A contiguous array without memory behind it."""
     number = np.empty(1, dtype)
-    return np.lib.stride_tricks.as_strided(number, shape, [step * number.itemsize for step in contiguous(shape)])
+    return np.lib.stride_tricks.as_strided(number, shape, [step * number.itemsize for step in strides_of(shape)])
 
 
 class _Works(threading.local):
@@ -249,11 +249,6 @@ class _Kernels(Generic[G]):
         return out
 
 
-def contiguous(shape: Shape) -> Shape:
-    """Strides of a contiguous array, in elements."""
-    return tuple([math.prod(shape[i + 1:]) for i in range(len(shape))])
-
-
 # ------------------------------------------------------------------------------------------ convolutions
 
 
@@ -263,7 +258,7 @@ def _convolution(x: Shape, w: Shape, y: Shape, win: Window, groups: int, layout:
     """Description of a convolution for oneDNN, and the strides of contiguous arrays of these shapes with channels on
     axis 1."""
     layouts = layout, of_weight(layout, weights_first), layout
-    places = [channels_first(contiguous(shape), order) for shape, order in zip((x, w, y), layouts)]
+    places = [channels_first(strides_of(shape), order) for shape, order in zip((x, w, y), layouts)]
     x, w, y = [channels_first(shape, order) for shape, order in zip((x, w, y), layouts)]
     last = layout is not None and layout[-1] == "C"
     geometry = Convolution(x, w, y, win.stride, win.dilate, win.pad, groups, last=last, **epilogue)
@@ -375,7 +370,7 @@ _ConvolutionKernels(deconvolution_weight, "weight", "xy", "w")
 @cached(1024)
 def _pooling(x: Shape, y: Shape, win: Window, kind: str, layout: str | None, arrays: int
              ) -> tuple[Pooling, tuple[Shape, ...]]:
-    strides = [channels_first(contiguous(shape), layout) for shape in (x, y, x)[:arrays]]
+    strides = [channels_first(strides_of(shape), layout) for shape in (x, y, x)[:arrays]]
     x, y = channels_first(x, layout), channels_first(y, layout)
     return Pooling(x, y, win.kernel, win.stride, win.pad, kind), tuple(strides)
 
