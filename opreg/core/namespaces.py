@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from ..errors import ShapeError, UnknownOperatorError, did_you_mean
+from ..errors import ArgumentError, ShapeError, UnknownOperatorError, did_you_mean
 from .arguments import signature
 from .op import Op
 from .registry import find, names, nearest, on_names, ops
@@ -193,6 +193,12 @@ class Namespace:
             setattr(self, name, function)
             return function
         raise UnknownOperatorError(f"{self.__name__} has no operator {name!r}. {did_you_mean(name, dir(self))}")
+
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        title = self.__name__
+        manner, _, part = title.partition(".")
+        face = f"{manner}.Custom(…, op_type='name') or " if part == "custom" else ""
+        raise ArgumentError(f"{title} holds functions and is none: {face}{title}.name(…)")
 
     def _renew(self, names: Sequence[str]) -> None:
         for prefix in self._prefixes:

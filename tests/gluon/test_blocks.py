@@ -387,3 +387,10 @@ def test_several_contexts_hold_copies():
 def test_mistakes_are_refused(wrong, words):
     with pytest.raises((ValueError, RuntimeError, KeyError, AttributeError), match=words):
         wrong()
+
+
+def test_variables_that_a_block_makes_by_itself_are_named():
+    net = nn.HybridLambda(lambda F, x: x + F.var("z"), prefix="sum_")
+    net.hybridize()
+    with pytest.raises(RuntimeError, match=r"sum: .*variable 'z', which is neither an input \(data\) nor a parameter"):
+        net(_image())
