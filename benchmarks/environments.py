@@ -19,6 +19,7 @@ ENVIRONMENTS = {
     "jax": ("python3.13", ["jax==0.12.*"]),
     "pytensor": ("python3.13", ["pytensor==3.3.*"]),
     "mindspore": ("python3.11", ["mindspore==2.10.0", "numpy<2"]),
+    "onnx": (sys.executable, ["onnxruntime==1.*", "onnx", "numpy"]),
 }
 
 #: Columns of the table, with their modules and environments.
@@ -32,13 +33,14 @@ COLUMNS = {
     "PyTensor": ("run_pytensor", "pytensor"),
     "MindSpore": ("run_mindspore", "mindspore"),
     "MindSpore jit": ("run_mindspore", "mindspore"),
+    "ONNX Runtime": ("run_onnx", "onnx"),
 }
 
 #: Columns that are no peers.
 OURS = ("opreg", "opreg[fast]")
 
 #: Frameworks that trace a program, Python bodies of operators included, and run what they have compiled of it.
-COMPILED = ("torch.compile", "JAX", "PyTensor", "MindSpore jit")
+COMPILED = ("torch.compile", "JAX", "PyTensor", "MindSpore jit", "ONNX Runtime")
 
 #: Columns that a GPU has, as a stand-in for one has; others leave it to the host.
 ON_DEVICE = ("opreg", "PyTorch", "torch.compile", "JAX")

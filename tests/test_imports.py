@@ -191,3 +191,11 @@ def test_words_of_base() -> None:
     assert py_str(b"relu") == py_str("relu") == "relu"
     assert _as_list((1, 2)) == (1, 2) and _as_list(1) == [1]
     assert Path(data_dir()).is_absolute()
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_collector_is_as_it_was_when_operators_are_loaded(collects: bool) -> None:
+    code = (f"import gc, opreg; {'gc.enable()' if collects else 'gc.disable()'}; opreg.nd.Convolution; "
+            "print(gc.isenabled())")
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(collects)]

@@ -7,6 +7,7 @@ keyword-only ones the attributes with types and defaults, its docstring the docu
 from __future__ import annotations
 
 import copyreg
+import gc
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -120,11 +121,16 @@ def _load() -> None:
     """Import the built-in operators and their faster kernels, once; a failed import is tried again."""
     if not _loading:
         _loading.append(True)
+        collects = gc.isenabled()
+        gc.disable()  # it would look again and again at tens of thousands of objects that all stay
         try:
             load("operators")
         except BaseException:
             _loading.clear()
             raise
+        finally:
+            if collects:
+                gc.enable()
 
 
 def find(name: str) -> Op | None:

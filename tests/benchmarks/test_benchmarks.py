@@ -185,6 +185,22 @@ def test_the_benchmark_runs_on_the_stand_in(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------- kernels compiled before
 
 
+@pytest.mark.parametrize("key, sizes", [
+    ("gelu", {"n": 64}), ("elementwise", {"count": 8, "n": 4}),
+    ("conv_inference", {"batch": 1, "channels": 2, "size": 6, "count": 2}),
+    ("attention", {"batch": 1, "heads": 2, "tokens": 5, "size": 3})])
+def test_onnx_runtime_computes_what_opreg_does(key: str, sizes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+                                               ) -> None:
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    from benchmarks import run_onnx, run_opreg
+
+    (run, check), (mine, wanted) = run_onnx.CASES["ONNX Runtime"][key](**sizes), run_opreg.CASES["opreg"][key](**sizes)
+    run()
+    mine()
+    assert check() == pytest.approx(wanted(), rel=1e-5)
+
+
 def test_texts_of_rows_are_those_of_a_large_gpu() -> None:
     """Nothing runs, so no compiler is needed."""
     texts = gpu_kernels.texts_of_rows(["softmax", "tanh", "BatchNorm"])

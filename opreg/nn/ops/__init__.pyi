@@ -1567,7 +1567,7 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
                           actual_seq_kvlen: None = None, keep_prob: float = 1.0, scalar_value: float = 1.0,
                           pre_tokens: int = 2147483647, next_tokens: int = 2147483647, inner_precise: int = 0,
                           input_layout: str = 'BSH', sparse_mode: int = 0) -> Tensor:
-    """Attention."""
+    """Attention, which weighs values for each query by the softmax of the products of their keys with it."""
 def flatten(input: TensorLike, order: str = 'C', *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
     """Axes from ``start_dim`` to ``end_dim`` made one."""
 def flip(input: TensorLike, dims: Axes) -> Tensor:

@@ -25,7 +25,7 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
                           actual_seq_kvlen: None = None, keep_prob: float = 1.0, scalar_value: float = 1.0,
                           pre_tokens: int = 2147483647, next_tokens: int = 2147483647, inner_precise: int = 0,
                           input_layout: str = "BSH", sparse_mode: int = 0) -> Tensor:
-    """Attention: the values, weighed for each query by the softmax of the products of their keys with it.
+    """Attention, which weighs values for each query by the softmax of the products of their keys with it.
 
     Queries, keys and values have the axes that ``input_layout`` names: batch B, length S, heads N of size D, or H = N D
     features. Keys may have fewer heads, each of which serves as many of the queries', side by side. Products are
