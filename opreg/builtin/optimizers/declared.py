@@ -20,7 +20,7 @@ from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..outputs import numbered
 from .update_formulas import Formula
-from .updating import Update, mixed, single, together, widened
+from .updating import Update, single, together, widened
 
 __all__ = ["each", "groups", "grouped", "update", "updates"]
 
@@ -96,7 +96,7 @@ def updates(function: Callable, rule: Callable, *, name: str | None = None, alia
     if halves:
         wide = _named(op, "mp_{}", "``{}`` of a float32 copy of the weight.", op.signature.schema.fields,
                       inplace=(0,), **_moving(function, tail, True))
-        wide.kernel()(mixed(rule, tail))
+        wide.kernel()(single(rule, copy=-1 - tail))
         forms.append((wide, True))
     for form, is_wide in forms:
         if tail:
@@ -139,42 +139,37 @@ def _several(op: Op, rule: Callable, tail: int, wide: bool, preloaded: bool) -> 
                    f"{''.join([f', and one {name} at the end' for name in last])}.", [*fields, count],
                    **groups("num_weights", parts, last))
     grouped(multi, len(parts), tail, range(2, len(parts)) if wide else (), [f"{name}s" for name in own])
-    multi.kernel()(_together(widened(rule, tail) if wide else rule, len(parts), tail, wide, own))
+    run = widened(rule, tail) if wide else rule
+    multi.kernel()(_together(run, len(parts), wide, own))
     if preloaded:
         loaded = _named(multi, "preloaded_{}", "``{}`` with rates and decays in two arrays, the last inputs.",
                         [*[field for field in fields if field.name not in ("lrs", "wds")], count],
                         **groups("num_weights", parts, ("lrs", "wds")))
         grouped(loaded, len(parts), 2, range(2, len(parts)) if wide else ())
-        loaded.kernel()(_loaded(mixed(rule) if wide else single(rule), len(parts)))
+        loaded.kernel()(_together(run, len(parts), wide, ("lr", "wd"), True))
 
 
-def _together(rule: Callable, parts: int, tail: int, wide: bool, own: Sequence[str]) -> Callable:
-    """A kernel that runs a rule for all weights, those with the same rates at once."""
+def _together(rule: Callable, parts: int, wide: bool, own: Sequence[str], loaded: bool = False) -> Callable:
+    """A kernel that runs a rule for all weights, those with the same rates at once; with ``loaded`` rates are the last
+    inputs."""
+    dtype = as_dtype("float32") if wide else None
 
     def kernel(xp: ArrayModule, *arrays: Array, num_weights: int, out: Any = None, **attrs: Any) -> tuple[Array, ...]:
-        rates = [attrs.pop(f"{name}s") for name in own]
+        last = arrays[num_weights * parts:]
+        rates = last if loaded else [attrs.pop(f"{name}s") for name in own]
         alike: dict[tuple, list[Update]] = {}
         news = []
         for i, group, new in each(xp, arrays, out, num_weights, parts):
-            # One with a number of all weights is moved by itself: the number is no part of it.
-            key = tuple([rate[i] for rate in rates]) + (i,) * tail
-            alike.setdefault(key, []).append((new, [*group, *arrays[num_weights * parts:]]))
             news.append(new)
-        dtype = as_dtype("float32") if wide else None
+            if loaded:
+                together(xp, rule, [(new, group)], dtype, **dict(zip(own, [rate[i:i + 1] for rate in rates])), **attrs)
+                continue
+            # One with a number of all weights is moved by itself: the number is no part of it.
+            key = tuple([rate[i] for rate in rates]) + (i,) * len(last)
+            alike.setdefault(key, []).append((new, [*group, *last]))
         for key, moved in alike.items():
             together(xp, rule, moved, dtype, **dict(zip(own, key)), **attrs)
         return tuple(news)
-
-    return kernel
-
-
-def _loaded(kernel_of_one: Callable, parts: int) -> Callable:
-    """The same with lr and wd in arrays, the last two inputs."""
-
-    def kernel(xp: ArrayModule, *arrays: Array, num_weights: int, out: Any = None, **attrs: Any) -> tuple[Array, ...]:
-        lrs, wds = arrays[-2:]
-        return tuple([kernel_of_one(xp, *group, lr=lrs[i:i + 1], wd=wds[i:i + 1], out=new, **attrs)
-                      for i, group, new in each(xp, arrays, out, num_weights, parts)])
 
     return kernel
 

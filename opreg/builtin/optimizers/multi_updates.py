@@ -17,7 +17,7 @@ from ..elementwise.elementwise import attach, traced
 from ..forms import formed
 from .declared import each, grouped, groups
 from .optimizer_updates import lamb_direction, lamb_step
-from .updating import single, tiled
+from .updating import single, together
 
 __all__: list[str] = []
 
@@ -59,8 +59,9 @@ def _lamb(xp: ArrayModule, *arrays: Array, learning_rates: tuple[float, ...], wd
         for moved in wide:
             weight, grad = moved, grad.astype(moved.dtype)
         direction = _direction(xp, weight, grad, mean, var, wd=wds[i], t=step_count[i], **attrs)
-        tiled(xp, lamb_step, moved, [weight, direction, _norm(xp, weight), _norm(xp, direction)],
-              lr=learning_rates[i], lower_bound=lower_bound, upper_bound=upper_bound)
+        norms = _norm(xp, weight), _norm(xp, direction)
+        together(xp, lamb_step, [(moved, [weight, direction, *norms])], lr=learning_rates[i], lower_bound=lower_bound,
+                 upper_bound=upper_bound)
         if wide:
             new[...] = moved
         results.append(new)

@@ -22,7 +22,7 @@ from ...errors import ShapeError
 from ..forms import formed
 from .declared import update, updates
 from .update_formulas import Formula, adam_step, average, clipped, correction, leader_step, rms_step, trust_ratio
-from .updating import mixed, single
+from .updating import single
 
 __all__: list[str] = []
 
@@ -238,7 +238,7 @@ def mp_lamb_update_phase1(weight, grad, mean, var, weight32, *, beta1: float = 0
     """``lamb_update_phase1`` of a float32 copy of the weight."""
 
 
-mp_lamb_update_phase1.kernel()(mixed(lamb_direction, moves=False))
+mp_lamb_update_phase1.kernel()(single(lamb_direction, copy=-1, moves=False))
 
 
 @declare(inplace=(0,))
@@ -261,7 +261,7 @@ def mp_lamb_update_phase2(weight, g, r1, r2, weight32, *, lr: float, lower_bound
 
 
 formed(mp_lamb_update_phase2, "(...) (...) (1...) (1...) (...) -> (...)")
-mp_lamb_update_phase2.kernel()(mixed(lamb_step))
+mp_lamb_update_phase2.kernel()(single(lamb_step, copy=-1))
 
 
 @update

@@ -24,7 +24,7 @@ from ...core.spec import Shape
 from ...elementwise.tiling import pieces
 from ...typing import Array, ArrayModule
 
-__all__ = ["Mover", "Update", "divided", "mixed", "movers", "single", "tiled", "together", "widened"]
+__all__ = ["Mover", "Update", "divided", "movers", "single", "together", "widened"]
 
 # A weight of at most this many elements is not worth looking for a faster way.
 SMALL = 1 << 14
@@ -112,21 +112,16 @@ def _scratch(xp: ArrayModule, like: Array, dtype: np.dtype | None = None) -> Scr
     return scratch
 
 
-def tiled(xp: ArrayModule, rule: Callable, new: Array, arrays: Sequence[Array], dtype: np.dtype | None = None,
-          **attrs: Any) -> None:
-    """Run a rule over tiles where that pays: in host memory, on arrays that lie in one piece."""
-    if new.size <= SMALL:
-        rule(xp, _scratch(xp, new, dtype), new, *arrays, **attrs)
-    else:
-        together(xp, rule, [(new, arrays)], dtype, **attrs)
-
-
 def together(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: np.dtype | None = None, **attrs: Any
              ) -> None:
     """Run a rule with the same attributes for several weights, which do not depend on each other.
 
     ``dtype`` is that of the scratch, by default the weight's.
     """
+    new, arrays = updates[0]
+    if len(updates) == 1 and xp is np and new.size <= SMALL:
+        rule(xp, _scratch(xp, new, dtype), new, *arrays, **attrs)
+        return
     run = _by_tiles if xp is np else functools.partial(_one_by_one, xp)
     for mover in movers:
         if mover.serves(xp):
@@ -202,34 +197,6 @@ def _gather(rule: Callable, dtype: np.dtype | None, attrs: Attrs, updates: Seque
             state.reshape(-1)[...] = whole[part]
 
 
-def _as(rule: Callable, kernel: Callable) -> Callable:
-    """The kernel with the signature that says which attributes its rule reads, so that it gets just these."""
-    read = [p for p in inspect.signature(rule).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    own = [p for p in inspect.signature(kernel).parameters.values() if p.kind is not p.VAR_KEYWORD]
-    kernel.__signature__ = inspect.Signature([*own, *read])  # type: ignore[attr-defined]
-    return kernel
-
-
-def single(rule: Callable, at_once: Callable[..., bool] | None = None) -> Callable:
-    """The decorator's argument as a kernel: weight first, the rest in order.
-
-    ``at_once(new, weight, *rest, **attrs)`` moves a weight of up to a tile faster than a compiled rule does, and says
-    whether it could.
-    """
-
-    def kernel(xp: ArrayModule, weight: Array, *rest: Array, out: Array | None = None, **attrs: Any) -> Array:
-        new = xp.empty_like(weight) if out is None else out
-        if xp is np and new.size <= SMALL:
-            rule(xp, _scratch(xp, new), new, weight, *rest, **attrs)
-        elif not (at_once and xp is np and new.size <= TILE and at_once(new, weight, *rest, **attrs)):
-            together(xp, rule, [(new, [weight, *rest])], **attrs)
-        return new
-
-    kernel.together = functools.partial(together, rule=rule)  # type: ignore[attr-defined]
-    kernel.rule = rule  # type: ignore[attr-defined]
-    return _as(rule, kernel)
-
-
 def widened(rule: Callable, tail: int = 0, moves: bool = True) -> Callable:
     """The rule on float32 copies of weight and gradient: inputs weight, grad, states, weight32, and so many more.
 
@@ -248,14 +215,38 @@ def widened(rule: Callable, tail: int = 0, moves: bool = True) -> Callable:
     return wide_rule
 
 
-def mixed(rule: Callable, tail: int = 0, moves: bool = True) -> Callable:
-    """The ``widened`` rule as a kernel."""
-    wide_rule = widened(rule, tail, moves)
+def single(rule: Callable, at_once: Callable[..., bool] | None = None, *, copy: int | None = None,
+           moves: bool = True) -> Callable:
+    """The decorator's argument as a kernel: weight first, the rest in order.
+
+    Parameters
+    ----------
+    rule : callable
+        See the module.
+    at_once : callable, optional
+        ``at_once(new, weight, *rest, **attrs)`` moves a weight of up to a tile faster than a compiled rule does, and
+        says whether it could.
+    copy : int, optional
+        Which of the rest, counted from the end, is a float32 copy of the weight, for which the rule is ``widened``.
+    moves : bool
+        Whether the copy moves.
+    """
+    run = rule if copy is None else widened(rule, -1 - copy, moves)
 
     def kernel(xp: ArrayModule, weight: Array, *rest: Array, out: Array | None = None, **attrs: Any) -> Array:
-        weight32 = rest[-1 - tail]
-        new = xp.empty_like(weight if moves else weight32) if out is None else out
-        tiled(xp, wide_rule, new, [weight, *rest], weight32.dtype, **attrs)
+        held, dtype = (weight, None) if copy is None else (rest[copy], rest[copy].dtype)
+        new = xp.empty_like(weight if moves else held) if out is None else out
+        if xp is np and new.size <= SMALL:
+            run(xp, _scratch(xp, new, dtype), new, weight, *rest, **attrs)
+        elif not (at_once and xp is np and new.size <= TILE and at_once(new, weight, *rest, **attrs)):
+            together(xp, run, [(new, [weight, *rest])], dtype, **attrs)
         return new
 
-    return _as(rule, kernel)
+    if copy is None:
+        kernel.together = functools.partial(together, rule=rule)  # type: ignore[attr-defined]
+        kernel.rule = rule  # type: ignore[attr-defined]
+    # Its signature says which attributes the rule reads, so that it gets just these.
+    read = [p for p in inspect.signature(rule).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    own = [p for p in inspect.signature(kernel).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    kernel.__signature__ = inspect.Signature([*own, *read])  # type: ignore[attr-defined]
+    return kernel
