@@ -187,6 +187,7 @@ def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) ->
     says, for each place of the arrays; without that attribute, as many as the array has numbers.
     """
     sized = "shape" in op.signature.schema
+    count = None if sized else 0  # parameters among the arrays: all, or none
 
     @op.kernel()
     def drawing_xp(xp, *arrays, rng, shape=None, ctx="", dtype=None, out=None, **attrs):
@@ -196,9 +197,8 @@ def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) ->
             shape = (*arrays[0].shape, *_dims(shape)) if arrays else array_shape(shape)
             dtype = dtype or default
         else:
-            (like,), arrays = arrays, ()
-            shape, dtype = like.shape, like.dtype
-        drawn = draw(xp, rng, shape, dtype, out, *arrays, **attrs)
+            shape, dtype = arrays[0].shape, arrays[0].dtype
+        drawn = draw(xp, rng, shape, dtype, out, *arrays[:count], **attrs)
         if out is None:
             return drawn if drawn.dtype == dtype else drawn.astype(dtype)
         if drawn is not out:
@@ -206,6 +206,11 @@ def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) ->
         return out
 
     op.grad(ZERO)
+
+
+def _types(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
+    """Parameters have one dtype, and what is drawn has a floating one."""
+    return [common_dtype(ins)] * len(ins), outs if dtype is None else _one_of(dtype, FLOATS)
 
 
 def _fields(row: Distribution) -> list[Field]:
@@ -222,10 +227,7 @@ def _with_attributes(row: Distribution) -> None:
     like = Op(f"_random_{row.name}_like", Schema(_fields(row)), ("data",), random=True, unread=(0,),
               doc=f"Numbers of the {row.words} distribution in shape and dtype like ``data``; {row.condition}.")
 
-    @op.types
-    def types(ins, outs, *, dtype):
-        return ins, outs if dtype is None else _one_of(dtype, FLOATS)
-
+    op.types(_types)
     like.fill(as_output)
 
     @op.infer
@@ -247,10 +249,7 @@ def _with_arrays(row: Distribution) -> None:
             doc=f"Numbers of the {row.words} distribution, ``shape`` of them for each place in the inputs; "
                 f"NaN where {row.condition} does not hold.")
 
-    @op.types
-    def types(ins, outs, *, dtype):
-        return [common_dtype(ins)] * len(ins), outs if dtype is None else _one_of(dtype, FLOATS)
-
+    op.types(_types)
     formed(op, f"{'(...) ' * len(row.inputs)}-> (..., @shape)")
 
     def draw(xp, rng, shape, dtype, out, *arrays):

@@ -126,6 +126,28 @@ def _steps(xp: ArrayModule, count: int, start: float, step: float, repeat: int, 
     return (places.astype(exact) * step + start).astype(dtype)
 
 
+def _counting(op: Op) -> None:
+    """Declare the kernel of an operator that counts up: to ``stop``, in the shape of an input, or along one of its
+    axes."""
+
+    @op.kernel()
+    def counting_xp(xp, *like, start, step, repeat, stop=None, infer_range=True, axis=None, dtype=None, out=None):
+        if like:
+            dtype = like[0].dtype
+            shape = like[0].shape if axis is None else (like[0].shape[axis],)
+        elif out is not None:
+            shape = out.shape
+        elif infer_range and stop is None:
+            raise ShapeError("infer_range: how many numbers are wanted follows from nothing here")
+        else:
+            shape = (_count(start, stop, step, repeat),)
+        first = 0 if stop is None and not infer_range else start
+        numbers = _steps(xp, math.prod(shape), first, step, repeat, dtype).reshape(shape)
+        return numbers if out is None else stored(xp, numbers, out)
+
+    op.grad(ZERO)
+
+
 @declare(name="_arange", types="->@dtype")
 def arange(*, start: Finite, stop: Finite | None = None, step: Finite = 1.0, repeat: Positive = 1,
            infer_range: bool = False, ctx: str = "", dtype: np.dtype = _FLOAT32):
@@ -142,19 +164,7 @@ def arange_infer(*, start, stop, step, repeat, infer_range):
     return (_count(start, stop, step, repeat),)
 
 
-@arange.kernel()
-def arange_xp(xp, *, start, stop, step, repeat, infer_range, dtype, out=None):
-    if out is not None:
-        count = out.shape[0]
-    elif infer_range and stop is None:
-        raise ShapeError("infer_range: how many numbers are wanted follows from nothing here")
-    else:
-        count = _count(start, stop, step, repeat)
-    result = _steps(xp, count, 0 if stop is None and not infer_range else start, step, repeat, dtype)
-    return result if out is None else stored(xp, result, out)
-
-
-arange.grad(ZERO)
+_counting(arange)
 
 
 @declare(name="_linspace", aliases=("_npi_linspace",), types="->@dtype")
@@ -221,13 +231,7 @@ def arange_like_infer(data, *, axis):
     return data if axis is None else (data[check_axis(axis, len(data))],)
 
 
-@arange_like.kernel()
-def arange_like_xp(xp, data, *, start, step, repeat, axis):
-    shape = data.shape if axis is None else (data.shape[axis],)
-    return _steps(xp, math.prod(shape), start, step, repeat, data.dtype).reshape(shape)
-
-
-arange_like.grad(ZERO)
+_counting(arange_like)
 
 
 @declare(name="_contrib_index_array", types="T->int64", unread=(0,))
