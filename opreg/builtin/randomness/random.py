@@ -31,7 +31,7 @@ from ..shapes.creation import Dims, array_shape, inferred_shape
 __all__: list[str] = []
 
 FLOATS = ("float16", "float32", "float64")
-FLOAT32, INT32 = np.dtype("float32"), np.dtype("int32")
+FLOAT32, FLOAT64, INT32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
 #: A dtype that numbers are drawn in.
 Working = Literal["float32", "float64"]
 #: A parameter of a distribution: a number, or an array of one for each place.
@@ -53,7 +53,7 @@ def _one_of(dtype: np.dtype | None, valid: Sequence[str]) -> Dtypes:
 
 def _work(dtype: np.dtype) -> Working:
     """The dtype numbers are drawn in."""
-    return "float64" if dtype == "float64" else "float32"
+    return "float64" if dtype == FLOAT64 else "float32"
 
 
 def _into(shape: Shape, dtype: np.dtype, out: Array | None) -> Attrs:
@@ -187,7 +187,6 @@ def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) ->
     says, for each place of the arrays; without that attribute, as many as the array has numbers.
     """
     sized = "shape" in op.signature.schema
-    count = None if sized else 0  # parameters among the arrays: all, or none
 
     @op.kernel()
     def drawing_xp(xp, *arrays, rng, shape=None, ctx="", dtype=None, out=None, **attrs):
@@ -198,7 +197,9 @@ def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) ->
             dtype = dtype or default
         else:
             shape, dtype = arrays[0].shape, arrays[0].dtype
-        drawn = draw(xp, rng, shape, dtype, out, *arrays[:count], **attrs)
+        if not sized:
+            arrays = ()  # the array is no parameter
+        drawn = draw(xp, rng, shape, dtype, out, *arrays, **attrs)
         if out is None:
             return drawn if drawn.dtype == dtype else drawn.astype(dtype)
         if drawn is not out:
