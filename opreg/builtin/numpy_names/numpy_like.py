@@ -301,7 +301,7 @@ def subscript_sum_infer(g, value, *, key):
     return value
 
 
-@subscript_sum.kernel()
+@subscript_sum.kernel()  # no body: which write was the last is found by writing numbers
 def subscript_sum_xp(xp, g, value, *, key):
     part = xp.asarray(g[key])
     parts = key if isinstance(key, tuple) else (key,)

@@ -176,7 +176,7 @@ def linspace(*, start: Finite, stop: Finite, num: Count, endpoint: bool = True, 
 formed(linspace, "-> (@num)")
 
 
-@linspace.kernel()
+@linspace.kernel()  # no body: its numbers come from no array
 def linspace_xp(xp, *, start, stop, num, endpoint, dtype):
     return xp.linspace(start, stop, num, endpoint=endpoint).astype(dtype)
 
@@ -194,7 +194,7 @@ def eye_infer(*, N, M):
     return (N, M or N)
 
 
-@eye.kernel()
+@eye.kernel()  # no body: its numbers come from no array
 def eye_xp(xp, *, N, M, k, dtype):
     return xp.eye(N, M or N, k=k, dtype=dtype)
 
@@ -210,7 +210,7 @@ def reset_arrays(*data, num_arrays: Few):
 formed(reset_arrays, "->")
 
 
-@reset_arrays.kernel()
+@reset_arrays.kernel()  # no body: it writes to its inputs
 def reset_arrays_xp(xp, *data):
     for array in data:
         array[...] = 0
