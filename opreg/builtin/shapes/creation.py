@@ -142,7 +142,9 @@ def _counting(op: Op) -> None:
         else:
             shape = (_count(start, stop, step, repeat),)
         first = 0 if stop is None and not infer_range else start
-        numbers = _steps(xp, math.prod(shape), first, step, repeat, dtype).reshape(shape)
+        numbers = _steps(xp, math.prod(shape), first, step, repeat, dtype)
+        if len(shape) != 1:
+            numbers = numbers.reshape(shape)
         return numbers if out is None else stored(xp, numbers, out)
 
     op.grad(ZERO)
