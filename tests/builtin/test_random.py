@@ -100,6 +100,9 @@ class TestLaws:
         getattr(mx.nd, f"random_{name}")(*parameters, shape=(100, 100), out=held)
         assert held._data is memory
         assert fits(held.asnumpy().ravel(), law)
+        getattr(mx.nd, f"_random_{name}_like")(held, *parameters, out=held)
+        assert held._data is memory
+        assert fits(held.asnumpy().ravel(), law)
 
 
 def test_user_functions_name_parameters_as_mxnet_does():

@@ -237,8 +237,9 @@ def test_the_shape_of_a_label_follows_from_the_data(name: str, data: tuple, attr
     assert arguments == [list(data), list(label)]
 
 
-def test_an_unknown_batch_follows_from_the_label() -> None:
-    arguments, outputs, _ = get("SoftmaxOutput").prop().infer_shape([(0, 6), (5,)])
+@pytest.mark.parametrize("name", ["SoftmaxOutput", "SVMOutput"])
+def test_an_unknown_batch_follows_from_the_label(name: str) -> None:
+    arguments, outputs, _ = get(name).prop().infer_shape([(0, 6), (5,)])
     assert arguments[0] == [5, 6] and outputs == [[5, 6]]
 
 
@@ -248,7 +249,7 @@ def test_an_unknown_batch_follows_from_the_label() -> None:
 @pytest.mark.parametrize("name, shapes, attrs, kind, words", [
     ("BatchNorm", [(2, 3)] + [(3,)] * 4, {"axis": 2}, AttrError, "axis=2 is out of range"),
     ("BatchNorm", [(2, 3)] + [(2,)] * 4, {}, ShapeError, r"gamma: .*\(3,\)"),
-    ("InstanceNorm", [(2, 3), (3,), (3,)], {}, ShapeError, "at least 3 axes"),
+    ("InstanceNorm", [(2, 3), (3,), (3,)], {}, ShapeError, "samples, channels, first"),
     ("GroupNorm", [(2, 6, 2), (4,), (4,)], {"num_groups": 4}, AttrError, "does not divide the 6 channels"),
     ("L2Normalization", [(2, 3)], {"mode": "spatial"}, ShapeError, "at least 3 axes"),
     ("LRN", [(2, 3)], {"nsize": 0}, AttrError, "from one up"),

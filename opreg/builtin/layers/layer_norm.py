@@ -9,14 +9,15 @@ from typing import Any
 
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, check_axis, show
+from ...core.spec import ANY, Shape, check_axis
 from ...core.threads import by_rows
 from ...core.value import Value
 from ...elementwise.expression import sqrt, square
 from ...elementwise.loops import sets
 from ...elementwise.rows import Along, row_size, row_sum
-from ...errors import AttrError, ShapeError
+from ...errors import AttrError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..looped import looped
 from ..outputs import like_inputs, out_like, out_or_empty_like, wide, write_out
 from ..samples import along, repeated, size_of
@@ -205,11 +206,6 @@ def backward_layer_norm_grad(h, ins, outs, *, axis):
             d_inverse + product / inverse)
 
 
-def _deep(data: Shape) -> None:
-    if len(data) < 3:
-        raise ShapeError(f"data: expected at least 3 axes (samples, channels, ...), got shape {show(data)}")
-
-
 @declare(name="InstanceNorm", types="*T:floating->*T", inplace=(0,), outputs=("output", "mean", "var"),
          visible=lambda: 1, cheap=True)
 def instance_norm(data, gamma, beta, *, eps: float = 1e-3):
@@ -219,12 +215,8 @@ def instance_norm(data, gamma, beta, *, eps: float = 1e-3):
     """
 
 
-@instance_norm.fill
-def instance_norm_fill(ins, outs):
-    if ins[0] is None:
-        return ins
-    _deep(ins[0])
-    return [ins[0], ins[0][1:2], ins[0][1:2]]
+formed(instance_norm, "(samples, channels, first, ...) (channels) (channels) -> (samples, channels, first, ...) "
+                      "(samples, channels) (samples, channels)")
 
 
 @declare(name="GroupNorm", types="*T:floating->*T", inplace=(0,), outputs=("output", "mean", "std"),
@@ -239,23 +231,20 @@ def group_norm(data, gamma, beta, *, num_groups: int = 1, eps: float = 1e-5, out
     """
 
 
-@group_norm.fill
-def group_norm_fill(ins, outs, *, num_groups):
-    if ins[0] is None:
-        return ins
-    _deep(ins[0])
-    if num_groups < 1 or (ins[0][1] is not ANY and ins[0][1] % num_groups):
-        raise AttrError(f"num_groups={num_groups} does not divide the {ins[0][1]} channels")
-    return [ins[0], (num_groups,), (num_groups,)]
+formed(group_norm, "(samples, channels, first, ...) (@num_groups) (@num_groups)")
+
+
+@group_norm.infer
+def group_norm_infer(data, gamma, beta, *, num_groups):
+    if num_groups < 1 or (data[1] is not ANY and data[1] % num_groups):
+        raise AttrError(f"num_groups={num_groups} does not divide the {data[1]} channels")
+    sets = (data[0], num_groups)
+    return [data, sets, sets]
 
 
 def _by_sample(op: Op, inverse_shown: bool) -> None:
     """Declare what norms of groups of channels have alike; without ``num_groups`` each channel is a group. The third
     output is the deviation, or its inverse."""
-    @op.infer
-    def sample_infer(data: Shape, gamma: Shape, beta: Shape, *, num_groups: int = 0) -> list[Shape]:
-        sets = (data[0], num_groups or data[1])
-        return [data, sets, sets]
 
     @op.kernel()
     def sample_xp(xp: ArrayModule, data: Array, gamma: Array, beta: Array, *, num_groups: int = 0, eps: float,

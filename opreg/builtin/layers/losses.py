@@ -335,16 +335,7 @@ def backward_svm_output(output, label, *, margin: float = 1.0, regularization_co
     """The gradient of ``SVMOutput``."""
 
 
-@svm_output.fill
-def svm_output_fill(ins, outs):
-    data, label = ins
-    if data is None:
-        return ins
-    data = _batch_from(data, label)
-    return [data, data[:-1]]
-
-
-svm_output.infer(like_inputs(0))
+formed(svm_output, "(..., classes) (...) -> (..., classes)")
 
 for _op in (svm_output, backward_svm_output):
     _op.types(_types_with_label)
@@ -472,19 +463,10 @@ def identity_attach_kl_sparse_reg(data, moving_avg, *, sparseness_target: float 
     """
 
 
-@identity_attach_kl_sparse_reg.fill
-def identity_attach_kl_sparse_reg_fill(ins, outs):
-    if ins[0] is None:
-        return ins
-    if len(ins[0]) < 2:
-        raise ShapeError(f"data: expected at least 2 axes, got shape {show(ins[0])}")
-    return [ins[0], ins[0][1:2]]
+formed(identity_attach_kl_sparse_reg, "(batch, units, ...) (units) -> (batch, units, ...) (units)")
 
 
-identity_attach_kl_sparse_reg.infer(like_inputs(0, 1))
-
-
-@identity_attach_kl_sparse_reg.kernel()
+@identity_attach_kl_sparse_reg.kernel()  # no body: training moves a state
 def identity_attach_kl_sparse_reg_xp(xp, data, moving_avg, *, momentum, is_train):
     if not is_train:
         return data.copy(), moving_avg

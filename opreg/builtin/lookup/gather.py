@@ -245,7 +245,7 @@ def nonzero_shape(xp, x):
     return (xp.count_nonzero(x), x.ndim)
 
 
-@nonzero.kernel()
+@nonzero.kernel()  # no body: its shape follows from numbers
 def nonzero_xp(xp, x):
     return xp.stack(xp.nonzero(x), axis=1)
 
@@ -290,7 +290,7 @@ def unique_shape(xp, data, *, return_index, return_inverse, return_counts, axis)
                                                 return_counts=return_counts), axis)
 
 
-@unique.kernel()
+@unique.kernel()  # no body: its shape follows from numbers
 def unique_xp(xp, data, *, return_index, return_inverse, return_counts, axis):
     found = xp.unique(data, return_index, return_inverse, return_counts, axis)
     if isinstance(found, tuple):
@@ -416,7 +416,7 @@ def ravel_multi_index_infer(data, *, shape):
     return data[1:]
 
 
-@ravel_multi_index.kernel()
+@ravel_multi_index.kernel()  # no body: strides are constants, which bodies do not hold
 def ravel_multi_index_xp(xp, data, *, shape):
     strides = xp.asarray(_strides(shape), dtype=xp.int64).reshape((-1,) + (1,) * (data.ndim - 1))
     return xp.sum(data.astype(xp.int64) * strides, axis=0)

@@ -462,24 +462,22 @@ def dot_vmap(ins, batched, *, transpose_a, transpose_b, **attrs):
                          ranks[1] == 2)
 
 
-@dot_lhs.vmap
-def dot_lhs_vmap(ins, batched, *, transpose_a, transpose_b, **attrs):
-    g, right, left = repeated(ins, batched)
-    if len(left.shape) != 3 or len(right.shape) != 3:
-        return NotImplemented
-    if transpose_a:
-        return ops.batch_dot(right, g, transpose_a=transpose_b, transpose_b=True)
-    return ops.batch_dot(g, right, transpose_b=not transpose_b)
+def _factor_of_samples(op: Op, right: bool) -> None:
+    """Declare the samples of the gradient of one factor, the left or the right one."""
+
+    @op.vmap
+    def factor_vmap(ins, batched, *, transpose_a, transpose_b, **attrs):
+        g, other, factor = repeated(ins, batched)
+        if len(factor.shape) != 3 or len(other.shape) != 3:
+            return NotImplemented
+        own, others = (transpose_b, transpose_a) if right else (transpose_a, transpose_b)
+        factors = [(other, others), (g, True)] if own else [(g, False), (other, not others)]
+        (a, turns_a), (b, turns_b) = reversed(factors) if right else factors
+        return ops.batch_dot(a, b, transpose_a=turns_a, transpose_b=turns_b)
 
 
-@dot_rhs.vmap
-def dot_rhs_vmap(ins, batched, *, transpose_a, transpose_b, **attrs):
-    g, left, right = repeated(ins, batched)
-    if len(left.shape) != 3 or len(right.shape) != 3:
-        return NotImplemented
-    if transpose_b:
-        return ops.batch_dot(g, left, transpose_a=True, transpose_b=transpose_a)
-    return ops.batch_dot(left, g, transpose_a=not transpose_a)
+_factor_of_samples(dot_lhs, right=False)
+_factor_of_samples(dot_rhs, right=True)
 
 
 def _dot_lhs(g: Array, rhs: Array, lhs: Array, *, transpose_a: bool, transpose_b: bool) -> tuple[Array, Array]:

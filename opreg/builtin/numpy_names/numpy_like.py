@@ -193,22 +193,21 @@ def _column(shape: Shape) -> Shape:
     return shape if len(shape) > 1 else (*shape, 1)
 
 
-@matmul_a.vmap
-def matmul_a_vmap(ins, batched):
-    g, b, a = repeated(ins, batched)
-    if min(len(a.shape), len(b.shape)) < 3:
-        return NotImplemented
-    product = ops._npi_matmul(*aligned([g, ops.swapaxes(b, dim1=-1, dim2=-2)], (True, True)))
-    return summed_like(product, product.shape[1:], a.shape[1:])
+def _factor_of_samples(op: Op, right: bool) -> None:
+    """Declare the samples of the gradient of one factor, the left or the right one."""
+
+    @op.vmap
+    def factor_vmap(ins, batched):
+        g, other, factor = repeated(ins, batched)
+        if min(len(other.shape), len(factor.shape)) < 3:
+            return NotImplemented
+        turned = ops.swapaxes(other, dim1=-1, dim2=-2)
+        product = ops._npi_matmul(*aligned([turned, g] if right else [g, turned], (True, True)))
+        return summed_like(product, product.shape[1:], factor.shape[1:])
 
 
-@matmul_b.vmap
-def matmul_b_vmap(ins, batched):
-    g, a, b = repeated(ins, batched)
-    if min(len(a.shape), len(b.shape)) < 3:
-        return NotImplemented
-    product = ops._npi_matmul(*aligned([ops.swapaxes(a, dim1=-1, dim2=-2), g], (True, True)))
-    return summed_like(product, product.shape[1:], b.shape[1:])
+_factor_of_samples(matmul_a, right=False)
+_factor_of_samples(matmul_b, right=True)
 
 
 # --------------------------------------------------------------------------------------------------- where
@@ -302,7 +301,7 @@ def subscript_sum_infer(g, value, *, key):
     return value
 
 
-@subscript_sum.kernel()
+@subscript_sum.kernel()  # no body: which write was the last is found by writing numbers
 def subscript_sum_xp(xp, g, value, *, key):
     part = xp.asarray(g[key])
     parts = key if isinstance(key, tuple) else (key,)

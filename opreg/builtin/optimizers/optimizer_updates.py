@@ -347,7 +347,7 @@ def group_adagrad_infer(weight, grad, history):
     return weight
 
 
-@group_adagrad_update.kernel()
+@group_adagrad_update.kernel()  # no body: it moves a state
 def group_adagrad_xp(xp, weight, grad, history, *, lr, rescale_grad, clip_gradient, epsilon, out=None):
     new = xp.empty_like(weight) if out is None else out
     g = xp.multiply(grad, rescale_grad)

@@ -234,9 +234,8 @@ def single(rule: Callable, at_once: Callable[..., bool] | None = None, *, copy: 
     run = rule if copy is None else widened(rule, -1 - copy, moves)
 
     def kernel(xp: ArrayModule, weight: Array, *rest: Array, out: Array | None = None, **attrs: Any) -> Array:
-        wide = weight if copy is None else rest[copy]
-        dtype = None if copy is None else wide.dtype
-        new = xp.empty_like(weight if moves else wide) if out is None else out
+        held, dtype = (weight, None) if copy is None else (rest[copy], rest[copy].dtype)
+        new = xp.empty_like(weight if moves else held) if out is None else out
         if xp is np and new.size <= SMALL:
             run(xp, _scratch(xp, new, dtype), new, weight, *rest, **attrs)
         elif not (at_once and xp is np and new.size <= TILE and at_once(new, weight, *rest, **attrs)):

@@ -31,7 +31,7 @@ from ..shapes.creation import Dims, array_shape, inferred_shape
 __all__: list[str] = []
 
 FLOATS = ("float16", "float32", "float64")
-FLOAT32, INT32 = np.dtype("float32"), np.dtype("int32")
+FLOAT32, FLOAT64, INT32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
 #: A dtype that numbers are drawn in.
 Working = Literal["float32", "float64"]
 #: A parameter of a distribution: a number, or an array of one for each place.
@@ -53,7 +53,7 @@ def _one_of(dtype: np.dtype | None, valid: Sequence[str]) -> Dtypes:
 
 def _work(dtype: np.dtype) -> Working:
     """The dtype numbers are drawn in."""
-    return "float64" if dtype == "float64" else "float32"
+    return "float64" if dtype == FLOAT64 else "float32"
 
 
 def _into(shape: Shape, dtype: np.dtype, out: Array | None) -> Attrs:
@@ -196,8 +196,9 @@ def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) ->
             shape = (*arrays[0].shape, *_dims(shape)) if arrays else array_shape(shape)
             dtype = dtype or default
         else:
-            (like,), arrays = arrays, ()
-            shape, dtype = like.shape, like.dtype
+            shape, dtype = arrays[0].shape, arrays[0].dtype
+        if not sized:
+            arrays = ()  # the array is no parameter
         drawn = draw(xp, rng, shape, dtype, out, *arrays, **attrs)
         if out is None:
             return drawn if drawn.dtype == dtype else drawn.astype(dtype)
@@ -206,6 +207,11 @@ def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) ->
         return out
 
     op.grad(ZERO)
+
+
+def _types(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
+    """Parameters have one dtype, and what is drawn has a floating one."""
+    return [common_dtype(ins)] * len(ins), outs if dtype is None else _one_of(dtype, FLOATS)
 
 
 def _fields(row: Distribution) -> list[Field]:
@@ -222,10 +228,7 @@ def _with_attributes(row: Distribution) -> None:
     like = Op(f"_random_{row.name}_like", Schema(_fields(row)), ("data",), random=True, unread=(0,),
               doc=f"Numbers of the {row.words} distribution in shape and dtype like ``data``; {row.condition}.")
 
-    @op.types
-    def types(ins, outs, *, dtype):
-        return ins, outs if dtype is None else _one_of(dtype, FLOATS)
-
+    op.types(_types)
     like.fill(as_output)
 
     @op.infer
@@ -247,10 +250,7 @@ def _with_arrays(row: Distribution) -> None:
             doc=f"Numbers of the {row.words} distribution, ``shape`` of them for each place in the inputs; "
                 f"NaN where {row.condition} does not hold.")
 
-    @op.types
-    def types(ins, outs, *, dtype):
-        return [common_dtype(ins)] * len(ins), outs if dtype is None else _one_of(dtype, FLOATS)
-
+    op.types(_types)
     formed(op, f"{'(...) ' * len(row.inputs)}-> (..., @shape)")
 
     def draw(xp, rng, shape, dtype, out, *arrays):

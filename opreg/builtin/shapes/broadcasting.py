@@ -231,7 +231,7 @@ def tile_infer(data, *, reps):
     return tuple([rep * dim for rep, dim in zip(*_repetitions(reps, data))])
 
 
-@tile.kernel()
+@tile.kernel()  # no body: spread and reshaped, what is large would take twice as long
 def tile_xp(xp, data, *, reps, out=None):
     times, dims = _repetitions(reps, data.shape)
     result = out_or_empty(xp, tile_infer(data.shape, reps=reps), data.dtype, out)
@@ -274,7 +274,7 @@ def repeat_infer(data, *, repeats, axis):
     return (*data[:axis], data[axis] * repeats, *data[axis + 1:])
 
 
-@repeat.kernel()
+@repeat.kernel()  # no body: as for tile
 def repeat_xp(xp, data, *, repeats, axis, out=None):
     result = out_or_empty(xp, repeat_infer(data.shape, repeats=repeats, axis=axis), data.dtype, out)
     cut = data.ndim if axis is None else axis % data.ndim + 1

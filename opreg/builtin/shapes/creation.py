@@ -126,6 +126,30 @@ def _steps(xp: ArrayModule, count: int, start: float, step: float, repeat: int, 
     return (places.astype(exact) * step + start).astype(dtype)
 
 
+def _counting(op: Op) -> None:
+    """Declare the kernel of an operator that counts up: to ``stop``, in the shape of an input, or along one of its
+    axes."""
+
+    @op.kernel()
+    def counting_xp(xp, *like, start, step, repeat, stop=None, infer_range=True, axis=None, dtype=None, out=None):
+        if like:
+            dtype = like[0].dtype
+            shape = like[0].shape if axis is None else (like[0].shape[axis],)
+        elif out is not None:
+            shape = out.shape
+        elif infer_range and stop is None:
+            raise ShapeError("infer_range: how many numbers are wanted follows from nothing here")
+        else:
+            shape = (_count(start, stop, step, repeat),)
+        first = 0 if stop is None and not infer_range else start
+        numbers = _steps(xp, math.prod(shape), first, step, repeat, dtype)
+        if len(shape) != 1:
+            numbers = numbers.reshape(shape)
+        return numbers if out is None else stored(xp, numbers, out)
+
+    op.grad(ZERO)
+
+
 @declare(name="_arange", types="->@dtype")
 def arange(*, start: Finite, stop: Finite | None = None, step: Finite = 1.0, repeat: Positive = 1,
            infer_range: bool = False, ctx: str = "", dtype: np.dtype = _FLOAT32):
@@ -142,19 +166,7 @@ def arange_infer(*, start, stop, step, repeat, infer_range):
     return (_count(start, stop, step, repeat),)
 
 
-@arange.kernel()
-def arange_xp(xp, *, start, stop, step, repeat, infer_range, dtype, out=None):
-    if out is not None:
-        count = out.shape[0]
-    elif infer_range and stop is None:
-        raise ShapeError("infer_range: how many numbers are wanted follows from nothing here")
-    else:
-        count = _count(start, stop, step, repeat)
-    result = _steps(xp, count, 0 if stop is None and not infer_range else start, step, repeat, dtype)
-    return result if out is None else stored(xp, result, out)
-
-
-arange.grad(ZERO)
+_counting(arange)
 
 
 @declare(name="_linspace", aliases=("_npi_linspace",), types="->@dtype")
@@ -166,7 +178,7 @@ def linspace(*, start: Finite, stop: Finite, num: Count, endpoint: bool = True, 
 formed(linspace, "-> (@num)")
 
 
-@linspace.kernel()
+@linspace.kernel()  # no body: its numbers come from no array
 def linspace_xp(xp, *, start, stop, num, endpoint, dtype):
     return xp.linspace(start, stop, num, endpoint=endpoint).astype(dtype)
 
@@ -184,7 +196,7 @@ def eye_infer(*, N, M):
     return (N, M or N)
 
 
-@eye.kernel()
+@eye.kernel()  # no body: its numbers come from no array
 def eye_xp(xp, *, N, M, k, dtype):
     return xp.eye(N, M or N, k=k, dtype=dtype)
 
@@ -200,7 +212,7 @@ def reset_arrays(*data, num_arrays: Few):
 formed(reset_arrays, "->")
 
 
-@reset_arrays.kernel()
+@reset_arrays.kernel()  # no body: it writes to its inputs
 def reset_arrays_xp(xp, *data):
     for array in data:
         array[...] = 0
@@ -221,13 +233,7 @@ def arange_like_infer(data, *, axis):
     return data if axis is None else (data[check_axis(axis, len(data))],)
 
 
-@arange_like.kernel()
-def arange_like_xp(xp, data, *, start, step, repeat, axis):
-    shape = data.shape if axis is None else (data.shape[axis],)
-    return _steps(xp, math.prod(shape), start, step, repeat, data.dtype).reshape(shape)
-
-
-arange_like.grad(ZERO)
+_counting(arange_like)
 
 
 @declare(name="_contrib_index_array", types="T->int64", unread=(0,))

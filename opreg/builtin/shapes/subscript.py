@@ -67,7 +67,7 @@ def subscript_scatter(g, data, *, key: Key):
 adjoint_pair(subscript, subscript_scatter)
 
 
-@subscript_scatter.kernel()
+@subscript_scatter.kernel()  # no body: it adds at places that a key names
 def subscript_scatter_xp(xp, g, data, *, key):
     result = xp.zeros(data.shape, g.dtype)
     xp.add.at(result, key, g.reshape(result[key].shape))
