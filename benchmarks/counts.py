@@ -49,10 +49,10 @@ FAMILIES: dict[str, Callable[[ast.AST], bool]] = {
     or (isinstance(node, ast.Attribute) and ast.unparse(node) == "functools.cache"),
     "classes of temporary memory": lambda node: isinstance(node, ast.ClassDef) and node.name.endswith(
         ("Workspace", "Scratch", "Buffers", "Room")),
-    "lists of slices": lambda node: isinstance(node, (ast.ListComp, ast.GeneratorExp)) and _calls(
-        node.generators[0].iter, "range") and any(_calls(each, "slice") for each in ast.walk(node.elt)),
     "holders of prepared uses": lambda node: isinstance(node, ast.Call) and _calls(node, "prepare") and (
         len(node.args) == 1),
+    "lists of slices": lambda node: isinstance(node, (ast.ListComp, ast.GeneratorExp)) and _calls(
+        node.generators[0].iter, "range") and any(_calls(each, "slice") for each in ast.walk(node.elt)),
     "operators told by their name": lambda node: isinstance(node, ast.Compare) and _ends(node.left, "op.name") and any(
         isinstance(each, ast.Constant) and isinstance(each.value, str)
         for right in node.comparators for each in ast.walk(right)),

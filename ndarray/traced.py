@@ -371,9 +371,6 @@ class TracedNDArray(NDArray):
             other = other.as_ndarray(self._data.dtype)
         return super()._binary(name, other, reflected)
 
-    def _shape_is(self, other: object) -> bool:
-        return isinstance(other, NDArray) and self.shape == other.shape
-
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
         name = numpy_rules.ARITHMETIC.get(ufunc.__name__)
         if method == "__call__" and name is not None and not keywords:
