@@ -124,6 +124,9 @@ class Executor(OneAtATime, BoundArrays, Questions):
             if is_train is not True and is_train is not False:
                 is_train = truth("forward", is_train)
             plan = plans[is_train]
+            changed = plan.changed
+            if changed is not None and changed() is not None:
+                plan = self._planned(is_train)
             self._ready = None
             self._mode = is_train
             if plan.draws:
@@ -180,6 +183,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         if out_grads is not None or not self._heads.complete:
             self._heads.take(plan.bound, out_grads)
         if self._ready is not plan:
+            plan = self._planned(mode)
             self._repeat(mode, functools.partial(run_segment, plan.forward, self._ctx, mode))
         self._ready = None
         if self._edge is not None:
@@ -368,7 +372,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
             return None
         if self._gradients[True] is not True:
             self._differentiate(True, True)
-        plan = self._plans[True]
+        plan = self._planned(True)
         return None if self._plans.monitored or type(plan.forward) is Segment else plan
 
     def _as_one(self, plan: Plan, update: Segment | None) -> Segment:
@@ -410,10 +414,18 @@ class Executor(OneAtATime, BoundArrays, Questions):
         self._plans.forget(mode)
         self._ready = self._whole = None
 
+    def _planned(self, mode: bool) -> Plan:
+        """The plan for a mode, made anew where something has changed that users' code read when it was traced."""
+        plan = self._plans[mode]
+        if plan.changed is not None and plan.changed() is not None:
+            self._forget(mode)
+            plan = self._plans[mode]
+        return plan
+
     def _go(self, is_train: bool) -> None:
         """The steps of ``forward``, without what is stored behind them."""
         self._plans.wait()
-        plan = self._plans[is_train]
+        plan = self._planned(is_train)
         self._ready, self._mode = None, is_train
         self._drawn[is_train] = plan.noting(functools.partial(run_segment, plan.forward, self._ctx, is_train))
         self._ready = plan

@@ -30,6 +30,7 @@ from ..errors import NotDifferentiableError
 if TYPE_CHECKING:
     from ..ndarray.context import Context
     from ..typing import Array
+    from .reads import BodyReads
 
 __all__ = ["Use", "GradientUse", "by_rule", "derive", "own", "shown", "Arriving", "COMPUTED", "READS"]
 
@@ -77,6 +78,10 @@ class Use(Attributes):
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
         """A key that stays equal while a traced body would do the same again with such arrays; None where nobody knows.
         """
+        return None
+
+    def outside(self) -> BodyReads | None:
+        """What is read, while a graph is made, of values that others may change; None where nobody knows."""
         return None
 
 
@@ -173,6 +178,10 @@ class GradientUse(Use):
         first = inner.op.signature.visible(inner)
         version = inner.version(ctx, arrays[first:])
         return None if version is None else (self, version)
+
+    def outside(self) -> BodyReads | None:
+        """That of the operator."""
+        return self.inner.outside()
 
     def arguments(self) -> tuple[str, ...]:
         """Names of the gradients of the outputs, then those of the inputs; where a user's rule reads them, outputs."""
