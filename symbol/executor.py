@@ -19,7 +19,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from . import infer as inference
 from .alone import OneAtATime
-from .arrays import BoundArrays, reshaped, zeros
+from .arrays import BoundArrays, Listed, reshaped, zeros
 from .head_gradients import HeadGradients, OutGrads
 from .inspect.monitor import Told
 from .inspect.questions import Asked, Questions
@@ -71,7 +71,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         # Where generators stood before the last forward of a mode.
         self._drawn: dict[bool, dict[tuple[str, int], object]] = {}
         self._ready: Plan | None = None  # the plan whose forward was the last to run, and its backward has not
-        self.outputs = [NDArray(data, ctx) for data, ctx in zip(bound.outputs, bound.places)]
+        self.outputs = Listed("outputs", map(NDArray, bound.outputs, bound.places))
         self._heads = HeadGradients(bound.head_grads, head_grads, self._output_names, bound.ctx)
         watch(self)
 
@@ -81,7 +81,8 @@ class Executor(OneAtATime, BoundArrays, Questions):
 
     def _let_in(self, edge: SparseEdge, args: list[NDArray], grads: list[NDArray | None]) -> None:
         """Show arguments and gradients of which some are sparse, in the place of their twins."""
-        self._edge, self.arg_arrays, self.grad_arrays = edge, args, grads
+        self._edge = edge
+        self.arg_arrays, self.grad_arrays = Listed("arg_arrays", args), Listed("grad_arrays", grads)
         self._dicts.clear()
     _whole: tuple[Plan, Segment | None, Segment] | None = None  # what all as one is made of, and that
 
