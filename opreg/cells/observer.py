@@ -131,6 +131,8 @@ class Observer(Values):
                 if level:
                     name = importlib.util.resolve_name("." * level + name, frame.f_globals.get("__package__") or "")
                 self._imported(name)
+                if name not in sys.modules:
+                    self.comparisons.entry(sys.modules, name, ABSENT, f"the module {name}")
 
     def _answers(self, frame: types.FrameType, answer: Any) -> None:
         """A library's function returns to the user's code."""
@@ -260,6 +262,10 @@ class Observer(Values):
                         self._class_attribute(cls, name)
                         if stored(cls, name)[0] is not base:  # called by super()
                             self._class_attribute(base, name)
+            if "super" in loads(code).scope:
+                for base in cls.__mro__:
+                    for name in loads(code).names.intersection(vars(base)):
+                        self._class_attribute(base, name)
 
     # --------------------------------------------------------------------------------- attributes, as they are read
 

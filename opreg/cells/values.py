@@ -517,7 +517,9 @@ class Values:
 
     def _of_layer(self, owner: ParameterContainer) -> None:
         """A layer of opreg takes part: its settings are read, and what else its methods name."""
-        names = _names_of(type(owner))
+        cls = type(owner)
+        self.comparisons.path(cls, "{}.construct", cls.construct, f"{cls.__name__}.construct")  # type: ignore[attr-defined]
+        names = _names_of(cls)
         for name, value in owner.__dict__.items():
             if name in names or name in TABLES or not (name.startswith("_") or name in _MODES):
                 self._of_cell(owner, name, value, False)

@@ -133,6 +133,8 @@ class _Places:
                 continue
             self.comparisons.variable(cell, value, f"the variable {name}")
             self.value(value, f"the variable {name}", names)
+        for name, level in {each for part in parts(function.__code__) for each in loads(part).imports}:
+            self._imported(name, level, names)
         for name in _globals(function.__code__):
             value = function.__globals__.get(name, ABSENT)
             self.comparisons.entry(function.__globals__, name, value, f"the global {name}")
@@ -205,6 +207,16 @@ class _Places:
                 for part in (member.fget, member.fset, member.fdel) if isinstance(member, property) else (
                         getattr(member, "__func__", member),):
                     self.value(part, label, frozenset())
+
+    def _imported(self, name: str, level: int, names: frozenset[str]) -> None:
+        """Note what code that loads attributes of these names reads of a module that it imports itself."""
+        for path in (name.partition(".")[0], name):
+            module = sys.modules.get(path)
+            if level or module is None:
+                self.known = False
+            elif path.partition(".")[0] != "opreg":
+                self.comparisons.entry(sys.modules, path, module, f"the module {path}")
+                self._module(module, names)
 
     def _module(self, module: types.ModuleType, names: frozenset[str]) -> None:
         if module in _MODULES:

@@ -77,6 +77,10 @@ SEEN: dict[str, Row] = {
                                  "M.m = lambda cls: 2.0", "A.m = staticmethod(lambda: 4.0)"),
     "super": row("class A:\n    def m(self): return 1.0\nclass B(A):\n    def m(self): return super().m()\nb = B()",
                  "b.m()", "A.m = lambda self: 2.0", "del A.m; A.m = lambda self: 4.0"),
+    "attribute by super": row("class A: k = 1.0\nclass B(A):\n    k = 8.0\n    def m(self): return super().k\nb = B()",
+                              "b.m()", "A.k = 2.0"),
+    "property by super": row("class A:\n    @property\n    def p(self): return 1.0\nclass B(A):\n    @property\n"
+                             "    def p(self): return super().p\nb = B()", "b.p", "A.p = property(lambda self: 2.0)"),
     "value of an enumeration": row("class E(enum.Enum): A = 1.0", "E.A.value", "E.A._value_ = 2.0"),
     "name in an enumeration": row("class E(enum.Enum): A = 1.0", "len(E.A.name)", "E.A._name_ = 'abc'"),
     "len of a metaclass": row("class M(type):\n    def __len__(cls): return 1\nclass A(metaclass=M): pass", "len(A)",
@@ -184,6 +188,10 @@ SEEN: dict[str, Row] = {
     "sys.modules": row("", "(2 if '_stale' in sys.modules else 1)",
                        "sys.modules['_stale'] = types.ModuleType('_stale')",
                        "del sys.modules['_stale']"),
+    "module that is missing": row("def f():\n    try: import _stale_later as m\n    except ImportError: return 1.0\n"
+                                  "    return m.k", "f()",
+                                  "sys.modules['_stale_later'] = m = types.ModuleType('m'); m.k = 2.0",
+                                  "del sys.modules['_stale_later']"),
     "names of a module": row("m = types.ModuleType('m')", "len(dir(m))", "m.b = 1"),
     "attribute over __getattr__": row("m = types.ModuleType('m')\nm.__getattr__ = lambda name: 1.0", "m.later",
                                       "m.later = 2.0"),
@@ -228,6 +236,8 @@ SEEN: dict[str, Row] = {
     "rate of a Gluon Parameter": row("w = ms.gluon.Parameter('w', shape=(3,))", "w.lr_mult", "w.lr_mult = 2.0"),
     "hook": row("k = 1.0\nc = nn.ReLU()\nc.register_forward_hook(lambda cell, args, out: out * k)", "c(x)", "k = 2.0",
                 "handle = c.register_forward_hook(lambda cell, args, out: out * 2)", "handle.remove()"),
+    "construct of a layer": row("before, c = nn.ReLU.construct, nn.ReLU()", "c(x)",
+                                "nn.ReLU.construct = lambda self, x: x * 2", "nn.ReLU.construct = before"),
     "class of a Cell": row("class A(nn.Cell):\n    def construct(self, x): return x\n"
                            "class B(nn.Cell):\n    def construct(self, x): return x * 2\nc = A()", "c(x)",
                            "c.__class__ = B"),

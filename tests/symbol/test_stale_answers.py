@@ -74,6 +74,11 @@ CHANGES: dict[str, tuple[str, ...]] = {
     "traced operator in a body": (
         "k = 2.0\n@mx.operator.define(traced=True, name='_example_stale_inner')\ndef inner(x): return x * k\n"
         + body("inner(x)"), "k = 3.0"),
+    "module that a helper imports": (
+        body("h(x)", "import sys, types\nsys.modules['_stale_import'] = m = types.ModuleType('m')\nm.k = 2.0\n"
+                     "def h(x):\n    import _stale_import\n    return x * _stale_import.k"), "m.k = 3.0",
+        "sys.modules['_stale_import'] = m = types.ModuleType('m'); m.k = 4.0", "del sys.modules['_stale_import']; "
+        "h = lambda x: x"),
     "Prop": (PROP, "k = 3.0", "def later(self, is_train, req, in_data, out_data, aux):\n"
                    "    self.assign(out_data[0], req[0], in_data[0] * 5)\nOp.forward = later"),
     "gradient that is written": (RULE, "k = 3.0"),
