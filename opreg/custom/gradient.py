@@ -13,9 +13,10 @@ from __future__ import annotations
 import functools
 import numbers
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from ..core.attrs import AS_GIVEN, Attributes
+from ..core.comparisons import Check
 from ..core.gradient import fitted
 from ..core.launch import Call
 from ..core.mode import MODE
@@ -30,7 +31,6 @@ from ..errors import NotDifferentiableError
 if TYPE_CHECKING:
     from ..ndarray.context import Context
     from ..typing import Array
-    from .reads import BodyReads
 
 __all__ = ["Use", "GradientUse", "by_rule", "derive", "own", "shown", "Arriving", "COMPUTED", "READS"]
 
@@ -43,6 +43,13 @@ Arriving: TypeAlias = Value | Sequence[Value | None] | None
 COMPUTED = Slot("bodies")
 #: Makes a `BodyReads` of the functions and classes that are traced together.
 READS = Slot("bodies")
+
+
+class Outside(Protocol):
+    """What is read from outside while a graph is made."""
+
+    def check(self) -> Check | None:
+        """A function that says what of it has changed from now on; None where nothing could."""
 
 
 class Use(Attributes):
@@ -80,7 +87,7 @@ class Use(Attributes):
         """
         return None
 
-    def outside(self) -> BodyReads | None:
+    def outside(self) -> Outside | None:
         """What is read, while a graph is made, of values that others may change; None where nobody knows."""
         return None
 
@@ -179,7 +186,7 @@ class GradientUse(Use):
         version = inner.version(ctx, arrays[first:])
         return None if version is None else (self, version)
 
-    def outside(self) -> BodyReads | None:
+    def outside(self) -> Outside | None:
         """That of the operator."""
         return self.inner.outside()
 
