@@ -20,7 +20,7 @@ from opreg.typing import Array, DTypeLike
 
 from .symbol import Symbol
 
-__all__ = ["BoundArrays", "Gradients", "Named", "Requests", "Values", "front", "reshaped", "zeros"]
+__all__ = ["BoundArrays", "Gradients", "Listed", "Named", "Requests", "Values", "front", "reshaped", "zeros"]
 
 #: Arrays of variables as a caller gives them: in their order, or by name.
 Values: TypeAlias = Sequence[NDArray | np.ndarray] | Mapping[str, NDArray | np.ndarray]
@@ -48,6 +48,22 @@ class Named(dict[str, A]):
         warnings.warn(f"{self.what}[{name!r}] = … changes this dict alone, as in MXNet, not what is bound: write into "
                       f"the array, {self.what}[{name!r}][:] = …", UserWarning, stacklevel=2)
         super().__setitem__(name, value)
+
+
+class Listed(list[A]):
+    """Arrays in their order."""
+
+    def __init__(self, what: str, arrays: Iterable[A]):
+        super().__init__(arrays)
+        self.what = what
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        warnings.warn(f"{self.what}[{index!r}] = … changes this list alone, not what is bound: write into the array, "
+                      f"{self.what}[{index!r}][:] = …", UserWarning, stacklevel=2)
+        super().__setitem__(index, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
 
 
 def zeros(ctx: Context, shape: Shape, dtype: DTypeLike) -> Array:
@@ -96,7 +112,9 @@ class BoundArrays:
         self._symbol, self._ctx, self._reqs, self.head_grads = symbol, ctx, reqs, head_grads
         self._arguments, self._auxiliary = symbol._graph().variables()
         self._output_names = symbol.list_outputs()
-        self.arg_arrays, self.grad_arrays, self.aux_arrays = args, grads, aux
+        self.arg_arrays: list[NDArray] = Listed("arg_arrays", args)
+        self.grad_arrays: list[NDArray | None] = Listed("grad_arrays", grads)
+        self.aux_arrays: list[NDArray] = Listed("aux_arrays", aux)
         self.outputs: list[NDArray] = []
         self._dicts: dict[str, Named[Any]] = {}
         self._staging: dict[str, Callable[[np.ndarray], None] | None] = {}  # of arguments on devices, by name

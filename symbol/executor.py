@@ -19,7 +19,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from . import infer as inference
 from .alone import OneAtATime
-from .arrays import BoundArrays, reshaped, zeros
+from .arrays import BoundArrays, Listed, reshaped, zeros
 from .head_gradients import HeadGradients, OutGrads
 from .inspect.monitor import Told
 from .inspect.questions import Asked, Questions
@@ -71,7 +71,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         # States of generators before the last forward of a mode.
         self._drawn: dict[bool, dict[tuple[str, int], object]] = {}
         self._ready: Plan | None = None  # the plan whose forward was the last to run, and its backward has not
-        self.outputs = [NDArray(data, ctx) for data, ctx in zip(bound.outputs, bound.places)]
+        self.outputs = Listed("outputs", map(NDArray, bound.outputs, bound.places))
         self._heads = HeadGradients(bound.head_grads, head_grads, self._output_names, bound.ctx)
         watch(self)
 
@@ -81,7 +81,8 @@ class Executor(OneAtATime, BoundArrays, Questions):
 
     def _let_in(self, edge: SparseEdge, args: list[NDArray], grads: list[NDArray | None]) -> None:
         """Show arguments and gradients of which some are sparse, in the place of their twins."""
-        self._edge, self.arg_arrays, self.grad_arrays = edge, args, grads
+        self._edge = edge
+        self.arg_arrays, self.grad_arrays = Listed("arg_arrays", args), Listed("grad_arrays", grads)
         self._dicts.clear()
     _whole: tuple[Plan, Segment | None, Segment] | None = None  # what all as one is made of, and that
 
@@ -124,6 +125,9 @@ class Executor(OneAtATime, BoundArrays, Questions):
             if is_train is not True and is_train is not False:
                 is_train = truth("forward", is_train)
             plan = plans[is_train]
+            changed = plan.changed
+            if changed is not None and changed() is not None:
+                plan = self._planned(is_train)
             self._ready = None
             self._mode = is_train
             if plan.draws:
@@ -180,6 +184,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         if out_grads is not None or not self._heads.complete:
             self._heads.take(plan.bound, out_grads)
         if self._ready is not plan:
+            plan = self._planned(mode)
             self._repeat(mode, functools.partial(run_segment, plan.forward, self._ctx, mode))
         self._ready = None
         if self._edge is not None:
@@ -368,7 +373,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
             return None
         if self._gradients[True] is not True:
             self._differentiate(True, True)
-        plan = self._plans[True]
+        plan = self._planned(True)
         return None if self._plans.monitored or type(plan.forward) is Segment else plan
 
     def _as_one(self, plan: Plan, update: Segment | None) -> Segment:
@@ -410,10 +415,18 @@ class Executor(OneAtATime, BoundArrays, Questions):
         self._plans.forget(mode)
         self._ready = self._whole = None
 
+    def _planned(self, mode: bool) -> Plan:
+        """The plan for a mode, made anew where something has changed that users' code read when it was traced."""
+        plan = self._plans[mode]
+        if plan.changed is not None and plan.changed() is not None:
+            self._forget(mode)
+            plan = self._plans[mode]
+        return plan
+
     def _go(self, is_train: bool) -> None:
         """The steps of ``forward``, without what is stored behind them."""
         self._plans.wait()
-        plan = self._plans[is_train]
+        plan = self._planned(is_train)
         self._ready, self._mode = None, is_train
         self._drawn[is_train] = plan.noting(functools.partial(run_segment, plan.forward, self._ctx, is_train))
         self._ready = plan

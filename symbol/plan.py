@@ -362,6 +362,8 @@ class Plan:
         Devices whose generators its steps draw from, as far as that is known before.
     draws : bool
         Whether there are any, or steps that draw by themselves: users' code, and what loops have in their bodies.
+    changed : function or None
+        Says what has changed that users' code read while it was traced for these steps; None where nothing has.
     """
 
     def __init__(self, program: Program, split: int, memory: Memory, variables: Mapping[Entry, Array],
@@ -369,6 +371,7 @@ class Plan:
         self.memory, self.specs, self.contexts = memory, program.specs, program.contexts
         self.is_train, self.memo = program.is_train, program.bound.memo
         self.stores: list[Function] = []
+        self.changed = program.changed_outside()
         self.random = {(place.backend_name, place.device_id) for node, place in program.contexts.items()
                        if node.op is not None and node.op.traits.random}
         self.draws = any(node.op is not None and effects.draws(node.op, node.attrs) for node in program.nodes)

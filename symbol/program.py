@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from opreg.core import threads
+from opreg.core.comparisons import Check
 from opreg.core.graph import Entry, Graph, Node
 from opreg.core.rounding import tf32
 from opreg.core.spec import Spec, as_dtype, size
@@ -123,6 +124,8 @@ class Program:
         As in ``bound``, extended by the passes; in the end every node has specs and a context.
     pinned : dict of Entry to array
         Results between that have a place of their own.
+    outside : dict of BodyReads to function
+        What users' code read while the program was made, and what says whether that has changed.
     """
 
     bound: Bound
@@ -137,12 +140,27 @@ class Program:
     backward: bool | None = None
     watched: bool = False
     pinned: dict[Entry, Array] = field(default_factory=dict)
+    outside: dict[Any, Check | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, bound: Bound, is_train: bool, backward: bool | None = None, watched: bool = False) -> Program:
         """The forward graph alone."""
         return cls(bound, is_train, list(bound.graph.nodes), list(bound.graph.heads), [], dict(bound.specs),
                    dict(bound.arrays), dict(bound.contexts), backward=backward, watched=watched)
+
+    def watch(self, node: Node) -> None:
+        """Note what users' code is about to read for a node: the body that is traced, the rule of a gradient."""
+        reads = node.attrs.outside() if hasattr(node.attrs, "outside") else None
+        if reads is not None and reads not in self.outside:
+            self.outside[reads] = reads.check()
+
+    def changed_outside(self) -> Check | None:
+        """A function that says what has changed of all that was noted; None where nothing could. What a body has
+        changed itself, as a log, is left out: the program would be made anew for ever."""
+        checks = [check for check in self.outside.values() if check is not None and check() is None]
+        if len(checks) < 2:
+            return checks[0] if checks else None
+        return lambda: next((label for check in checks if (label := check()) is not None), None)
 
     @property
     def graph(self) -> Graph:

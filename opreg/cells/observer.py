@@ -15,6 +15,7 @@ import os
 import random
 import sys
 import types
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -25,8 +26,10 @@ from ..core.loads import loads
 from ..errors import Where, is_ours
 from .class_hooks import hookable, unhook
 from .outside import (
+    ABOUT,
     ARRAYS_AS_TEXT,
     ASKED,
+    AT_PLACES,
     CLOCKS,
     DRAWS,
     ENVIRONMENT,
@@ -36,6 +39,7 @@ from .outside import (
     QUESTIONS,
     SETTINGS,
     STATES,
+    SYMBOLS,
     THREADS,
     does_not_answer,
     is_opaque,
@@ -127,6 +131,8 @@ class Observer(Values):
                 if level:
                     name = importlib.util.resolve_name("." * level + name, frame.f_globals.get("__package__") or "")
                 self._imported(name)
+                if name not in sys.modules:
+                    self.comparisons.entry(sys.modules, name, ABSENT, f"the module {name}")
 
     def _answers(self, frame: types.FrameType, answer: Any) -> None:
         """A library's function returns to the user's code."""
@@ -134,6 +140,8 @@ class Observer(Values):
         if id(frame.f_code) in OF_TRACES:
             self.reason = self.reason or OF_TRACES[id(frame.f_code)]
         elif setting is None:
+            if frame.f_code.co_name in ABOUT:
+                self._answers_about(frame)
             self.meet(answer)
             if hookable(type(answer)):
                 self._read.add(id(answer))
@@ -141,6 +149,21 @@ class Observer(Values):
             self._asks_setting(setting)
         elif answer is not None or not frame.f_code.co_argcount:
             self._asks_setting(setting, *map(frame.f_locals.get, frame.f_code.co_varnames[:frame.f_code.co_argcount]))
+
+    def _answers_about(self, frame: types.FrameType) -> None:
+        """A library's function that answers by what one of its arguments holds returns to the user's code."""
+        code = frame.f_code
+        about: Any = frame.f_locals.get(code.co_varnames[0])
+        if code is inspect.signature.__code__ or code is typing.get_type_hints.__code__:
+            if isinstance(about, types.FunctionType):
+                self._runs(about)
+                self.comparisons.entry(vars(about), "__signature__", vars(about).get("__signature__", ABSENT),
+                                       f"the signature of {about.__qualname__}")
+            self.read(getattr(about, "__annotations__", None), f"annotations of {about!r}")
+        elif code in SYMBOLS:
+            self.comparisons.path(about, "repr({}.attr_dict())", repr(about.attr_dict()), f"attributes of {about!r}")
+        elif (title := f"{frame.f_globals.get('__name__')}.{code.co_name}") in AT_PLACES:
+            self.comparisons.unseen[f"{title}()"] = None
 
     def _runs_inside(self, frame: types.FrameType) -> None:
         """A library's function that answers by a setting runs for the user's code, somewhere inside of libraries."""
@@ -233,9 +256,16 @@ class Observer(Values):
             if (id(code), id(cls)) in self._methods or not (hookable(cls) or is_user_module(cls.__module__)):
                 continue
             self._methods.add((id(code), id(cls)))  # perhaps called by no name, as in a + b
-            for name in [name for base in cls.__mro__ for name, found in vars(base).items()
-                         if getattr(getattr(found, "__func__", found), "__code__", None) is code]:
-                self._class_attribute(cls, name)
+            for base in cls.__mro__:
+                for name, found in tuple(vars(base).items()):
+                    if getattr(getattr(found, "__func__", found), "__code__", None) is code:
+                        self._class_attribute(cls, name)
+                        if stored(cls, name)[0] is not base:  # called by super()
+                            self._class_attribute(base, name)
+            if "super" in loads(code).scope:
+                for base in cls.__mro__:
+                    for name in loads(code).names.intersection(vars(base)):
+                        self._class_attribute(base, name)
 
     # --------------------------------------------------------------------------------- attributes, as they are read
 

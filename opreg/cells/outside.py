@@ -36,14 +36,15 @@ from typing import Any
 import numpy as np
 
 from opreg.ndarray.autograd import is_recording
+from opreg.symbol.symbol import Symbol
 from opreg.util import is_np_array, is_np_shape
 
 from .initializer import get_seed
 from .state import get_context
 
-__all__ = ["ARRAYS_AS_TEXT", "ASKED", "BY_NAME", "CLOCKS", "DRAWS", "ENVIRONMENT", "GENERATORS", "INSTEAD",
-           "OF_TRACES", "OUTSIDE", "QUESTIONS", "SETTINGS", "STATES", "THREADS", "decimal_context",
-           "does_not_answer", "is_opaque", "state_of", "title_of", "unknown"]
+__all__ = ["ABOUT", "ARRAYS_AS_TEXT", "ASKED", "AT_PLACES", "BY_NAME", "CLOCKS", "DRAWS", "ENVIRONMENT", "GENERATORS",
+           "INSTEAD", "OF_TRACES", "OUTSIDE", "QUESTIONS", "SETTINGS", "STATES", "SYMBOLS", "THREADS",
+           "decimal_context", "does_not_answer", "is_opaque", "state_of", "title_of", "unknown"]
 
 #: Functions of Python that answer otherwise each time.
 CLOCKS = {getattr(time, name): f"time.{name}()" for name in dir(time) if name.removesuffix("_ns") in (
@@ -78,6 +79,53 @@ def locale_settings() -> str:
     return locale.setlocale(locale.LC_ALL)
 
 
+def start_method() -> object:
+    """How ``multiprocessing`` starts processes; None where nobody has said so or asked.
+
+    Examples
+    --------
+    >>> start_method() in (None, "fork", "forkserver", "spawn")
+    True
+    """
+    module = sys.modules.get("multiprocessing")
+    return None if module is None else module.get_start_method(allow_none=True)
+
+
+def zone_paths() -> object:
+    """The folders in which ``zoneinfo`` looks for time zones.
+
+    Examples
+    --------
+    >>> isinstance(zone_paths(), (tuple, type(None)))
+    True
+    """
+    return getattr(sys.modules.get("zoneinfo"), "TZPATH", None)
+
+
+def text_domain() -> tuple[Any, ...]:
+    """The catalogue of messages that ``gettext`` translates by.
+
+    Examples
+    --------
+    >>> len(text_domain())
+    2
+    """
+    module = sys.modules.get("gettext")
+    return getattr(module, "_current_domain", None), repr(getattr(module, "_localedirs", None))
+
+
+def short_texts() -> object:
+    """How ``reprlib`` shortens texts.
+
+    Examples
+    --------
+    >>> isinstance(short_texts(), (list, type(None)))
+    True
+    """
+    module = sys.modules.get("reprlib")
+    return None if module is None else sorted(vars(module.aRepr).items())
+
+
 def time_zone() -> tuple[Any, ...]:
     """The time zone of the process.
 
@@ -92,7 +140,8 @@ def time_zone() -> tuple[Any, ...]:
 #: Functions that answer by settings of the process, without reading anything else: they are asked again.
 SETTINGS: dict[Any, str] = {
     os.getcwd: "os.getcwd", decimal_context: "decimal.getcontext", locale_settings: "locale.setlocale",
-    time_zone: "time.tzname",
+    time_zone: "time.tzname", start_method: "multiprocessing.get_start_method", zone_paths: "zoneinfo.TZPATH",
+    text_domain: "gettext.textdomain", short_texts: "reprlib.aRepr",
     **{getattr(module, name): f"{module.__name__}.{name}" for module, names in (
         (atexit, "_ncallbacks"), (faulthandler, "is_enabled"),
         (gc, "isenabled get_threshold get_freeze_count get_debug"),
@@ -121,7 +170,17 @@ ARRAYS_AS_TEXT = id(inspect.unwrap(np.array2string).__code__)
 ENVIRONMENT = frozenset(map(id, (type(os.environ).__getitem__.__code__, type(os.environ).__iter__.__code__)))
 #: Settings that code reads where it has a name.
 BY_NAME: dict[str, Any] = {"FloatingPointError": np.geterr, "seterr": np.geterr, "errstate": np.geterr,
-                           "timestamp": time_zone, "astimezone": time_zone, "mktime": time_zone}
+                           "timestamp": time_zone, "astimezone": time_zone, "mktime": time_zone,
+                           "get_start_method": start_method, "TZPATH": zone_paths,
+                           "textdomain": text_domain, "gettext": text_domain, "ngettext": text_domain,
+                           "reprlib": short_texts}
+#: Methods that tell attributes of a Symbol.
+SYMBOLS = frozenset(method.__code__ for method in (Symbol.attr, Symbol.list_attr, Symbol.attr_dict))
+#: Functions written in Python that read files, or memory at an address.
+AT_PLACES = frozenset({"linecache.getline", "linecache.getlines", "ctypes.string_at", "ctypes.wstring_at"})
+#: Names of functions that answer by what an argument holds.
+ABOUT = frozenset({"signature", "get_type_hints", *(code.co_name for code in SYMBOLS),
+                   *(name.partition(".")[2] for name in AT_PLACES)})
 #: Functions that ask for something that a trace sets itself, by the identity of their code: the reason to leave a
 #: function to Python.
 OF_TRACES = {id(is_np_shape.__code__): "it asks for the convention of shapes, which a trace sets",
@@ -208,7 +267,8 @@ def title_of(function: Any) -> str:
     """
     name, owner = function.__name__, getattr(function, "__self__", None)
     if isinstance(owner, type):
-        return f"{owner.__name__}.{name}()" if name in _NOW and issubclass(owner, datetime.date) else ""
+        told = name == "from_address" or (name in _NOW and issubclass(owner, datetime.date))
+        return f"{owner.__name__}.{name}()" if told else ""
     if not isinstance(owner, types.ModuleType):
         return f"{name}() of a socket" if type(owner).__module__ in ("_socket", "socket") and name.startswith(
             "recv") else ""

@@ -63,6 +63,8 @@ _OF_FUNCTIONS = frozenset({"__name__", "__qualname__", "__doc__", "__annotations
 _OF_CLASSES = frozenset({"__name__", "__qualname__", "__module__"})
 #: Attributes of arrays beside their elements, by the name that code reads.
 _OF_ARRAYS = {"flags": "{}.flags.num", "names": "{}.dtype.names"}
+#: Properties of members of an enumeration, and the attributes that they read.
+_OF_ENUMS = {"name": "_name_", "value": "_value_"}
 #: Attributes of every Cell, which change together and which few layers read.
 _MODES = frozenset({"training", "requires_grad"})
 #: Functions that read an attribute whose name is text.
@@ -302,9 +304,13 @@ class Values:
                 _is_of_ctypes(cls) and not isinstance(value, type)):
             self.comparisons.content(value, label)
             self._own(value)
+            if hasattr(value, "_mask"):  # of a masked array
+                self.comparisons.path(value, "{}._mask", value._mask, label)
+                self.read(value._mask, label)
         elif isinstance(value, functools.partial):
-            for part in (value.func, value.args, value.keywords):
-                self.read(part, label)
+            for name in ("func", "args", "keywords"):
+                self.comparisons.path(value, f"{{}}.{name}", getattr(value, name), label)
+                self.read(getattr(value, name), label)
         elif isinstance(value, _BOUND):
             self.read(value.__self__, label)
         elif isinstance(value, types.MappingProxyType):
@@ -384,6 +390,8 @@ class Values:
                 self._hook(cls)
         elif isinstance(value, GENERATORS):
             self._generators.append((value, state_of(value)))
+            if hookable(cls) and is_user_module(cls.__module__):
+                self._hook(cls)
         elif isinstance(value, TensorBase):
             if getattr(value, "__dict__", None):
                 self._own(value)
@@ -420,6 +428,8 @@ class Values:
             self._first((id(owner), name), getattr(owner, name, ABSENT), False)
 
     def _owned(self, owner: Any, name: str) -> None:
+        if isinstance(owner, enum.Enum):
+            name = _OF_ENUMS.get(name, name)
         if isinstance(owner, type):
             self._class_attribute(owner, name)
         elif isinstance(owner, ParameterContainer):
@@ -431,6 +441,10 @@ class Values:
                 value = getattr(owner, name, ABSENT)
                 self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", value, f"local.{name}")
                 self.read(value, f"local.{name}")
+        elif isinstance(owner, BaseException) and name == "__notes__":
+            notes = getattr(owner, name, ABSENT)
+            self.comparisons.path(owner, "getattr({}, '__notes__', absent)", notes, "notes of an exception")
+            self.read(notes, "notes of an exception")
         elif isinstance(owner, TensorBase) and isinstance(stored(type(owner), name)[1], property):
             if name in _OF_PARAMETERS and hasattr(owner, name):
                 self.comparisons.path(owner, f"{{}}.{name}", getattr(owner, name), f"a Parameter's {name}")
@@ -503,7 +517,9 @@ class Values:
 
     def _of_layer(self, owner: ParameterContainer) -> None:
         """A layer of opreg takes part: its settings are read, and what else its methods name."""
-        names = _names_of(type(owner))
+        cls = type(owner)
+        self.comparisons.path(cls, "{}.construct", cls.construct, f"{cls.__name__}.construct")  # type: ignore[attr-defined]
+        names = _names_of(cls)
         for name, value in owner.__dict__.items():
             if name in names or name in TABLES or not (name.startswith("_") or name in _MODES):
                 self._of_cell(owner, name, value, False)
@@ -532,6 +548,8 @@ class Values:
                 self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", ABSENT, label)
         elif _is_descriptor(found) and (name not in own or hasattr(type(found), "__set__")):
             self._class_attribute(cls, name)  # what its code reads is noted by itself
+            if isinstance(value, PLAIN) and is_standard(cls.__module__) and stored(cls, "__eq__")[0] is object:
+                self.comparisons.path(owner, f"{{}}.{name}", value, label)  # Python's own, which nobody notes
         elif name not in own and isinstance(value, _BOUND) and value.__self__ is owner:
             pass  # a method written in C, another object each time
         elif name in own or not isinstance(value, types.MethodType):

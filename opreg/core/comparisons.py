@@ -76,7 +76,7 @@ class Held:
 
     def __init__(self, value: Any):
         self.value, self.weak = value, False
-        lasting = isinstance(value, (*PLAIN, type, types.ModuleType, types.BuiltinFunctionType)) or (
+        lasting = isinstance(value, (*PLAIN, type, types.ModuleType, types.CodeType, types.BuiltinFunctionType)) or (
             isinstance(value, types.FunctionType) and value.__closure__ is None)
         if not lasting:
             try:
@@ -147,6 +147,8 @@ class HeldElements(list[Held]):
 
 def _gone(error: Exception) -> str:
     """The place that can no longer be read, from the error of reading it."""
+    if isinstance(error, KeyError):
+        return f"the name {error.args[0]}"
     if isinstance(error, AttributeError):
         return f"{type(error.obj).__name__}.{error.name}"
     return "a variable of an enclosing function"
@@ -189,7 +191,7 @@ class _Text:
         """The function of these lines."""
         lines = "\n".join(f"            {line}" for line in self.lines)
         text = (f"def make({', '.join(self.objects)}):\n    def changed():\n        try:\n{lines}\n"
-                "        except (AttributeError, ValueError) as error:\n            return gone(error)\n"
+                "        except (AttributeError, KeyError, ValueError) as error:\n            return gone(error)\n"
                 "    return changed\n")
         space: dict[str, Any] = {}
         exec(compile(text, "<comparisons of a compiled function>", "exec"), space)
@@ -278,8 +280,9 @@ class Comparisons:
         """The value of a name in a dict: a global, a name in a module."""
         if self._is_new(names, "entry", name):
             held = Held(value)
+            read = "{}.get({!r}, absent)" if value is ABSENT or type(names) is not dict else "{}[{!r}]"
             self._places.append(lambda text: text.report(
-                text.differs(f"{text.name(names)}.get({name!r}, absent)", held), label))
+                text.differs(read.format(text.name(names), name), held), label))
 
     def variable(self, cell: types.CellType, value: object, label: str) -> None:
         """The value of a closure variable."""

@@ -66,13 +66,14 @@ class DefinedFunction(Schema):
         self.by_run = AttrsRule(FunctionUse.infer_dtypes)
         self._reads: tuple[Any, BodyReads] | None = None
 
-    def version(self) -> object:
-        """See ``FunctionUse.version``."""
+    def reads(self) -> BodyReads:
+        """What the function, where it is traced, and a rule of its gradient read."""
         rule = self.op.rules.grad
         if self._reads is None or self._reads[0] is not rule:
-            traced = [self.rule.function, *([rule.function] if isinstance(rule, Rule) else [])]
+            traced = [*([self.rule.function] if self.op.traits.traced else []),
+                      *([rule.function] if isinstance(rule, Rule) else [])]
             self._reads = rule, READS.function(traced)
-        return self._reads[1].version()
+        return self._reads[1]
 
     def complete(self, given: Mapping[str, object]) -> FunctionUse:
         """Typed attributes, and what is prepared for them."""
@@ -131,8 +132,12 @@ class FunctionUse(Use):
 
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
         """A key that stays equal while what the function, and a rule of its gradient, read is as it was."""
-        version = self.defined.version() if self.lasting else None
+        version = self.defined.reads().version() if self.lasting else None
         return None if version is None else (self, version)
+
+    def outside(self) -> BodyReads:
+        """What the function, where it is traced, and a rule of its gradient read."""
+        return self.defined.reads()
 
     # ---------------------------------------------------------------------------------------------- dtypes
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 import functools
 import numbers
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from ..core.attrs import AS_GIVEN, Attributes
+from ..core.comparisons import Check
 from ..core.gradient import fitted
 from ..core.launch import Call
 from ..core.mode import MODE
@@ -42,6 +43,13 @@ Arriving: TypeAlias = Value | Sequence[Value | None] | None
 COMPUTED = Slot("bodies")
 #: Makes a `BodyReads` of the functions and classes that are traced together.
 READS = Slot("bodies")
+
+
+class Outside(Protocol):
+    """What is read from outside while a graph is made."""
+
+    def check(self) -> Check | None:
+        """A function that says what of it has changed from now on; None where nothing could."""
 
 
 class Use(Attributes):
@@ -77,6 +85,10 @@ class Use(Attributes):
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
         """A key that stays equal while a traced body would do the same again with such arrays; None where nobody knows.
         """
+        return None
+
+    def outside(self) -> Outside | None:
+        """What is read, while a graph is made, of values that others may change; None where nobody knows."""
         return None
 
 
@@ -174,6 +186,10 @@ class GradientUse(Use):
         first = inner.op.signature.visible(inner)
         version = inner.version(ctx, arrays[first:])
         return None if version is None else (self, version)
+
+    def outside(self) -> Outside | None:
+        """That of the operator."""
+        return self.inner.outside()
 
     def arguments(self) -> tuple[str, ...]:
         """Names of the gradients of the outputs, then those of the inputs; where a user's rule reads them, outputs."""

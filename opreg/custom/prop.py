@@ -339,6 +339,10 @@ class PropUse(Use):
         version = kept.body.version()
         return None if version is None else (kept, version)
 
+    def outside(self) -> BodyReads | None:
+        """What the classes of the Prop and of its operator read, where they are traced, or the Prop's ``gradient``."""
+        return self.registered.outside
+
     def backward(self, needs: Sequence[bool]) -> BackwardUse:
         """The use of the backward that is asked for these gradients."""
         use = BackwardUse(self)
@@ -494,6 +498,13 @@ class RegisteredProp(Schema):
         self.calls = Recent(_KEPT)
         self.told: set[str] = set()
         self.plain_types = is_default(prop.infer_type)
+
+    @functools.cached_property
+    def outside(self) -> BodyReads | None:
+        """See ``PropUse.outside``."""
+        rule = getattr(self.prop_class, "gradient", None)
+        traced = [self.prop_class] if self.prop_class.traced else [] if rule is None else [rule]
+        return READS.function(traced) if traced else None
 
     def complete(self, given: Mapping[str, object]) -> PropUse:
         """A Prop of these attributes, and what it answers."""

@@ -1,9 +1,9 @@
 """Reads of bodies: what the body of a traced operator reads beside its arguments, found in its byte code.
 
-A traced operator promises that its body depends on its arguments alone. The trace of a body is cached for later
-eager calls, so helpers that it calls and constants that it reads are compared before each of these: a helper that
-was defined again, or a constant that was changed, has the body traced anew. A body that reads what cannot be
-compared, an object with attributes for one, is not kept.
+A traced operator promises that its body depends on its arguments alone. The trace of a body is cached for later eager
+calls, so helpers that it calls and constants that it reads are compared before each of these: a helper that was defined again,
+a constant or an attribute of an object that was changed, has the body traced anew. A body that reads what cannot be
+compared, an object of a library written in C for one, is not cached. A plan of a bound graph compares the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.comparisons import ABSENT, CONTAINERS, PLAIN, Comparisons, elements
+from ..core.cache import cached
+from ..core.comparisons import ABSENT, CONTAINERS, PLAIN, Check, Comparisons, elements
 from ..core.loads import loads, parts
 from ..core.op import Op
 from ..errors import is_ours
@@ -38,6 +39,9 @@ _RANDOM = frozenset({"random", "default_rng"})
 _FIELDS = frozenset({"__annotations__", "__module__", "__mro__", "__name__", "__qualname__", "__subclasses__",
                      "__wrapped__", "array2string", "flags", "names"})
 _MISTAKES = frozenset({"FloatingPointError"})
+#: Packages whose classes are no user's.
+_LIBRARIES = frozenset({"opreg", "numpy", "cupy", *sys.stdlib_module_names})
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE of CPython: a class that Python code has made, or a library of C
 #: Containers and arrays whose elements are all that they hold.
 _EXACT = frozenset({*CONTAINERS, np.ndarray})
 #: Names that every class has beside its methods and attributes.
@@ -69,11 +73,20 @@ class BodyReads:
             version = self._read()
         return version
 
+    def check(self) -> Check | None:
+        """A function that says what of all this has changed from now on, as far as it can be compared; None where
+        nothing is read."""
+        self.version()
+        return self._seen[0]
+
     def _read(self) -> object:
         """Read everything anew; the version from now on."""
         places = _Places()
         for each in self._functions:
-            (places.kind if isinstance(each, type) else places.function)(each)
+            if isinstance(each, type):
+                places.kind(each)
+            else:
+                places.function(each, given=True)
         places.comparisons.close()
         version = object() if self.comparable and places.known and not places.comparisons.unseen else None
         self._seen = places.comparisons.compiled(), version
@@ -94,19 +107,21 @@ class _Places:
         self._seen: list[object] = []  # kept alive, as identities are compared
         self._attributes: set[tuple[int, str]] = set()  # of functions
 
-    def function(self, function: Any) -> None:
-        """Note what a function of the user's reads, and the functions that it calls."""
+    def function(self, function: Any, given: bool = False) -> None:
+        """Note what a function of the user's reads, and the functions that it calls; ``given`` says that all of its
+        keywords are given."""
         if not isinstance(function, types.FunctionType):
             self.known = self.known and _is_constant(function)
             return
         if any(function is each for each in self._seen):
             return
         self._seen.append(function)
-        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+        keywords = None if given else function.__kwdefaults__
+        for name in ("__code__", "__defaults__", *(() if given else ("__kwdefaults__",))):
             self.comparisons.path(function, f"{{}}.{name}", getattr(function, name), f"{function.__name__}.{name}")
-        if function.__kwdefaults__:
-            self.comparisons.content(function.__kwdefaults__, f"{function.__name__}.__kwdefaults__")
-        for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+        if keywords:
+            self.comparisons.content(keywords, f"{function.__name__}.__kwdefaults__")
+        for value in (*(function.__defaults__ or ()), *(keywords or {}).values()):
             self.value(value, f"a default of {function.__name__}", frozenset())
         names = _names(function.__code__)
         self.known = self.known and names.isdisjoint(_FIELDS)
@@ -118,6 +133,8 @@ class _Places:
                 continue
             self.comparisons.variable(cell, value, f"the variable {name}")
             self.value(value, f"the variable {name}", names)
+        for name, level in {each for part in parts(function.__code__) for each in loads(part).imports}:
+            self._imported(name, level, names)
         for name in _globals(function.__code__):
             value = function.__globals__.get(name, ABSENT)
             self.comparisons.entry(function.__globals__, name, value, f"the global {name}")
@@ -153,8 +170,22 @@ class _Places:
                 self.value(each, label, names)
         elif isinstance(value, np.ndarray):
             self.known = self.comparisons.content(value, label) and not value.dtype.hasobject and self.known
+        elif isinstance(value, types.SimpleNamespace) or _is_plain(type(value)):
+            self._object(value, label)
         elif not _is_constant(value):
             self.known = False
+
+    def _object(self, value: Any, label: str) -> None:
+        """Note all attributes of an object."""
+        if any(value is each for each in self._seen):
+            return
+        self._seen.append(value)
+        own = vars(value)
+        self.comparisons.path(value, "{}.__class__", type(value), label)
+        self.comparisons.path(value, "{}.__dict__", own, label)
+        if not isinstance(value, types.SimpleNamespace):
+            self.kind(type(value))
+        self.value(own, label, frozenset())
 
     def kind(self, kind: type) -> None:
         """Note what the methods of a class of the user's read, and what the class has."""
@@ -177,6 +208,16 @@ class _Places:
                         getattr(member, "__func__", member),):
                     self.value(part, label, frozenset())
 
+    def _imported(self, name: str, level: int, names: frozenset[str]) -> None:
+        """Note what code that loads attributes of these names reads of a module that it imports itself."""
+        for path in (name.partition(".")[0], name):
+            module = sys.modules.get(path)
+            if level or module is None:
+                self.known = False
+            elif path.partition(".")[0] != "opreg":
+                self.comparisons.entry(sys.modules, path, module, f"the module {path}")
+                self._module(module, names)
+
     def _module(self, module: types.ModuleType, names: frozenset[str]) -> None:
         if module in _MODULES:
             self.known = self.known and (module is not np or names.isdisjoint(_RANDOM))
@@ -192,6 +233,14 @@ class _Places:
                 value = vars(module)[name]
                 self.comparisons.entry(vars(module), name, value, f"{module.__name__}.{name}")
                 self.value(value, f"{module.__name__}.{name}", names)
+
+
+@cached(1024)
+def _is_plain(kind: type) -> bool:
+    """Whether objects of a class hold nothing beside the attributes that Python code gave them."""
+    return hasattr(kind, "__dict__") and kind.__dictoffset__ != 0 and kind is not object and all(
+        base is object or (base.__flags__ & _HEAP_TYPE and base.__module__.partition(".")[0] not in _LIBRARIES)
+        for base in kind.__mro__)
 
 
 def _is_constant(value: object) -> bool:

@@ -40,6 +40,7 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
         inner = attrs.inner
         own = tuple(inputs[inner.op.signature.visible(inner):])
         before, became = opened.get((inner.op, Same(inner.memo), own), (before, became))
+    program.watch(node)
     traced = trace_body(op, attrs, use, before)
     body, slots, heads = traced
     became = {**became, **dict(zip(slots, inputs))}

@@ -18,7 +18,8 @@ from opreg.cells.tensor import Tensor
 HEADER = """
 import abc, array, asyncio, builtins, collections, concurrent.futures, contextvars, copy, csv, ctypes, decimal, enum
 import faulthandler, functools, gc, locale, logging, math, mmap, numbers, operator, os, queue, signal, socket, sqlite3
-import sys, threading, time, tracemalloc, types, warnings, weakref
+import gettext, inspect, linecache, multiprocessing, random, reprlib, zoneinfo
+import sys, threading, time, tracemalloc, types, typing, warnings, weakref
 import xml.etree.ElementTree as etree
 import numpy as np
 import opreg as ms
@@ -52,6 +53,10 @@ SEEN: dict[str, Row] = {
     "__code__": row("def f(): return 1.0", "f()", "f.__code__ = (lambda: 2.0).__code__"),
     "__name__": row("def f(): return 1.0", "len(f.__name__)", "f.__name__ = 'abc'"),
     "__annotations__": row("def f(): return 1.0", "(len(f.__annotations__) + 1)", "f.__annotations__['a'] = int"),
+    "signature": row("def f(a): pass", "len(inspect.signature(f).parameters)", "f.__code__ = (lambda a, b: 0).__code__",
+                     "f.__signature__ = inspect.signature(lambda a, b, c: 0)"),
+    "hints of types": row("def f(a: int): pass", "len(typing.get_type_hints(f))", "f.__annotations__['b'] = int"),
+    "partial": row("f = functools.partial(max, 1.0)", "f(0.5)", "f.__setstate__((max, (3.0,), {}, None))"),
     "__wrapped__": row("@functools.wraps(len)\ndef f(): return 2.0\nf.__wrapped__ = f", "f.__wrapped__()",
                        "f.__wrapped__ = lambda: 4.0"),
     "closure by another": row(
@@ -70,6 +75,14 @@ SEEN: dict[str, Row] = {
     "metaclass": row("class M(type): k = 1.0\nclass A(metaclass=M): pass", "A.k", "M.k = 2.0", "A.k = 4.0"),
     "method of a metaclass": row("class M(type):\n    def m(cls): return 1.0\nclass A(metaclass=M): pass", "A.m()",
                                  "M.m = lambda cls: 2.0", "A.m = staticmethod(lambda: 4.0)"),
+    "super": row("class A:\n    def m(self): return 1.0\nclass B(A):\n    def m(self): return super().m()\nb = B()",
+                 "b.m()", "A.m = lambda self: 2.0", "del A.m; A.m = lambda self: 4.0"),
+    "attribute by super": row("class A: k = 1.0\nclass B(A):\n    k = 8.0\n    def m(self): return super().k\nb = B()",
+                              "b.m()", "A.k = 2.0"),
+    "property by super": row("class A:\n    @property\n    def p(self): return 1.0\nclass B(A):\n    @property\n"
+                             "    def p(self): return super().p\nb = B()", "b.p", "A.p = property(lambda self: 2.0)"),
+    "value of an enumeration": row("class E(enum.Enum): A = 1.0", "E.A.value", "E.A._value_ = 2.0"),
+    "name in an enumeration": row("class E(enum.Enum): A = 1.0", "len(E.A.name)", "E.A._name_ = 'abc'"),
     "len of a metaclass": row("class M(type):\n    def __len__(cls): return 1\nclass A(metaclass=M): pass", "len(A)",
                               "M.__len__ = lambda cls: 2"),
     "property of a metaclass": row("class M(type):\n    @property\n    def p(cls): return 1.0\n"
@@ -102,6 +115,9 @@ SEEN: dict[str, Row] = {
     "attributes of a dict": row("class I(dict): pass\ni = I()\ni.k = 1.0", "i.k", "i.k = 2.0"),
     "attributes of a tuple": row("class I(tuple): pass\ni = I()\ni.k = 1.0", "i.k", "i.k = 2.0"),
     "exception": row("e = ValueError(1.0)", "e.args[0]", "e.args = (2.0,)"),
+    "notes of an exception": row("e = ValueError()", "(len(getattr(e, '__notes__', [])) + 1)", "e.add_note('a')",
+                                 "e.add_note('b')"),
+    "attributes of a generator": row("class R(random.Random): pass\nr = R()\nr.k = 1.0", "r.k", "r.k = 2.0"),
     "attributes of an exception": row("class E(Exception): pass\ne = E()\ne.k = 1.0", "e.k", "e.k = 2.0"),
     # ------------------------------------------------------------------------------------------ containers and memory
     "__missing__": row("class M(dict):\n    def __missing__(self, key): return self.k\nm = M()\nm.k = 1.0", "m['a']",
@@ -121,6 +137,8 @@ SEEN: dict[str, Row] = {
     "record": row("a = np.zeros(2, [('a', 'f4')])[0]", "(float(a['a']) + 1)", "a['a'] = 2"),
     "array of objects": row("class O: k = 1.0\na = np.array([O(), 2.0], object)", "(a[0].k * a[1])", "a[0].k = 2.0",
                             "a[1] = 4.0", "a[0] = O()"),
+    "mask of an array": row("a = np.ma.array([1.0, 2.0])", "float(a.sum())", "a[0] = np.ma.masked",
+                            "a.mask[0] = False"),
     "polynomial": row("a = np.polynomial.Polynomial([1.0, 2.0])", "float(a(1.0))", "a.coef[0] = 5.0"),
     "poly1d": row("a = np.poly1d([1.0, 2.0])", "float(a(1.0))", "a[0] = 5.0"),
     "vectorize": row("a = np.vectorize(lambda v: v)", "float(a(2.0))", "a.pyfunc = lambda v: 9.0"),
@@ -134,6 +152,8 @@ SEEN: dict[str, Row] = {
                             "name = threading.current_thread().name; threading.current_thread().name = 'abc'",
                             "threading.current_thread().name = name"),
     "future": row("l = concurrent.futures.Future()", "(2 if l.done() else 1)", "l.set_result(1)"),
+    "finalizer": row("class R: pass\no = R()\nf = weakref.finalize(o, lambda: 0)", "(2 if f.alive else 1)",
+                     "f.detach()"),
     "weak reference": row("class R: pass\no = R()\nr = weakref.ref(o)", "(1 if r() is None else 2)", "del o"),
     # ------------------------------------------------------------------------------------------ the process
     "isEnabledFor": row("l = logging.Logger('l', 30)\nl.isEnabledFor(10)", "(2 if l.isEnabledFor(10) else 1)",
@@ -148,6 +168,16 @@ SEEN: dict[str, Row] = {
     "locale": row("before = locale.setlocale(locale.LC_ALL)", "len(locale.setlocale(locale.LC_ALL))",
                   "locale.setlocale(locale.LC_ALL, 'C.UTF-8')", "locale.setlocale(locale.LC_ALL, 'C')",
                   end="locale.setlocale(locale.LC_ALL, before)"),
+    "start of processes": row("before = multiprocessing.get_start_method(allow_none=True)",
+                              "len(multiprocessing.get_start_method(allow_none=True) or 'a')",
+                              "multiprocessing.set_start_method('forkserver', force=True)",
+                              "multiprocessing.set_start_method(before, force=True)"),
+    "paths of time zones": row("", "len(zoneinfo.TZPATH)", "zoneinfo.reset_tzpath(['/a'] * 9)",
+                               "zoneinfo.reset_tzpath()"),
+    "domain of messages": row("before = gettext.textdomain()", "len(gettext.textdomain())", "gettext.textdomain('ab')",
+                              "gettext.textdomain(before)"),
+    "shortened text": row("before = reprlib.aRepr.maxlist", "len(reprlib.repr([1] * 9))", "reprlib.aRepr.maxlist = 3",
+                          "reprlib.aRepr.maxlist = before"),
     "signal handler": row("", "(2 if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL else 1)",
                           "signal.signal(signal.SIGUSR1, signal.SIG_IGN)",
                           "signal.signal(signal.SIGUSR1, signal.SIG_DFL)"),
@@ -158,6 +188,10 @@ SEEN: dict[str, Row] = {
     "sys.modules": row("", "(2 if '_stale' in sys.modules else 1)",
                        "sys.modules['_stale'] = types.ModuleType('_stale')",
                        "del sys.modules['_stale']"),
+    "module that is missing": row("def f():\n    try: import _stale_later as m\n    except ImportError: return 1.0\n"
+                                  "    return m.k", "f()",
+                                  "sys.modules['_stale_later'] = m = types.ModuleType('m'); m.k = 2.0",
+                                  "del sys.modules['_stale_later']"),
     "names of a module": row("m = types.ModuleType('m')", "len(dir(m))", "m.b = 1"),
     "attribute over __getattr__": row("m = types.ModuleType('m')\nm.__getattr__ = lambda name: 1.0", "m.later",
                                       "m.later = 2.0"),
@@ -189,6 +223,8 @@ SEEN: dict[str, Row] = {
     "thresholds of collections": row("before = gc.get_threshold()", "gc.get_threshold()[0]",
                                      "gc.set_threshold(900)", "gc.set_threshold(*before)"),
     # ------------------------------------------------------------------------------------------ opreg
+    "attributes of a Symbol": row("s = ms.sym.Variable('s')", "(len(s.list_attr()) + len(s.attr('a') or ''))",
+                                  "s._set_attr(a='abc')", "s._set_attr(b='c')"),
     "mode of a layer": row("c = nn.ReLU()", "(2 if c.training else 1)", "c.set_train()", "c.set_train(False)"),
     "gradients of a layer": row("c = nn.ReLU()", "(2 if c.requires_grad else 1)", "c.set_grad()"),
     "flags of a layer": row("c = nn.ReLU()", "(2 if c.get_flags().get('a') else 1)", "c.add_flags(a=True)",
@@ -200,6 +236,8 @@ SEEN: dict[str, Row] = {
     "rate of a Gluon Parameter": row("w = ms.gluon.Parameter('w', shape=(3,))", "w.lr_mult", "w.lr_mult = 2.0"),
     "hook": row("k = 1.0\nc = nn.ReLU()\nc.register_forward_hook(lambda cell, args, out: out * k)", "c(x)", "k = 2.0",
                 "handle = c.register_forward_hook(lambda cell, args, out: out * 2)", "handle.remove()"),
+    "construct of a layer": row("before, c = nn.ReLU.construct, nn.ReLU()", "c(x)",
+                                "nn.ReLU.construct = lambda self, x: x * 2", "nn.ReLU.construct = before"),
     "class of a Cell": row("class A(nn.Cell):\n    def construct(self, x): return x\n"
                            "class B(nn.Cell):\n    def construct(self, x): return x * 2\nc = A()", "c(x)",
                            "c.__class__ = B"),
@@ -223,6 +261,12 @@ NAMED: dict[str, tuple[Row, str]] = {
                     r"tracemalloc.is_tracing\(\)"),
     "sizes of fields": (row("before = csv.field_size_limit()", "csv.field_size_limit()", "csv.field_size_limit(100)",
                             "csv.field_size_limit(before)"), r"csv.field_size_limit\(\)"),
+    "lines of a file": (row("linecache.cache['_stale'] = 1, None, ['a'], ''", "len(linecache.getline('_stale', 1))",
+                            end="del linecache.cache['_stale']"), r"linecache.getline\(\)"),
+    "address": (row("c = ctypes.c_double(1.0)\na = ctypes.addressof(c)", "ctypes.c_double.from_address(a).value",
+                    "c.value = 2.0"), r"c_double.from_address\(\)"),
+    "text at an address": (row("c = ctypes.create_string_buffer(b'a')\na = ctypes.addressof(c)",
+                               "len(ctypes.string_at(a))"), r"ctypes.string_at\(\)"),
     "local time": (row("", "time.localtime().tm_year"), r"time.localtime\(\)"),
     "program": (row("", "(os.system('true') + 1)"), r"os.system\(\)"),
 }

@@ -1,0 +1,154 @@
+"""Values that bodies and gradients of operators read from outside: a bound graph compares them before it runs."""
+
+from __future__ import annotations
+
+import itertools
+import types
+
+import numpy as np
+import pytest
+
+import opreg as mx
+
+HEADER = """
+import numpy as np
+import opreg as mx
+from types import SimpleNamespace
+"""
+OBJECT = """
+class Inner:
+    def __init__(self): self.values = [2.0]
+class Settings:
+    scale = 1.0
+    def __init__(self): self.inner, self.own = Inner(), 1.0
+    @property
+    def k(self): return self.own * self.scale
+    def method(self): return self.inner.values[0]
+o = Settings()
+"""
+PROP = """
+k = 2.0
+class Op(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0] * k)
+class Prop(mx.operator.CustomOpProp):
+    traced = True
+    def create_operator(self, ctx, in_shapes, in_dtypes): return Op()
+mx.operator.register("_example_stale_prop")(Prop)
+f = lambda x: (mx.sym if isinstance(x, mx.sym.Symbol) else mx.nd).Custom(x, op_type="_example_stale_prop")
+"""
+RULE = """
+k = 2.0
+@mx.operator.define(name="_example_stale_rule")
+def f(x): return x.asnumpy() * 1
+@f.grad
+def gradient(g, x, y): return g * k
+"""
+
+
+NUMBERS = itertools.count()
+
+
+def body(result: str, setup: str = "") -> str:
+    """The text of a traced operator, and of what it reads."""
+    name = f"_example_stale_body_{next(NUMBERS)}"
+    return f"{setup}\n@mx.operator.define(traced=True, name={name!r})\ndef f(x): return {result}"
+
+
+#: Operators, and what changes between their runs.
+CHANGES: dict[str, tuple[str, ...]] = {
+    "global": (body("x * k", "k = 2.0"), "k = 3.0", "del k; k = 4.0"),
+    "helper": (body("h(x)", "def h(x): return x * 2"), "def h(x): return x * 3"),
+    "element of a list": (body("x * k[0]", "k = [2.0]"), "k[0] = 3.0", "k.insert(0, 4.0)"),
+    "value of a dict": (body("x * k['a']", "k = {'a': 2.0}"), "k['a'] = 3.0"),
+    "element of an array": (body("x * float(k[0])", "k = np.ones(1)"), "k[0] = 3.0"),
+    "default of a helper": (body("h(x)", "def h(x, k=2.0): return x * k"), "h.__defaults__ = (3.0,)"),
+    "code of the body": (body("x * 2"), "f.__wrapped__.__code__ = (lambda x: x * 3).__code__"),
+    "closure variable": ("def make():\n    k = 2.0\n    def put(v):\n        nonlocal k\n        k = v\n"
+                         "    @mx.operator.define(traced=True, name='_example_stale_closure')\n"
+                         "    def f(x): return x * k\n    return f, put\nf, put = make()", "put(3.0)"),
+    "attribute of an object": (body("x * o.k", OBJECT), "o.own = 3.0", "Settings.scale = 2.0", "o = Settings()"),
+    "object in an object": (body("x * o.method()", OBJECT), "o.inner.values[0] = 3.0", "o.inner = Inner()",
+                            "o.method = lambda: 4.0"),
+    "namespace": (body("x * o.k", "o = SimpleNamespace(k=2.0)"), "o.k = 3.0"),
+    "traced operator in a body": (
+        "k = 2.0\n@mx.operator.define(traced=True, name='_example_stale_inner')\ndef inner(x): return x * k\n"
+        + body("inner(x)"), "k = 3.0"),
+    "module that a helper imports": (
+        body("h(x)", "import sys, types\nsys.modules['_stale_import'] = m = types.ModuleType('m')\nm.k = 2.0\n"
+                     "def h(x):\n    import _stale_import\n    return x * _stale_import.k"), "m.k = 3.0",
+        "sys.modules['_stale_import'] = m = types.ModuleType('m'); m.k = 4.0", "del sys.modules['_stale_import']; "
+        "h = lambda x: x"),
+    "Prop": (PROP, "k = 3.0", "def later(self, is_train, req, in_data, out_data, aux):\n"
+                   "    self.assign(out_data[0], req[0], in_data[0] * 5)\nOp.forward = later"),
+    "gradient that is written": (RULE, "k = 3.0"),
+}
+
+
+def answers(f: object, x: mx.nd.NDArray) -> tuple[np.ndarray, np.ndarray]:
+    """Output and gradient of an eager call."""
+    x.attach_grad()
+    with mx.autograd.record():
+        y = f(x)  # type: ignore[operator]
+    y.backward()
+    assert x.grad is not None
+    return y.asnumpy(), x.grad.asnumpy()
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_is_seen(name: str) -> None:
+    module, x = types.ModuleType("state"), mx.nd.array([1.0, -2.0, 0.5])
+    executors = []
+    for i, statement in enumerate(CHANGES[name]):
+        exec(compile((HEADER if i == 0 else "") + statement, "<state>", "exec", dont_inherit=True), vars(module))
+        if i == 0:
+            net = module.f(mx.sym.Variable("x"))
+            executors = [net.simple_bind(mx.cpu(), x=(3,)), net.simple_bind(mx.cpu(), x=(3,), grad_req="null")]
+        y, gradient = answers(module.f, x)
+        training, inference = executors
+        np.testing.assert_array_equal(training.forward(is_train=True, x=x)[0].asnumpy(), y)
+        training.backward(mx.nd.ones(3))
+        np.testing.assert_array_equal(training.grad_dict["x"].asnumpy(), gradient)
+        np.testing.assert_array_equal(inference.forward(x=x)[0].asnumpy(), y)
+
+
+def test_backward_belongs_to_the_forward_that_ran() -> None:
+    module = types.ModuleType("state")
+    exec(HEADER + body("x * k", "k = 2.0"), vars(module))
+    executor = module.f(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(2,))
+    executor.forward(is_train=True)
+    module.k = 3.0  # type: ignore[attr-defined]
+    for expected in (2.0, 3.0):  # the second runs its forward by itself, since it was asked twice
+        executor.backward(mx.nd.ones(2))
+        assert executor.grad_dict["x"].asnumpy().tolist() == [expected] * 2
+
+
+def test_a_change_is_seen_by_a_module() -> None:
+    module = types.ModuleType("state")
+    exec(HEADER + body("x * k", "k = 2.0"), vars(module))
+    net = mx.mod.Module(module.f(mx.sym.Variable("data")), label_names=None)
+    net.bind([("data", (2,))], for_training=False)
+    net.init_params()
+    for k in (2.0, 3.0):
+        module.k = k  # type: ignore[attr-defined]
+        net.forward(mx.io.DataBatch([mx.nd.ones(2)]))
+        assert net.get_outputs()[0].asnumpy().tolist() == [k, k]
+
+
+def test_a_body_that_changes_what_it_reads_is_not_traced_in_each_run() -> None:
+    module = types.ModuleType("state")
+    exec(HEADER + "log = []\n" + body("log.append(1) or x * len(log)"), vars(module))
+    executor = module.f(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(2,), grad_req="null")
+    calls = len(module.log)
+    for _ in range(3):
+        executor.forward()
+    assert len(module.log) == calls
+
+
+@pytest.mark.parametrize("name", ["arg_arrays", "grad_arrays", "aux_arrays", "outputs"])
+def test_an_array_that_takes_a_place_in_a_list_is_warned_of(name: str) -> None:
+    executor = mx.sym.BatchNorm(mx.sym.Variable("x"), name="norm").simple_bind(mx.cpu(), x=(2, 3))
+    arrays = getattr(executor, name)
+    with pytest.warns(UserWarning, match=rf"{name}\[0\] = … changes this list alone"):
+        arrays[0] = arrays[0].copy()
+    assert type(arrays[:1]) is list
