@@ -1,9 +1,10 @@
 """Reads of bodies: what the body of a traced operator reads beside its arguments, found in its byte code.
 
 A traced operator promises that its body depends on its arguments alone. The trace of a body is cached for later eager
-calls, so helpers that it calls and constants that it reads are compared before each of these: a helper that was defined again,
-a constant or an attribute of an object that was changed, has the body traced anew. A body that reads what cannot be
-compared, an object of a library written in C for one, is not cached. A plan of a bound graph compares the same.
+calls, so helpers that it calls and constants that it reads are compared before each of these: a helper that was
+defined again, a constant or an attribute of an object that was changed, has the body traced anew. A body that reads an
+object that cannot be compared, of a library written in C for one, is not cached. A plan of a bound graph compares the
+same.
 """
 
 from __future__ import annotations
