@@ -409,8 +409,7 @@ class Methods(Value):
         """The determinant of matrices."""
     def matrix_power(self, n: _int) -> Tensor:
         """The product of ``n`` equal matrices."""
-    def max(self, *args: Any, initial: _float | None = None, where: TensorLike | _bool | None = None,
-            return_indices: _bool = False, **keywords: Any) -> Tensor:
+    def max(self, *args: Any, **keywords: Any) -> Tensor:
         """The maximum of all, or along an axis."""
     def maximum(self, other: TensorLike) -> Tensor:
         """The larger one, or NaN."""
@@ -418,8 +417,7 @@ class Methods(Value):
         """The mean."""
     def median(self, axis: _int = -1, keepdims: _bool = False) -> tuple[Tensor, Tensor]:
         """The number in the middle along an axis, the lower of two, and its place as int64."""
-    def min(self, *args: Any, initial: _float | None = None, where: TensorLike | _bool | None = None,
-            return_indices: _bool = False, **keywords: Any) -> Tensor:
+    def min(self, *args: Any, **keywords: Any) -> Tensor:
         """The minimum of all, or along an axis."""
     def minimum(self, other: TensorLike) -> Tensor:
         """The smaller one, or NaN."""

@@ -439,3 +439,18 @@ def test_lists_of_methods_are_keywords_too(text, shape):
 def test_a_list_of_a_method_is_given_once_and_by_its_name(text):
     with pytest.raises(TypeError):
         eval(text, {"x": ms.Tensor(np.zeros((1, 2, 3)))})
+
+
+@pytest.mark.parametrize("arguments, keywords, expected", [
+    ((), {}, 7), ((1,), {}, ([5, 7], [1, 0])), ((), {"dim": 1}, ([5, 7], [1, 0])), ((), {"axis": 1}, [5, 7]),
+    ((1, True), {}, ([[5], [7]], [[1], [0]])), ((), {"axis": 1, "return_indices": True}, ([5, 7], [1, 0])),
+    ((1,), {"initial": 6.0}, [6, 7]), ((1, True), {"initial": None, "where": True}, [[5], [7]]),
+    ((1, False), {"initial": 2.0, "where": [[True, False, True], [False, True, True]]}, [2, 3]),
+])
+def test_the_largest_number_with_its_place_or_alone(arguments: Any, keywords: Any, expected: Any) -> None:
+    keywords = {name: ms.Tensor(value) if isinstance(value, list) else value for name, value in keywords.items()}
+    found = ms.Tensor(np.array([[1.0, 5, 2], [7, 0, 3]], np.float32)).max(*arguments, **keywords)
+    if isinstance(expected, tuple):
+        assert [each.asnumpy().tolist() for each in found] == [*expected]
+    else:
+        assert found.asnumpy().tolist() == expected

@@ -106,14 +106,17 @@ def prod(self: Tensor, axis: Axes = None, keepdims: bool = False, dtype: TensorD
 
 def _extreme(name: str, value: Callable[..., Tensor], both: Callable[..., Any]) -> Callable[..., Tensor]:
     # To type checkers the result is one tensor, which is most often so; it can be unpacked, too.
-    def method(self: Tensor, *args: Any, initial: float | None = None, where: TensorLike | bool | None = None,
-               return_indices: bool = False, **keywords: Any) -> Tensor:
-        if args or "dim" in keywords or "keepdim" in keywords:
+    def method(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
+        like_numpy = "initial" in keywords or "where" in keywords or "return_indices" in keywords
+        initial, where = keywords.pop("initial", None), keywords.pop("where", None)
+        return_indices = keywords.pop("return_indices", False)
+        if (args and not like_numpy) or "dim" in keywords or "keepdim" in keywords:
             axis = args[0] if args else keywords.pop("dim", None)
             keep = args[1] if len(args) > 1 else keywords.pop("keepdim", keywords.pop("keepdims", False))
             _nothing_left(name, keywords)
             return value(self) if axis is None else both(self, axis, keep)
-        axis, keep = keywords.pop("axis", None), keywords.pop("keepdims", False)
+        axis = args[0] if args else keywords.pop("axis", None)
+        keep = args[1] if len(args) > 1 else keywords.pop("keepdims", False)
         _nothing_left(name, keywords)
         if return_indices:
             return both(self, axis, keep, initial=initial, where=where)
@@ -121,7 +124,8 @@ def _extreme(name: str, value: Callable[..., Tensor], both: Callable[..., Any]) 
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = (f"The {name}imum of all, or along an axis: with ``{name}(dim)`` the numbers and their places, "
-                      f"with ``{name}(axis=…)`` the numbers alone unless ``return_indices``, as in MindSpore.")
+                      f"with ``{name}(axis=…)``, and beside ``initial`` or ``where``, the numbers alone unless "
+                      "``return_indices``, as in MindSpore.")
     return method
 
 
