@@ -600,8 +600,13 @@ def padded(node: Node, x: Any, pads: Sequence[int], value: float, mode: str) -> 
                 order = np.pad(np.arange(node.length(x, axis)), pair, kind)  # type: ignore[call-overload]
                 x = ops.take(x, node.lift(order.astype(np.int64)), axis=axis)
         return x
-    if rank in (4, 5) and not any(map(any, grown[:2])) and is_floating(node.dtype(x)):
-        return ops.Pad(x, mode="constant", constant_value=value, pad_width=tuple(itertools.chain(*grown)))
+    new = max(0, 4 - rank)  # axes behind the first, since ``Pad`` takes images and volumes, and pads what lies in them
+    pairs = [*grown[:1], *[(0, 0)] * new, *grown[1:]]
+    if len(pairs) in (4, 5) and not any(map(any, pairs[:2])) and is_floating(node.dtype(x)):
+        for _ in range(new):
+            x = ops.expand_dims(x, axis=1)
+        x = ops.Pad(x, mode="constant", constant_value=value, pad_width=tuple(itertools.chain(*pairs)))
+        return ops.squeeze(x, axis=tuple(range(1, 1 + new))) if new else x
     for axis, (before, behind) in enumerate(grown):
         pieces = []
         for width in (before, behind):
