@@ -105,10 +105,14 @@ def reshape_by_attribute(node: Node, x: Any, *, shape: Any) -> Any:
 @row("Reshape", since=5)
 def reshape(node: Node, x: Given, shape: Given, *, allowzero: int = 0) -> Any:
     codes = _open_shape(node, shape)
-    places = [i for i, code in enumerate(codes) if is_open(code)]
-    if len(places) == 1 and not {0, -1} & {code for code in codes if not is_open(code)}:
-        codes[places[0]] = -1  # which follows from the other lengths
-        return reshaped(node, node.lift(x), tuple(codes))
+    open_codes, closed = [code for code in codes if is_open(code)], [code for code in codes if not is_open(code)]
+    if len(open_codes) == 1 and 0 not in closed:
+        rest = _without(node, x, open_codes[0]) if -1 in closed else 0
+        if rest is not None:
+            rest //= math.prod([code for code in closed if code != -1])
+            # The open length follows from the others.
+            codes = [-1 if is_open(code) else rest if code == -1 else code for code in codes]
+            return reshaped(node, node.lift(x), tuple(codes))
     shape = node.host(shape)
     if isinstance(x, np.ndarray) and not computes(x.dtype):
         codes = [x.shape[i] if dim == 0 and not allowzero else dim for i, dim in enumerate(numbers(shape))]
@@ -120,6 +124,15 @@ def _open_shape(node: Node, shape: Any) -> list[Any]:
     """The lengths of a shape, of which some are open; none at all where they all are known."""
     found = None if isinstance(shape, np.ndarray) else node.open_numbers(shape)
     return list(found) if found is not None and found.ndim == 1 and any(map(is_open, found)) else []
+
+
+def _without(node: Node, x: Any, length: Any) -> int | None:
+    """How many numbers an array has for each place along the axis whose open length this is; None where that is open,
+    and of the length of another array."""
+    if not (isinstance(length, Length) and length.is_of(x)):
+        return None
+    others = [each for axis, each in enumerate(node.lengths(x)) if axis != length.axis]
+    return math.prod(others) if known(others) else None
 
 
 def reshaped(node: Node, x: Any, codes: tuple[int, ...], literal: bool = False) -> Any:
