@@ -509,6 +509,13 @@ OPEN: list[tuple[str, list[Any], dict[str, np.ndarray], tuple[int, ...]]] = [
     ("spread rows", [*first_length(), helper.make_node("Concat", ["first", "rest"], ["to"], axis=0),
                      helper.make_node("Expand", ["v", "to"], ["e"]), helper.make_node("Mul", ["x", "e"], ["y"])],
      {"rest": np.array([3, 4]), "v": numbers(1, 3, 1)}, (3, 4)),
+    ("a row for each, other lengths as they are", [
+        *first_length(), helper.make_node("Concat", ["first", "rest"], ["to"], axis=0),
+        helper.make_node("Equal", ["to", "minus"], ["kept"]),
+        helper.make_node("Where", ["kept", "ones", "to"], ["whole"]),
+        helper.make_node("Expand", ["v", "whole"], ["e"]), helper.make_node("Concat", ["e", "x"], ["y"], axis=1)],
+     {"rest": np.array([-1, -1]), "minus": np.array([-1, -1, -1]), "ones": np.ones(3, np.int64), "v": numbers(1, 2, 4)},
+     (3, 4)),
     ("equal parts", [helper.make_node("Split", ["x"], ["a", "b"], axis=2), helper.make_node("Sub", ["a", "b"], ["y"])],
      {}, (3, 4)),
     ("depth to space", [helper.make_node("DepthToSpace", ["x"], ["d"], blocksize=2),

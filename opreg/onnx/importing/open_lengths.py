@@ -79,6 +79,14 @@ def _each(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
     return of_arrays
 
 
+def _equal(a: Any, b: Any) -> Any:
+    """Whether two numbers are equal; a length is none below zero."""
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one, Length) and not is_open(other) and other < 0:
+            return False
+    return ANY if is_open(a) or is_open(b) else a == b
+
+
 #: Functions of operators on arrays of objects; they give None where nothing is known.
 _RULES: dict[str, Callable[..., np.ndarray | None]] = {
     "_np_reshape": _reshaped, "slice": _sliced, "slice_axis": _sliced_axis, "take": _taken,
@@ -90,6 +98,8 @@ _RULES: dict[str, Callable[..., np.ndarray | None]] = {
     "_npi_add": np.add, "_npi_subtract": np.subtract, "_npi_multiply": np.multiply, "negative": np.negative,
     "_npi_floor_divide": _each(lambda a, b: a // b if b else ANY), "_npi_logical_and": _each(lambda a, b: a and b),
     "_npi_not_equal_scalar": _each(lambda a, scalar: a != scalar),
+    "_npi_equal": np.frompyfunc(_equal, 2, 1), "_npi_where": np.frompyfunc(
+        lambda condition, a, b: ANY if is_open(condition) else a if condition else b, 3, 1),
     "_npi_less_scalar": _each(lambda a, scalar: a < scalar),
 }
 

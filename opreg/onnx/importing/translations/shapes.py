@@ -132,7 +132,7 @@ def _without(node: Node, x: Any, length: Any) -> int | None:
     if not (isinstance(length, Length) and length.is_of(x)):
         return None
     others = [each for axis, each in enumerate(node.lengths(x)) if axis != length.axis]
-    return math.prod(others) if known(others) else None
+    return math.prod(others) if known(tuple(others)) else None
 
 
 def reshaped(node: Node, x: Any, codes: tuple[int, ...], literal: bool = False) -> Any:
