@@ -611,6 +611,19 @@ def scanned() -> Any:
     return model([node], {"s0": (2,), "x": (2, 5), "v": (5,)}, ["last", "out"], {"c": numbers(2)})
 
 
+def test_a_loop_without_end() -> None:
+    """It has no greatest number of rounds, and no round changes whether it goes on."""
+    nodes = [helper.make_node("Identity", ["on"], ["same"]), helper.make_node("Identity", ["same"], ["next"]),
+             helper.make_node("Tanh", ["h"], ["new"])]
+    cell = import_to_cell(loop(body_of(nodes, ["next", "new"]), 0, rounds=None))
+    with pytest.raises(OpError, match="Loop: it never ends: no round changes its condition 'on'"):
+        cell(mx.Tensor(numbers(2, 3)))
+    nodes[0] = helper.make_node("Constant", [], ["same"], value=numpy_helper.from_array(np.array(False)))
+    x = numbers(2, 3)
+    found = import_to_cell(loop(body_of(nodes, ["next", "new"]), 0, rounds=None))(mx.Tensor(x))
+    np.testing.assert_allclose(found.asnumpy(), np.tanh(x), rtol=1e-6)
+
+
 LOOPS = [(counted, "_foreach"), (conditional, "_while_loop"), (scanned, "_foreach")]
 
 
