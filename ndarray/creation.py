@@ -11,6 +11,7 @@ import numpy as np
 from opreg.core import array_module as backends
 from opreg.core.registry import ops
 from opreg.core.spec import Shape, as_dtype
+from opreg.core.versions import share
 from opreg.errors import ArgumentError, refuse_keywords
 from opreg.typing import Array, DTypeLike, ShapeLike
 
@@ -185,6 +186,7 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
                             "copied")
     result = over(_writable(ndarray), Context("cpu"))
     ndarray.flags.writeable = False
+    share(ndarray)
     return result
 
 

@@ -470,7 +470,10 @@ class NDArray(OneNumber, Methods):
         """The array that NumPy's protocol ``__array__`` returns."""
         if copy is False and not isinstance(self._data, np.ndarray):
             raise ValueError(f"an array on {self._ctx} becomes a NumPy array only by copying")
-        return np.array(self._data, dtype, copy=False) if copy is False else np.asarray(self.asnumpy(), dtype)
+        if copy is not False:
+            return np.asarray(self.asnumpy(), dtype)
+        share(self._data)
+        return np.array(self._data, dtype, copy=False)
 
     def _watched(self) -> str | None:
         """Whether what is done with it is recorded (``tape``), or noted for later (``trace``)."""

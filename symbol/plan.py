@@ -378,6 +378,7 @@ class Plan:
         self.arrays: dict[Entry, Array] = dict(variables)
         self.bound = {id(array) for array in variables.values()}
         self._adds = adds
+        self._mutated: set[Node] = set()  # variables that steps change in place
         self._materialised: dict[tuple[Storage, Spec], Array] = {}
         self._take = program.bound.arena
         # Shared by all steps of a context. Objects that hold one hold no plan, which holds them.
@@ -482,7 +483,9 @@ class Plan:
         rng = generators.generator(ctx.backend_name, ctx.device_id) if op.traits.random else None
         call = Call(op, attrs, ins, outs, reqs, ctx.xp, ctx, node.in_training(self.is_train), rng, self.specs[node],
                     self._workspaces[ctx].array, wrap, self.memo)
-        call.variables = [i for i, (source, _) in enumerate(node.inputs) if source.op is None]
+        call.variables = [i for i, (source, _) in enumerate(node.inputs)
+                          if source.op is None and source not in self._mutated]
+        self._mutated.update(node.inputs[i][0] for i in op.traits.mutates if i < len(node.inputs))
         ready = prepare(call)
         try:
             run, store = ready.steps(self._states(node) if call.is_train else ())

@@ -21,7 +21,7 @@ from ..core.registry import ops
 from ..core.rules import Attrs
 from ..core.spec import as_dtype, is_floating, show
 from ..core.value import COMPARISONS, Value
-from ..core.versions import held, unchanged, wrote
+from ..core.versions import held, share, unchanged, wrote
 from ..errors import ArgumentError, ShapeError, SubscriptError, adopted, note
 from ..typing import Array, ArrayModule, DTypeLike
 from . import dtype as dtypes
@@ -544,7 +544,10 @@ def from_numpy(array: np.ndarray) -> Tensor:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"from_numpy: Expected a NumPy array, got {type(array).__name__}.")
     as_dtype(array.dtype)
-    return made(array) if current_context().backend_name == "cpu" else tensor(array)
+    if current_context().backend_name != "cpu":
+        return tensor(array)
+    share(array)
+    return made(array)
 
 
 def is_tensor(obj: object) -> bool:

@@ -28,8 +28,8 @@ from ..typing import Array
 from .addresses import address_of
 from .locks import lock
 
-__all__ = ["LATEST", "WATCHED", "Targets", "Write", "held", "now", "share", "tick", "unchanged", "written",
-           "wrote", "wrote_held"]
+__all__ = ["LATEST", "WATCHED", "Targets", "Write", "held", "now", "share", "stays", "tick", "unchanged",
+           "written", "wrote", "wrote_held"]
 
 #: A write to memory: its number, and the instruction of user code that did it.
 Write: TypeAlias = tuple[int, Place | None]
@@ -373,6 +373,27 @@ def written(array: Array, since: int) -> Write | None:
     with _LOCK:
         write = memory.written(_spans(array))
     return write if write[0] > since else None
+
+
+def stays(array: Array, since: int) -> bool:
+    """Whether a raw array has the numbers of ``since``: none was written, and nobody writes there without a note, as
+    another library may where the memory is shared with it. For whoever asks ``written`` holds.
+
+    Examples
+    --------
+    >>> array, since = np.zeros(4), now()
+    >>> before = stays(array, since)
+    >>> share(array)
+    >>> before, stays(array, since)
+    (True, False)
+    """
+    owner = _owner(array)
+    if owner is None:
+        return False
+    memory = _OWNED.get(id(owner))
+    if memory is None or memory.owner() is not owner:
+        return True
+    return not memory.shared and written(array, since) is None
 
 
 # ------------------------------------------------------------------------------------------------------------- places

@@ -12,6 +12,7 @@ from typing import Any
 
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.versions import wrote
 from ..distributed import Request, world
 from ..distributed.launchers import LOCAL_RANKS, told
 from ..errors import ArgumentError
@@ -67,6 +68,7 @@ class DistKVStore(KVStore):
         for name, _ in begun:
             own = self._kept[name]
             self._group.broadcast(own._data, out=own._data)
+            wrote(own._data)
 
     def _merged(self, what: str, key: Any, value: Any) -> dict[Key, NDArray]:
         local = super()._merged(what, key, value)

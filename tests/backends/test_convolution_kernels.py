@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import opreg as mx
 from opreg import symbol
 from opreg.backends.onednn import engine, matmul, shared_library
 from opreg.backends.onednn.operators import convolution as onednn_convolution
@@ -408,6 +409,147 @@ def test_onednn_pooling(case: Any, values: list[float]) -> None:
                 like = kernel(name, "reference")
                 close(apply(name, "onednn, a call", ins, attrs),
                       like.rule.function(np, *ins, **like.rule.select(get(name).complete(attrs))))
+
+
+# -------------------------------------------------------------------------------------- weights that are kept
+
+
+def _by_whole(w: Any) -> None:
+    w[:] = numbers(*w.shape, seed=1)
+
+
+def _by_element(w: Any) -> None:
+    w[2, 1, 0, 0] = 9.0
+
+
+def _by_view(w: Any) -> None:
+    part = w[3]
+    part[:] = 2.0
+
+
+def _by_reshaped(w: Any) -> None:
+    w.reshape((-1,))[5:70] = 0.5
+
+
+def _by_arithmetic(w: Any) -> None:
+    w *= 2
+
+
+def _by_out(w: Any) -> None:
+    mx.nd.exp(w, out=w)
+
+
+def _by_random(w: Any) -> None:
+    mx.nd.random.uniform(-1, 1, shape=w.shape, out=w)
+
+
+def _by_update(w: Any) -> None:
+    mx.nd.sgd_update(w, array(numbers(*w.shape, seed=2)), lr=0.5, out=w)
+
+
+def _by_optimizer(w: Any) -> None:
+    mx.optimizer.get_updater(mx.optimizer.Adam())(0, w, array(numbers(*w.shape, seed=3)))
+
+
+def _by_store(w: Any) -> None:
+    store = mx.kv.create("local")
+    store.init("w", array(numbers(*w.shape, seed=4)))
+    store.pull("w", out=w)
+
+
+def _by_copy(w: Any) -> None:
+    array(numbers(*w.shape, seed=5)).copyto(w)
+
+
+def _by_dlpack(w: Any) -> None:
+    np.asarray(np.from_dlpack(w))[0] = 7.0
+
+
+def _by_array_protocol(w: Any) -> None:
+    w.__array__(copy=False)[1] = 8.0
+
+
+def _by_initializer(w: Any) -> None:
+    mx.init.Xavier()(mx.init.InitDesc("w_weight"), w)
+
+
+def _by_step(w: Any) -> None:
+    """A step of another executor that is bound to it."""
+    w.attach_grad()
+    other = symbol.Variable("w") * 2
+    trained = other.bind(cpu(), {"w": w}, {"w": mx.nd.zeros(w.shape)})
+    trained.forward(is_train=True)
+    trained.backward(array(numbers(*w.shape, seed=6)))
+    mx.nd.sgd_update(w, trained.grad_dict["w"], lr=0.25, out=w)
+
+
+CHANGES = [each for name, each in sorted(globals().items()) if name.startswith("_by_")]
+
+
+def _bound_convolution(w: Any, relu: bool) -> Any:
+    """An executor of a convolution, alone or with a norm and relu."""
+    data, weight = symbol.Variable("data"), symbol.Variable("w")
+    out = symbol.Convolution(data, weight, kernel=(3, 3), num_filter=32, no_bias=True, name="c")
+    if relu:
+        out = symbol.relu(symbol.BatchNorm(out, name="n", fix_gamma=False))
+    states = {"n_moving_mean": numbers(32), "n_moving_var": np.ones(32, np.float32)} if relu else {}
+    args = {"n_gamma": numbers(32, seed=8), "n_beta": numbers(32, seed=9)} if relu else {}
+    return out.bind(cpu(), {"data": array(numbers(2, 16, 9, 9)), "w": w, **{k: array(v) for k, v in args.items()}},
+                    aux_states={k: array(v) for k, v in states.items()}, grad_req="null")
+
+
+@FAST
+@pytest.mark.parametrize("relu", [False, True])
+def test_a_weight_is_kept_as_the_library_lays_it_out(relu: bool) -> None:
+    """What nobody has noted is not seen: the weight was not laid out again."""
+    w = array(numbers(32, 16, 3, 3))
+    executor = _bound_convolution(w, relu)
+    first = executor.forward()[0].asnumpy()
+    w._data[...] = 0.0
+    assert (executor.forward()[0].asnumpy() == first).all()
+
+
+@FAST
+@pytest.mark.parametrize("relu", [False, True])
+@settings(max_examples=30, deadline=None)
+@given(changes=st.lists(st.sampled_from(CHANGES), min_size=1, max_size=4))
+def test_a_changed_weight_gives_another_answer(relu: bool, changes: list[Any]) -> None:
+    """Whoever changes it, and however often, before, between and after runs."""
+    w = array(numbers(32, 16, 3, 3))
+    executor = _bound_convolution(w, relu)
+    for change in changes:
+        executor.forward()
+        change(w)
+        found = executor.forward()[0].asnumpy()
+        close(found, _bound_convolution(array(w.asnumpy()), relu).forward()[0].asnumpy())
+
+
+@FAST
+def test_memory_of_others_is_read_anew() -> None:
+    """Weights over the memory of a NumPy array, which its owner writes."""
+    for make in (mx.nd.from_numpy, mx.nd.from_dlpack):
+        host = numbers(32, 16, 3, 3)
+        w = make(host)
+        host.flags.writeable = True
+        executor = _bound_convolution(w, False)
+        for seed in range(3):
+            host[...] = numbers(*host.shape, seed=seed)
+            close(executor.forward()[0].asnumpy(), _bound_convolution(array(host), False).forward()[0].asnumpy())
+
+
+@FAST
+def test_a_weight_in_training_and_inference_by_turns() -> None:
+    w = array(numbers(32, 16, 3, 3))
+    data = symbol.Variable("data")
+    net = symbol.Convolution(data, symbol.Variable("w"), kernel=(3, 3), num_filter=32, no_bias=True)
+    x, grad = array(numbers(2, 16, 9, 9)), mx.nd.zeros(w.shape)
+    executor = net.bind(cpu(), {"data": x, "w": w}, {"w": grad}, {"data": "null", "w": "write"})
+    for _ in range(3):
+        found = executor.forward(is_train=False)[0].asnumpy()
+        close(found, _bound_convolution(array(w.asnumpy()), False).forward()[0].asnumpy())
+        executor.forward(is_train=True)
+        executor.backward(mx.nd.ones(found.shape))
+        mx.nd.sgd_update(w, grad, lr=0.01, out=w)
 
 
 # ------------------------------------------------------------------------------------ products of matrices

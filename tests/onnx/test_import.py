@@ -487,6 +487,12 @@ def first_length() -> list[Any]:
 OPEN: list[tuple[str, list[Any], dict[str, np.ndarray], tuple[int, ...]]] = [
     ("a reshape", [*first_length(), helper.make_node("Concat", ["first", "rest"], ["to"], axis=0),
                    helper.make_node("Reshape", ["x", "to"], ["y"])], {"rest": np.array([2, 6])}, (3, 4)),
+    ("a reshape with a rest", [*first_length(), helper.make_node("Concat", ["first", "rest"], ["to"], axis=0),
+                               helper.make_node("Reshape", ["x", "to"], ["y"])], {"rest": np.array([2, -1])}, (3, 4)),
+    ("a half", [helper.make_node("Shape", ["x"], ["shape"]), helper.make_node("Gather", ["shape", "two"], ["n"]),
+                helper.make_node("Div", ["n", "minus"], ["half"]), helper.make_node("Neg", ["half"], ["positive"]),
+                helper.make_node("Slice", ["x", "place", "positive", "two"], ["y"])],
+     {"two": np.array([2]), "minus": np.array([-2])}, (3, 5)),
     ("a product", [*first_length(), helper.make_node("Mul", ["first", "twice"], ["more"]),
                    helper.make_node("Concat", ["more", "rest"], ["to"], axis=0),
                    helper.make_node("Reshape", ["x", "to"], ["y"])],
@@ -503,6 +509,13 @@ OPEN: list[tuple[str, list[Any], dict[str, np.ndarray], tuple[int, ...]]] = [
     ("spread rows", [*first_length(), helper.make_node("Concat", ["first", "rest"], ["to"], axis=0),
                      helper.make_node("Expand", ["v", "to"], ["e"]), helper.make_node("Mul", ["x", "e"], ["y"])],
      {"rest": np.array([3, 4]), "v": numbers(1, 3, 1)}, (3, 4)),
+    ("a row for each, other lengths as they are", [
+        *first_length(), helper.make_node("Concat", ["first", "rest"], ["to"], axis=0),
+        helper.make_node("Equal", ["to", "minus"], ["kept"]),
+        helper.make_node("Where", ["kept", "ones", "to"], ["whole"]),
+        helper.make_node("Expand", ["v", "whole"], ["e"]), helper.make_node("Concat", ["e", "x"], ["y"], axis=1)],
+     {"rest": np.array([-1, -1]), "minus": np.array([-1, -1, -1]), "ones": np.ones(3, np.int64), "v": numbers(1, 2, 4)},
+     (3, 4)),
     ("equal parts", [helper.make_node("Split", ["x"], ["a", "b"], axis=2), helper.make_node("Sub", ["a", "b"], ["y"])],
      {}, (3, 4)),
     ("depth to space", [helper.make_node("DepthToSpace", ["x"], ["d"], blocksize=2),
@@ -510,10 +523,23 @@ OPEN: list[tuple[str, list[Any], dict[str, np.ndarray], tuple[int, ...]]] = [
     ("mirrored borders", [helper.make_node("Pad", ["x", "pads"], ["y"], mode="reflect")],
      {"pads": np.array([0, 1, 0, 0, 0, 2])}, (3, 4)),
     ("a cut border", [helper.make_node("Pad", ["x", "pads"], ["y"])], {"pads": np.array([-1, -1, 0, 0, 0, 0])}, (3, 4)),
+    ("a border before", [helper.make_node("Pad", ["x", "pads"], ["y"])],
+     {"pads": np.array([0, 0, 2, 0, 0, 0])}, (3, 4)),
+    ("a border of ones", [helper.make_node("Pad", ["x", "pads", "one"], ["y"])],
+     {"pads": np.array([0, 1, 0, 0, 2, 3]), "one": np.float32(1)}, (3, 4)),
+    ("a border of rows", [helper.make_node("Pad", ["x", "pads"], ["y"])], {"pads": np.array([0, 2, 0, 1])}, (4,)),
+    ("a border and a cut", [helper.make_node("Pad", ["x", "pads"], ["y"])],
+     {"pads": np.array([-1, 0, 2, 0, -1, 0])}, (3, 4)),
+    ("a causal convolution", [helper.make_node("Conv", ["x", "w"], ["y"], pads=[2, 0])],
+     {"w": numbers(2, 3, 3)}, (3, 5)),
     ("a transposed convolution", [helper.make_node("ConvTranspose", ["x", "w"], ["y"], pads=[1, 1, 1, 1])],
      {"w": numbers(2, 3, 3, 3)}, (2, 4, 4)),
     ("twice the size", [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="linear")],
      {"scales": np.float32([1, 1, 2, 2])}, (2, 3, 4)),
+    ("another size", [helper.make_node("Shape", ["x"], ["first"], start=0, end=2),
+                      helper.make_node("Concat", ["first", "rest"], ["sizes"], axis=0),
+                      helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear")],
+     {"rest": np.array([5, 3])}, (2, 3, 4)),
     ("a mask", [helper.make_node("ReduceSum", ["x", "axes"], ["s"], keepdims=0),
                 helper.make_node("Less", ["s", "limit"], ["m"]),
                 helper.make_node("Compress", ["x", "m"], ["y"], axis=0)],
@@ -583,6 +609,19 @@ def scanned() -> Any:
                             scan_input_axes=[1, 0], scan_input_directions=[1, 0], scan_output_axes=[1],
                             scan_output_directions=[1])
     return model([node], {"s0": (2,), "x": (2, 5), "v": (5,)}, ["last", "out"], {"c": numbers(2)})
+
+
+def test_a_loop_without_end() -> None:
+    """It has no greatest number of rounds, and no round changes whether it goes on."""
+    nodes = [helper.make_node("Identity", ["on"], ["same"]), helper.make_node("Identity", ["same"], ["next"]),
+             helper.make_node("Tanh", ["h"], ["new"])]
+    cell = import_to_cell(loop(body_of(nodes, ["next", "new"]), 0, rounds=None))
+    with pytest.raises(OpError, match="Loop: it never ends: no round changes its condition 'on'"):
+        cell(mx.Tensor(numbers(2, 3)))
+    nodes[0] = helper.make_node("Constant", [], ["same"], value=numpy_helper.from_array(np.array(False)))
+    x = numbers(2, 3)
+    found = import_to_cell(loop(body_of(nodes, ["next", "new"]), 0, rounds=None))(mx.Tensor(x))
+    np.testing.assert_allclose(found.asnumpy(), np.tanh(x), rtol=1e-6)
 
 
 LOOPS = [(counted, "_foreach"), (conditional, "_while_loop"), (scanned, "_foreach")]

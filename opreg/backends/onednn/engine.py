@@ -18,6 +18,7 @@ import numpy as np
 from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.spec import Shape, show
+from opreg.core.versions import now, stays
 from opreg.errors import OpError, passing
 
 from .. import blas
@@ -82,6 +83,8 @@ class Work:
     ----------
     nbytes : list of int
         The buffers it needs.
+    kept : int or None
+        Which of them has a weight in the library's layout, where that is another.
     """
 
     def __init__(self, part: Part, geometry: Geometry, strides: tuple[Shape, ...]):
@@ -92,6 +95,10 @@ class Work:
         self.nbytes: list[int] = []
         self._buffers: list[Object] = []
         self._held: tuple[np.ndarray, ...] | None = None
+        self.kept: int | None = None
+        self._lays_out: Step | None = None  # the weight in that buffer
+        self._since: int | None = None  # when it was laid out, if it is there still
+        self._keeps = False
         self._arrays: list[tuple[Object, Object]] = []  # their layouts and memories
         self._sizes: list[tuple[int, int]] = []  # how many elements they have, and how many bytes they reach over
         groups = geometry.groups if isinstance(geometry, Convolution) else 1
@@ -143,6 +150,9 @@ class Work:
         inner = self._buffer(wanted, description)
         if argument in (DST, DIFF_SRC, DIFF_WEIGHTS):
             after.append(self._reorder(wanted, inner, layout.pointer, memory))
+        elif argument == WEIGHTS:
+            self.kept = len(self.nbytes) - 1
+            self._lays_out = self._reorder(layout.pointer, memory, wanted, inner)
         else:
             self._steps.append(self._reorder(layout.pointer, memory, wanted, inner))
         return inner
@@ -159,7 +169,8 @@ class Work:
                               engine, None)
         return self._step(description, [(SRC, a), (DST, b)])
 
-    def bind(self, arrays: Sequence[np.ndarray], buffers: Sequence[np.ndarray]) -> Callable[[], None]:
+    def bind(self, arrays: Sequence[np.ndarray], buffers: Sequence[np.ndarray], keeps: bool = False
+             ) -> Callable[[], None]:
         """A function that computes over these arrays.
 
         Parameters
@@ -168,7 +179,9 @@ class Work:
             Of the geometry's shapes and the strides that were declared, in order; one of them is written. If the
             layout has its axes in another order, the array's own order is as good.
         buffers : sequence of arrays
-            Of ``nbytes`` bytes; their content is nothing between two calls.
+            Of ``nbytes`` bytes; their content is nothing between two calls, but for the one ``kept``.
+        keeps : bool
+            Whether that one is nobody else's: the weight is laid out anew only when its numbers have changed.
 
         Raises
         ------
@@ -185,7 +198,7 @@ class Work:
             if buffer.nbytes < nbytes:
                 raise OpError(f"oneDNN: a buffer of {buffer.nbytes} bytes, expected {nbytes}")
             self._place(memory, buffer)
-        self._held = (*arrays, *buffers)
+        self._held, self._since, self._keeps = (*arrays, *buffers), None, keeps
         return self.run
 
     def _place(self, memory: Object, array: np.ndarray) -> None:
@@ -200,7 +213,15 @@ class Work:
         if self._held is None:
             raise OpError("oneDNN: no arrays are bound")
         library = self._library
-        for primitive, count, arguments in self._steps:
-            library.check("primitive_execute", primitive.pointer, library.stream, count, arguments)
+        if self._lays_out is not None and (self._since is None or not stays(self._held[1], self._since)):
+            since = now() if self._keeps else None
+            self._execute(self._lays_out)
+            self._since = since
+        for step in self._steps:
+            self._execute(step)
         library.check("stream_wait", library.stream)
         blas.aside()
+
+    def _execute(self, step: Step) -> None:
+        primitive, count, arguments = step
+        self._library.check("primitive_execute", primitive.pointer, self._library.stream, count, arguments)

@@ -178,6 +178,29 @@ def _deformable(g: Builder, use: Use, x: Value, offset: Value, mask: Value, weig
              offset_group=attrs["num_deformable_group"])
 
 
+@says("_contrib_DeformableConvolution")
+def _deformable_unmasked(g: Builder, use: Use, x: Value, offset: Value, weight: Value, *bias: Value) -> Value:
+    """The first version, which reads zero from the border outwards, and the last row and column as if they went on: a
+    mask leaves out what lies outside, and offsets end at the last row and column."""
+    attrs, size, places = use.attrs, x.shape[2:], use.out.shape[2:]
+    if any(dynamic(dim) for dim in (*size, *places)):
+        raise Untranslatable("deformable convolutions without masks of images whose size is dynamic")
+    kernel, moving = attrs["kernel"], attrs["num_deformable_group"]
+    words = [_filled(attrs[name], 2, default) for name, default in (("stride", 1), ("pad", 0), ("dilate", 1))]
+    # Pixels under each tap, by tap row, tap column, axis and place.
+    at = np.zeros((*kernel, 2, *places), x.dtype)
+    for axis, (stride, pad, dilate) in enumerate(zip(*words)):
+        taps = np.arange(kernel[axis]) * dilate - pad
+        at[:, :, axis] = np.expand_dims(np.arange(places[axis]) * stride + taps[:, None], (1 - axis, 3 - axis))
+    last = np.array(size, x.dtype).reshape(2, 1, 1) - 1
+    start, end = [np.concatenate([each.reshape(1, -1, *places)] * moving, 1) for each in (at, last - at)]
+    pixel = offset + g.constant(start)
+    inside = g.cast((pixel >= 0.0) & (pixel < g.constant(start + end + 1)), x.dtype)
+    inside = g.reshape(inside, (x.shape[0], start.shape[1] // 2, 2, *places))
+    mask = g.squeeze(g.min(inside, [2]), [2])
+    return _deformable(g, use, x, g.smaller(offset, g.constant(end)), mask, weight, *bias)
+
+
 @says("Deconvolution")
 def _deconvolution(g: Builder, use: Use, x: Value, weight: Value, *bias: Value) -> Value:
     attrs, layout = use.attrs, use.attrs["layout"]

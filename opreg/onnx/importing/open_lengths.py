@@ -26,6 +26,10 @@ class Length(type(ANY)):  # type: ignore[misc]  # the type of ANY, which has no 
     def __init__(self, value: TracedTensor, axis: int):
         self.value, self.axis = value, axis
 
+    def is_of(self, value: object) -> bool:
+        """Whether it is a length of this value."""
+        return isinstance(value, TracedTensor) and value._entry == self.value._entry
+
     def _lost(self, *_: object) -> Any:
         return ANY
 
@@ -65,6 +69,24 @@ def _taken(x: np.ndarray, places: np.ndarray, axis: int = 0, mode: str = "clip")
     return np.asarray(np.take(x, places.astype(np.int64), axis, mode="wrap" if mode == "wrap" else "clip"), object)
 
 
+def _each(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
+    """A function of numbers as one of arrays, open where one of its numbers is."""
+
+    def of_arrays(*arrays: np.ndarray, **attrs: Any) -> np.ndarray:
+        return np.frompyfunc(lambda *each: ANY if any(map(is_open, each)) else function(*each, **attrs),
+                             len(arrays), 1)(*arrays)
+
+    return of_arrays
+
+
+def _equal(a: Any, b: Any) -> Any:
+    """Whether two numbers are equal; a length is none below zero."""
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one, Length) and not is_open(other) and other < 0:
+            return False
+    return ANY if is_open(a) or is_open(b) else a == b
+
+
 #: Functions of operators on arrays of objects; they give None where nothing is known.
 _RULES: dict[str, Callable[..., np.ndarray | None]] = {
     "_np_reshape": _reshaped, "slice": _sliced, "slice_axis": _sliced_axis, "take": _taken,
@@ -73,7 +95,12 @@ _RULES: dict[str, Callable[..., np.ndarray | None]] = {
     "squeeze": lambda x, axis=None: x.squeeze(axis),
     "Concat": lambda *xs, dim, num_args: np.concatenate(xs, dim),
     "broadcast_add": np.add, "broadcast_sub": np.subtract, "broadcast_mul": np.multiply,
-    "_npi_add": np.add, "_npi_subtract": np.subtract, "_npi_multiply": np.multiply,
+    "_npi_add": np.add, "_npi_subtract": np.subtract, "_npi_multiply": np.multiply, "negative": np.negative,
+    "_npi_floor_divide": _each(lambda a, b: a // b if b else ANY), "_npi_logical_and": _each(lambda a, b: a and b),
+    "_npi_not_equal_scalar": _each(lambda a, scalar: a != scalar),
+    "_npi_equal": np.frompyfunc(_equal, 2, 1), "_npi_where": np.frompyfunc(
+        lambda condition, a, b: ANY if is_open(condition) else a if condition else b, 3, 1),
+    "_npi_less_scalar": _each(lambda a, scalar: a < scalar),
 }
 
 

@@ -134,6 +134,14 @@ def compute(part: Part, description: Description, arrays: Sequence[Array]) -> No
     work.release()
 
 
+def _bound(work: engine.Work, call: Call, arrays: Sequence[Array]) -> Callable[[], None]:
+    """A function that computes a part over arrays of a step. In inference a weight that users have bound is kept as the
+    library lays it out, which takes as long as to convolve a few images with it."""
+    keeps = not call.is_train and 1 in call.variables
+    return work.bind(arrays, [np.empty(n, np.uint8) if keeps and i == work.kept else call.scratch(i, (n,), np.uint8)
+                              for i, n in enumerate(work.nbytes)], keeps)
+
+
 G = TypeVar("G", Convolution, Pooling)
 
 
@@ -208,7 +216,7 @@ class _Kernels(Generic[G]):
         call.memo[HERE] = True
         ins, out, attrs = call.ins[:self.read], call.outs[0], call.attrs
         work = engine.Work(self.part, *self.describe([array.shape for array in call.ins], out.shape, attrs))
-        run = work.bind(self.arrays(ins, out), [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
+        run = _bound(work, call, self.arrays(ins, out))
         finish = self.finish(ins, out, attrs)
         instead, _ = reference(call).steps()
 
@@ -333,7 +341,7 @@ class _FoldedKernels(_ConvolutionKernels):
         work = engine.Work("forward", geometry, strides)
         folded = [np.empty(weight.shape[0], np.float32) for _ in range(2)] if norm else []  # scale and shift
         arrays = [data, weight, out, *([bias] if geometry.bias else []), *folded, *([other] if geometry.added else [])]
-        run = work.bind(arrays, [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
+        run = _bound(work, call, arrays)
         instead, _ = reference(call).steps()
         epilogue: list[Callable[[], object]] = []
         if attrs["added"] and not geometry.added:

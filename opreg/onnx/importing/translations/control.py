@@ -60,12 +60,28 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
     while on and (rounds is None or step < rounds):
         results = node.body(body, [np.array(step, np.int64), np.array(True), *kept])
         on = bool(node.host(results[0]).reshape(-1)[0])
+        fixed = _fixed_condition(body) if on and rounds is None and step == 0 else None
+        if fixed is not None:
+            raise ArgumentError(f"Loop: it never ends: no round changes its condition {fixed!r}, and it has no "
+                                "greatest number of rounds")
         kept = results[1:1 + count]
         for column, value in zip(columns, results[1 + count:]):
             column.append(value)
         step += 1
     infos = body.output_infos[1 + count:]
     return (*kept, *[_stacked(node, column, info) for column, info in zip(columns, infos)])
+
+
+def _fixed_condition(body: Graph) -> str | None:
+    """The name of the value that a body copies as its condition, where that is the same in each round."""
+    copied = {copy: name for each in body.nodes if each.op_type == "Identity"
+              for name, copy in zip(each.inputs, each.outputs)}
+    others = {name for each in body.nodes if each.op_type != "Constant" for name in each.outputs}
+    others.update(body.inputs[:1], body.inputs[2:])  # the number of the round, and the states
+    name = body.outputs[0]
+    while name in copied:
+        name = copied[name]
+    return None if name in others else name
 
 
 def _counted(node: Node, rounds: int, condition: Any, states: Sequence[Any], body: Graph) -> tuple[Any, ...]:

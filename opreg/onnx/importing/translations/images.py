@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from opreg.core.registry import ops
-from opreg.core.spec import is_floating
+from opreg.core.spec import ANY, is_floating
 from opreg.errors import ArgumentError, AttrError
 
 from ..graph import Node
+from ..open_lengths import Length, is_open
 from ..rows import Given, Host, row
 from .layers import all_axes
 from .shapes import along, numbers, padded, sane
@@ -114,25 +115,36 @@ def resize_10(node: Node, x: Any, scales: Host, *, mode: str = "nearest") -> Any
 
 
 @row("Resize", since=11)
-def resize(node: Node, x: Any, roi: Host = None, scales: Host = None, sizes: Host = None, *, antialias: int = 0,
+def resize(node: Node, x: Any, roi: Host = None, scales: Host = None, sizes: Given = None, *, antialias: int = 0,
            axes: Any = None, coordinate_transformation_mode: str = "half_pixel", cubic_coeff_a: float = -0.75,
            exclude_outside: int = 0, extrapolation_value: float = 0.0, keep_aspect_ratio_policy: str = "stretch",
            mode: str = "nearest", nearest_mode: str = "round_prefer_floor") -> Any:
     places = list(range(node.rank(x))) if axes is None else [node.axis(axis, x) for axis in axes]
     factors = [float(each) for each in scales] if scales is not None and scales.size else None
-    wanted = [int(each) for each in sizes] if sizes is not None and sizes.size else None
-    if wanted is not None:
-        lengths = node.shape(x)
-        factors = [each / lengths[axis] for each, axis in zip(wanted, places)]
+    wanted = None if sizes is None else _sizes(node, x, sizes, places)
+    if wanted:
+        lengths = node.lengths(x)
+        factors = [1.0 if each is lengths[axis] is ANY else each / node.length(x, axis)
+                   for each, axis in zip(wanted, places)]
         if keep_aspect_ratio_policy != "stretch":
             one = (min if keep_aspect_ratio_policy == "not_larger" else max)(factors)
             factors = [one] * len(places)
-            wanted = [math.floor(one * lengths[axis] + 0.5) for axis in places]
+            wanted = [math.floor(one * node.length(x, axis) + 0.5) for axis in places]
     if factors is None:
         raise ArgumentError("Resize: neither scales nor sizes are given")
     return _resized(node, x, places, wanted, factors, mode, coordinate_transformation_mode, nearest_mode,
                     [float(each) for each in roi] if roi is not None and roi.size else None, antialias, cubic_coeff_a,
                     exclude_outside, extrapolation_value)
+
+
+def _sizes(node: Node, x: Any, sizes: Any, axes: Sequence[int]) -> list[Any]:
+    """The lengths that axes are to have: ANY where an open one stays as it is."""
+    found = node.open_numbers(sizes)
+
+    if found is None or any(is_open(each) and not (isinstance(each, Length) and each.is_of(x) and each.axis == axis)
+                            for each, axis in zip(found, axes)):
+        found = node.host(sizes)
+    return [ANY if is_open(each) else int(each) for each in found]
 
 
 def _resized(node: Node, x: Any, places: Sequence[int], sizes: Any, scales: Sequence[float], mode: str, how: str,

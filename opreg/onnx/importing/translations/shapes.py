@@ -105,10 +105,14 @@ def reshape_by_attribute(node: Node, x: Any, *, shape: Any) -> Any:
 @row("Reshape", since=5)
 def reshape(node: Node, x: Given, shape: Given, *, allowzero: int = 0) -> Any:
     codes = _open_shape(node, shape)
-    places = [i for i, code in enumerate(codes) if is_open(code)]
-    if len(places) == 1 and not {0, -1} & {code for code in codes if not is_open(code)}:
-        codes[places[0]] = -1  # which follows from the other lengths
-        return reshaped(node, node.lift(x), tuple(codes))
+    open_codes, closed = [code for code in codes if is_open(code)], [code for code in codes if not is_open(code)]
+    if len(open_codes) == 1 and 0 not in closed:
+        rest = _without(node, x, open_codes[0]) if -1 in closed else 0
+        if rest is not None:
+            rest //= math.prod([code for code in closed if code != -1])
+            # The open length follows from the others.
+            codes = [-1 if is_open(code) else rest if code == -1 else code for code in codes]
+            return reshaped(node, node.lift(x), tuple(codes))
     shape = node.host(shape)
     if isinstance(x, np.ndarray) and not computes(x.dtype):
         codes = [x.shape[i] if dim == 0 and not allowzero else dim for i, dim in enumerate(numbers(shape))]
@@ -120,6 +124,15 @@ def _open_shape(node: Node, shape: Any) -> list[Any]:
     """The lengths of a shape, of which some are open; none at all where they all are known."""
     found = None if isinstance(shape, np.ndarray) else node.open_numbers(shape)
     return list(found) if found is not None and found.ndim == 1 and any(map(is_open, found)) else []
+
+
+def _without(node: Node, x: Any, length: Any) -> int | None:
+    """How many numbers an array has for each place along the axis whose open length this is; None where that is open,
+    and of the length of another array."""
+    if not (isinstance(length, Length) and length.is_of(x)):
+        return None
+    others = [each for axis, each in enumerate(node.lengths(x)) if axis != length.axis]
+    return math.prod(others) if known(tuple(others)) else None
 
 
 def reshaped(node: Node, x: Any, codes: tuple[int, ...], literal: bool = False) -> Any:
@@ -600,8 +613,13 @@ def padded(node: Node, x: Any, pads: Sequence[int], value: float, mode: str) -> 
                 order = np.pad(np.arange(node.length(x, axis)), pair, kind)  # type: ignore[call-overload]
                 x = ops.take(x, node.lift(order.astype(np.int64)), axis=axis)
         return x
-    if rank in (4, 5) and not any(map(any, grown[:2])) and is_floating(node.dtype(x)):
-        return ops.Pad(x, mode="constant", constant_value=value, pad_width=tuple(itertools.chain(*grown)))
+    new = max(0, 4 - rank)  # axes behind the first, since ``Pad`` takes images and volumes, and pads what lies in them
+    pairs = [*grown[:1], *[(0, 0)] * new, *grown[1:]]
+    if len(pairs) in (4, 5) and not any(map(any, pairs[:2])) and is_floating(node.dtype(x)):
+        for _ in range(new):
+            x = ops.expand_dims(x, axis=1)
+        x = ops.Pad(x, mode="constant", constant_value=value, pad_width=tuple(itertools.chain(*pairs)))
+        return ops.squeeze(x, axis=tuple(range(1, 1 + new))) if new else x
     for axis, (before, behind) in enumerate(grown):
         pieces = []
         for width in (before, behind):
