@@ -459,7 +459,7 @@ def SequenceMask(data: Input, sequence_length: Input | None = None, use_sequence
     """
 def SequenceReverse(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False,
                     axis: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Each sequence in opposite order.
+    """Each sequence in reverse order.
 
     Examples
     --------
@@ -645,7 +645,7 @@ def batch_dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bo
     (2, 1, 4)
     """
 def batch_take(a: Input, indices: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """From each row of ``a`` the number that ``indices`` names."""
+    """The element of each row of ``a`` that ``indices`` names."""
 def broadcast_add(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The sum.
 

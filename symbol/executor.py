@@ -199,7 +199,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
             One of ``opreg.optimizer``. An updater keeps the states of weights, and may serve several executors; an
             optimizer gets one of its own. None for no updates any more.
         weights : sequence of str, or dict of str to int or str
-            The arguments that are moved, by default all that gradients are kept of. A dict says what the optimizer
+            The arguments that are moved, by default all that have gradients. A dict says what the optimizer
             knows them by; that is else their number in its ``param_idx2name``, or their name.
 
         Raises

@@ -226,7 +226,7 @@ def spread(g: Any) -> Iterator[Any]:
 
 
 def in_dtype_of(g: TensorBase, value: TensorBase) -> TensorBase:
-    """A gradient in the dtype of what it is the gradient of; integers say what they lose."""
+    """A gradient in the dtype of its value; a warning tells what integers lose."""
     return g if g._dt == value._dt else ops._backward_cast(g, value)
 
 

@@ -417,7 +417,7 @@ class FunctionTracer(Tracer):
             self.updated[id(parameter)] = parameter
 
     def change(self, tensor: NDArray, key: Any, value: Any) -> None:
-        """From here on the tensor has other numbers there; they are stored when the function has run."""
+        """From here on the tensor has other values there; they are stored when the function has run."""
         changed = self.read(tensor).copy()
         changed[key] = value
         self.assign(tensor, changed)

@@ -118,7 +118,8 @@ if TYPE_CHECKING:  # what checkers know of a function that became an operator: i
         def _function(self) -> Callable[Concatenate[Any, Q], R]: ...
 
     class Defined(Op, Generic[A, R]):
-        """Calls go by the function's own parameters; a tensor or a symbol that stands first says what comes out."""
+        """Calls go by the function's own parameters; a tensor or a symbol in the first place decides the type of
+        the result."""
 
         @property
         def _function(self) -> Callable[A, R]: ...
@@ -254,8 +255,8 @@ def check(op_or_cell: Any, /, *inputs: Any, **attrs: Any) -> Report:
         tensors, compiled by ``jit`` or not.
     *inputs : array
         What it is run on: arguments, then auxiliary states. The last ones of an operator may be left out if they
-        are filled in from the others. A few numbers are best, without ties and zeros. Numbers of Python are handed
-        on to functions of other libraries as they are.
+        are filled in from the others. A few numbers are best, without ties and zeros. Python numbers go to
+        functions of other libraries unchanged.
     **attrs
         Attributes of an operator, keywords of a function.
 
@@ -274,9 +275,9 @@ def check(op_or_cell: Any, /, *inputs: Any, **attrs: Any) -> Report:
     Notes
     -----
     What is checked is run some hundred times, as in training; random generators are left as they were, and of a Cell a
-    copy is checked. It runs in this process: ``sys.exit`` is a failed verdict, but what never returns is not
-    interrupted, and what crashes or calls ``os._exit`` ends the program. The command ``opreg check`` runs it in a
-    process of its own, with a limit of time.
+    copy is checked. It runs in this process: ``sys.exit`` is a failed verdict, but a body that never returns is not
+    interrupted, and one that crashes or calls ``os._exit`` ends the program. The command ``opreg check`` runs it in
+    a process of its own, with a limit of time.
 
     Examples
     --------

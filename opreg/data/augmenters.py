@@ -1,4 +1,4 @@
-"""Augmenters: what is done to an image on its way into a batch, each a callable that can say what it is."""
+"""Augmenters: callables that change an image on its way into a batch, and can describe themselves as text."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Described:
 class Augmenter(Described):
     """A change of an image.
 
-    A subclass hands what it is made with to this constructor, and defines ``__call__``.
+    A subclass passes its arguments to this constructor, and defines ``__call__``.
 
     Examples
     --------

@@ -26,7 +26,7 @@ Sample = tuple[NDArray, np.ndarray]
 class DetAugmenter(Described):
     """A change of an image and its boxes.
 
-    A subclass hands what it is made with to this constructor, and defines ``__call__``.
+    A subclass passes its arguments to this constructor, and defines ``__call__``.
     """
 
     def __call__(self, src: NDArray, label: np.ndarray) -> Sample:

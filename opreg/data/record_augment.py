@@ -112,7 +112,7 @@ def changed_hls(image: Pixels, hue: int, lightness: int, saturation: int) -> Pix
 
 @dataclass(frozen=True)
 class Augmentation:
-    """The keywords of ``ImageRecordIter`` that say what is done to an image."""
+    """The keywords of ``ImageRecordIter`` that describe changes of an image."""
 
     data_shape: Shape
     resize: int = -1
@@ -157,7 +157,7 @@ class Augmentation:
 
     @property
     def is_random(self) -> bool:
-        """Whether images are changed by what is drawn."""
+        """Whether images are changed at random."""
         usual = {field.name: field.default for field in fields(self)}
         still = ("data_shape", "resize", "rotate", "fill_value", "inter_method", "pad", "max_img_size", "min_img_size")
         return self.inter_method == 10 or any(

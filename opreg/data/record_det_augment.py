@@ -41,7 +41,7 @@ def _projected(rows: np.ndarray, window: Window) -> np.ndarray:
 
 @dataclass(frozen=True)
 class DetAugmentation:
-    """The keywords of ``ImageDetRecordIter`` that say what is done to an image and its boxes."""
+    """The keywords of ``ImageDetRecordIter`` that describe changes of an image and its boxes."""
 
     data_shape: Shape
     resize: int = -1
@@ -95,7 +95,7 @@ class DetAugmentation:
 
     @property
     def is_random(self) -> bool:
-        """Whether images are changed by what is drawn."""
+        """Whether images are changed at random."""
         return self.inter_method == 10 or any(getattr(self, field.name) > 0 for field in fields(self)
                                               if field.name.endswith("_prob"))
 

@@ -246,7 +246,7 @@ class _RecordIter(MXDataIter, Generic[A]):
 
     @property
     def skipped(self) -> int:
-        """How many damaged records were left out so far."""
+        """Number of damaged records left out so far."""
         return self._samples.skipped
 
     def _begin(self) -> None:

@@ -1,6 +1,6 @@
 """``mx.np.random``: numbers that are drawn, by the generator of ``mx.random``; NumPy's own draws what has no operator.
 
-With arrays as parameters numbers are drawn for each place, and ``size`` is the shape of the whole.
+With arrays as parameters a value is drawn for each place, and ``size`` is the shape of the whole.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None, ctx: C
 
 
 def multinomial(n: int, pvals: Any, size: Any = None) -> Any:
-    """How often each of several outcomes happens in ``n`` trials."""
+    """Counts of each of several outcomes in ``n`` trials."""
     rng = np.random.default_rng(int(drawn.randint(0, 2 ** 31 - 1, shape=(1,), dtype="int64").asnumpy()[0]))
     chances = np.asarray(pvals.asnumpy() if isinstance(pvals, NDArray) else pvals, np.float64)
     if not chances.size:

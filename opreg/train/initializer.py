@@ -1,4 +1,4 @@
-"""How weights begin: initializers by name, by pattern, or from a file.
+"""Initial values of weights: initializers by name, by pattern, or from a file.
 
 An initializer is called with a name and an array, and fills the array. The ending of the name decides: a bias
 begins with zeros, a gamma with ones, and a weight as the class says. The attribute ``__init__`` of a

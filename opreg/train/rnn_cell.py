@@ -631,7 +631,7 @@ class DropoutCell(BaseRNNCell):
 
 
 class ZoneoutCell(ModifierCell):
-    """In training some numbers of output or states stay as they were the step before.
+    """In training some elements of output or states keep their values of the step before.
 
     D. Krueger et al., Zoneout: regularizing RNNs by randomly preserving hidden activations, 2016.
 

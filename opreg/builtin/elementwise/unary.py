@@ -1,4 +1,4 @@
-"""Element-wise operators of one array, a row each: name, expression, derivative, what it is.
+"""Element-wise operators of one array, a row each: name, expression, derivative, description.
 
 A derivative is written where the derived one reads more, or costs more, than it has to: most of these read
 the output ``y``, so that it may overwrite the input. NaN, infinities and ties give MXNet's results.

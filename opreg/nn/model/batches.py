@@ -49,7 +49,7 @@ class Batches:
         self.batch_size = 0
 
     def get_dataset_size(self) -> int | None:
-        """How many batches an epoch has, None if it is not known yet."""
+        """Number of batches of an epoch, None if it is not known yet."""
         return None if self.count == sys.maxsize else self.count
 
     def epoch(self, trim: bool = False) -> Iterator[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Callbacks: what a training calls on its way, and what they are told."""
+"""Callbacks: objects that a training calls, and the context that they are given."""
 
 from __future__ import annotations
 

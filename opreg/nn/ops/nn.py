@@ -513,7 +513,7 @@ def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = Fa
 
 
 def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = "iou") -> Tensor:
-    """How much of both boxes is in both, for each pair: a row for each of ``gt_boxes``.
+    """Intersection over union of each pair of boxes: a row for each of ``gt_boxes``.
 
     Parameters
     ----------

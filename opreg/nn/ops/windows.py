@@ -140,7 +140,7 @@ def fractional_max_pool3d(input: TensorLike, kernel_size: Sizes, output_size: Si
 
 
 def output_sizes(what: str, count: int, lengths: Sequence[int], size: Sizes | None, ratio: object) -> tuple[int, ...]:
-    """How many windows there are along each axis, said as a number or as a part of the length."""
+    """Numbers of windows along each axis, given as counts or as parts of the length."""
     if size is not None:
         return sizes(size, count, f"{what}: output_size")
     if ratio is None:

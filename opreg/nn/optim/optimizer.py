@@ -306,7 +306,7 @@ class Optimizer(Cell):
 
     @property
     def param_length(self) -> int:
-        """How many parameters there are."""
+        """Number of parameters."""
         return len(self.parameters)
 
     @property
@@ -320,7 +320,7 @@ class Optimizer(Cell):
         return tensor(np.ones(1, np.int32))
 
     def assignadd(self, variable: Parameter, value: Tensor) -> Tensor:
-        """Add to a parameter, such as ``global_step``; returns what it is now."""
+        """Add to a parameter, such as ``global_step``; returns its new value."""
         return assign(variable, variable + value)
 
     def broadcast_params(self, optim_result: T) -> T:
