@@ -85,7 +85,7 @@ def test_nested_axes() -> None:
     assert found["b"][1] == "text"
 
 
-def test_what_all_samples_share() -> None:
+def test_inputs_that_all_samples_share() -> None:
     shared, own = vmap(lambda a, b: (b * 2, a + b), (0, None), (None, 0))(x(), w())
     assert shared.shape == (3,) and own.shape == (4, 3)
     assert vmap(lambda a, b: b * 2, (0, None), -1)(x(), w()).shape == (3, 4)
@@ -331,7 +331,7 @@ def test_a_rule_of_a_user_is_called(run):
     (lambda ins, batched: ins[0].sum(), r"returned shape \(\) for output 0, expected \(4, 3\): 4 samples of \(3,\)"),
     (lambda ins, batched: (ins[0], ins[0]), "returned 2 values, expected 1"),
     (lambda ins, batched: ins[0].asnumpy(), "returned ndarray for output 0, expected what operators make")])
-def test_what_a_rule_returns_is_checked(rule, message):
+def test_results_of_rules_are_checked(rule, message):
     op = tanh([], "vmap_checked")
     op.vmap(rule)
     with pytest.raises(OpError, match=f"the vmap rule of operator vmap_checked {message}"):

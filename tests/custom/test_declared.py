@@ -473,7 +473,7 @@ def test_gradient_rules_may_have_such_shapes_within() -> None:
     (lambda op, x: op(_printed(x)), "behind a hook, a print or what several processes do, which would be called twice"),
     (lambda op, x: mx.ops.cond(x.sum() > 0, lambda: op(x * 2).sum(), lambda: x.sum()),
      "in the body of a loop or a branch, where they differ from round to round")])
-def test_where_a_trace_cannot_go_on_it_says_why_and_where(function: Any, why: str) -> None:
+def test_a_trace_that_cannot_go_on_says_why_and_where(function: Any, why: str) -> None:
     op = compressing()
     compiled, rows = mx.jit(lambda z: function(op, z)), [mx.Tensor(np.float32(row)) for row in ROWS]
     with pytest.warns(UserWarning, match=rf"runs as Python: the shape of what operator {op.op_type!r} gives follows "

@@ -763,7 +763,7 @@ def test_reports_in_every_form() -> None:
         bad["gradeint"]
 
 
-def test_what_fails_now_and_then_is_told_as_it_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sporadic_failures_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Smaller inputs are looked for by asking again, and the last answer may be another."""
     asked: list[Any] = []
 
@@ -790,7 +790,7 @@ def test_a_cause_is_told_once() -> None:
     assert "graph, saved" in same._repr_html_()
 
 
-def test_what_a_traced_body_reads_from_outside_is_noted() -> None:
+def test_outside_values_that_a_traced_body_reads_are_noted() -> None:
     factor = np.float64(3.0)
 
     def scaled(x):
@@ -849,7 +849,7 @@ def test_a_list_has_the_dtype_that_goes_with_the_others() -> None:
     assert seen[0] == ("float32", "float32", "int32")
 
 
-def test_what_is_skipped_says_why() -> None:
+def test_skipped_questions_say_why() -> None:
     found = mx.operator.check(swish, X)
     assert all(verdict.text for verdict in found if verdict.outcome == "skipped")
     assert all(verdict.asks.endswith(".") for verdict in found)
