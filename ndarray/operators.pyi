@@ -1479,7 +1479,7 @@ def sin(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
 def sinh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The hyperbolic sine."""
 def size_array(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """How many elements ``data`` holds, as one int64 number."""
+    """Number of elements of ``data``, as one int64 number."""
 def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[int | None],
           step: int | Sequence[int | None] | None = (), *, out: Out = None, name: str | None = None) -> NDArray:
     """The part of ``data`` from ``begin`` to before ``end`` along the first axes.

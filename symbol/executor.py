@@ -454,7 +454,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         arrays = self.arg_arrays + self.aux_arrays
         graph, named = self._symbol._known_shapes("reshape", (), kwargs)
         shapes = inference.variable_shapes(graph, named)
-        if not all(known(shapes[node]) for node in variables):  # what does not follow stays as it is
+        if not all(known(shapes[node]) for node in variables):  # the rest stays as it is
             named.update((node, old.shape) for node, old in zip(variables, arrays) if not known(shapes[node]))
             shapes = inference.variable_shapes(graph, named)
         arrays = [reshaped(node.name, old, shapes[node], partial_shaping or node.name in kwargs, allow_up_sizing)

@@ -746,7 +746,7 @@ def sin(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None 
 def sinh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The hyperbolic sine."""
 def size_array(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """How many elements ``data`` holds, as one int64 number."""
+    """Number of elements of ``data``, as one int64 number."""
 def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[int | None],
           step: int | Sequence[int | None] | None = (), *, name: str | None = None,
           attr: Mapping[str, str] | None = None) -> Symbol:

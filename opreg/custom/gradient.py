@@ -75,7 +75,7 @@ class Use(Attributes):
         return self.op.rules.grad is not None
 
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
-        """A key that stays equal while a traced body would do the same again with such arrays; None where nobody knows.
+        """A key that stays equal while a traced body would do the same again with such arrays; None if unknown.
         """
         return None
 

@@ -70,7 +70,7 @@ def register(reg_name: str) -> Callable[[P], P]:
     reg_name : str
         The ``op_type`` it is reached by: ``sym.Custom(x, op_type=reg_name)``, ``sym.custom.<reg_name>(x)``, and the
         same under ``nd``. Registering a name again takes its place, with a warning: for calls, for symbols that are
-        bound from then on, and for compiled functions. Executors that are bound keep the one they have.
+        bound from then on, and for compiled functions. Bound executors keep their operator.
 
     Examples
     --------
@@ -254,7 +254,7 @@ def check(op_or_cell: Any, /, *inputs: Any, **attrs: Any) -> Report:
         or ``sym``; an ``autograd.Function``, PyTorch's too; a ``custom_vjp`` function of JAX; a Cell; a function of
         tensors, compiled by ``jit`` or not.
     *inputs : array
-        What it is run on: arguments, then auxiliary states. The last ones of an operator may be left out if they
+        Inputs: arguments, then auxiliary states. The last ones of an operator may be left out if they
         are filled in from the others. A few numbers are best, without ties and zeros. Python numbers go to
         functions of other libraries unchanged.
     **attrs

@@ -435,7 +435,7 @@ class Kept:
 
 
 def _counted(given: str, names: Sequence[str], method: str) -> str:
-    """How many entries a list has, and whose answer it follows from."""
+    """Number of entries of a list, and whose answer it follows from."""
     if not names:
         return f"{given} has no entry, by {method}"
     return f"{given} has {len(names)} {'entry' if len(names) == 1 else 'entries'} ({listed(names)}), by {method}"

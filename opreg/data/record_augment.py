@@ -222,7 +222,7 @@ class Augmentation:
         return warp(image, matrix, int(new[1]), int(new[0]), self.fill_value)
 
     def _cropped(self, image: Pixels, rng: np.random.Generator) -> Pixels:
-        """A part of the shape that is asked for, resized to it where it is of another."""
+        """A crop in the requested shape, resized to it if need be."""
         height, width = self.data_shape[1:]
         anywhere = rng if self.rand_crop else None
         if self.random_resized_crop and ((self.min_random_area, self.max_random_area) != (1, 1)

@@ -161,7 +161,7 @@ class DetAugmentation:
         return rng.uniform(0, 1 - width), rng.uniform(0, 1 - height), width, height
 
     def _kept(self, sampler: int, rows: np.ndarray, window: Window) -> np.ndarray | None:
-        """Boxes as they lie in a part, or None where the part is not fit."""
+        """Boxes relative to a crop, or None if the crop is unfit."""
         if not len(rows):
             return rows
         boxes = rows[:, 1:5]

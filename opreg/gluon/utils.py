@@ -39,7 +39,7 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
     data : NDArray
         The batch.
     num_slice : int
-        How many parts.
+        Number of parts.
     batch_axis : int
         The axis of samples.
     even_split : bool

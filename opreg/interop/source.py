@@ -315,7 +315,7 @@ class Program:
 
 def _pulled(outs: Sequence[NDArray], heads: Sequence[NDArray], variables: Sequence[NDArray], is_train: bool,
             create_graph: bool = False) -> list[NDArray]:
-    """Gradients of variables from those of outputs; zeros where nothing leads there."""
+    """Gradients of variables from gradients of outputs; zeros where no path leads there."""
     pairs = [(out, head) for out, head in zip(outs, heads) if out._entry is not None]
     if not pairs:
         return [each.zeros_like() for each in variables]

@@ -47,7 +47,7 @@ Settings: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Any]]
 #: The store of gradients, or its type.
 Store: TypeAlias = "KVStoreBase | str | None"
 
-#: How weights begin when nobody says.
+#: Initial values of weights when nobody says.
 SMALL = Uniform(0.01)
 
 

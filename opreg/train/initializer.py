@@ -92,7 +92,7 @@ def create(initializer: Fill | str, **kwargs: Any) -> Any:
     Raises
     ------
     AttrError
-        For a name nobody registered, for keywords that the initializer does not take, and for those that are not made
+        For an unregistered name, for keywords that the initializer does not take, and for those that are not made
         of text: ``Load`` opens files and ``Mixed`` runs patterns, so no file may ask for them.
     FileFormatError
         For text that ``dumps`` did not write.

@@ -75,7 +75,7 @@ class Named(dict[str, type]):
         Raises
         ------
         AttrError
-            For a name that nobody registered, and for keywords that the class does not take.
+            For an unregistered name, and for keywords that the class does not take.
         FileFormatError
             For text that says no such thing.
         """
@@ -199,7 +199,7 @@ def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
     """Function that makes an object of a class that is registered, ``create(name, *args, **kwargs)``.
 
     An object of the base class is given back as it is; a dict, or JSON, says name and keywords. It raises
-    NotRegistered for a name that nobody registered.
+    NotRegistered for an unregistered name.
     """
     named = _of(base_class, nickname)
 

@@ -68,7 +68,7 @@ def download(url: str, fname: str | None = None, dirname: str | None = None, ove
     Raises
     ------
     OpError
-        Where nobody has it; says which file to put where.
+        The file is missing; says which file to put where.
     """
     split = urllib.parse.urlsplit(url)
     name = fname or os.path.basename(split.path)

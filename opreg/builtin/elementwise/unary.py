@@ -125,7 +125,7 @@ def clip_xp(xp: ArrayModule, data: Array, *, a_min: float, a_max: float) -> Arra
 
 
 def _held(bound: float, limits: np.iinfo) -> int:
-    """The whole number nearest to a bound, towards zero, among those of an integer dtype."""
+    """The integer nearest to a bound, towards zero, in an integer dtype."""
     return int(min(max(bound, limits.min), limits.max))
 
 

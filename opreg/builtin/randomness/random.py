@@ -36,7 +36,7 @@ INT32 = np.dtype("int32")
 Working = Literal["float32", "float64"]
 #: A parameter of a distribution: a number, or an array of one for each place.
 Parameter = float | Array
-# How many elements.
+# Number of elements.
 Size = Count | tuple[Count, ...]
 
 

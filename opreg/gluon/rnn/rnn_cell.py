@@ -57,7 +57,7 @@ class RecurrentCell(Block):
         Parameters
         ----------
         batch_size : int
-            How many samples there are.
+            Number of samples.
         func : function
             Makes one from name and shape: ``nd.zeros``, ``sym.zeros`` or ``sym.var``.
         **kwargs

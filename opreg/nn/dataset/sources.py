@@ -46,7 +46,7 @@ class GeneratorDataset(Dataset):
     column_types : sequence of dtype, optional
         What the columns are cast to.
     num_samples : int, optional
-        How many rows there are at most.
+        Largest number of rows at most.
     num_parallel_workers, python_multiprocessing
         How many processes ask a source with places for rows, and whether any do; 1 is the program itself.
     shuffle : bool, optional

@@ -26,7 +26,7 @@ def mean(x: Tensor, axis: int | None = None) -> Tensor:
 
 
 def sum_over(x: Tensor, axis: int | None = None) -> Tensor:
-    """The sum over an axis, or over all."""
+    """The sum over an axis, or over all axes."""
     return ops._np_sum(x, axis=axis)
 
 

@@ -29,7 +29,7 @@ class Batches:
     Attributes
     ----------
     count : int
-        How many batches an epoch has; larger than any until one is over, where the dataset does not say.
+        Number of batches of an epoch; larger than any until one is over, where the dataset does not say.
     batch_size : int
         Rows of a batch, 0 before the first.
     """

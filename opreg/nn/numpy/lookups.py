@@ -287,7 +287,7 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 
     minlength : int
         How many counts there are at least.
     length : int
-        How many counts there are, if it is known; numbers from there on are not counted.
+        Number of counts, if it is known; numbers from there on are not counted.
     """
     numbers = as_tensor(x)
     if numbers.ndim != 1 or numbers._dt.kind not in "iub":
@@ -306,7 +306,7 @@ def histogram_bin_edges(a: TensorLike, bins: int | TensorLike = 10, range: tuple
     Parameters
     ----------
     bins : int or vector
-        How many bins there are, or their edges.
+        Number of bins, or their edges.
     """
     if isinstance(bins, str):
         raise TypeError("histogram_bin_edges: bins are a count or edges, and no name of a rule")

@@ -1707,7 +1707,7 @@ def l1_loss(input: TensorLike, target: TensorLike, reduction: str = 'mean') -> T
     """The absolute difference."""
 def laplace(shape: TensorShape, mean: Tensor | Number, lambda_param: Tensor | Number,
             seed: int | None = None) -> Tensor:
-    """Numbers of the Laplace distribution of a mean and scale."""
+    """Draws from the Laplace distribution of a mean and scale."""
 def layer_norm(input: TensorLike, normalized_shape: int | Sequence[int], weight: TensorLike | None = None,
                bias: TensorLike | None = None, eps: float = 1e-05) -> Tensor:
     """Mean zero and deviation one over the last axes, whose lengths are given."""
@@ -1887,7 +1887,7 @@ def norm(A: TensorLike, ord: Number | str | None = None, dim: Axes = None, keepd
          dtype: TensorDType = None) -> Tensor:
     """The norm of all elements, or along axes."""
 def normal(shape: TensorShape, mean: Tensor | Number, stddev: Tensor | Number, seed: int | None = None) -> Tensor:
-    """Numbers of the normal distribution."""
+    """Draws from the normal distribution."""
 def not_equal(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers differ."""
 def numel(input_x: TensorLike) -> int:
@@ -1935,7 +1935,7 @@ def randint_like(input: TensorLike, low: int, high: int, seed: int | None = None
                  dtype: TensorDType = None) -> Tensor:
     """``randint`` in the shape of a tensor, and in its dtype or another."""
 def randn(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
-    """Numbers of the normal distribution."""
+    """Draws from the normal distribution."""
 def randn_like(input: TensorLike, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
     """``randn`` in the shape of a tensor, and in its dtype or another."""
 def randperm(n: int | Tensor, seed: int = 0, offset: int = 0, dtype: TensorDType = None) -> Tensor:
@@ -2092,9 +2092,9 @@ def squeeze(input: TensorLike, axis: int | Sequence[int] | None = None) -> Tenso
 def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Tensors of one shape side by side along a new axis."""
 def standard_laplace(shape: TensorShape, seed: int | None = None) -> Tensor:
-    """Numbers of the Laplace distribution of mean 0 and scale 1."""
+    """Draws from the Laplace distribution of mean 0 and scale 1."""
 def standard_normal(shape: TensorShape, seed: int | None = None) -> Tensor:
-    """Numbers of the normal distribution with mean 0 and deviation 1."""
+    """Draws from the normal distribution with mean 0 and deviation 1."""
 def std(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
     """The square root of ``var``."""
 def std_mean(input: TensorLike, axis: Axes = None, ddof: int | bool = 0,

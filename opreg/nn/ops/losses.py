@@ -43,7 +43,7 @@ def above(x: Tensor, least: float = 0.0) -> Tensor:
 
 
 def _in_its_dtype(loss: Tensor, reduction: str, name: str) -> Tensor:
-    """The mean or sum, of narrow numbers in float32, as what they are."""
+    """The mean or sum in the input's dtype; narrow dtypes are reduced in float32."""
     if loss._dt == np.float64:
         return reduced(loss, reduction, name)
     return reduced(loss._cast(np.dtype(np.float32)), reduction, name)._cast(loss._dt)

@@ -118,7 +118,7 @@ def fractional_max_pool2d(input: TensorLike, kernel_size: Sizes, output_size: Si
     kernel_size : int or tuple of 2 int
         Lengths of a window.
     output_size : int or tuple of 2 int, optional
-        How many windows there are along each axis; or ``output_ratio``, their number by the length.
+        Number of windows along each axis; or ``output_ratio``, their number by the length.
     return_indices : bool
         Whether the places of the numbers are returned, too, int64, counted over an image by rows.
     _random_samples : Tensor, optional
