@@ -153,7 +153,7 @@ def backward(heads: NDArrays, head_grads: NDArray | Sequence[NDArray | None] | N
     Parameters
     ----------
     heads : NDArray or list of them
-        What to differentiate.
+        Heads to differentiate.
     head_grads : NDArray or list of them, optional
         Gradients of the heads; ones by default.
     retain_graph : bool

@@ -63,7 +63,7 @@ class TapeNode:
     Attributes
     ----------
     op : Op or Taped
-        What was applied; None for an array whose gradient is wanted, and for constants.
+        The applied operator; None for an array whose gradient is wanted, and for constants.
     attrs
         Its attributes.
     inputs : tuple of entries

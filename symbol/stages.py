@@ -48,7 +48,7 @@ __all__ = ["Staged", "depends_on_data", "KEPT", "UNREDUCED"]
 KEPT = 8
 
 #: The reason why ranks do not reduce gradients of such a graph as it runs.
-UNREDUCED = ("reduce: the shapes of this graph follow from numbers, which each rank has others of; reduce its "
+UNREDUCED = ("reduce: the shapes of this graph depend on values, which each rank has others of; reduce its "
              "gradients by Group.allreduce")
 
 
@@ -281,7 +281,7 @@ class Staged(Executor):
 
     def plan(self, is_train: bool) -> Plan:
         """There is none of the whole."""
-        raise ArgumentError(f"{self!r}: shapes follow from numbers, so it has several plans: explain() prints them")
+        raise ArgumentError(f"{self!r}: shapes depend on values, so it has several plans: explain() prints them")
 
     def _wait(self) -> None:
         """Nothing: its parts wait in their own runs."""

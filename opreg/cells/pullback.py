@@ -274,7 +274,7 @@ def pullback(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any],
     function : callable
         Returns a tensor, or a nesting of them.
     args, kwargs
-        What it is called with.
+        Its arguments.
     positions : sequence of int
         In which of the arguments, then the keywords, it is differentiated: in all tensors within these.
     weights : sequence of Parameter

@@ -153,7 +153,7 @@ class GradientUse(Use):
     needs : tuple of bool
         The arguments whose gradient is wanted.
     rule : function, or None
-        What the user wrote; None for a gradient that follows from the body.
+        The user's rule; None for a gradient derived from the body.
     """
 
     def __init__(self, op: Op, inner: Use, needs: tuple[bool, ...], rule: UserRule | None):

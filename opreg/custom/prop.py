@@ -58,7 +58,7 @@ class PropUse(Use):
     Attributes
     ----------
     registered : RegisteredProp
-        What was registered.
+        The registered class.
     prop : CustomOpProp
         Made of these attributes.
     arguments, outputs, auxiliary : tuple of str

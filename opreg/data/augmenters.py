@@ -328,7 +328,7 @@ def CreateAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: bool 
     data_shape : tuple of int
         Channels, height and width of what comes out.
     resize : int
-        What the shorter edge becomes first; 0 leaves it.
+        Length that the shorter edge is resized to first; 0 leaves it.
     rand_crop, rand_resize, rand_mirror : bool
         Whether any part is taken instead of the middle, of any area and ratio, and whether half of the images are
         mirrored.

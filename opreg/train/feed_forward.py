@@ -209,7 +209,7 @@ class FeedForward:
         Parameters
         ----------
         X : DataIter, NDArray or NumPy array
-            What to predict for.
+            Inputs to predict for.
         num_batch : int or None
             How many batches at most.
         return_data : bool

@@ -24,7 +24,7 @@ class Named(dict[str, type]):
     Parameters
     ----------
     kind : str
-        What they are, as messages say it.
+        Their name in messages.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def get_register_func(base_class: type, nickname: str) -> Callable[..., Any]:
     base_class : type
         What they derive from; it raises NotRegistered for a class that does not.
     nickname : str
-        What they are, as messages say it.
+        Their name in messages.
     """
     named = _of(base_class, nickname)
 

@@ -275,7 +275,7 @@ class LSTMCell(_Weighted):
     Parameters
     ----------
     forget_bias : float
-        What the bias of the forget gate begins with.
+        Initial value of the forget gate's bias.
     """
 
     def __init__(self, num_hidden: int, prefix: str = "lstm_", params: RNNParams | None = None,
@@ -342,7 +342,7 @@ class FusedRNNCell(BaseRNNCell):
     get_next_state : bool
         Whether ``unroll`` gives the states after the last step.
     forget_bias : float
-        What the bias of an LSTM's forget gate begins with.
+        Initial value of the bias of an LSTM's forget gate.
     prefix : str or None
         The mode's name by default.
     """

@@ -225,7 +225,7 @@ class KVStore(KVStoreBase):
         Parameters
         ----------
         key : int, str, or list of them
-            Whose values.
+            Keys of the values.
         out : NDArray, list, or list of lists
             Where they go, for each key.
         priority : int
@@ -257,7 +257,7 @@ class KVStore(KVStoreBase):
         Parameters
         ----------
         key : int, str, or list of them
-            Whose rows.
+            Keys of the rows.
         out : RowSparseNDArray, list, or list of lists
             Where they go, for each key.
         priority : int

@@ -642,7 +642,7 @@ RIGHT: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "a loss by its name": (lambda: "_check_cross_entropy", (X.astype("float32"),), {"scale": 2.0}),
     "scratch behind a lock": (lambda: defined(_locked_scratch(), lambda g, ins, outs: g * 2), (X,), {}),
     "a result that float32 holds as its input": (_sorting, (np.float32([[0.5, 0.51], [0.2, 0.201]]),), {}),
-    "a shape that follows from numbers that are equal": (_different, (np.float32([2, 1, 2]),), {}),
+    "a shape that depends on values that are equal": (_different, (np.float32([2, 1, 2]),), {}),
     "floats and integers without types": (
         lambda: defined(lambda x, i: x * i.astype(x.dtype), traced=True), (np.float32(X), np.int64([[1, 2, 3]] * 2)),
         {}),

@@ -230,7 +230,7 @@ class Multiply(PlainStep):
     scratch : function of shape and dtype
         Gives it memory to work in.
     scale : float
-        What the product is multiplied with.
+        Factor of the product.
     bias : array, optional
         What the epilogue reads or writes.
     """

@@ -49,7 +49,7 @@ class BatchNorm(_Norm):
     momentum : float
         How much of the moving averages stays at each step.
     epsilon : float
-        What is added to variances.
+        Added to variances.
     center, scale : bool
         Whether there is an offset ``beta`` and a factor ``gamma``.
     use_global_stats : bool
@@ -112,7 +112,7 @@ class InstanceNorm(_Norm):
     axis : int
         The axis of channels.
     epsilon : float
-        What is added to variances.
+        Added to variances.
     center, scale : bool
         Whether offset and factor are trained.
     beta_initializer, gamma_initializer : Initializer or str
@@ -145,7 +145,7 @@ class LayerNorm(_Norm):
     axis : int
         The axis.
     epsilon : float
-        What is added to variances.
+        Added to variances.
     center, scale : bool
         Whether offset and factor are trained.
     beta_initializer, gamma_initializer : Initializer or str
@@ -175,7 +175,7 @@ class GroupNorm(_Norm):
     num_groups : int
         Number of groups.
     epsilon : float
-        What is added to variances.
+        Added to variances.
     center, scale : bool
         Whether offset and factor are trained.
     beta_initializer, gamma_initializer : Initializer or str

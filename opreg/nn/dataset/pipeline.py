@@ -66,7 +66,7 @@ class Dataset:
     Parameters
     ----------
     column_names : sequence of str
-        What the columns are called.
+        Names of the columns.
     rows : callable
         Called with an ``Epoch``, gives its rows as tuples of arrays.
     size : callable, optional

@@ -36,7 +36,7 @@ class LossBase(Cell):
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}
-        What becomes of the elements.
+        Reduction of the elements.
 
     Examples
     --------

@@ -20,7 +20,7 @@ class Batches:
     Parameters
     ----------
     owner : str
-        Who is given it, for errors.
+        Name of the reader in errors.
     dataset : iterable
         Of tuples, lists or dicts of columns, of ``DataBatch``, or of single arrays; or an object with
         ``create_tuple_iterator`` or ``create_dict_iterator``, as MindSpore's datasets are. It begins anew with each

@@ -36,7 +36,7 @@ class RunContext:
     Parameters
     ----------
     original_args : dict
-        What there is to know.
+        Facts about the run, by name.
 
     Examples
     --------

@@ -138,7 +138,7 @@ def primitive(name: str, function: Callable, settings: Mapping[str, object] | No
     settings : mapping
         Constructor parameters in order, with defaults; ``...`` stands for none.
     doc : str
-        What it computes.
+        Documentation of its computation.
     check : callable
         Of the settings by keyword, when one is made: refuses wrong ones, and may return how they are shown.
     """

@@ -64,7 +64,7 @@ class Optimizer(Cell):
         Times the parameter is added to its gradient. Without groups parameters whose names contain ``beta`` or
         ``gamma`` are spared. A Cell is called with the step.
     loss_scale : float
-        What the loss was multiplied by: gradients are divided by it.
+        Factor of the loss: gradients are divided by it.
 
     Examples
     --------

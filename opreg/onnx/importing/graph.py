@@ -86,7 +86,7 @@ class Model:
     proto : onnx.ModelProto
         The model.
     name : str
-        What errors call it.
+        Its name in errors.
     """
 
     def __init__(self, proto: Any, name: str):
