@@ -205,7 +205,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         Raises
         ------
         ArgumentError
-            For an argument that there is not, or that no gradient is kept of.
+            For an unknown argument, or one without a gradient.
 
         Examples
         --------

@@ -42,7 +42,7 @@ class Application:
     Parameters
     ----------
     title : str
-        How errors call it.
+        Its name in errors.
     kind : str
         The name of the class it is of.
     inputs

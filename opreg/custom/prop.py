@@ -360,7 +360,7 @@ class BackwardUse(PropUse):
         return tuple([every[i] for i in self.needed] + [self.arguments[i] for i in self.unread])
 
     def like_arguments(self, ins: list[T], outs: list[T]) -> tuple[list[T], list[T]]:
-        """Shapes, or dtypes: of each argument what is known of the input that it is; gradients look like them."""
+        """Known shapes, or dtypes, of each argument from those of its input; gradients have the same."""
         first = len(self.outputs)
         by_number = dict(zip([*self.needed, *[first + i for i in self.unread]], ins))
         return ins, [by_number[first + i] for i in range(len(self.arguments))]

@@ -1,4 +1,4 @@
-"""Batches: what a batch is, and iterators over arrays and other iterators."""
+"""Batches, and iterators over arrays and other iterators."""
 
 from __future__ import annotations
 

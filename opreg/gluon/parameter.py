@@ -464,7 +464,7 @@ class Parameter:
             raise BlockError(f"Cannot reset context for Parameter '{self.name}' because it has not been initialized.")
 
     def cast(self, dtype: DTypeLike) -> None:
-        """Give it another dtype: its numbers, its gradients, and what it will begin with."""
+        """Give it another dtype: its values, its gradients, and its initial values."""
         self._dtype, self._var = dtype, None
         if self._data is None:
             return

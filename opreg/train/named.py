@@ -107,7 +107,7 @@ class Named(dict[str, type]):
             raise
 
     def _written(self, spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Name and keywords of what is written down."""
+        """Name and keywords of a written text."""
         said = json_of(spec, f"{self.kind} {_short(spec)}") if isinstance(spec, str) else spec
         name = keywords = None
         if isinstance(said, list) and said and len(said) <= 2:

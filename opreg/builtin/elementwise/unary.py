@@ -117,7 +117,7 @@ _clip = unary("clip", clip, clip_slope, aliases=("_npi_clip",))
 
 
 def clip_xp(xp: ArrayModule, data: Array, *, a_min: float, a_max: float) -> Array:
-    """Bounds that an integer dtype does not hold are its own."""
+    """Bounds outside of an integer dtype become the dtype's own."""
     if data.dtype.kind in "iu":
         low, high = [_held(bound, np.iinfo(data.dtype)) for bound in (a_min, a_max)]
         return xp.minimum(xp.maximum(data, low), high)

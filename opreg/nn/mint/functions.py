@@ -380,7 +380,7 @@ def permute(input: TensorLike, dims: Sequence[int]) -> Tensor:
 
 
 def transpose(input: TensorLike, dim0: int, dim1: int) -> Tensor:
-    """Two axes, each in the place of the other.
+    """The tensor with two axes exchanged.
 
     Examples
     --------
@@ -391,7 +391,7 @@ def transpose(input: TensorLike, dim0: int, dim1: int) -> Tensor:
 
 
 def squeeze(input: TensorLike, dim: Axes) -> Tensor:
-    """Without those of the axes whose length is one."""
+    """The tensor without those of the axes whose length is one."""
     x = tensor(input)
     chosen = axes_of(dim, x.ndim, "squeeze")
     return x.reshape(tuple(length for axis, length in enumerate(x.shape) if axis not in chosen or length != 1))
