@@ -153,7 +153,7 @@ def backward(heads: NDArrays, head_grads: NDArray | Sequence[NDArray | None] | N
     Parameters
     ----------
     heads : NDArray or list of them
-        What to differentiate.
+        Heads to differentiate.
     head_grads : NDArray or list of them, optional
         Gradients of the heads; ones by default.
     retain_graph : bool
@@ -335,7 +335,7 @@ class _FunctionGradient:
             raise NotDifferentiableError(
                 f"{self.name}: its gradient cannot be differentiated, since {self.lost} is neither an input nor an "
                 "output of forward. Compute it in backward again, from the inputs, or return it from forward, too")
-        for gradient in arriving:  # what does not come from them has left the tape
+        for gradient in arriving:  # values that do not come from them have left the tape
             if gradient._entry is None:
                 gradient._entry = tape.constant([value._entry or tape.CONSTANT for value in ins], gradient)
         before = [(kept, kept._entry) for kept, _, _ in self.kept]

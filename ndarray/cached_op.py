@@ -27,7 +27,7 @@ class CachedOp:
     Parameters
     ----------
     sym : Symbol
-        What to compute.
+        The graph to compute.
     flags : sequence of pairs
         MXNet's settings of how to compile it, which change nothing here.
 

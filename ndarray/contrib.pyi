@@ -176,7 +176,7 @@ def div_sqrt_dim(data: Input, *, out: Out = None, name: str | None = None) -> ND
 def fft(data: Input, compute_size: int = 128, *, out: Out = None, name: str | None = None) -> NDArray:
     """The discrete Fourier transform along the last axis."""
 def getnnz(data: Input, axis: Literal[0, 1] | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """How many elements of a matrix are stored."""
+    """Number of elements of a matrix that are stored."""
 def gradientmultiplier(data: Input, scalar: float = 1.0, is_int: bool = True, *, out: Out = None,
                        name: str | None = None) -> NDArray:
     """The number itself, while gradients are multiplied by ``scalar``."""

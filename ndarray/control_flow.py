@@ -41,7 +41,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: NDArray | Sequenc
     body : function of data and states
         Returns outputs, which are stacked along a new first axis, and new states.
     data, init_states : NDArray or list of them
-        What is sliced; what the first round starts from.
+        Sliced inputs; initial states.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
     func : function of the loop variables
         Returns outputs, which are stacked, and new loop variables.
     loop_vars : NDArray or list of them
-        What the first round starts from.
+        The initial states.
     max_iterations : int
         The most rounds; outputs have this length, zeros behind the last round. Without any round there are none, an
         empty list, as their shapes are not known.

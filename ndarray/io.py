@@ -25,7 +25,7 @@ def save(fname: str | os.PathLike, data: NDArray | Sequence[NDArray] | Mapping[s
     fname : str or path
         ``.npz`` writes NumPy's format, ``.safetensors`` that of this name, anything else MXNet's.
     data : NDArray, list of them, or dict by name
-        What to save.
+        Content to save.
     """
     if isinstance(data, NDArray):
         data = [data]

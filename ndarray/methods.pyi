@@ -168,7 +168,7 @@ class Methods(Value):
     def sinh(self, *, out: Out = None) -> NDArray:
         """The hyperbolic sine."""
     def size_array(self, *, out: Out = None) -> NDArray:
-        """How many elements ``data`` holds, as one int64 number."""
+        """Number of elements of ``data``, as one int64 number."""
     def slice(self, begin: int | Sequence[int | None], end: int | Sequence[int | None],
               step: int | Sequence[int | None] | None = (), *, out: Out = None) -> NDArray:
         """The part of ``data`` from ``begin`` to before ``end`` along the first axes."""

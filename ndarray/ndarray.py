@@ -174,7 +174,7 @@ def _as_built(name: str) -> bool:
 
 class _Keeper:
     def on_register(self, op: Op) -> None:
-        """Python's operators go the general way where an operator is another than the one that they leave out."""
+        """Python's operators go the general way if their operator was registered anew."""
         for choose in _CHOICES.get(op.name, ()):
             choose()
 
@@ -540,7 +540,7 @@ class NDArray(OneNumber, Methods):
         return {"handle": params_file.to_bytes(record)}
 
     def __setstate__(self, state: Mapping[str, bytes]) -> None:
-        """Hold what MXNet's arrays are pickled as: a record of a ``.params`` file."""
+        """Load the state of MXNet's pickles: a record of a ``.params`` file."""
         record = params_file.from_bytes(state["handle"])
         host, device = cast("np.ndarray", record.dense()), record.device
         restored = _restore(host, Context(*device))
@@ -742,7 +742,7 @@ class NDArray(OneNumber, Methods):
             raise SubscriptError(str(error)) from None
 
     def _before_write(self) -> None:
-        """Its memory is about to be changed in place: others that share it see that."""
+        """Announce a write in place: arrays that share the memory see it."""
 
     def _store(self, key: Any, value: Any, basic: bool = True, known: int = 0) -> None:
         """Write numbers in place, whatever is recorded; ``known`` references to the raw array are the caller's."""

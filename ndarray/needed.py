@@ -105,7 +105,7 @@ def present(node: TapeNode, arriving: Sequence[Array | None], needs: tuple[bool,
 
 def _read(node: TapeNode, ins: Sequence[Array], outs: Sequence[Array], arriving: Sequence[Array | None],
           needs: tuple[bool, ...], is_train: bool) -> Collection[int] | None:
-    """The places among inputs, then outputs, whose numbers the gradient reads; None where nobody knows."""
+    """The places among inputs, then outputs, whose numbers the gradient reads; None if unknown."""
     op = node.op
     prepared = node.prepared
     if prepared is None:

@@ -459,7 +459,7 @@ def SequenceMask(data: Input, sequence_length: Input | None = None, use_sequence
     """
 def SequenceReverse(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False,
                     axis: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Each sequence in opposite order.
+    """Each sequence in reverse order.
 
     Examples
     --------
@@ -645,7 +645,7 @@ def batch_dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bo
     (2, 1, 4)
     """
 def batch_take(a: Input, indices: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """From each row of ``a`` the number that ``indices`` names."""
+    """The element of each row of ``a`` that ``indices`` names."""
 def broadcast_add(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The sum.
 
@@ -1479,7 +1479,7 @@ def sin(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
 def sinh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The hyperbolic sine."""
 def size_array(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """How many elements ``data`` holds, as one int64 number."""
+    """Number of elements of ``data``, as one int64 number."""
 def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[int | None],
           step: int | Sequence[int | None] | None = (), *, out: Out = None, name: str | None = None) -> NDArray:
     """The part of ``data`` from ``begin`` to before ``end`` along the first axes.

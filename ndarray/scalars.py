@@ -34,7 +34,7 @@ class OneNumber:
         def asnumpy(self) -> np.ndarray: ...
 
     def _number(self, title: str) -> Any:
-        """The only element as a Python number, for what is called by that title."""
+        """The only element as a Python number, for the function of that title."""
         host = self.asnumpy()
         if host.size != 1:
             raise ShapeError(f"{title}: expected one element, the array has shape {show(self.shape)}; asnumpy() gives "

@@ -516,7 +516,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
     ctx : Context, optional
         Where; the current context by default.
     dtype : dtype, optional
-        That of the numbers, else float32.
+        Dtype of the values, else float32.
 
     Raises
     ------
@@ -607,7 +607,7 @@ def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context
     ctx : Context, optional
         Where; the current context by default.
     dtype : dtype, optional
-        That of the numbers, else float32.
+        Dtype of the values, else float32.
 
     Raises
     ------

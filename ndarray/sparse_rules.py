@@ -143,7 +143,7 @@ def _same_shape(op: Op, left: Any, right: Any) -> None:
 
 
 def _at(dense: Array, stored: Any) -> Array:
-    """The numbers of a dense array where others are stored."""
+    """The elements of a dense array at the places that a sparse one stores."""
     if isinstance(stored, Rows):
         return dense[stored.indices]
     return np.broadcast_to(dense, stored.shape)[stored.rows, stored.indices]

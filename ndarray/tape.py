@@ -63,7 +63,7 @@ class TapeNode:
     Attributes
     ----------
     op : Op or Taped
-        What was applied; None for an array whose gradient is wanted, and for constants.
+        The applied operator; None for an array whose gradient is wanted, and for constants.
     attrs
         Its attributes.
     inputs : tuple of entries
@@ -159,7 +159,7 @@ class Leaf(TapeNode):
 
 @cached(64)
 def _unprepared(count: int) -> Signature:
-    """The signature of what has gradients for so many outputs, and of which nothing is prepared."""
+    """The signature of an application with so many outputs that is not prepared."""
     return Signature(AS_GIVEN, (), visible=AttrsRule(lambda attrs: count), per_instance=True)
 
 
@@ -210,7 +210,7 @@ TRANSFER = Taped("copyto", lambda g, ins, outs, attrs, needs, is_train=True: [g.
 #: A function of its inputs that does not change with them, as the gradient of a linear function.
 _CONSTANT_OF = Taped("constant", lambda g, ins, outs, attrs, needs, is_train=True: [None] * len(needs),
                      grad_reads=False, raw_gradient=lambda attrs, arriving, needs, ctx: [None] * len(needs))
-#: The entry of what nobody wants the gradient of.
+#: The entry of an array without a gradient.
 _UNDIFFERENTIATED = TapeNode(None, None, (), None, None, 1, Context("cpu"), None)
 CONSTANT = _UNDIFFERENTIATED, 0
 
@@ -390,7 +390,7 @@ def _order(seeds: Iterable[TapeEntry]) -> list[TapeNode]:
             else:
                 seen.add(source)
                 order.append(source)
-    if ends is not None and all(node.op is not None for node in order):  # nothing is left to differentiate in
+    if ends is not None and all(node.op is not None for node in order):  # no variable is left
         _numbers(ends)
     order.sort(key=_number)
     return order

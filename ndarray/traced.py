@@ -48,7 +48,7 @@ class BodyTracer(Tracer):
     truths : dict of Entry to Entry
         Of booleans the zeros and ones in a floating dtype that they were made of.
     instead : str
-        What to do about what has no operator.
+        Advice about functions without an operator.
     out_of_range : {"wrap", "raise"}
         What becomes of indices out of range.
     """

@@ -32,15 +32,15 @@ __all__ = ["Recipe", "Unfit", "differentiate", "one_by_one", "reads"]
 
 
 class Unfit(Exception):
-    """There is an operator of which nothing stays prepared."""
+    """Raised for an operator that cannot be prepared."""
 
 
 class Recipe:
     """A subgraph as functions of raw arrays of certain specs.
 
     Call it with a list of raw arrays, those that the subgraph is given; it returns a raw result or None for each of its
-    results. The list is taken over. For a gradient the arrays are gradients of outputs, inputs and outputs, the
-    results gradients of the inputs.
+    results. The list becomes the recipe's own. For a gradient the arrays are gradients of outputs, inputs and
+    outputs, the results gradients of the inputs.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def differentiate(prepared: Lasting, arriving: Sequence[Array | None], ins: Sequ
 
 def reads(prepared: Prepared, arriving: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
           needs: tuple[bool, ...], is_train: bool) -> set[int] | None:
-    """Places among inputs, then outputs, whose numbers a gradient reads; None where nobody knows.
+    """Places among inputs, then outputs, whose numbers a gradient reads; None if unknown.
 
     ``arriving`` says which outputs have a gradient; for the rest see ``differentiate``.
     """

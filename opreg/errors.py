@@ -109,9 +109,9 @@ class RankError(OpError):
     Attributes
     ----------
     rank : int
-        Which, among all processes; -1 where nobody knows.
+        The failed rank among all processes; -1 if unknown.
     reason : str
-        What is known of it.
+        Known facts about the failure.
     """
 
     rank: int = -1

@@ -348,7 +348,7 @@ class _Span:
         self._began = time.perf_counter()
 
     def stop(self) -> None:
-        """End; nothing is noted of what did not begin."""
+        """End the event; without a begin nothing is noted."""
         began, self._began = self._began, None
         if began is not None and _PROFILER.noting:
             _PROFILER.events.span(self._category, self.name, began, time.perf_counter())

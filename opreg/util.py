@@ -174,7 +174,7 @@ def set_module(module: str) -> Callable[[F], F]:
 
 
 def get_gpu_count() -> int:
-    """How many GPUs there are."""
+    """Number of GPUs."""
     return num_gpus()
 
 

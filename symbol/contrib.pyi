@@ -147,7 +147,7 @@ def fft(data: Input, compute_size: int = 128, *, name: str | None = None,
     """The discrete Fourier transform along the last axis."""
 def getnnz(data: Input, axis: Literal[0, 1] | None = None, *, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
-    """How many elements of a matrix are stored."""
+    """Number of elements of a matrix that are stored."""
 def gradientmultiplier(data: Input, scalar: float = 1.0, is_int: bool = True, *, name: str | None = None,
                        attr: Mapping[str, str] | None = None) -> Symbol:
     """The number itself, while gradients are multiplied by ``scalar``."""

@@ -361,7 +361,7 @@ class _Loop:
     data, states : sequence of int
         Variables of the body that take another slice in each round, and those that are handed on.
     length : int or None
-        How many rounds there are; None where a condition decides.
+        Number of rounds; None where a condition decides.
     """
 
     def __init__(self, call: Call, ins: Sequence[Any], gradients: bool):

@@ -99,7 +99,7 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
     body : function of data and states
         Returns outputs and new states; outputs are stacked along a new first axis.
     data, init_states : Symbol or list of them
-        What is sliced; what the first round starts from.
+        Sliced inputs; initial states.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
     func : function of the loop variables
         Returns outputs, which are stacked, and new loop variables.
     loop_vars : Symbol or list of them
-        What the first round starts from.
+        The initial states.
     max_iterations : int
         The most rounds; outputs have this length, zeros behind the last round.
 

@@ -204,13 +204,13 @@ class Executor(OneAtATime, BoundArrays, Questions):
             One of ``opreg.optimizer``. An updater keeps the states of weights, and may serve several executors; an
             optimizer gets one of its own. None for no updates any more.
         weights : sequence of str, or dict of str to int or str
-            The arguments that are moved, by default all that gradients are kept of. A dict says what the optimizer
+            The arguments that are moved, by default all that have gradients. A dict says what the optimizer
             knows them by; that is else their number in its ``param_idx2name``, or their name.
 
         Raises
         ------
         ArgumentError
-            For an argument that there is not, or that no gradient is kept of.
+            For an unknown argument, or one without a gradient.
 
         Examples
         --------
@@ -467,7 +467,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         arrays = self.arg_arrays + self.aux_arrays
         graph, named = self._symbol._known_shapes("reshape", (), kwargs)
         shapes = inference.variable_shapes(graph, named)
-        if not all(known(shapes[node]) for node in variables):  # what does not follow stays as it is
+        if not all(known(shapes[node]) for node in variables):  # the rest stays as it is
             named.update((node, old.shape) for node, old in zip(variables, arrays) if not known(shapes[node]))
             shapes = inference.variable_shapes(graph, named)
         arrays = [reshaped(node.name, old, shapes[node], partial_shaping or node.name in kwargs, allow_up_sizing)

@@ -74,7 +74,7 @@ class _Rules(Generic[K]):
         return seen[:2]
 
     def learn(self, source: Node, i: int, new: K) -> None:
-        """Enter what is learned of an output."""
+        """Enter the inferred spec of an output."""
         self.known_of[source] = [new if k == i else old for k, old in enumerate(self.known_of[source])]
 
 

@@ -565,7 +565,7 @@ def loads(text: str, name: str = "<text>") -> Symbol:
     text : str
         What ``dumps``, or MXNet, wrote.
     name : str
-        What errors call it.
+        Its name in errors.
 
     Returns
     -------

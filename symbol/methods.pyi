@@ -171,7 +171,7 @@ class Methods(Value):
     def sinh(self, *, name: str | None = None) -> Symbol:
         """The hyperbolic sine."""
     def size_array(self, *, name: str | None = None) -> Symbol:
-        """How many elements ``data`` holds, as one int64 number."""
+        """Number of elements of ``data``, as one int64 number."""
     def slice(self, begin: int | Sequence[int | None], end: int | Sequence[int | None],
               step: int | Sequence[int | None] | None = (), *, name: str | None = None) -> Symbol:
         """The part of ``data`` from ``begin`` to before ``end`` along the first axes."""

@@ -189,7 +189,7 @@ def SequenceMask(data: Input, sequence_length: Input | None = None, use_sequence
     """``data`` with ``value`` after the end of each sequence."""
 def SequenceReverse(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False,
                     axis: int = 0, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Each sequence in opposite order."""
+    """Each sequence in reverse order."""
 def SliceChannel(data: Input, num_outputs: int, axis: int = 1, squeeze_axis: bool = False, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` in equal parts along ``axis``."""
@@ -262,7 +262,7 @@ def batch_dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bo
     """Products of the matrices in the last two axes."""
 def batch_take(a: Input, indices: Input | None = None, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """From each row of ``a`` the number that ``indices`` names."""
+    """The element of each row of ``a`` that ``indices`` names."""
 def broadcast_add(lhs: Input, rhs: Input, *, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
     """The sum."""
@@ -746,7 +746,7 @@ def sin(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None 
 def sinh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The hyperbolic sine."""
 def size_array(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """How many elements ``data`` holds, as one int64 number."""
+    """Number of elements of ``data``, as one int64 number."""
 def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[int | None],
           step: int | Sequence[int | None] | None = (), *, name: str | None = None,
           attr: Mapping[str, str] | None = None) -> Symbol:

@@ -30,7 +30,7 @@ class Plans(dict[bool, Plan]):
     Parameters
     ----------
     bound : Bound
-        What they are made of.
+        The bound graph that they are made of.
     gradients : dict of bool to (bool or None)
         How gradients are taken that follow a forward of either mode: as in training, in inference, or not at all.
     check : bool or "report"

@@ -52,7 +52,7 @@ class Bound:
     head_grads : list of (array or None)
         Where the gradients of the heads arrive; None for losses.
     memo : dict
-        What users' operators keep between forward and backward.
+        State of users' operators between forward and backward.
     recompute : bool or "all"
         Whether backward computes cheap results of forward again, or all it can, which are not kept then.
     tf32 : bool

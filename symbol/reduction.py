@@ -284,7 +284,7 @@ def _bucket(number: int, nodes: Sequence[Node], wanted: Mapping[Node, tuple[Spec
 
 
 def some(names: Sequence[str]) -> str:
-    """The first names of a list, and how many there are beside.
+    """The first names of a list, and the count of the others.
 
     Examples
     --------

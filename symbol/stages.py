@@ -3,8 +3,8 @@
 An operator that says so, with ``infer_from_data``, is the border of a stage. Nodes that do not depend on it are
 planned when the graph is bound, as an executor of their own. When that has run the operator is asked for its
 shapes. The rest, the operator included, is bound and planned for these, as another executor: its arguments are the
-arrays that the first one leaves, and its gradients go where the first one reads those of its outputs. It may have
-stages again. Executors of the shapes that came last are kept.
+arrays that the first one leaves, and its gradients go where the first one reads those of its outputs. The rest may
+have stages again. Executors of the shapes that came last are kept.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = ["Staged", "depends_on_data", "KEPT", "UNREDUCED"]
 KEPT = 8
 
 #: The reason why ranks do not reduce gradients of such a graph as it runs.
-UNREDUCED = ("reduce: the shapes of this graph follow from numbers, which each rank has others of; reduce its "
+UNREDUCED = ("reduce: the shapes of this graph depend on values, which each rank has others of; reduce its "
              "gradients by Group.allreduce")
 
 
@@ -58,7 +58,7 @@ def depends_on_data(node: Node) -> bool:
 
 
 class _Cut:
-    """A graph in two, at the operators whose shapes have to be found before others can be.
+    """A graph cut in two at the operators whose output shapes depend on values.
 
     Attributes
     ----------
@@ -281,7 +281,7 @@ class Staged(Executor):
 
     def plan(self, is_train: bool) -> Plan:
         """There is none of the whole."""
-        raise ArgumentError(f"{self!r}: shapes follow from numbers, so it has several plans: explain() prints them")
+        raise ArgumentError(f"{self!r}: shapes depend on values, so it has several plans: explain() prints them")
 
     def _wait(self) -> None:
         """Nothing: its parts wait in their own runs."""

@@ -75,7 +75,7 @@ class Update:
     names : list of str
         The weights.
     indices : list
-        What the updater knows them by.
+        Keys of the updater.
     segment : Segment or None
         The steps of the last run; None before the first, and where the updater moves each weight by itself.
     reason : str

@@ -150,7 +150,7 @@ def test_imports_inside_of_functions(name: str) -> None:
         assert other != "?" or name in LATE, f"{MODULES[name]}:{line}: nobody can tell from the text what is imported"
 
 
-def test_what_is_late_is_listed() -> None:
+def test_late_imports_are_listed() -> None:
     for name in LATE:
         assert not all(early for _, _, early in _imports(name)), f"{name} imports nothing inside of a function"
 

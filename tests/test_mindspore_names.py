@@ -29,7 +29,7 @@ def test_modules_that_are_said_to_be_absent_are() -> None:
 
 
 @pytest.mark.parametrize("name", ["mindrecord", "load", "boost"])
-def test_who_asks_is_sent_to_the_page(name: str) -> None:
+def test_a_missing_name_points_to_the_page(name: str) -> None:
     with pytest.raises(AttributeError, match=f"'{name}' of MindSpore is no part of opreg: .*docs/mindspore_names.md"):
         getattr(ms, name)
     with pytest.raises(ImportError, match=r"docs/mindspore_names\.md"):
@@ -54,12 +54,12 @@ def test_who_asks_for_a_name_in_a_module_is_told_the_same_in_every_way(module: s
 
 
 @pytest.mark.parametrize("module, name", [("nn", "SampledSoftmaxLoss"), ("ops", "BesselJ0")])
-def test_who_asks_a_module_is_sent_to_the_page(module: str, name: str) -> None:
+def test_a_missing_name_of_a_module_points_to_the_page(module: str, name: str) -> None:
     with pytest.raises(AttributeError, match=f"opreg.{module} has no '{name}'.*docs/mindspore_names.md"):
         getattr(getattr(ms, module), name)
 
 
 @pytest.mark.parametrize("name", ["rfft", "irfftn", "FFTWithSize"])
-def test_who_asks_for_a_spectrum_is_sent_to_pairs(name: str) -> None:
+def test_a_missing_spectrum_points_to_pairs(name: str) -> None:
     with pytest.raises(AttributeError, match=f"'{name}': there are no complex dtypes. nd.contrib.fft "):
         getattr(ms.ops, name)

@@ -45,7 +45,7 @@ def absent() -> Iterator[str]:
                 yield from (f"{full}.{member}" for member in members if not has(getattr(own, name), member))
 
 
-def test_what_is_absent_is_explained() -> None:
+def test_missing_names_are_explained() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         missing = sorted(set(absent()))

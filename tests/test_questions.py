@@ -86,7 +86,7 @@ def test_groups_are_named_and_look_at_their_own_cases() -> None:
     assert caught.value.__notes__ == ["asked of 2, len: small"] and asked == [1, 2]
 
 
-def test_what_skips_is_one_case() -> None:
+def test_a_skip_is_one_case() -> None:
     asked = []
 
     @of_each([1, 2, 3, 4], by=lambda case: case > 2)

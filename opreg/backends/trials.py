@@ -32,7 +32,7 @@ _SECONDS, _ROUNDS = 0.005, 7
 _MORE_SECONDS, _FEW_ROUNDS = 0.1, 3
 # A gain smaller than this is not worth another kernel.
 _WORTH = 0.9
-# How many choices are kept.
+# Number of choices that are kept.
 _MOST = 4096
 _clock = time.perf_counter
 

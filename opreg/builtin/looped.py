@@ -34,7 +34,7 @@ def looped(op: Op) -> Callable[[F], F]:
 
         def loop_of(attrs: Attrs, arrays: Sequence[Array]) -> Loop:
             described: Sets = rule(attrs)
-            # A ufunc reduces any axes of an array as it lies; what gives elements wants sets side by side.
+            # A ufunc reduces any axes of an array as it lies; loops with results for elements want sets side by side.
             return described.on([array.shape for array in arrays], folds=not described.reduces)
 
         if not op.rules.shaped:

@@ -118,7 +118,7 @@ def along(op: Op, *names: str, of: int = 0, more: int = 0, flat: bool = False, s
 
 
 def _behind(axis: int | Sequence[int], rank: int, words: dict[str, Any]) -> int | tuple[int, ...]:
-    """The axes where they are behind that of the samples."""
+    """The axes counted with the axis of samples in front."""
     if isinstance(axis, int):
         if not words.get("exclude"):
             return axis % rank + 1

@@ -42,7 +42,7 @@ class Application:
     Parameters
     ----------
     title : str
-        How errors call it.
+        Its name in errors.
     kind : str
         The name of the class it is of.
     inputs
@@ -226,7 +226,7 @@ def spread(g: Any) -> Iterator[Any]:
 
 
 def in_dtype_of(g: TensorBase, value: TensorBase) -> TensorBase:
-    """A gradient in the dtype of what it is the gradient of; integers say what they lose."""
+    """A gradient in the dtype of its value; a warning tells what integers lose."""
     return g if g._dt == value._dt else ops._backward_cast(g, value)
 
 

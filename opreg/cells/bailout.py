@@ -1,6 +1,6 @@
-"""Bailouts: what makes a compiled function give up a run, to be started over as is right for what came.
+"""Bailouts: exceptions by which a compiled function gives up a run, to be started over in the right variant.
 
-A compiled function assumes what hooks return and what the numbers are that Python asked for. A run that finds
+A compiled function assumes results of hooks and values that Python has read. A run that finds
 something else is given up before it has stored anything; the function is started over in a variant that assumes what is
 known now, and what has been called of Python is not called twice.
 """

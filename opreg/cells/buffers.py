@@ -132,7 +132,7 @@ class Buffered:
         return state
 
     def load_state_dict(self, state_dict: MutableMapping[str, Any], strict: bool = True) -> IncompatibleKeys:
-        """Take over the numbers of a ``state_dict``; returns what is missing and what is too much.
+        """Take over the values of a ``state_dict``; returns missing and surplus names.
 
         Raises
         ------

@@ -381,16 +381,16 @@ class Cell(ParameterContainer, Shown):
         return self
 
     def set_inputs(self, *inputs: object, **kwargs: object) -> None:
-        """Nothing to do here: compiled functions follow the shapes they are given."""
+        """No effect here: compiled functions take any shapes."""
         names = inspect.signature(self.construct).parameters
         refuse_keywords("set_inputs", [name for name in kwargs if name not in names], names)
 
     def recompute(self, **keywords: object) -> None:
-        """Nothing to do here: what a gradient needs is kept."""
+        """No effect here: values that a gradient needs are stored."""
         refuse_keywords("recompute", keywords.keys() - _RECOMPUTE, _RECOMPUTE)
 
     def set_jit_config(self, jit_config: object) -> None:
-        """Nothing to do here."""
+        """No effect here."""
 
     def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
         """Parameters by themselves; their numbers are made already."""

@@ -81,7 +81,7 @@ def get_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
 
 
 def get_group_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """How many processes a group has."""
+    """Number of processes of a group."""
     return _group(group).size
 
 
@@ -91,7 +91,7 @@ def get_local_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
 
 
 def get_local_rank_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """How many processes this machine has, as the launcher says; else the size of the group."""
+    """Number of processes on this machine, from the launcher; else the size of the group."""
     return told(LOCAL_SIZES, _group(group).size)
 
 
@@ -142,7 +142,7 @@ def destroy_group(group: str) -> None:
 
 def broadcast_parameters(parameters: Iterable[Parameter], root: int = 0, group: str = GlobalComm.WORLD_COMM_GROUP
                          ) -> None:
-    """Give all processes the weights of one; what they are is compared before.
+    """Give all processes the weights of one; names, shapes and dtypes are compared before.
 
     Raises
     ------

@@ -287,7 +287,7 @@ class _Run:
     Attributes
     ----------
     function : callable
-        What was compiled.
+        The compiled function.
     count : int
         Number of inputs, before the weights.
     spent : bool

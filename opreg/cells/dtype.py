@@ -1,4 +1,4 @@
-"""Dtypes by MindSpore's names, and which one comes out where two meet.
+"""Dtypes by MindSpore's names, and their promotion.
 
 ``float32`` prints as ``Float32`` and is accepted wherever NumPy takes a dtype. ``bfloat16`` exists where the
 package ml_dtypes does.

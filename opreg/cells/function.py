@@ -111,11 +111,11 @@ class _Function:
         self.saved_tensors = tensors
 
     def mark_dirty(self, *tensors: TensorBase) -> None:
-        """Say which arguments were changed in place; they must be returned."""
+        """Mark arguments that were changed in place; they must be returned."""
         self.dirty_tensors = tensors
 
     def mark_non_differentiable(self, *tensors: TensorBase) -> None:
-        """Say of which outputs there is no gradient."""
+        """Mark outputs without a gradient."""
         self.non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:

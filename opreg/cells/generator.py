@@ -40,7 +40,7 @@ def get_rng_state() -> Tensor:
 
 
 def set_rng_state(state: Tensor) -> None:
-    """Let random numbers go on from where they stood at a ``get_rng_state``.
+    """Restore the state of the random generator from a ``get_rng_state``.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def manual_seed(seed: int) -> None:
 
 
 def seed() -> int:
-    """Start random numbers over from a seed that nobody knows before, and give it back.
+    """Seed the generator from the system's entropy; returns the seed.
 
     Examples
     --------

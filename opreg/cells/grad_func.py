@@ -24,7 +24,7 @@ class CustomVjp(Cell):
         self.bwd: Callable | None = None
 
     def defbwd(self, bwd: Callable) -> None:
-        """Say what the gradient is."""
+        """Declare the gradient."""
         self.bwd = bwd
 
     def construct(self, *args: Any) -> Any:

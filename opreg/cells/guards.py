@@ -219,7 +219,7 @@ class Path:
         return fork
 
     def end(self, compiled: object) -> None:
-        """Nothing more is asked: this is what was compiled."""
+        """Python reads nothing more: the trace is complete."""
         variants = self._variants
         for fork, answer in self.steps:
             fork.latest = _key(answer)

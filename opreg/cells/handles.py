@@ -1,4 +1,4 @@
-"""Handles: what is kept of a hook that is registered, and what takes it away again."""
+"""Handles of registered hooks, which remove them."""
 
 from __future__ import annotations
 

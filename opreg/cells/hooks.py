@@ -57,7 +57,7 @@ V = TypeVar("V", bound=TensorBase | NDArray)
 
 
 def cell_id(cell: Cell) -> str:
-    """How backward hooks of the documents name a Cell: class and identity."""
+    """Name of a Cell for backward hooks of the documents: class and identity."""
     return f"{type(cell).__name__}({id(cell)})"
 
 
@@ -510,7 +510,7 @@ class HookBackward:
 
 
 class InsertGradientOf:
-    """An operator that passes what it is given on, and whose gradient goes through a function.
+    """An identity operator whose gradient goes through a function.
 
     Parameters
     ----------

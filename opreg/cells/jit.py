@@ -80,9 +80,9 @@ class _Kind:
     Attributes
     ----------
     current : Compiled or _Python
-        What the next run tries.
+        The variant that the next run tries.
     variants : Variants
-        All that it was compiled to, by the numbers it asks for.
+        Its compiled variants, by the values that Python reads.
     used : int
         When it was used last.
     wasted : int

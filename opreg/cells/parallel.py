@@ -101,7 +101,7 @@ def is_chosen(name: str) -> bool:
 
 
 def reset_auto_parallel_context() -> None:
-    """Choose what there is at first: each process for itself."""
+    """Restore the default: each process for itself."""
     _CHOSEN.update(_DEFAULTS)
     EPOCH[0] += 1
 

@@ -327,7 +327,7 @@ def _fits(own: np.dtype, incoming: np.dtype) -> bool:
 
 
 def tensor_type(dtype: np.dtype) -> str:
-    """How messages call a dtype."""
+    """Name of a dtype in messages."""
     return str(dtypes.of(dtype))
 
 

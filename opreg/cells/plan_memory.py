@@ -26,7 +26,7 @@ _ALIGNED = 64
 
 
 class Room:
-    """Memory for one plan at a time: ``take`` takes it, if nobody has it, and says whether; ``free`` gives it back."""
+    """Memory for one plan at a time: ``take`` takes it if it is free, and says whether; ``free`` gives it back."""
 
     def __init__(self) -> None:
         lock = threading.Lock()

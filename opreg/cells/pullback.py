@@ -1,4 +1,4 @@
-"""Pullback: a function that has run, and the way back from its outputs to what it is differentiated in.
+"""Pullback: a function that has run, and the backward pass from its outputs to its differentiated inputs.
 
 Eagerly that is the tape, in a compiled function further nodes. It may be gone more than once.
 """
@@ -34,7 +34,7 @@ _WARNED: set[str] = set()
 
 
 def name_of(function: object) -> str:
-    """How errors call a function or Cell."""
+    """Name of a function or Cell in errors."""
     return getattr(function, "__name__", None) or type(function).__name__
 
 
@@ -274,7 +274,7 @@ def pullback(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any],
     function : callable
         Returns a tensor, or a nesting of them.
     args, kwargs
-        What it is called with.
+        Its arguments.
     positions : sequence of int
         In which of the arguments, then the keywords, it is differentiated: in all tensors within these.
     weights : sequence of Parameter

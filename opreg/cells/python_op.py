@@ -46,7 +46,7 @@ class Record:
     title : str
         How errors call it.
     source : Record or None
-        Whose gradient this is.
+        The application whose gradient this is.
     differentiated : bool
         Whether a gradient of it is in the graph, so that it must run recorded.
     place : hashable

@@ -489,7 +489,7 @@ def _hosted(value: object) -> object:
 
 def tensor(input_data: TensorLike | None = None, dtype: TensorDType = None, shape: OpenShape | None = None,
            init: Initializer | None = None, const_arg: bool = False, *, ctx: Context | None = None) -> Tensor:
-    """Anything that has numbers as a tensor; tensors, also those of a trace, as they are, or cast.
+    """Anything with values as a tensor; tensors, also those of a trace, as they are, or cast.
 
     Parameters
     ----------

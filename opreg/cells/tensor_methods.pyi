@@ -165,10 +165,10 @@ class Methods(Value):
     def cosh(self) -> Tensor:
         """The hyperbolic cosine."""
     def count_nonzero(self, axis: Axes = (), keepdims: _bool = False, dtype: TensorDType = None) -> Tensor:
-        """How many are not zero."""
+        """The number of nonzero elements."""
     def cov(self, *, correction: _int = 1, fweights: TensorLike | None = None,
             aweights: TensorLike | None = None) -> Tensor:
-        """How variables vary together."""
+        """The covariance of variables."""
     def cross(self, other: TensorLike, dim: _int | None = None) -> Tensor:
         """The cross product along an axis of length three, by default the first such."""
     def cummax(self, axis: _int) -> tuple[Tensor, Tensor]:
@@ -241,11 +241,11 @@ class Methods(Value):
     def flatten(self, order: str = 'C', *, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
         """Axes from ``start_dim`` to ``end_dim`` made one, by default all."""
     def flip(self, *dims: _int | Sequence[_int]) -> Tensor:
-        """In opposite order along axes."""
+        """The tensor in reverse order along axes."""
     def fliplr(self) -> Tensor:
-        """In opposite order along the second axis."""
+        """The tensor in reverse order along the second axis."""
     def flipud(self) -> Tensor:
-        """In opposite order along the first axis."""
+        """The tensor in reverse order along the first axis."""
     def float(self) -> Tensor:
         """The numbers as float32."""
     def float_power(self, exponent: TensorLike) -> Tensor:
@@ -451,7 +451,7 @@ class Methods(Value):
     def narrow(self, axis: _int, start: _int, length: _int) -> Tensor:
         """A number of slices along an axis, from one on."""
     def ndimension(self) -> _int:
-        """How many axes there are."""
+        """The number of axes."""
     def ne(self, other: TensorLike) -> Tensor:
         """Whether numbers differ."""
     def neg(self) -> Tensor:
@@ -459,7 +459,7 @@ class Methods(Value):
     def negative(self) -> Tensor:
         """The number with the other sign."""
     def nelement(self) -> _int:
-        """How many elements there are."""
+        """The number of elements."""
     def new_empty(self, size: TensorShape, dtype: TensorDType = None) -> Tensor:
         """A tensor of a shape, in this dtype or another."""
     def new_full(self, size: TensorShape, fill_value: Tensor | Number, dtype: TensorDType = None) -> Tensor:
@@ -480,7 +480,7 @@ class Methods(Value):
     def not_equal(self, other: TensorLike) -> Tensor:
         """Whether numbers differ."""
     def numel(self) -> _int:
-        """How many elements there are."""
+        """The number of elements."""
     def numpy(self) -> np.ndarray:
         """The numbers as a NumPy array."""
     def one_hot(self, depth: _int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,
@@ -529,7 +529,7 @@ class Methods(Value):
     def resize(self, *new_shape: _int) -> Tensor:
         """The first numbers in another shape, with zeros behind them where it has more."""
     def reverse(self, axis: Axes) -> Tensor:
-        """In opposite order along axes."""
+        """The tensor in reverse order along axes."""
     def reverse_sequence(self, seq_lengths: TensorLike, seq_dim: _int, batch_dim: _int = 0) -> Tensor:
         """Sequences along ``seq_dim`` turned around up to the length of each, one a place along ``batch_dim``."""
     def rint(self, *, decimals: _int = 0) -> Tensor:
@@ -598,11 +598,11 @@ class Methods(Value):
     def square(self) -> Tensor:
         """The square."""
     def squeeze(self, *axis: _int | Sequence[_int] | None) -> Tensor:
-        """Without those axes, or without all of length one."""
+        """The tensor without those axes, or without all of length one."""
     def std(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False) -> Tensor:
         """The square root of ``var``."""
     def stride(self, dim: _int | None = None) -> list[_int] | _int:
-        """How many elements lie between neighbours along each axis, or along one."""
+        """Steps in elements between neighbours along each axis, or along one."""
     def sub(self, other: TensorLike) -> Tensor:
         """The difference."""
     def sub_(self, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:

@@ -54,7 +54,7 @@ class LeftToPython(OpError, TypeError):
     reason : str
         What it does, and where.
     reads : Reads or None
-        What was read before.
+        State that was read before.
     """
 
     def __init__(self, text: str, reason: str, reads: Reads | None = None):
@@ -421,7 +421,7 @@ class FunctionTracer(Tracer):
             self.updated[id(parameter)] = parameter
 
     def change(self, tensor: NDArray, key: Any, value: Any) -> None:
-        """From here on the tensor has other numbers there; they are stored when the function has run."""
+        """From here on the tensor has other values there; they are stored when the function has run."""
         changed = self.read(tensor).copy()
         changed[key] = value
         self.assign(tensor, changed)
@@ -484,7 +484,7 @@ class FunctionTracer(Tracer):
         before it run once more when they are others."""
         root, op = self.root, node.op
         assert op is not None
-        what = f"the shape of what operator {op.op_type or op.name!r} gives follows from numbers"
+        what = f"the shape of what operator {op.op_type or op.name!r} gives depends on values"
         if root.numbers is None or not op.rules.data_dependent:
             self.leave(f"{what}, which are not there yet")
 

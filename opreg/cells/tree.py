@@ -236,7 +236,7 @@ def constants(value: object) -> list[object]:
 
 
 def count(structure: Structure) -> int:
-    """How many tensors a tree of that structure has."""
+    """Number of tensors of a tree of that structure."""
     if structure is LEAF:
         return 1
     return 0 if structure[0] == "constant" else sum(map(count, structure[2]))

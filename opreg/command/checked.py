@@ -28,7 +28,7 @@ def main(parent: int, words: dict[str, Any]) -> None:
     parent : int
         The process that listens.
     words : dict
-        What was said on the command line.
+        Arguments of the command line.
     """
     die_with(parent)
     channel = os.fdopen(os.dup(1), "wb")

@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write it, and say where it is."""
+    """Write the picture, and print its path."""
     net = models.symbol(options.model, options.modules)
     target = options.output or f"{options.model.removesuffix('.json')}.svg"
     stem, ending = os.path.splitext(target)

@@ -74,7 +74,7 @@ def anchors(height: int, width: int, stride: int, base_anchors: np.ndarray) -> n
     Parameters
     ----------
     height, width : int
-        How many cells there are.
+        Number of cells.
     stride : int
         How many pixels lie between two of them.
     base_anchors : numpy.ndarray

@@ -246,7 +246,7 @@ def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = Fal
 
 class LateSignature(inspect.Signature):
     """The signature of a method that is the operator of some name, whose first input is the method's object. It is
-    found when somebody asks: the class is made before there are operators."""
+    found at the first access: the class is made before there are operators."""
 
     __slots__ = ("_find",)
 

@@ -78,7 +78,7 @@ def write(dst: Any, req: str, src: object) -> None:
     req : {"null", "write", "inplace", "add"}
         Leave it alone, overwrite it, overwrite it (the result may share memory with an input), or add to it.
     src : array, NDArray or number
-        What to store; broadcast as NumPy assignment broadcasts.
+        Values to store; broadcast as NumPy assignment broadcasts.
 
     Raises
     ------

@@ -55,7 +55,7 @@ def reading(path: str | os.PathLike) -> Iterator[BinaryIO]:
     OSError
         It is missing, is a folder, or cannot be read.
     FileFormatError
-        It is a pipe, a socket or a device, of which nobody knows how much will come.
+        It is a pipe, a socket or a device, whose length is unknown.
     ArgumentError
         Nothing can have that name.
 
@@ -75,7 +75,7 @@ def reading(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
 
 def _refuse_others(name: str, mode: int) -> None:
-    """Refuse what is neither a file nor a folder, which the system refuses by itself."""
+    """Refuse a path that is neither a file nor a folder; the system refuses folders by itself."""
     for is_it, what in ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"),
                         (stat.S_ISBLK, "a device")):
         if is_it(mode):

@@ -29,7 +29,7 @@ def _kept(new: Any) -> Any:
 
 def _forked() -> None:
     for kept in tuple(_LOCKS):
-        if not getattr(kept, "_is_owned", bool)():  # what the thread that forked holds it will let go itself
+        if not getattr(kept, "_is_owned", bool)():  # the thread that forked releases its locks itself
             kept._at_fork_reinit()
 
 

@@ -25,7 +25,7 @@ __all__ = ["MODE", "Asked", "AskedRecording", "Mode", "Recording", "Scope", "ins
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# How many modes that follow from one are kept, to be found again.
+# Number of modes that follow from one that are kept, to be found again.
 _KEPT = 32
 
 

@@ -25,7 +25,7 @@ def split_v2(ary: V, indices_or_sections: int | Sequence[int], axis: int = 0, sq
     Parameters
     ----------
     ary : NDArray or Symbol
-        What to split.
+        The arrays to split.
     indices_or_sections : int or sequence of int
         A number of equal parts, or the places before which to cut.
     axis : int

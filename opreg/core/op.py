@@ -77,7 +77,7 @@ class Op(Declarations, AskedAsProp):
     call, differentiate, check_rule
         See ``Rules``; it is called by ``apply`` by default.
     doc : str
-        What it computes.
+        Documentation of its computation.
     **traits
         See ``Traits``.
 
@@ -260,7 +260,7 @@ def _shapes_of(op: Op, answer: Any, attrs: Attrs) -> list[Shape]:
     except TypeError:
         pass
     if len(found) != len(names):
-        raise ArgumentError(f"operator {op.op_type!r}: its rule for shapes that follow from numbers returned "
+        raise ArgumentError(f"operator {op.op_type!r}: its rule for shapes that depend on values returned "
                             f"{answer!r}, expected a shape for each of its outputs ({', '.join(names)})")
     return found
 

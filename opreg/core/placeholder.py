@@ -22,7 +22,7 @@ _USER = "custom."  # how the registry's names of users' operators begin
 
 
 class Placeholder(Schema):
-    """The attributes of an operator that nobody has registered, made for one node of a file: any.
+    """The attributes of an unregistered operator, made for one node of a file: any.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ _LONGEST, _DEEPEST = 1 << 14, 32
 
 @functools.cache
 def processor() -> Processor:
-    """This one, or what ``OPREG_PROCESSOR`` makes of it.
+    """This processor, or the one that ``OPREG_PROCESSOR`` describes.
 
     Raises
     ------

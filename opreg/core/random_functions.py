@@ -71,7 +71,7 @@ class Sampling(Generic[V]):
 
     def normal(self, loc: Parameter = 0, scale: Parameter = 1, shape: Shape = None, dtype: DTypeLike = None,
                ctx: Context | None = None, out: V | None = None, **keywords: Any) -> V:
-        """Numbers of the normal distribution with mean ``loc`` and standard deviation ``scale``."""
+        """Draws from the normal distribution with mean ``loc`` and standard deviation ``scale``."""
         return self._draw("normal", dict(loc=loc, scale=scale), shape, dtype, ctx, out, keywords)
 
     def randn(self, *shape: int, loc: Parameter = 0, scale: Parameter = 1, dtype: DTypeLike = None,
@@ -81,12 +81,12 @@ class Sampling(Generic[V]):
 
     def gamma(self, alpha: Parameter = 1, beta: Parameter = 1, shape: Shape = None, dtype: DTypeLike = None,
               ctx: Context | None = None, out: V | None = None, **keywords: Any) -> V:
-        """Numbers of the gamma distribution with shape ``alpha`` and scale ``beta``."""
+        """Draws from the gamma distribution with shape ``alpha`` and scale ``beta``."""
         return self._draw("gamma", dict(alpha=alpha, beta=beta), shape, dtype, ctx, out, keywords)
 
     def exponential(self, scale: Parameter = 1, shape: Shape = None, dtype: DTypeLike = None,
                     ctx: Context | None = None, out: V | None = None, **keywords: Any) -> V:
-        """Numbers of the exponential distribution with mean ``scale``, which is one over its rate."""
+        """Draws from the exponential distribution with mean ``scale``, which is one over its rate."""
         if isinstance(scale, numbers.Number) and not scale > 0:
             raise ArgumentError(f"random.exponential: expected scale > 0, got {scale}")
         rate = 1.0 / scale if isinstance(scale, (Value, numbers.Number)) else scale
@@ -150,7 +150,7 @@ def zipfian(sampling: Sampling[V]) -> Callable[..., tuple[V, V, V]]:
         num_sampled : int
             How many are drawn.
         range_max : int
-            How many classes there are.
+            Number of classes.
         ctx : Context, optional
             Where arrays are drawn.
 

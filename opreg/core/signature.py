@@ -69,7 +69,7 @@ class Signature:
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Every input the operator can have, whatever its attributes, in the order of a call; none where nobody knows
+        """Every input the operator can have, whatever its attributes, in the order of a call; none if unknown
         without attributes."""
         if self._inputs is not None:
             return tuple(self._inputs)

@@ -126,7 +126,7 @@ def own_bytes(array: Array) -> int:
 
 def bytes_moved(function: Any) -> tuple[int, int] | None:
     """Bytes that a call of a function reads and writes: by its own account, or by its arrays where it is a ufunc or the
-    method ``fill``; None where nobody knows.
+    method ``fill``; None if unknown.
 
     Examples
     --------

@@ -40,7 +40,7 @@ tick = _COUNT.__next__
 
 #: The number of the last write that was noted. A caller with a larger one need not look further.
 LATEST = [0]
-# Takes the next number and stores it there, in one step: no thread puts it back to the smaller number of another.
+# Takes the next number and stores it there in one step, so that no thread stores a smaller one later.
 _advance = map(LATEST.__setitem__, itertools.repeat(0), _COUNT).__next__
 
 #: Whether anybody will ever ask: there is something in it from the first ``now`` on. Until then nothing is noted.

@@ -45,7 +45,7 @@ class CustomOp:
         is_train : bool
             Whether it runs as in training: in a Cell, whether that was set to train.
         req : list of {"null", "write", "inplace", "add"}
-            What to do with each output.
+            Request of each output.
         in_data, out_data, aux : list of NDArray
             Inputs, which are read-only; outputs; auxiliary states, which may be changed in place.
         """

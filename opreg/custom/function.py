@@ -89,7 +89,7 @@ class FunctionUse(Use):
     Attributes
     ----------
     defined : DefinedFunction
-        What was defined.
+        The defined function.
     shapes : list of Shape, or None
         Those of the inputs, once they are known.
     """
@@ -320,7 +320,7 @@ def _misfit(call: Call, results: Sequence[object]) -> ShapeError:
                                 if row[1].shape != row[2].shape)
     why = f"its rule, @{op.op_type}.infer_from_data, says the first" if op.rules.data_dependent else \
         f"its shape rule, @{op.op_type}.infer, says the first" if op.rules.infer is not None \
-        else ("that was found by a run on other numbers: where the shape follows from numbers say how, with "
+        else ("that was found by a run on other numbers: where the shape depends on values say how, with "
               f"@{op.op_type}.infer_from_data")
     return ShapeError(f"operator {op.op_type!r}, {name}: expected shape {show(expected.shape)}, the function "
                       f"returned {show(spec.shape)}; {why}")

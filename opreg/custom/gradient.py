@@ -83,7 +83,7 @@ class Use(Attributes):
         return self.op.rules.grad is not None
 
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
-        """A key that stays equal while a traced body would do the same again with such arrays; None where nobody knows.
+        """A key that stays equal while a traced body would do the same again with such arrays; None if unknown.
         """
         return None
 
@@ -165,7 +165,7 @@ class GradientUse(Use):
     needs : tuple of bool
         The arguments whose gradient is wanted.
     rule : function, or None
-        What the user wrote; None for a gradient that follows from the body.
+        The user's rule; None for a gradient derived from the body.
     """
 
     def __init__(self, op: Op, inner: Use, needs: tuple[bool, ...], rule: UserRule | None):

@@ -70,7 +70,7 @@ def register(reg_name: str) -> Callable[[P], P]:
     reg_name : str
         The ``op_type`` it is reached by: ``sym.Custom(x, op_type=reg_name)``, ``sym.custom.<reg_name>(x)``, and the
         same under ``nd``. Registering a name again takes its place, with a warning: for calls, for symbols that are
-        bound from then on, and for compiled functions. Executors that are bound keep the one they have.
+        bound from then on, and for compiled functions. Bound executors keep their operator.
 
     Examples
     --------
@@ -118,7 +118,8 @@ if TYPE_CHECKING:  # what checkers know of a function that became an operator: i
         def _function(self) -> Callable[Concatenate[Any, Q], R]: ...
 
     class Defined(Op, Generic[A, R]):
-        """Calls go by the function's own parameters; a tensor or a symbol that stands first says what comes out."""
+        """Calls go by the function's own parameters; a tensor or a symbol in the first place decides the type of
+        the result."""
 
         @property
         def _function(self) -> Callable[A, R]: ...
@@ -253,9 +254,9 @@ def check(op_or_cell: Any, /, *inputs: Any, **attrs: Any) -> Report:
         or ``sym``; an ``autograd.Function``, PyTorch's too; a ``custom_vjp`` function of JAX; a Cell; a function of
         tensors, compiled by ``jit`` or not.
     *inputs : array
-        What it is run on: arguments, then auxiliary states. The last ones of an operator may be left out if they
-        are filled in from the others. A few numbers are best, without ties and zeros. Numbers of Python are handed
-        on to functions of other libraries as they are.
+        Inputs: arguments, then auxiliary states. The last ones of an operator may be left out if they
+        are filled in from the others. A few numbers are best, without ties and zeros. Python numbers go to
+        functions of other libraries unchanged.
     **attrs
         Attributes of an operator, keywords of a function.
 
@@ -274,9 +275,9 @@ def check(op_or_cell: Any, /, *inputs: Any, **attrs: Any) -> Report:
     Notes
     -----
     What is checked is run some hundred times, as in training; random generators are left as they were, and of a Cell a
-    copy is checked. It runs in this process: ``sys.exit`` is a failed verdict, but what never returns is not
-    interrupted, and what crashes or calls ``os._exit`` ends the program. The command ``opreg check`` runs it in a
-    process of its own, with a limit of time.
+    copy is checked. It runs in this process: ``sys.exit`` is a failed verdict, but a body that never returns is not
+    interrupted, and one that crashes or calls ``os._exit`` ends the program. The command ``opreg check`` runs it in
+    a process of its own, with a limit of time.
 
     Examples
     --------

@@ -58,7 +58,7 @@ class PropUse(Use):
     Attributes
     ----------
     registered : RegisteredProp
-        What was registered.
+        The registered class.
     prop : CustomOpProp
         Made of these attributes.
     arguments, outputs, auxiliary : tuple of str
@@ -364,7 +364,7 @@ class BackwardUse(PropUse):
         return tuple([every[i] for i in self.needed] + [self.arguments[i] for i in self.unread])
 
     def like_arguments(self, ins: list[T], outs: list[T]) -> tuple[list[T], list[T]]:
-        """Shapes, or dtypes: of each argument what is known of the input that it is; gradients look like them."""
+        """Known shapes, or dtypes, of each argument from those of its input; gradients have the same."""
         first = len(self.outputs)
         by_number = dict(zip([*self.needed, *[first + i for i in self.unread]], ins))
         return ins, [by_number[first + i] for i in range(len(self.arguments))]
@@ -439,7 +439,7 @@ class Kept:
 
 
 def _counted(given: str, names: Sequence[str], method: str) -> str:
-    """How many entries a list has, and whose answer it follows from."""
+    """Number of entries of a list, and whose answer it follows from."""
     if not names:
         return f"{given} has no entry, by {method}"
     return f"{given} has {len(names)} {'entry' if len(names) == 1 else 'entries'} ({listed(names)}), by {method}"

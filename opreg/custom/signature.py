@@ -206,7 +206,7 @@ def _check_count(title: str, text: str, what: str, words: Sequence[str], names: 
 _RULES: dict[str, tuple[str, tuple[str, ...] | None, str]] = {
     "grad": ("gradient", ("g", "ins", "outs"), ""),
     "infer": ("shape rule", None, ": a shape for each input"),
-    "infer_from_data": ("rule for shapes that follow from numbers", None, ": an array for each input"),
+    "infer_from_data": ("rule for shapes that depend on values", None, ": an array for each input"),
     "fill": ("rule for shapes of inputs", ("ins", "outs"), ""),
     "shapes": ("rule for all shapes", ("ins", "outs"), ""),
     "types": ("dtype rule", ("ins", "outs"), ""),

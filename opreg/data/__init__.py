@@ -1,3 +1,3 @@
-"""Data on its way into networks: batches and who makes them, files of records, images and what is done to them."""
+"""Data on its way into networks: iterators of batches, files of records, images and their augmentation."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Augmenters: what is done to an image on its way into a batch, each a callable that can say what it is."""
+"""Augmenters: callables that change an image on its way into a batch, and can describe themselves as text."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Described:
 class Augmenter(Described):
     """A change of an image.
 
-    A subclass hands what it is made with to this constructor, and defines ``__call__``.
+    A subclass passes its arguments to this constructor, and defines ``__call__``.
 
     Examples
     --------
@@ -328,7 +328,7 @@ def CreateAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: bool 
     data_shape : tuple of int
         Channels, height and width of what comes out.
     resize : int
-        What the shorter edge becomes first; 0 leaves it.
+        Length that the shorter edge is resized to first; 0 leaves it.
     rand_crop, rand_resize, rand_mirror : bool
         Whether any part is taken instead of the middle, of any area and ratio, and whether half of the images are
         mirrored.

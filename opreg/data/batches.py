@@ -1,4 +1,4 @@
-"""Batches: what a batch is, and iterators over arrays and other iterators."""
+"""Batches, and iterators over arrays and other iterators."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class DataIter:
     """Batches one after the other, and again after ``reset``.
 
     A subclass defines ``iter_next`` and the ``get`` methods, or ``next``; and ``provide_data`` and ``provide_label``,
-    descriptions of what comes.
+    descriptions of the batches.
     """
 
     def __init__(self, batch_size: int = 0):
@@ -159,7 +159,7 @@ class DataIter:
         return None
 
     def getpad(self) -> int | None:
-        """How many samples at the end are there only to fill this batch."""
+        """Number of samples at the end that only fill this batch."""
         return 0
 
 

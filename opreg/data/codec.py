@@ -60,7 +60,7 @@ def decode(data: bytes | memoryview, flag: int = COLOR, name: str = "image") -> 
     Parameters
     ----------
     data : bytes
-        What the file holds: JPEG, PNG, BMP, WebP, TIFF, GIF or PPM.
+        Content of the file: JPEG, PNG, BMP, WebP, TIFF, GIF or PPM.
     flag : {1, 0, -1}
         1 for three channels, 0 for one, gray, -1 for those that the file has. Nothing is turned upright.
     name : str

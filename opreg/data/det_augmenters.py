@@ -26,7 +26,7 @@ Sample = tuple[NDArray, np.ndarray]
 class DetAugmenter(Described):
     """A change of an image and its boxes.
 
-    A subclass hands what it is made with to this constructor, and defines ``__call__``.
+    A subclass passes its arguments to this constructor, and defines ``__call__``.
     """
 
     def __call__(self, src: NDArray, label: np.ndarray) -> Sample:
@@ -130,7 +130,7 @@ class DetRandomCropAug(_RandomWindow):
     Parameters
     ----------
     min_object_covered : float
-        What share of each box in the part has to be in it.
+        Least share of each box in the crop.
     aspect_ratio_range, area_range : pair of floats, or one
         Ratio of the part's width to its height, and its share of the image.
     min_eject_coverage : float
@@ -294,7 +294,7 @@ def CreateDetAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: fl
     data_shape : tuple of int
         Channels, height and width of what comes out.
     resize : int
-        What the shorter edge becomes first; 0 leaves it.
+        Length that the shorter edge is resized to first; 0 leaves it.
     rand_crop, rand_pad : float
         How probable it is that an image is cropped, and laid on a larger area.
     rand_mirror : bool

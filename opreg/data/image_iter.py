@@ -62,7 +62,7 @@ class ImageIter(DataIter):
     data_shape : tuple of int
         Channels, three, height and width of an image.
     label_width : int
-        How many elements a label has.
+        Number of elements of a label.
     path_imgrec, path_imgidx : str
         A file of records, and the one that says where they are; without the second, images come one after the other.
     path_imglist, path_root : str

@@ -91,7 +91,7 @@ class MNISTIter(SingleArrayIter):
     flat : bool
         Whether an image is one row.
     num_parts, part_index : int
-        How many parts the files have, and which is read.
+        Number of parts of the files, and which is read.
     data_name, label_name : str
         Names of images and classes.
     dtype : dtype

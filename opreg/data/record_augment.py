@@ -112,7 +112,7 @@ def changed_hls(image: Pixels, hue: int, lightness: int, saturation: int) -> Pix
 
 @dataclass(frozen=True)
 class Augmentation:
-    """The keywords of ``ImageRecordIter`` that say what is done to an image."""
+    """The keywords of ``ImageRecordIter`` that describe changes of an image."""
 
     data_shape: Shape
     resize: int = -1
@@ -157,7 +157,7 @@ class Augmentation:
 
     @property
     def is_random(self) -> bool:
-        """Whether images are changed by what is drawn."""
+        """Whether images are changed at random."""
         usual = {field.name: field.default for field in fields(self)}
         still = ("data_shape", "resize", "rotate", "fill_value", "inter_method", "pad", "max_img_size", "min_img_size")
         return self.inter_method == 10 or any(
@@ -222,7 +222,7 @@ class Augmentation:
         return warp(image, matrix, int(new[1]), int(new[0]), self.fill_value)
 
     def _cropped(self, image: Pixels, rng: np.random.Generator) -> Pixels:
-        """A part of the shape that is asked for, resized to it where it is of another."""
+        """A crop in the requested shape, resized to it if need be."""
         height, width = self.data_shape[1:]
         anywhere = rng if self.rand_crop else None
         if self.random_resized_crop and ((self.min_random_area, self.max_random_area) != (1, 1)

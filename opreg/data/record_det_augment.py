@@ -41,7 +41,7 @@ def _projected(rows: np.ndarray, window: Window) -> np.ndarray:
 
 @dataclass(frozen=True)
 class DetAugmentation:
-    """The keywords of ``ImageDetRecordIter`` that say what is done to an image and its boxes."""
+    """The keywords of ``ImageDetRecordIter`` that describe changes of an image and its boxes."""
 
     data_shape: Shape
     resize: int = -1
@@ -95,7 +95,7 @@ class DetAugmentation:
 
     @property
     def is_random(self) -> bool:
-        """Whether images are changed by what is drawn."""
+        """Whether images are changed at random."""
         return self.inter_method == 10 or any(getattr(self, field.name) > 0 for field in fields(self)
                                               if field.name.endswith("_prob"))
 
@@ -161,7 +161,7 @@ class DetAugmentation:
         return rng.uniform(0, 1 - width), rng.uniform(0, 1 - height), width, height
 
     def _kept(self, sampler: int, rows: np.ndarray, window: Window) -> np.ndarray | None:
-        """Boxes as they lie in a part, or None where the part is not fit."""
+        """Boxes relative to a crop, or None if the crop is unfit."""
         if not len(rows):
             return rows
         boxes = rows[:, 1:5]

@@ -246,7 +246,7 @@ class _RecordIter(MXDataIter, Generic[A]):
 
     @property
     def skipped(self) -> int:
-        """How many damaged records were left out so far."""
+        """Number of damaged records left out so far."""
         return self._samples.skipped
 
     def _begin(self) -> None:
@@ -388,7 +388,7 @@ class ImageRecordIter(_RecordIter[Augmentation]):
     batch_size : int
         Images a batch.
     label_width : int
-        How many elements a label has.
+        Number of elements of a label.
     path_imglist : str
         A list of labels by number, in place of those in the records.
     shuffle, seed : bool, int
@@ -396,7 +396,7 @@ class ImageRecordIter(_RecordIter[Augmentation]):
     seed_aug : int
         What decides the augmentation, then the same in each round.
     num_parts, part_index : int
-        How many parts the file has, and which is read.
+        Number of parts of the file, and which is read.
     round_batch : bool
         Whether the last batch is filled up with images of the next round, which begins behind them; else with zeros.
     dtype : dtype

@@ -472,7 +472,7 @@ def pack_img(header: Sequence[Any], img: np.ndarray, quality: int = 95, img_fmt:
     Parameters
     ----------
     header : IRHeader
-        What the record begins with.
+        Header of the record.
     img : numpy.ndarray of shape (height, width, 3) or (height, width), uint8
         The image; its channels are blue, green, red, as OpenCV has them.
     quality : int

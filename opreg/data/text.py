@@ -116,7 +116,7 @@ class CSVIter(_RowsOfFiles):
     data_name, label_name : str
         Names of inputs and labels.
     dtype : dtype
-        That of both; of integers, it refuses numbers that it has not, and those with a fraction.
+        Dtype of both; an integer dtype refuses values out of range and fractions.
     num_parts, part_index : int
         Into how many parts the rows are divided, and which is gone over.
     prefetch_buffer, ctx
@@ -211,7 +211,7 @@ class LibSVMIter(_RowsOfFiles):
     data_name, label_name : str
         Names of inputs and labels.
     dtype : dtype
-        That of both; of integers, it refuses numbers that it has not, and those with a fraction.
+        Dtype of both; an integer dtype refuses values out of range and fractions.
     prefetch_buffer, ctx
         Of MXNet's threads, count for nothing.
 

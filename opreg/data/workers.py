@@ -76,7 +76,7 @@ class Threads:
             del self._tasks[number]
 
     def forget(self, numbers: Sequence[int]) -> None:
-        """Leave out batches that nobody will take."""
+        """Leave out batches that will not be read."""
         for number in numbers:
             self._tasks.pop(number).cancel()
 
@@ -231,7 +231,7 @@ class Processes:
                       "where it can be looked at")
 
     def forget(self, numbers: Sequence[int]) -> None:
-        """Leave out batches that nobody will take."""
+        """Leave out batches that will not be read."""
         with self._lock:
             self._waiting.difference_update(numbers)
             for number in numbers:

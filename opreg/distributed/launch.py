@@ -50,7 +50,7 @@ def command(count: int, program: Sequence[str]) -> list[str]:
     Parameters
     ----------
     count : int
-        How many processes.
+        Number of processes.
     program : sequence of str
         A script, or ``-m`` and a module, and arguments of its own.
     """
@@ -88,7 +88,7 @@ def run(count: int, program: Sequence[str], environ: Mapping[str, str]) -> int:
     Parameters
     ----------
     count : int
-        How many processes.
+        Number of processes.
     program : sequence of str
         A script, or ``-m`` and a module, and arguments of its own.
     environ : dict of str

@@ -1,4 +1,4 @@
-"""Groups over MPI: buffers go as they are, calls do not block, and who waits is watched.
+"""Groups over MPI: buffers go as they are, calls do not block, and ranks that wait are watched.
 
 Elements of any dtype move as bytes. Elements that are added up have a type that MPI knows; 16-bit values travel as
 float32. Arrays of a GPU go over NCCL where all ranks have it, else they pass through the host.

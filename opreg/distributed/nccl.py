@@ -58,7 +58,7 @@ class Nccl:
         CuPy.
     rank, size : int
     identity : tuple of int
-        What rank 0 has drawn, and all have been told.
+        Identity drawn by rank 0 and sent to all.
     """
 
     def __init__(self, xp: ArrayModule, rank: int, size: int, identity: tuple[int, ...], watch: Watch):

@@ -127,7 +127,7 @@ def _end_group() -> None:
 
 
 def _end_with(link: int, end: Callable[[int], None]) -> None:
-    """Wait until the launcher says so, or is gone, and end the rank, by force if it does not end."""
+    """Wait for the launcher's order, or its end, and end the rank, by force if need be."""
     with socket.socket(fileno=link) as connection:
         connection.recv(1)
     end(signal.SIGTERM)

@@ -45,7 +45,7 @@ class Layout(NamedTuple):
     Attributes
     ----------
     rank : int
-        How many axes the view has.
+        Number of axes of the view.
     axes : tuple of int
         Those that sets lie along.
     converted : tuple of bool
@@ -266,7 +266,7 @@ class _Writer:
         return self.within[register] and self.among[register]
 
     def _compute(self, prim: Primitive, register: int, position: int, reads: Sequence[int | float]) -> None:
-        """An instruction by element, or of numbers that are fewer."""
+        """An instruction for each element, or for values of sets."""
         operands = [self._operand(a) for a in reads]
         name, function = self.names[register], prim.name
         if function == "reciprocal":  # half as fast as the division

@@ -132,7 +132,7 @@ class Loop(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many elements a set has."""
+        """Number of elements of a set."""
         return math.prod([self.view[axis] for axis in self.axes])
 
     @property

@@ -64,7 +64,7 @@ def column() -> Any:
 
 
 def row_size() -> Any:
-    """How many elements a row has."""
+    """Number of elements of a row."""
     return Term(_SIZE, ())
 
 

@@ -43,8 +43,8 @@ def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Ar
           scratch: Callable[[int, Shape, np.dtype], Array]) -> list[Callable[[], object]]:
     """Functions without arguments that compute an expression into ``out``, in order; arrays are read when they run.
 
-    Large arrays of the host are worked on a tile at a time, and shared among threads if that pays. A tile is computed
-    by one of them, whole, so their number does not matter to the numbers.
+    Large arrays of the host are worked on a tile at a time, and shared among threads if that pays. One thread
+    computes a whole tile, so results do not depend on the number of threads.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ class Loss(HybridBlock):
     Parameters
     ----------
     weight : float or None
-        What the loss is multiplied by.
+        Factor of the loss.
     batch_axis : int
         The axis of samples.
     """

@@ -40,7 +40,7 @@ _STORAGE = tuple(kind for kind, number in _STORAGE_TYPE_STR_TO_ID.items() if num
 
 
 def _contexts(ctx: Contexts) -> list[Context]:
-    """Contexts as a list; the current one where nobody chose."""
+    """Contexts as a list; the current one by default."""
     if ctx is None:
         return [current_context()]
     return [ctx] if isinstance(ctx, Context) else list(ctx)
@@ -83,7 +83,7 @@ class Parameter:
     lr_mult, wd_mult : float
         What optimizers multiply learning rate and weight decay by.
     init : Initializer or str, optional
-        How it begins; that of ``initialize`` where there is none.
+        Initial value; that of ``initialize`` where there is none.
     allow_deferred_init : bool
         Whether ``initialize`` may wait until the shape is known.
     differentiable : bool
@@ -326,11 +326,11 @@ class Parameter:
         Parameters
         ----------
         init : Initializer or str, optional
-            How it begins, whatever it was made with.
+            Initial value, whatever it was made with.
         ctx : Context or list of Context, optional
             Where it lives; the current context by default.
         default_init : Initializer or str, optional
-            How it begins where nothing else says so; uniform values by default.
+            Initial value where nothing else says so; uniform values by default.
         force_reinit : bool
             Whether to begin anew when it is initialized already.
 
@@ -464,7 +464,7 @@ class Parameter:
             raise BlockError(f"Cannot reset context for Parameter '{self.name}' because it has not been initialized.")
 
     def cast(self, dtype: DTypeLike) -> None:
-        """Give it another dtype: its numbers, its gradients, and what it will begin with."""
+        """Give it another dtype: its values, its gradients, and its initial values."""
         self._dtype, self._var = dtype, None
         if self._data is None:
             return

@@ -39,7 +39,7 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
     data : NDArray
         The batch.
     num_slice : int
-        How many parts.
+        Number of parts.
     batch_axis : int
         The axis of samples.
     even_split : bool
@@ -163,7 +163,7 @@ def download(url: str, path: str | os.PathLike | None = None, overwrite: bool = 
     Parameters
     ----------
     url : str
-        What it is called elsewhere: an address, or a ``file://`` or path of this machine, which is copied.
+        An address, or a ``file://`` or path of this machine, which is copied.
     path : str or None
         The file, or the folder where it is. It is looked for there, and then, and copied, in the current folder, its
         ``data``, ``MXNET_HOME`` and the folders of data sets in there.

@@ -83,7 +83,7 @@ def operator_of(name: str, run: Callable[[Sequence[np.ndarray]], list[np.ndarray
     pull : callable
         Gradients of the arrays, from those of the outputs and the arrays; None where there is none.
     what : Given
-        What it is called with.
+        Its arguments.
     """
 
     def forward(*arrays: Any) -> Any:

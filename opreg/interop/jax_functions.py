@@ -37,7 +37,7 @@ def to_jax(what: Any, parameters: Mapping[str, Any] | None, random: bool | None,
 
     source = Source(what, "to_jax", parameters, random, attrs)
     if source.data_dependent is not None:
-        raise ArgumentError(f"to_jax: {source.title}: shapes of {source.data_dependent!r} follow from numbers, and JAX "
+        raise ArgumentError(f"to_jax: {source.title}: shapes of {source.data_dependent!r} depend on values, and JAX "
                             "knows all shapes before it has any")
     own = {name: jax.numpy.array(value.asnumpy()) for name, value in source.parameters.items()}
 

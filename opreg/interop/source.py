@@ -63,7 +63,7 @@ class Source:
     name : str
         One that other libraries take.
     title : str
-        What it is, as errors name it.
+        Its name in errors.
     inputs, states, outputs : tuple of str
         Names of what it is given, parameters last, of auxiliary states, and of what it returns.
     fields : list of Field
@@ -260,7 +260,7 @@ class Program:
             found = [Spec(shapes[node][i], dtypes[node][i] or np.dtype(np.float32)) for node, i in self.graph.heads]
             for name, spec in zip(self.source.outputs, found):
                 if spec.shape is None:
-                    raise ShapeError(f"{self.source.title}: the shape of {name!r} follows from numbers, not from the "
+                    raise ShapeError(f"{self.source.title}: the shape of {name!r} depends on values, not from the "
                                      "shapes of the inputs")
             self._specs.keep(key, found)
         return found
@@ -315,7 +315,7 @@ class Program:
 
 def _pulled(outs: Sequence[NDArray], heads: Sequence[NDArray], variables: Sequence[NDArray], is_train: bool,
             create_graph: bool = False) -> list[NDArray]:
-    """Gradients of variables from those of outputs; zeros where nothing leads there."""
+    """Gradients of variables from gradients of outputs; zeros where no path leads there."""
     pairs = [(out, head) for out, head in zip(outs, heads) if out._entry is not None]
     if not pairs:
         return [each.zeros_like() for each in variables]

@@ -110,7 +110,7 @@ class Dialect(Protocol):
 
 # ----------------------------------------------------------------------------------------------- operators
 
-#: How operators are said: functions of the dialect, the attributes, the specs of the outputs and the inputs.
+#: Translations of operators: functions of the dialect, the attributes, the specs of the outputs and the inputs.
 TABLE: dict[str, Callable[..., Any]] = {}
 
 
@@ -461,7 +461,7 @@ def _computed(d: Dialect, op: Op, attrs: Any, expression: Any, ins: Sequence[Any
 
 
 def _walked(d: Dialect, rule: Subgraph, values: list[Any], is_train: bool) -> list[Any]:
-    """The values of all places of a gradient rule, from those that it is given."""
+    """The values of all entries of a gradient rule, from its inputs."""
     for op, attrs, _, places, _ in rule.steps:
         values += _applied(d, op, attrs, [values[i] for i in places], is_train)
     return values

@@ -266,7 +266,7 @@ def build_train_network(network: Cell, optimizer: Optimizer, loss_fn: Callable[.
     network : Cell
         Is changed as `auto_mixed_precision` does.
     optimizer : Optimizer
-        Whose parameters are trained.
+        Optimizer of the trained parameters.
     loss_fn : Cell or callable, optional
         Of the network's output and labels; without it the network gives the loss.
     level : {"O0", "O1", "O2", "O3"}

@@ -48,7 +48,7 @@ def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrat
     Parameters
     ----------
     save_obj : Cell, dict by name, or list of ``{"name": …, "data": …}``
-        What to save: all parameters of a Cell by their names, or Tensors.
+        Content to save: all parameters of a Cell by their names, or Tensors.
     ckpt_file_name : str or path
         The file. ``.npz`` writes NumPy's format; ``.ckpt``, or what ``format`` says, is put behind a name without an
         ending of its own.

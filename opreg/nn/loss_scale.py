@@ -123,7 +123,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     network : Cell
         Gives the loss; its inputs are those of the step.
     optimizer : Optimizer
-        Whose parameters are trained.
+        Optimizer of the trained parameters.
     scale_sense : Tensor or Cell
         The scale, of shape ``()`` or ``(1,)``, or a Cell that moves it, such as `DynamicLossScaleUpdateCell`: it has
         ``get_loss_scale()``, and is called with the scale and whether gradients have overflown.

@@ -169,7 +169,7 @@ class TrainOneStepCell(Cell):
     network : Cell
         Gives the loss; its inputs are those of the step.
     optimizer : Optimizer
-        Whose parameters are trained.
+        Optimizer of the trained parameters.
     sens : float, optional
         The gradient of the loss, 1 by default: the optimizer's loss scale, where it has one.
     return_grad : bool

@@ -151,7 +151,7 @@ class LiveBokehChart:
     pandas_logger : PandasLogger or None
         Where what is measured is kept.
     metric_name : str
-        What is drawn.
+        The metric that the chart shows.
     display_freq : float
         Seconds from one drawing to the next.
     batch_size, frequent : int

@@ -228,14 +228,14 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 @_listed
 def expand_dims(a: Any, axis: Any) -> Any:
-    """With a new axis."""
+    """The array with a new axis."""
     return ops.expand_dims(held(a), axis=int(axis)) if isinstance(axis, numbers.Integral) else \
         _numpy("expand_dims", a, axis)
 
 
 @_listed
 def squeeze(x: Any, axis: Any = None) -> Any:
-    """Without axes of length one."""
+    """The array without axes of length one."""
     value = held(x)
     if isinstance(value, NDArray):
         return reshape(value, np.squeeze(np.broadcast_to(np.int8(0), value.shape), axis).shape)
@@ -347,7 +347,7 @@ def tile(A: Any, reps: Any) -> Any:
 
 @_listed
 def flip(m: Any, axis: Any = None, out: Any = None) -> Any:
-    """In the reverse order."""
+    """The array in reverse order."""
     value = held(m)
     if axis is None:
         axis = tuple(range(value.ndim))

@@ -1,6 +1,6 @@
 """``mx.np.random``: numbers that are drawn, by the generator of ``mx.random``; NumPy's own draws what has no operator.
 
-With arrays as parameters numbers are drawn for each place, and ``size`` is the shape of the whole.
+With arrays as parameters a value is drawn for each place, and ``size`` is the shape of the whole.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: DTypeLike 
 
 def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
            out: Any = None) -> Any:
-    """Numbers of the normal distribution."""
+    """Draws from the normal distribution."""
     return _stored(_standard("normal", _shape(size, loc, scale), ctx) * scale + loc, dtype, out)
 
 
@@ -96,7 +96,7 @@ def randint(low: int, high: int | None = None, size: Any = None, dtype: DTypeLik
 
 def exponential(scale: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
                 out: Any = None) -> Any:
-    """Numbers of the exponential distribution."""
+    """Draws from the exponential distribution."""
     return _stored(_standard("exponential", _shape(size, scale), ctx) * scale, dtype, out)
 
 
@@ -106,36 +106,36 @@ def _from_uniform(size: Any, ctx: Context | None, *parameters: Any) -> Any:
 
 def laplace(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
             out: Any = None) -> Any:
-    """Numbers of the Laplace distribution."""
+    """Draws from the Laplace distribution."""
     u = _from_uniform(size, ctx, loc, scale) - 0.5
     noise = FUNCTIONS["sign"](u) * FUNCTIONS["log"](1 - FUNCTIONS["abs"](u) * 2)
     return _stored(loc - noise * scale, dtype, out)
 
 
 def gumbel(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Numbers of the Gumbel distribution."""
+    """Draws from the Gumbel distribution."""
     noise = FUNCTIONS["log"](-FUNCTIONS["log"](_from_uniform(size, ctx, loc, scale)))
     return _stored(loc - noise * scale, None, out)
 
 
 def logistic(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Numbers of the logistic distribution."""
+    """Draws from the logistic distribution."""
     u = _from_uniform(size, ctx, loc, scale)
     return _stored(FUNCTIONS["log"](u / (1 - u)) * scale + loc, None, out)
 
 
 def rayleigh(scale: Any = 1.0, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Numbers of the Rayleigh distribution."""
+    """Draws from the Rayleigh distribution."""
     return _stored(FUNCTIONS["sqrt"](FUNCTIONS["log"](_from_uniform(size, ctx, scale)) * -2) * scale, None, out)
 
 
 def weibull(a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Numbers of the Weibull distribution."""
+    """Draws from the Weibull distribution."""
     return _stored((-FUNCTIONS["log"](_from_uniform(size, ctx, a))) ** (1 / a), None, out)
 
 
 def pareto(a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Numbers of the Pareto distribution that begins at 0."""
+    """Draws from the Pareto distribution that begins at 0."""
     return _stored(FUNCTIONS["exp"](-FUNCTIONS["log"](_from_uniform(size, ctx, a)) / a) - 1, None, out)
 
 
@@ -159,7 +159,7 @@ def _each(operator: str, size: Any, ctx: Context | None, *parameters: Any) -> An
 
 def gamma(shape: Any, scale: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
           out: Any = None) -> Any:
-    """Numbers of the gamma distribution."""
+    """Draws from the gamma distribution."""
     return _stored(_each("_sample_gamma", size, ctx, shape, scale), dtype, out)
 
 
@@ -169,14 +169,14 @@ def chisquare(df: Any, size: Any = None, dtype: DTypeLike = None, ctx: Context |
 
 
 def beta(a: Any, b: Any, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
-    """Numbers of the beta distribution."""
+    """Draws from the beta distribution."""
     size = _shape(size, a, b)
     x, y = gamma(a, 1.0, size, None, ctx), gamma(b, 1.0, size, None, ctx)
     return _stored(x / (x + y), dtype, None)
 
 
 def poisson(lam: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
-    """Numbers of the Poisson distribution."""
+    """Draws from the Poisson distribution."""
     return _stored(_each("_sample_poisson", size, ctx, lam), dtype, None)
 
 
@@ -208,7 +208,7 @@ def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None, ctx: C
 
 
 def multinomial(n: int, pvals: Any, size: Any = None) -> Any:
-    """How often each of several outcomes happens in ``n`` trials."""
+    """Counts of each of several outcomes in ``n`` trials."""
     rng = np.random.default_rng(int(drawn.randint(0, 2 ** 31 - 1, shape=(1,), dtype="int64").asnumpy()[0]))
     chances = np.asarray(pvals.asnumpy() if isinstance(pvals, NDArray) else pvals, np.float64)
     if not chances.size:

@@ -125,18 +125,18 @@ class NumpyValue(Value):
 
     @property
     def T(self) -> Any:
-        """With the axes in the reverse order."""
+        """The array with its axes in reverse order."""
         return FUNCTION.function("transpose")(self)
 
     def reshape(self, *shape: Any, order: str = "C", **keywords: Any) -> Any:
-        """With another shape, given literally; one -1 follows from the rest."""
+        """The array in another shape, given literally; one -1 is inferred from the rest."""
         wanted: Any = keywords.pop("newshape", keywords.pop("shape", shape))
         if isinstance(wanted, tuple) and len(wanted) == 1 and not isinstance(wanted[0], numbers.Integral):
             wanted = tuple(wanted[0])
         return FUNCTION.function("reshape")(self, wanted, order)
 
     def transpose(self, *axes: Any) -> Any:
-        """With the axes in another order; without one, in the reverse one."""
+        """The array with its axes in another order, by default in reverse order."""
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], numbers.Integral) else axes or None
         return FUNCTION.function("transpose")(self, order)
 

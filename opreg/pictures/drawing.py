@@ -162,9 +162,9 @@ def of_graph(title: str, graph: Graph, specs: Mapping[Node, Sequence[Spec]], hid
     Parameters
     ----------
     title : str
-        What it is called.
+        Its name.
     graph : Graph
-        What is drawn.
+        The drawn graph.
     specs : mapping of Node to list of Spec
         What is known of shapes and dtypes; nothing of nodes that are not in it.
     hidden : set of Node
@@ -220,9 +220,9 @@ def of_plan(title: str, plan: Plan, segments: Sequence[tuple[str, Segment]], hid
     Parameters
     ----------
     title : str
-        What it is called.
+        Its name.
     plan : Plan
-        What is drawn.
+        The drawn plan.
     segments : sequence of (str, Segment)
         Its parts.
     hidden : set of str

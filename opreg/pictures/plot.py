@@ -171,8 +171,8 @@ def plot_network(symbol: object, title: str = "plot", save_format: str = "pdf",
     Parameters
     ----------
     symbol : Symbol, Cell or Executor
-        What to draw. Cells are drawn around what they do. An executor is drawn as its plan: fused operators, and
-        results that share memory in turn, as stripes of one colour.
+        The graph to draw. Cells are drawn around their operators. An executor is drawn as its plan: fused operators
+        and results that share memory in turn, as stripes of one colour.
     title : str
         The drawing's name.
     save_format : str

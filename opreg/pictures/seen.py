@@ -109,7 +109,7 @@ def seen(what: str, value: object, shape: Mapping[str, Sequence[int]] | None = N
     Parameters
     ----------
     what : str
-        Who asks, for errors.
+        The caller, for errors.
     value : Symbol, Cell or Executor
     shape, dtype : dict by name, optional
         Of arguments of a Symbol.

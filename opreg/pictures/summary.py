@@ -27,7 +27,7 @@ def print_summary(symbol: object, shape: Any = None, line_length: int = 120,
     Parameters
     ----------
     symbol : Symbol or Cell
-        What to list.
+        The graph to list.
     shape : optional
         Of a Symbol a dict of shapes of arguments; without those of the data sizes are not known, and shown as
         ``?``. For a Cell an example input, a tensor or a shape, or a list of them.

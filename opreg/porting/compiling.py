@@ -57,7 +57,7 @@ def compiled(data: bytes, path: str, package: str = "", change: Callable[[ast.Mo
     Parameters
     ----------
     data : bytes
-        What the file holds.
+        Content of the file.
     path : str
         Where it is.
     package : str

@@ -321,7 +321,7 @@ _FLOATS = {"float", "float32", "float64", "sqrt", "exp", "log", "log2", "mean", 
 
 
 def _is_float(node: ast.AST) -> bool:
-    """Whether a number with a point goes into it."""
+    """Whether a float goes into it."""
     if isinstance(node, ast.BinOp):
         return _is_float(node.left) or _is_float(node.right)
     if isinstance(node, ast.UnaryOp):
@@ -368,6 +368,6 @@ def _all_slices(node: ast.AST) -> bool:
 
 
 def _continuous(keyword: ast.keyword, source: Source) -> bool:
-    """Whether bounds are those of numbers with a point, as ``uniform(low=, high=)``."""
+    """Whether bounds are those of floats, as ``uniform(low=, high=)``."""
     call = source.parents[keyword]
     return keyword.arg != "size" and isinstance(call, ast.Call) and not ast.unparse(call.func).endswith("randint")

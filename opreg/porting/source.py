@@ -142,7 +142,7 @@ class Source:
     bound, functions, aliases
         Names that anything binds, those of functions, and those that imports bind, with what they mean.
     problems : list of Problem
-        What was reported.
+        Problems reported so far.
 
     Raises
     ------

@@ -107,7 +107,7 @@ def inferred(use: Subject) -> str | None:
     """Shapes and dtypes are those inferred, for several sizes and dtypes."""
     use = _operator(use)
     if use.op.rules.data_dependent:
-        raise Skipped("its shapes follow from numbers")
+        raise Skipped("its shapes depend on values")
     looked = 0
     variants = _sizes(use)
     for dtype in (np.float64, np.float16):
@@ -264,7 +264,7 @@ def requests(use: Subject) -> str | None:
     if isinstance(use.attrs, PropUse) and not use.stochastic:
         _requests_of(use)
     if not plannable(use) or use.stochastic:
-        raise Skipped("it draws random numbers" if use.stochastic else "its shapes follow from numbers")
+        raise Skipped("it draws random numbers" if use.stochastic else "its shapes depend on values")
     given, expected = differentiated(use)
     if not expected.grads:
         return "it has no gradient"
@@ -360,7 +360,7 @@ def in_a_graph(use: Subject) -> None:
     """Bound in a graph, alone and between other nodes, it gives what it gives eagerly, run after run."""
     use = _operator(use)
     if not plannable(use):
-        raise Skipped("its shapes follow from numbers")
+        raise Skipped("its shapes depend on values")
     given, expected = differentiated(use)
     change = "let what is computed depend on what the method is given, nothing else"
     compare(graph(use, given=given, grads=bool(expected.grads)), expected, use, "in a graph", change)
@@ -421,7 +421,7 @@ def saved(use: Subject) -> None:
                 raise Failed(f"the attribute {name}={value!r} is {again!r} once it was saved and loaded",
                              f"annotate it with its type, as in {name}: {type(value).__name__}, or take it as text")
     if not plannable(use) or not use.arrays:
-        raise Skipped("its shapes follow from numbers" if use.arrays else "it has no inputs")
+        raise Skipped("its shapes depend on values" if use.arrays else "it has no inputs")
     made = symbol(use)
     loaded: Any = load_json(made.tojson(remove_amp_cast=False))
     for question in ("list_arguments", "list_outputs", "list_auxiliary_states"):

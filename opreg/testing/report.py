@@ -28,7 +28,7 @@ class Verdict:
     outcome : {"ok", "failed", "skipped"}
         How it ended.
     text : str
-        What was found, or why it was skipped.
+        The finding, or the reason of the skip.
     change : str
         Of one that failed, what to write.
     example : str
@@ -54,7 +54,7 @@ class Report(Sequence[Verdict]):
     Attributes
     ----------
     title : str
-        What was checked.
+        The checked operator or Cell.
     ok : bool
         Whether nothing failed.
 

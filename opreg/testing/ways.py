@@ -212,7 +212,7 @@ def _in_graphs(use: Subject) -> None:
     if isinstance(use, Use) and (use.op.traits.mutates or not use.arrays):
         raise Skipped("it changes its inputs" if use.op.traits.mutates else "it has no inputs")
     if isinstance(use, Use) and use.op.rules.data_dependent:
-        raise Skipped("its shapes follow from numbers")
+        raise Skipped("its shapes depend on values")
 
 
 def _run_like(use: Subject, given: Heads, expected: Result) -> Result:

@@ -47,7 +47,7 @@ Settings: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Any]]
 #: The store of gradients, or its type.
 Store: TypeAlias = "KVStoreBase | str | None"
 
-#: How weights begin when nobody says.
+#: Initial values of weights when nobody says.
 SMALL = Uniform(0.01)
 
 
@@ -249,7 +249,7 @@ class BaseModule:
         eval_data : DataIter
             The batches.
         eval_metric : EvalMetric, or what ``metric.create`` takes
-            What to measure.
+            The quantity to measure.
         num_batch : int or None
             How many batches at most.
         batch_end_callback, score_end_callback : function, or list of them
@@ -293,7 +293,7 @@ class BaseModule:
         Parameters
         ----------
         eval_data : DataIter, NDArray or NumPy array
-            What to predict for; an array goes through as one batch.
+            Inputs to predict for; an array goes through as one batch.
         merge_batches : bool
             Whether outputs are joined; else there is a list for each batch.
         always_output_list : bool

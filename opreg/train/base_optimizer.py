@@ -187,7 +187,7 @@ class Optimizer:
         Raises
         ------
         AttrError
-            For a name nobody registered.
+            For an unregistered name.
         TypeError
             For a keyword that the optimizer does not take; a note has the nearest.
 

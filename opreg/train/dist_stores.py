@@ -100,7 +100,7 @@ class DistKVStore(KVStore):
         return total.reshape(array.shape)
 
     def set_optimizer(self, optimizer: Optimizer) -> None:
-        """Let an optimizer move what is kept along what all ranks push.
+        """Let an optimizer update stored weights by the gradients that all ranks push.
 
         Raises
         ------

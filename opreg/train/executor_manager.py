@@ -25,7 +25,7 @@ __all__ = ["DataParallelExecutorGroup", "DataParallelExecutorManager"]
 
 
 def _split_input_slice(batch_size: int, work_load_list: Sequence[float]) -> list[slice]:
-    """The samples of each device, in proportion to its load; too few for all are a ``ShapeError``, a ``ValueError``."""
+    """Slices of samples of each device, in proportion to its load; a ``ShapeError`` if there are too few for all."""
     return parts.shares(batch_size, work_load_list)
 
 

@@ -54,7 +54,7 @@ class FeedForward:
     optimizer : str or Optimizer
         How weights move; further keywords are its settings.
     initializer : Initializer
-        How weights begin.
+        Initial values of weights.
     numpy_batch_size : int
         The size of batches that are cut of arrays.
     arg_params, aux_params : dict of str to NDArray
@@ -209,7 +209,7 @@ class FeedForward:
         Parameters
         ----------
         X : DataIter, NDArray or NumPy array
-            What to predict for.
+            Inputs to predict for.
         num_batch : int or None
             How many batches at most.
         return_data : bool

@@ -56,7 +56,7 @@ class GroupSteps:
 
     @property
     def num_outputs(self) -> int:
-        """How many outputs there are."""
+        """Number of outputs."""
         return len(self.output_names)
 
     @property

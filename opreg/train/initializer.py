@@ -1,4 +1,4 @@
-"""How weights begin: initializers by name, by pattern, or from a file.
+"""Initial values of weights: initializers by name, by pattern, or from a file.
 
 An initializer is called with a name and an array, and fills the array. The ending of the name decides: a bias
 begins with zeros, a gamma with ones, and a weight as the class says. The attribute ``__init__`` of a
@@ -92,7 +92,7 @@ def create(initializer: Fill | str, **kwargs: Any) -> Any:
     Raises
     ------
     AttrError
-        For a name nobody registered, for keywords that the initializer does not take, and for those that are not made
+        For an unregistered name, for keywords that the initializer does not take, and for those that are not made
         of text: ``Load`` opens files and ``Mixed`` runs patterns, so no file may ask for them.
     FileFormatError
         For text that ``dumps`` did not write.

@@ -1,6 +1,6 @@
 """Stores of arrays by key, where gradients meet and weights are kept, as MXNet has them: ``kv.create("local")``.
 
-``local`` and ``device`` add up what the contexts of a module bring; ``dist_sync`` and its kin what all processes do;
+``local`` and ``device`` add up gradients of a module's contexts; ``dist_sync`` and its kin what all processes do;
 on ``dist_async`` each process moves the weights by itself. A store of another kind is a class that derives from
 ``KVStoreBase`` and is registered; ``create`` finds it by its name, and ``Module`` and ``FeedForward`` ask nothing of it
 but what the base class lists.

@@ -15,7 +15,7 @@ _WARMUPS = ("linear", "constant")
 
 
 class LRScheduler:
-    """A function of the number of updates; a subclass says in ``__call__`` what comes after the warmup.
+    """A function of the number of updates; a subclass defines the rate after the warmup in ``__call__``.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class _Falling(LRScheduler):
         self.max_steps = max_update - warmup_steps
 
     def shape(self, part: float) -> float:
-        """How much of the way down is left when ``part`` of the updates are done."""
+        """The share of the decay that is left when ``part`` of the updates are done."""
         raise NotImplementedError
 
     def __call__(self, num_update: int) -> float:

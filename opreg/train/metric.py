@@ -49,7 +49,7 @@ def create(metric: MetricLike, *args: Any, **kwargs: Any) -> EvalMetric:
     Raises
     ------
     AttrError
-        For a name nobody registered, and for keywords that the metric does not take.
+        For an unregistered name, and for keywords that the metric does not take.
 
     Examples
     --------

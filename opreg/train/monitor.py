@@ -78,7 +78,7 @@ class Monitor:
         self.step += 1
 
     def toc(self) -> list[tuple[int, str, str]]:
-        """After a batch: batch number, name and numbers as text of all that was seen."""
+        """Records of a batch: batch number, name and statistics as text, for every array seen."""
         if not self.activated:
             return []
         self.activated = False

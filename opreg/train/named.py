@@ -24,7 +24,7 @@ class Named(dict[str, type]):
     Parameters
     ----------
     kind : str
-        What they are, as messages say it.
+        Their name in messages.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class Named(dict[str, type]):
         Raises
         ------
         AttrError
-            For a name that nobody registered, and for keywords that the class does not take.
+            For an unregistered name, and for keywords that the class does not take.
         FileFormatError
             For text that says no such thing.
         """
@@ -107,7 +107,7 @@ class Named(dict[str, type]):
             raise
 
     def _written(self, spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Name and keywords of what is written down."""
+        """Name and keywords of a written text."""
         said = json_of(spec, f"{self.kind} {_short(spec)}") if isinstance(spec, str) else spec
         name = keywords = None
         if isinstance(said, list) and said and len(said) <= 2:
@@ -168,7 +168,7 @@ def get_register_func(base_class: type, nickname: str) -> Callable[..., Any]:
     base_class : type
         What they derive from; it raises NotRegistered for a class that does not.
     nickname : str
-        What they are, as messages say it.
+        Their name in messages.
     """
     named = _of(base_class, nickname)
 
@@ -199,7 +199,7 @@ def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
     """Function that makes an object of a class that is registered, ``create(name, *args, **kwargs)``.
 
     An object of the base class is given back as it is; a dict, or JSON, says name and keywords. It raises
-    NotRegistered for a name that nobody registered.
+    NotRegistered for an unregistered name.
     """
     named = _of(base_class, nickname)
 

@@ -1,4 +1,4 @@
-"""How a batch is divided among contexts: along the axis of samples that layouts name, and put together again."""
+"""Parts of a batch for contexts: cut along the axis of samples that layouts name, and joined again."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def shares(size: int, loads: Sequence[float]) -> list[slice]:
 
 
 def samples(descriptions: Sequence[DataDesc]) -> int | None:
-    """How many samples a batch has, as its first array tells that has an axis for them; None where none has."""
+    """Number of samples of a batch, from its first array that has an axis for them; None where none has."""
     counts = (desc.shape[axis] for desc in descriptions if (axis := DataDesc.get_batch_axis(desc.layout)) >= 0)
     return next(counts, None)
 

@@ -115,7 +115,7 @@ def _said(values: Values) -> list[str]:
 
 
 def _size(data: Any) -> int:
-    """Samples a batch, 0 where nobody says."""
+    """Samples a batch, 0 if unknown."""
     size = getattr(data, "batch_size", 0)
     return size if isinstance(size, int) else 0
 

@@ -112,7 +112,7 @@ class PythonModule(BaseModule):
 
 
 class PythonLossModule(PythonModule):
-    """A loss at the end of other modules: passes on what comes, and makes its gradient by a function.
+    """A loss at the end of other modules: passes its input on, and makes its gradient by a function.
 
     Parameters
     ----------

@@ -275,7 +275,7 @@ class LSTMCell(_Weighted):
     Parameters
     ----------
     forget_bias : float
-        What the bias of the forget gate begins with.
+        Initial value of the forget gate's bias.
     """
 
     def __init__(self, num_hidden: int, prefix: str = "lstm_", params: RNNParams | None = None,
@@ -342,7 +342,7 @@ class FusedRNNCell(BaseRNNCell):
     get_next_state : bool
         Whether ``unroll`` gives the states after the last step.
     forget_bias : float
-        What the bias of an LSTM's forget gate begins with.
+        Initial value of the bias of an LSTM's forget gate.
     prefix : str or None
         The mode's name by default.
     """
@@ -631,7 +631,7 @@ class DropoutCell(BaseRNNCell):
 
 
 class ZoneoutCell(ModifierCell):
-    """In training some numbers of output or states stay as they were the step before.
+    """In training some elements of output or states keep their values of the step before.
 
     D. Krueger et al., Zoneout: regularizing RNNs by randomly preserving hidden activations, 2016.
 

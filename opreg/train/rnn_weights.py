@@ -39,7 +39,7 @@ class PackedWeights:
         return (self.layers - 1) * (self.hidden + len(self.directions) * self.hidden + 2) + self.hidden + 2
 
     def size(self, inputs: int) -> int:
-        """How many elements there are for that many inputs."""
+        """Number of elements for that many inputs."""
         return len(self.directions) * self.hidden * len(self.gates) * (self._columns + inputs)
 
     def parts(self, size: int) -> Iterator[tuple[str, slice, tuple[int, ...]]]:

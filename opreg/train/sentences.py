@@ -26,7 +26,7 @@ def encode_sentences(sentences: Sequence[Sequence[str]], vocab: dict[str, int] |
     Parameters
     ----------
     sentences : list of lists of str
-        What to encode.
+        The sentences to encode.
     vocab : dict of str to int or None
         Numbers of words; without one they are counted from ``start_label`` as they come.
     invalid_label, invalid_key

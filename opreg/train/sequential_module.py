@@ -57,7 +57,7 @@ class SequentialModule(BaseModule):
         take_labels : bool
             Whether it is given the labels.
         auto_wiring : bool
-            Whether what comes goes to its inputs in order, whatever they are called.
+            Whether outputs of the module before go to its inputs in order, whatever they are called.
         """
         known = [self.META_TAKE_LABELS, self.META_AUTO_WIRING]
         for name in kwargs:
@@ -127,7 +127,7 @@ class SequentialModule(BaseModule):
 
     def init_params(self, initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
-        """Set the weights of all modules, each of which takes its own from what is given.
+        """Set the weights of all modules, each of which takes its own from the given ones.
 
         Raises
         ------

@@ -54,7 +54,7 @@ class KVStoreBase:
         raise NotImplementedError
 
     def set_optimizer(self, optimizer: Optimizer) -> None:
-        """Choose how what is pushed moves what is kept."""
+        """Choose how pushed gradients update stored weights."""
         raise NotImplementedError
 
     @staticmethod
@@ -71,7 +71,7 @@ class KVStoreBase:
         raise NotImplementedError
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
-        """Let what is pushed be rounded to a few bits; refused where a store does not say otherwise."""
+        """Round pushed gradients to a few bits; refused where a store does not say otherwise."""
         raise ArgumentError(f"kvstore: stores of the kind {self.type!r} do not compress gradients")
 
     @staticmethod
@@ -225,7 +225,7 @@ class KVStore(KVStoreBase):
         Parameters
         ----------
         key : int, str, or list of them
-            Whose values.
+            Keys of the values.
         out : NDArray, list, or list of lists
             Where they go, for each key.
         priority : int
@@ -257,7 +257,7 @@ class KVStore(KVStoreBase):
         Parameters
         ----------
         key : int, str, or list of them
-            Whose rows.
+            Keys of the rows.
         out : RowSparseNDArray, list, or list of lists
             Where they go, for each key.
         priority : int
@@ -292,11 +292,11 @@ class KVStore(KVStoreBase):
     # ----------------------------------------------------------------------------------------- updating
 
     def set_optimizer(self, optimizer: Optimizer) -> None:
-        """Let an optimizer move what is kept along what is pushed."""
+        """Let an optimizer update stored weights by pushed gradients."""
         self._set_updater(get_updater(optimizer))
 
     def set_updater(self, updater: Callable[[Any, Any, Any], object]) -> None:
-        """Let a function of key, what is pushed, and what is kept change the latter in place."""
+        """Let a function of key, pushed value and stored value change the latter in place."""
         self._set_updater(updater)
 
     def _set_updater(self, updater: Callable[[Any, Any, Any], object]) -> None:

@@ -71,8 +71,8 @@ class Module(BaseModule):
 
     Notes
     -----
-    Copies and pickles of a module hold its weights, its optimizer and how it was bound; they are bound anew. Monitors
-    and what was computed stay behind.
+    Copies and pickles of a module hold its weights, its optimizer and how it was bound; they are bound anew.
+    Monitors and results stay behind.
 
     Examples
     --------

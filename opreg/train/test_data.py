@@ -59,7 +59,7 @@ def download(url: str, fname: str | None = None, dirname: str | None = None, ove
     url : str
         Where it is: an address, or a path.
     fname, dirname : str or None
-        What to call it, by default what the address calls it, and where to put it.
+        Name and folder of the file; by default the name in the address.
     overwrite : bool
         Whether to fetch what is there, too.
     retries : int
@@ -68,7 +68,7 @@ def download(url: str, fname: str | None = None, dirname: str | None = None, ove
     Raises
     ------
     OpError
-        Where nobody has it; says which file to put where.
+        The file is missing; says which file to put where.
     """
     split = urllib.parse.urlsplit(url)
     name = fname or os.path.basename(split.path)

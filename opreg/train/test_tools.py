@@ -203,7 +203,7 @@ def chi_square_check(generator: Callable[[int], ArrayLike], buckets: Sequence[Bu
     probs : sequence of float
         How likely each is.
     nsamples : int
-        How many samples are drawn.
+        Number of samples that are drawn.
     """
     samples = _drawn(generator, nsamples)
     if isinstance(buckets[0], (list, tuple)):

@@ -92,7 +92,7 @@ def numeric_grad(executor: Executor | _Weighed, location: Mapping[str, ArrayLike
     Parameters
     ----------
     executor : Executor
-        What to run.
+        The executor to run.
     location : dict of str to array
         Arguments, at whose values the gradients are taken.
     aux_states : dict of str to array or None
@@ -265,11 +265,11 @@ def check_symbolic_forward(sym: Symbol, location: Arrays, expected: Any, rtol: f
     Parameters
     ----------
     sym : Symbol
-        What to run.
+        The graph to run.
     location, aux_states : list or dict of array
         Its arguments and auxiliary states.
     expected : list of array, or dict by output name
-        What should come out.
+        Expected outputs.
 
     Examples
     --------
@@ -297,7 +297,7 @@ def check_symbolic_backward(sym: Symbol, location: Arrays, out_grads: Arrays, ex
     Parameters
     ----------
     sym : Symbol
-        What to run.
+        The graph to run.
     location, aux_states : list or dict of array
         Its arguments and auxiliary states.
     out_grads : list of array, dict by output name, or None
@@ -414,7 +414,7 @@ def check_gluon_hybridize_consistency(net_builder: Callable[..., Any], data_l: S
     data_l : list of NDArray
         Its inputs.
     numpy_func : function, optional
-        What the outputs are, of the inputs as NumPy arrays.
+        Expected outputs, a function of the inputs as NumPy arrays.
     test_grad : bool
         Whether gradients are compared, too.
 

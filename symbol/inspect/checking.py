@@ -315,7 +315,7 @@ def check_kernels(plan: Plan, strict: bool) -> Callable[[], KernelReport]:
     Parameters
     ----------
     plan : Plan
-        What is watched.
+        The watched plan.
     strict : bool
         Whether a difference far beyond rounding raises an error that names operator, node, kernel and place.
 

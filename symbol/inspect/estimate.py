@@ -61,7 +61,7 @@ class Machine:
 
     def work_seconds(self, work: Work, dtype: str) -> tuple[float, float]:
         """Seconds that memory takes, and arithmetic, whose results are of a dtype."""
-        wide = "float64" if dtype == "float64" else "float32"  # what expressions are computed in
+        wide = "float64" if dtype == "float64" else "float32"  # the dtype that expressions are computed in
         rate, plain = self.product_rates.get(dtype), self.product_rates.get(wide)
         return (work.read + work.written) / self.memory_rate, sum(
             count / per_second for count, per_second in ((work.products, rate), (work.instructions, plain))

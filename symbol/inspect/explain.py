@@ -21,7 +21,7 @@ def titled(node: Node) -> str:
 
 
 def said_of(number: int, step: Step) -> str:
-    """A step in a line."""
+    """The line of a step."""
     name = f"{step.title}: " if step.title else "" if step.node is None else f"{titled(step.node)}: "
     declined = "".join(f"; {kernel} declined: {reason}" for kernel, reason in step.declined)
     copies = step.copies and f"; {step.copies}"

@@ -138,7 +138,7 @@ def check_numbers(plan: Plan, choice: bool | str) -> None:
     Parameters
     ----------
     plan : Plan
-        What is watched.
+        The watched plan.
     choice : True or "debug"
         Whether a debugger stops before the error is raised.
     """

@@ -19,7 +19,7 @@ _SHOWN = 20
 
 
 class MemoryRow(NamedTuple):
-    """A stretch of memory between arguments and outputs, and what it is made for first.
+    """A stretch of memory between arguments and outputs, with its first value.
 
     Attributes
     ----------

@@ -228,9 +228,9 @@ def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run
     plan : Plan
         What runs.
     halves : list of (str, Segment)
-        Its segments, and what they are called.
+        Its segments, with their names.
     bound : Bound
-        What it was made of.
+        The bound graph that it was made of.
     run : function of a segment
         Runs it in the mode that steps run in.
     runs : int

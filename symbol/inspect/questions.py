@@ -34,9 +34,9 @@ class Asked(NamedTuple):
     ----------
     plan : Plan
     segments : list of (str, Segment)
-        What runs with it, and what that is called.
+        Its segments, with their names.
     bound : Bound
-        What it was made of.
+        The bound graph that it was made of.
     run : function of a segment
         Runs it in the mode that steps run in.
     more : list of str

@@ -56,7 +56,7 @@ def _may(node: Node, program: Program) -> bool:
 
 
 def _computed(node: Node, values: dict[Entry, Array], program: Program) -> list[Array]:
-    """Arrays of a node's results, where it computes."""
+    """Arrays of a node's results, on its device."""
     ctx, specs = program.bound.place(node), program.specs[node]
     assert node.op is not None
     try:

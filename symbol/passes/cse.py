@@ -1,9 +1,9 @@
 """cse: of nodes that compute the same, one is enough.
 
-Two nodes are the same when operator, attributes and inputs are equal, and so are place and mode. Left alone are
-operators that draw random numbers, keep or change states, or do something beside computing, and those of users, of
-which nobody knows. A node of backward is the same as one of forward only if that costs no memory: when what the latter
-made is there for as long anyway.
+Two nodes are the same when operator, attributes and inputs are equal, and so are place and mode. Operators that
+draw random numbers, keep or change states, or have side effects stay, and so do users' operators. A node of
+backward is the same as one of forward only if that costs no memory: when what the latter made is there for as long
+anyway.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ _LARGE = 1 << 17
 # holds some of what is stored; in compiled functions as long as many more.
 _STORING = 10
 
-# Smaller dtypes are left too easily by a product that is arranged anew.
+# A rearranged product overflows smaller dtypes too easily.
 _EXACT = (np.dtype("float32"), np.dtype("float64"))
 
 
@@ -295,7 +295,7 @@ class _Composer:
         return self._fused(group, became) if group.members[-1] is node else []
 
     def _free(self, group: _Group, exported: Sequence[Node]) -> bool:
-        """Whether sums may be arranged anew: in backward, where nobody compares a number with its equal in forward."""
+        """Whether sums may be arranged anew: in backward, where no value has to equal one of forward."""
         if group not in self.backward or self.program.specs[group.members[-1]][0].dtype not in _EXACT:
             return False
         return not any(AGAIN in node.tags for node in exported) and not any(

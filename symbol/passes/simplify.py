@@ -27,7 +27,7 @@ def simplify(program: Program) -> Program:
 
     @functools.cache
     def beside() -> set[Node]:
-        """The nodes of which somebody reads another output than the first."""
+        """The nodes with a reader of another output than the first."""
         read = itertools.chain(program.heads, *[node.inputs for node in program.nodes])
         return {node for node, index in read if index > 0}
 

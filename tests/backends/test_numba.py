@@ -328,7 +328,7 @@ def test_declined_layouts(ins: Callable, reason: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["tanh", "softmax"])
-def test_what_is_read_only_is_not_written(op: str) -> None:
+def test_read_only_arrays_are_not_written(op: str) -> None:
     x, gradient = mx.nd.ones((40, 50)), np.zeros((40, 50), "float32")
     gradient.flags.writeable = False
     net = getattr(mx.sym, op)(mx.sym.Variable("x")) * 2.0
@@ -542,7 +542,7 @@ def test_a_child_of_a_process_that_is_compiling(monkeypatch: pytest.MonkeyPatch)
     compiler.wait()
 
 
-def test_what_cannot_be_compiled_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_that_cannot_be_compiled_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: Any) -> None:
         raise OSError("no compiler")
 

@@ -57,7 +57,7 @@ def test_who_stands_aside_computes_alone_for_a_while(clock):
     assert clock.held == 2
 
 
-def test_who_was_kept_waiting_for_long_goes_on_alone(clock):
+def test_a_thread_that_waited_long_goes_on_alone(clock):
     blas.Watched.until = clock.now + 9.0
     blas.aside()
     assert blas.Watched.until == clock.now + 9.0

@@ -194,7 +194,7 @@ def test_gradients_of_softmax_output_that_are_not_specialised(attrs):
     ((64,), (64, 100), np.ufunc), ((640,), (640, 100), blas.Watched), ((408, 408), (408, 408), np.ufunc),
     ((1, 400, 400), (1, 400, 400), blas.Watched), ((2, 408, 408), (2, 408, 408), np.ufunc),
 ])
-def test_who_multiplies(a, b, kind, monkeypatch):
+def test_the_library_that_multiplies(a, b, kind, monkeypatch):
     monkeypatch.setattr(threads, "count", lambda: 2)
     monkeypatch.setattr(blas, "_same_bits", lambda *arrays: True)
     blas._host_multiplier.cache_clear()
@@ -284,7 +284,7 @@ def test_one_thread_needs_no_choice(monkeypatch):
     assert blas.multiplier(np, numbers(640, 640), numbers(640, 640)) is np.matmul
 
 
-def test_who_is_kept_waiting_computes_alone_for_a_while(monkeypatch):
+def test_a_thread_that_had_to_wait_computes_alone_for_a_while(monkeypatch):
     """For twenty times as long as it has taken."""
     now, held = [100.0], []
 

@@ -75,7 +75,7 @@ def test_a_step_asks_nothing_of_the_compiler_before_it_is_wanted(monkeypatch):
     executor.forward(is_train=True)
 
 
-def test_what_runs_and_why_not():
+def test_running_kernels_and_reasons_of_others():
     assert "RNN rnn" in (text := bound("numba", "gru", (2, 3, 4), 5, num_layers=1)[0].explain())
     assert "numba" in text
     for more in ({"projection_size": 2}, {"lstm_state_clip_min": -1, "lstm_state_clip_max": 1}):

@@ -76,7 +76,7 @@ def test_ways_that_get_into_each_others_way_are_tried_one_after_the_other(machin
     assert choice.way == "other" and machine.calls == ["usual"] * rounds + ["other"] * rounds
 
 
-def test_what_is_known_is_asked_no_more(machine, monkeypatch):
+def test_known_specs_are_not_asked_for_again(machine, monkeypatch):
     assert asked(machine, 3e-5, 2e-5) == "other"
     machine.calls.clear()
     assert asked(machine, 2e-5, 3e-5) == "other"
@@ -105,7 +105,7 @@ def _kept(tmp_path: Path) -> Path:
     lambda path: cache.store(path.name, b'[["question"]]'),
     lambda path: cache.store(path.name, b"\xff"),
     lambda path: cache.store(path.name, b'{"question": ["nonsense", ""]}')])
-def test_what_is_damaged_or_of_others_is_not_believed(machine, monkeypatch, tmp_path, damage):
+def test_damaged_or_foreign_files_are_not_used(machine, monkeypatch, tmp_path, damage):
     assert asked(machine, 3e-5, 2e-5) == "other"
     damage(_kept(tmp_path))
     forget(monkeypatch)

@@ -86,7 +86,7 @@ def test_compiled_updates_are_those_of_numpy(name, options, dtype, calls, monkey
     ({}, SIZE, False), ({}, updating.TILE + 1, True), (dict(wd=0.01), SIZE, True),
     (dict(clip_gradient=0.3), SIZE, True),
 ], ids=["plain", "longer than a tile", "decayed", "clipped"])
-def test_what_blas_adds_at_once_is_not_compiled(options, size, compiled, calls, monkeypatch):
+def test_sums_that_blas_adds_at_once_are_not_compiled(options, size, compiled, calls, monkeypatch):
     def added(y, a, x):
         y += np.float32(a) * x
         return True

@@ -291,7 +291,7 @@ def test_the_script_goes_on_when_stages_fail(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["log.txt", "summary.md", "tests.txt"]
 
 
-def test_what_is_written_by_hand_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_handwritten_rules_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     counts.main()
     printed = capsys.readouterr().out
     found = counts.counts()
@@ -323,7 +323,7 @@ def test_a_traced_operator_calls_as_little_of_python_as_its_line(order: str) -> 
         assert row.calls <= line.calls * (1.2 if order != "forward" else 2.2), (row, line)
 
 
-def test_what_is_planted_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+def test_planted_mistakes_are_found(capsys: pytest.CaptureFixture[str]) -> None:
     planted.main()
     printed = capsys.readouterr().out
     number = len(planted.MORE) + len(planted.MISTAKES)

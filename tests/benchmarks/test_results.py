@@ -217,7 +217,7 @@ def test_threads_are_measured_by_rows_of_the_table(monkeypatch: pytest.MonkeyPat
     assert run_growth.threads(1, 0.0).keys() == growth.SERIES["threads"].costs.keys() == set(ran)
 
 
-def test_what_takes_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_choices_that_take_too_long_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def ran(words: list[str], **_: Any) -> Any:
         if words[-1] in ("1000000", "65536"):
             raise growth.subprocess.TimeoutExpired(words, 1, b'{"step": 0.5}\n' if words[3] == "batch" else None)

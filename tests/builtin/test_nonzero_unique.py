@@ -1,4 +1,4 @@
-"""``nonzero`` and ``unique``: operators whose shapes follow from numbers, in graphs, Cells and compiled functions."""
+"""``nonzero`` and ``unique``: operators whose shapes depend on values, in graphs, Cells and compiled functions."""
 
 from __future__ import annotations
 

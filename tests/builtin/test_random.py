@@ -349,7 +349,7 @@ def _dropout_cell():
 
 @pytest.mark.parametrize("way", STATES)
 @pytest.mark.parametrize("draw", DRAWS)
-def test_what_is_drawn_goes_on_from_a_state(draw, way):
+def test_random_values_go_on_from_a_state(draw, way):
     take, put = STATES[way]
     mx.random.seed(3)
     mx.nd.random.poisson(3, shape=7)
@@ -407,7 +407,7 @@ def test_a_training_goes_on_with_the_same_numbers():
     (lambda: mx.set_rng_state(mx.Tensor([1, 2, 3], mx.uint8)), "this one holds something else"),
     (lambda: mx.set_rng_state(mx.Tensor([91, 93], mx.uint8)), "this one holds something else"),
 ])
-def test_what_is_no_state_is_refused_and_changes_nothing(call, words):
+def test_an_invalid_state_is_refused_and_changes_nothing(call, words):
     numbers()
     before = mx.random.get_state()
     with pytest.raises(ArgumentError, match=words):
@@ -523,7 +523,7 @@ def test_loops_that_are_compiled_draw_as_those_of_python(draw, loop):
 
 
 @pytest.mark.parametrize("draw", [_layer, holes], ids=["layer", "operator"])
-def test_what_nobody_reads_is_drawn_all_the_same(draw):
+def test_unread_nodes_are_drawn(draw):
     def function(x):
         draw(x)
         return x * 1

@@ -223,7 +223,7 @@ def test_reshape_codes_keep_the_number_of_elements(shape, data):
     ("cast_storage", {"stype": "rows"}, [(2, 3)], AttrError, "row_sparse"),
     ("_ravel_multi_index", {"shape": (2, 3)}, [(3, 4)], ShapeError, "a row of indices for each dimension"),
 ])
-def test_what_does_not_fit_is_refused_in_words(op, attrs, shapes, kind, words):
+def test_arguments_that_do_not_fit_are_refused_in_words(op, attrs, shapes, kind, words):
     def ask(op):
         complete = op.complete(attrs)
         return op.infer_shapes(list(shapes), [None] * len(op.signature.outputs(complete)), complete)
@@ -247,7 +247,7 @@ def test_reset_arrays_writes_in_place():
     assert all((array.asnumpy() == 0).all() for array in arrays)
 
 
-def test_what_has_no_gradient_says_so():
+def test_operators_without_a_gradient_say_so():
     data = nd.ones((2, 3))
     data.attach_grad()
     with opreg.autograd.record():

@@ -434,7 +434,7 @@ def test_text():
 @pytest.mark.parametrize("given, shape, dtype", [
     (3, (), "Int32"), (3.5, (), "Float32"), ([1, 2], (2,), "Int64"), ([1.0], (1,), "Float32"),
     (np.ones((2, 1), np.float16), (2, 1), "Float16"), (Tensor([1.0]), (1,), "Float32")])
-def test_what_a_parameter_is_made_of(given, shape, dtype):
+def test_arguments_of_a_parameter(given, shape, dtype):
     parameter = Parameter(given, name="p")
     assert repr(parameter) == str(parameter) == (
         f"Parameter (name=p, shape={shape}, dtype={dtype}, requires_grad=True)")

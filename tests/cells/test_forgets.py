@@ -73,7 +73,7 @@ def test_more_kinds_than_are_kept():
     assert len(seen) == 2 * KINDS
 
 
-def test_those_in_use_are_kept():
+def test_pieces_in_use_are_kept():
     seen: list[int] = []
 
     @jit

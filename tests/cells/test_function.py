@@ -93,7 +93,7 @@ def test_attributes_of_the_context_are_as_good(run):
     assert numbers(run(ms.grad(ms.grad(lambda a: function.apply(a, 4.0))))(x())) == [8, 8]
 
 
-def test_what_was_made_on_the_way_has_no_second_derivative(run):
+def test_intermediate_values_have_no_second_derivative(run):
     """It would be silently wrong: nothing says how it depends on the argument."""
     function = of(*saving("way"))
     with pytest.raises(NotDifferentiableError, match=r"Made: .*save inputs and outputs alone"):
@@ -164,7 +164,7 @@ def test_outputs_without_gradient(run):
         assert numbers(run(ms.grad(function.apply, (0, 1)))(x(), y())) == ([0, 0], [0, 0])
 
 
-def test_which_gradients_are_wanted():
+def test_wanted_gradients():
     seen: list[Any] = []
 
     def forward(ctx: Any, a: Any, b: Any, scale: float) -> Any:
@@ -185,7 +185,7 @@ def test_which_gradients_are_wanted():
 @pytest.mark.parametrize("returned, expected", [
     (lambda g: g.astype(ms.int64) * 3, [3, 3]), (lambda g: ops.stack([g, g]) * 3, [6, 6]), (lambda g: None, [0, 0]),
     (lambda g: (g * 3, None, None), [3, 3])])
-def test_what_backward_may_return(run, returned, expected):
+def test_results_of_backward(run, returned, expected):
     """Another dtype, a larger shape, None, and None more often than there are arguments."""
     found = run(ms.grad(of(lambda ctx, a: a * 2, lambda ctx, g: returned(g)).apply))(x())
     assert found.dtype is ms.float32 and numbers(found) == expected
@@ -264,7 +264,7 @@ def test_changes_that_are_mistakes(run):
         run(ms.grad(lambda a, b: changed(mark=False).apply(a + 0, b), 0))(x(), y())
 
 
-def test_what_is_differentiated_is_not_changed():
+def test_differentiated_inputs_are_not_changed():
     with pytest.raises(RuntimeError, match="A leaf tensor that need grad is being used in an inplace operator"):
         ms.grad(changed().apply, 0)(x(), y())
     a, b = x(), y()

@@ -383,7 +383,7 @@ def test_the_gradients_of_a_mutable_number_are_counted(run):
 
 @pytest.mark.parametrize("value, message", [
     ("abc", "got str"), (None, "got NoneType"), ((1, "a"), "got str"), (X, "got ndarray")])
-def test_what_mutable_takes(value, message):
+def test_arguments_of_mutable(value, message):
     with pytest.raises(TypeError, match=message):
         mutable(value)
     with pytest.raises(TypeError, match="must be a tuple or list"):

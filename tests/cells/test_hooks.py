@@ -257,7 +257,7 @@ def test_backward_pre_hook_runs_first_and_changes_weights_gradients_too(run):
     assert numbers(by_weight) == (X * 10).tolist()
 
 
-def test_where_outputs_are_captured(run):
+def test_capture_of_outputs(run):
     """By the documents before forward hooks, by later versions after them, which then take part in the gradient."""
     seen: list[Any] = []
     inner = Triple()
@@ -285,7 +285,7 @@ def test_hook_without_inputs_that_need_gradients(run):
     assert len(seen) == 1 and seen[0][1] == [1] * 3 and all(g is None for g in seen[0][0])
 
 
-def test_what_a_hook_returns_where_no_gradient_is_asked_for(run):
+def test_hooks_of_gradients_that_are_not_wanted(run):
     """Weights alone are asked for: nothing leaves at the inputs, whatever is returned for them."""
     cell = Weighted()
     cell.register_full_backward_hook(lambda which, leaving, arriving: (arriving[0], arriving[0]))
@@ -498,7 +498,7 @@ def test_deepcopy_keeps_hooks():
 
 @pytest.mark.parametrize("register", ["register_forward_pre_hook", "register_forward_hook", "register_backward_hook",
                                       "register_backward_pre_hook", "register_full_backward_hook"])
-def test_what_is_no_function_is_refused(register):
+def test_objects_that_are_no_functions_are_refused(register):
     with pytest.raises(TypeError, match="Expected a callable hook function, but got int"):
         getattr(Triple(), register)(3)
     with pytest.raises(TypeError, match="compiled"):

@@ -248,7 +248,7 @@ def test_eager_and_compiled_assignments_meet():
 # ----------------------------------------------------------------------------------------------- what cannot be
 
 
-def test_what_leaves_the_graph_is_refused():
+def test_values_that_leave_the_graph_are_refused():
     for function, instead in ((lambda a: np.asarray(a), "x.asnumpy"), (lambda a: a.backward(), "Use grad")):
         with pytest.raises(TraceError, match=instead) as caught:
             jit(function)(x())
@@ -414,7 +414,7 @@ def assigns_its_argument(a: Any) -> Any:
     ids=["attribute", "list", "buffer", "hook", "in place", "assigned"])
 @pytest.mark.parametrize("mode", ["jit", "graph mode", "gradient"])
 @pytest.mark.filterwarnings("ignore:the hook .* is registered on")
-def test_what_a_graph_can_not_do_is_left_to_python(make, reason, mode):
+def test_functions_that_no_graph_can_hold_are_left_to_python(make, reason, mode):
     """With the meaning it has there, on every run; a warning says so once."""
     def run(make_call: Any) -> list[Any]:
         function, parameter, found = make(), Parameter(Tensor(X), name="p"), list[Any]()
@@ -476,7 +476,7 @@ def test_an_exception_while_tracing_leaves_nothing_behind():
     np.testing.assert_allclose(jit(grad(lambda a: a * a))(x()).asnumpy(), 2 * X)
 
 
-def test_what_jit_takes():
+def test_arguments_of_jit():
     with pytest.raises(TypeError, match="a function or a Cell, got int"):
         jit(3)
     cell = Scale()

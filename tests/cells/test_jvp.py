@@ -158,7 +158,7 @@ def test_an_operator_without_gradient_is_named():
     (lambda t, ins, outs: t[0].sum(), r"returned shape \(\) for output 0, expected \(4, 3\)"),
     (lambda t, ins, outs: (t[0], t[0]), "returned 2 values, expected 1"),
     (lambda t, ins, outs: t[0].asnumpy(), "returned ndarray for output 0, expected what operators make")])
-def test_what_a_rule_returns_is_checked(rule, message):
+def test_results_of_rules_are_checked(rule, message):
     op = sine("jvp_checked")
     op.jvp(rule)
     with pytest.raises(OpError, match=f"the jvp rule of operator jvp_checked {message}"):

@@ -271,7 +271,7 @@ UNWATCHED = {
 
 
 @pytest.mark.parametrize("name", UNWATCHED)
-def test_what_differs_in_each_call_runs_as_python(name):
+def test_state_that_differs_in_each_call_runs_as_python(name):
     function, reason = UNWATCHED[name]
     compiled = jit(function)
     with pytest.warns(UserWarning, match=f"runs as Python: it {reason}") as told:
@@ -431,7 +431,7 @@ def test_what_is_changed_and_not_read_does_not_matter():
     assert (n, Net.calls, counts.n, len(counts.log), len(log), table["calls"]) == (1,) * 6
 
 
-def test_what_is_too_large_to_compare_is_named_once():
+def test_state_too_large_to_compare_is_named_once():
     table, block = [1.0] * (MOST_ELEMENTS + 1), np.ones(MOST_BYTES // 4 + 1, np.float32)
     compiled = jit(lambda x: x * table[0] * float(block[0]))
     with pytest.warns(UserWarning, match=r"see changes of .*block.*1048580 bytes.*; .*table.*4097 elements") as told:

@@ -116,7 +116,7 @@ def test_a_tensor_from_outside(use, way):
                 change(held) if step == 0 else held.__setitem__(1, 2.5)
 
 
-def test_what_a_function_makes_is_made_in_each_run():
+def test_objects_that_a_function_makes_are_made_in_each_run():
     """A tensor that it fills does not keep what an earlier run has put there."""
     def function(x: Any) -> Any:
         made = Tensor(np.zeros(3, np.float32))

@@ -152,7 +152,7 @@ def test_a_change_is_seen(name, mode):
         cell.scale = 2.0
 
 
-def test_what_a_bprop_reads_is_watched():
+def test_values_that_a_bprop_reads_are_watched():
     """Whether its gradient is taken inside of the compiled function or around it."""
     class Own(Cell):
         def __init__(self) -> None:
@@ -238,7 +238,7 @@ def counted(function: Any, seen: list[int]) -> Any:
     return call
 
 
-def test_what_is_not_read_does_not_matter(seen):
+def test_unread_state_does_not_matter(seen):
     one, other = Scale(), Scale()
     compiled = jit(counted(one, seen))
     compiled(x())
@@ -250,7 +250,7 @@ def test_what_is_not_read_does_not_matter(seen):
     assert len(seen) == 1
 
 
-def test_what_changes_back_is_not_traced_again(seen):
+def test_state_that_changes_back_is_not_traced_again(seen):
     """As when a network is trained and evaluated in turn."""
     class Mode(Cell):
         def construct(self, a: Any) -> Any:
@@ -267,7 +267,7 @@ def test_what_changes_back_is_not_traced_again(seen):
     assert len(seen) == 2
 
 
-def test_what_changes_on_every_call_is_left_to_python(seen):
+def test_state_that_changes_on_every_call_is_left_to_python(seen):
     net = Scale()
     compiled = jit(counted(net, seen))
 
@@ -295,7 +295,7 @@ class Counts(Cell):
 
 
 @pytest.mark.filterwarnings("ignore:.*runs as Python")
-def test_what_a_function_changes_itself(seen):
+def test_state_that_a_function_changes_itself(seen):
     for run in (jit, lambda net: net):
         net = Counts()
         call = run(net)
@@ -303,7 +303,7 @@ def test_what_a_function_changes_itself(seen):
             assert call(x()).asnumpy().tolist() == (number * X).tolist() and net.n == number
 
 
-def test_what_a_function_sets_is_set_on_every_run(seen):
+def test_state_that_a_function_sets_is_set_on_every_run(seen):
     class Marks(Cell):
         def construct(self, a: Any) -> Any:
             seen.append(1)

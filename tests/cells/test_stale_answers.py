@@ -356,14 +356,14 @@ def test_a_change_is_seen_by_the_body_of_a_traced_operator(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_what_is_not_compared_is_named(name: str) -> None:
+def test_incomparable_state_is_named(name: str) -> None:
     case, title = NAMED[name]
     with pytest.warns(UserWarning, match=f"does not see changes of .*({title})"):
         changes(case, jit)
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_what_cannot_be_compared_runs_as_python(name: str) -> None:
+def test_functions_that_read_incomparable_state_run_as_python(name: str) -> None:
     case, reason = LEFT[name]
     with pytest.warns(UserWarning, match=f"runs as Python: {reason}"):
         assert changes(case, jit)

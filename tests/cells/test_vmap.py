@@ -85,7 +85,7 @@ def test_nested_axes() -> None:
     assert found["b"][1] == "text"
 
 
-def test_what_all_samples_share() -> None:
+def test_inputs_that_all_samples_share() -> None:
     shared, own = vmap(lambda a, b: (b * 2, a + b), (0, None), (None, 0))(x(), w())
     assert shared.shape == (3,) and own.shape == (4, 3)
     assert vmap(lambda a, b: b * 2, (0, None), -1)(x(), w()).shape == (3, 4)
@@ -331,7 +331,7 @@ def test_a_rule_of_a_user_is_called(run):
     (lambda ins, batched: ins[0].sum(), r"returned shape \(\) for output 0, expected \(4, 3\): 4 samples of \(3,\)"),
     (lambda ins, batched: (ins[0], ins[0]), "returned 2 values, expected 1"),
     (lambda ins, batched: ins[0].asnumpy(), "returned ndarray for output 0, expected what operators make")])
-def test_what_a_rule_returns_is_checked(rule, message):
+def test_results_of_rules_are_checked(rule, message):
     op = tanh([], "vmap_checked")
     op.vmap(rule)
     with pytest.raises(OpError, match=f"the vmap rule of operator vmap_checked {message}"):
@@ -420,7 +420,7 @@ def test_what_no_sample_can_ask(run):
         run(vmap(lambda a: a if a.sum() > 0 else -a))(x())
     with pytest.raises(TypeError, match="asks for the numbers of one sample"):
         run(vmap(lambda a: a * int(a.sum())))(x())
-    with pytest.raises(TypeError, match="'_npx_nonzero' gives follows from numbers"):
+    with pytest.raises(TypeError, match="'_npx_nonzero' gives depends on values"):
         run(vmap(lambda a: ops.nonzero(a)))(x())
     factor = Tensor(2.0)
     close(run(vmap(lambda a: a * (2 if factor > 1 else 1)))(x()), X * 2)
@@ -439,7 +439,7 @@ def test_shapes_that_follow_from_numbers():
     def positive_infer(a):
         return (None,)
 
-    with pytest.raises(TypeError, match="'vmap_positive' gives follows from numbers"):
+    with pytest.raises(TypeError, match="'vmap_positive' gives depends on values"):
         vmap(lambda a: positive(a))(x())
 
 

@@ -61,7 +61,7 @@ def test_is_a_loop_over_samples(row: Row) -> None:
     use = Use.of(row, "float32" if "float32" in row.dtypes else None)
     function = _applied(use)
     if use.op.rules.data_dependent:
-        pytest.skip("its shapes follow from numbers")
+        pytest.skip("its shapes depend on values")
     for axes in _choices(len(use.arrays)):
         inputs = [array if axis is None else _samples(array) for array, axis in zip(use.arrays, axes)]
         with Recording(False, row.train):

@@ -343,7 +343,7 @@ NO_SCRIPTS = {"binary.py": (b"\x7fELF\0\1\2\3\xff\xfe", "binary.py:1: expected a
 
 @pytest.mark.parametrize("name", NO_SCRIPTS)
 @pytest.mark.parametrize("command", ["as-mxnet", "as-mindspore", "profile"])
-def test_what_is_no_script(command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_are_no_scripts(command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     content, words = NO_SCRIPTS[name]
     if content is not None:
         (tmp_path / name).write_bytes(content)

@@ -94,7 +94,7 @@ def test_an_operator_that_ends_or_keeps_the_process_has_failed(opreg: Command, k
     assert threads.issuperset(threading.enumerate())
 
 
-def test_what_cannot_be_imported_for_it_ends(opreg: Command) -> None:
+def test_modules_that_end_the_process_cannot_be_imported(opreg: Command) -> None:
     Path("ops.py").write_text("import os\nos._exit(0)\n")
     code, out, err = opreg("check", "ops.py:f", "--input", "2")
     assert (code, out) == (2, "")
@@ -464,7 +464,7 @@ def test_differences(opreg: Command) -> None:
         "b     float32 (2,) in the first, float32 (3,) in the second"]
 
 
-def test_what_is_kept_on_the_disk(opreg: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_on_the_disk(opreg: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "kept"
     monkeypatch.setenv("OPREG_CACHE_DIR", str(folder))
     assert opreg("trace-cache") == (0, f"0 files in {folder}\n", "")
@@ -499,7 +499,7 @@ def test_misspelt(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Did you mean 'softmax'" in capsys.readouterr().err
 
 
-def test_who_reads_may_stop(tmp_path: Path) -> None:
+def test_a_reader_may_stop(tmp_path: Path) -> None:
     done = subprocess.run(f"{sys.executable} -m opreg ops | head -n 1", shell=True, text=True, capture_output=True,
                           check=True, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}, cwd=tmp_path)
     assert done.stderr == "" and done.stdout.count("\n") == 1

@@ -11,7 +11,7 @@ import opreg as mx
 from opreg.core.cache import Recent, cached
 
 
-def test_what_is_used_often_stays() -> None:
+def test_entries_used_often_stay() -> None:
     cache = Recent(100)
     cache.keep("often", 1)
     for number in range(1000):
@@ -55,7 +55,7 @@ def test_many_shapes_stay_within_bounds() -> None:
     assert any(each.name == "prepared eager calls" for each in mx.caches())
 
 
-def test_what_depends_on_arguments_is_remembered_within_bounds() -> None:
+def test_results_by_arguments_are_cached_within_bounds() -> None:
     """``functools.cache`` is for what is found out once: of anything else ``caches`` would not know."""
     package = Path(mx.__file__).parent
     for folder in ("core", "custom", "elementwise", "backends", "builtin", "ndarray", "symbol"):

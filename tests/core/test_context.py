@@ -219,7 +219,7 @@ NO_NVRTC = RuntimeError("CuPy failed to load libnvrtc.so.12: OSError: libnvrtc.s
                                   "(CuPy failed to load libnvrtc.so.12: OSError: libnvrtc.so.12: cannot open shared "
                                   "object); install nvidia-cuda-nvrtc-cu12, or CUDA's toolkit 12"),
 ], ids=["package", "version", "no driver", "driver", "no device", "device", "compiler"])
-def test_what_a_gpu_lacks_is_one_sentence_that_says_what_to_install(module: Any, message: str,
+def test_a_missing_library_of_a_gpu_is_one_sentence_that_names_the_install(module: Any, message: str,
                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", module)
     with pytest.raises(DeviceError) as caught:

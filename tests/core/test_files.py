@@ -54,7 +54,7 @@ def test_a_file_appears_when_it_is_whole(kind: str, tmp_path: Path) -> None:
         assert [each.read_bytes() for each in tmp_path.iterdir()] == [content]
 
 
-def test_what_breaks_off_changes_nothing(kind: str, tmp_path: Path) -> None:
+def test_an_interrupted_call_changes_nothing(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "file"
     for before in ([], [b"before"]):
         for content in before:
@@ -80,7 +80,7 @@ def test_modes(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd") or not hasattr(os, "O_TMPFILE"), reason="no nameless files")
-def test_who_is_killed_leaves_nothing(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_nothing(tmp_path: Path) -> None:
     program = f"""if True:
         import os, signal
         from opreg.core import files
@@ -216,7 +216,7 @@ def refused(kind: str) -> str:
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes in folders")
 @pytest.mark.parametrize("reader", READERS)
-def test_what_is_no_file_is_refused_by_name(reader: str, no_file: str, tmp_path: Path) -> None:
+def test_invalid_files_are_refused_by_name(reader: str, no_file: str, tmp_path: Path) -> None:
     """At once: nobody waits for the other end of a pipe, nor reads a device that has no end."""
     pytest.importorskip("PIL")
     other = {kind: str(tmp_path / f"other.{kind}") for kind in ("rec", "csv")}

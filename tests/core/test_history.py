@@ -196,7 +196,7 @@ def test_attributes_of_no_hash_fill_no_cache(call, axes):
     assert len([*eager._RUNNERS.entries()]) == before
 
 
-def test_what_cannot_be_known_by_value_is_not_kept(users):
+def test_attributes_without_a_value_are_not_cached(users):
     x, before = nd.array(X), None
     for _ in range(20):
         nd.custom.told_any(x, value=[1, object()])
@@ -441,6 +441,6 @@ def test_a_call_hears_of_every_registration(call):
 
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("call", ["recorded", "with a chain", "bound", "compiled gradient", "defined"])
-def test_what_failed_once_is_tried_again(call, failure):
+def test_a_failed_attempt_is_repeated(call, failure):
     check([("fail", failure), ("call", call), ("call", call), ("whole", 1), ("fail", failure), ("call", call),
            ("call", call)])

@@ -118,7 +118,7 @@ def test_from_one_input_to_another(make, given, expected):
     assert dict(zip(net.list_arguments(), net.infer_shape(**given)[0]))["y"] == expected
 
 
-def test_what_follows_is_never_another_shape_than_the_true_one():
+def test_inferred_shapes_are_the_true_ones():
     """Of every operator hide dimensions of one input, and infer them from the rest, with and without outputs."""
     wrong = []
     for row in all_rows():

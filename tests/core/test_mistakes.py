@@ -251,7 +251,7 @@ def test_attributes_of_tensors_elsewhere_say_what_to_write(name: str, kind: str)
         exec(words, known)
 
 
-def test_what_a_property_raises_is_what_is_told() -> None:
+def test_exceptions_of_properties_are_reported() -> None:
     class Mine(mx.Tensor):
         @property
         def view(self) -> Any:

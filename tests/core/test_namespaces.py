@@ -12,7 +12,7 @@ VALUES = np.float32([1, 0, np.nan, np.inf, -np.inf])
 
 
 @pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite"])
-def test_what_is_no_number(name):
+def test_values_that_are_no_numbers(name):
     expected = getattr(np, name)(VALUES).astype("float32")
     found = getattr(mx.nd.contrib, name)(mx.nd.array(VALUES))
     assert found.dtype == np.float32

@@ -114,7 +114,7 @@ def test_a_training_outlives_its_terminal(terminal: Terminal, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("fit", ["Module", "FeedForward"])
-def test_what_is_logged_there_is_said_once(terminal: Terminal, logger: logging.Logger, fit: str) -> None:
+def test_logged_lines_are_printed_once(terminal: Terminal, logger: logging.Logger, fit: str) -> None:
     batch_end = mx.callback.Speedometer(4, 50)
     if fit == "Module":
         module(logger).fit(data(), num_epoch=1, batch_end_callback=batch_end)

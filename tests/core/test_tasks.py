@@ -175,7 +175,7 @@ def test_a_task_that_is_cancelled_leaves_nothing():
     assert asyncio.run(together()) == (False, mx.cpu())
 
 
-def test_what_is_set_in_a_task_ends_with_it():
+def test_modes_set_in_a_task_end_with_it():
     async def choose():
         assert autograd.set_recording(True) is False
         assert mx.util.set_np_shape(True) is False

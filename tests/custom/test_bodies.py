@@ -130,7 +130,7 @@ def test_eager_calls_give_what_the_function_gives(name: str, dtype: str) -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_of_numpy_bodies(kind: str) -> None:
+def test_numpy_bodies(kind: str) -> None:
     op, x = KINDS[kind](BODIES["NumPy"][0]), X.astype("float64")
     for _ in range(3):
         agree(differentiated(op, x), [np.tanh(x) * x, np.arange(1, 7).reshape(2, 3) * (np.tanh(x) + x / np.cosh(x)**2)])
@@ -194,7 +194,7 @@ def test_gradients_are_added_where_that_is_asked_for() -> None:
 @pytest.mark.parametrize("is_train", [True, False])
 @pytest.mark.parametrize("body", [lambda x: nd.Dropout(x, p=0.5) * 2, lambda x: nd.Dropout(x, p=0.5)],
                          ids=["within", "last"])
-def test_what_is_drawn_is_drawn_anew_and_its_gradient_is_that_of_the_draw(body: Callable, is_train: bool) -> None:
+def test_random_values_are_drawn_anew_and_gradients_are_those_of_the_draw(body: Callable, is_train: bool) -> None:
     op, x = defined(body), np.ones((40,))
     draws = [differentiated(op, x, train_mode=is_train) for _ in range(3)]
     for out, grad in draws:
@@ -341,7 +341,7 @@ def test_an_input_that_is_not_read_may_be_changed() -> None:
     assert (x.grad.asnumpy() == 1).all() and (y.grad.asnumpy() == 2).all()
 
 
-def test_what_lies_between_is_not_kept_longer_than_it_is_read() -> None:
+def test_intermediate_values_are_not_kept_longer_than_they_are_read() -> None:
     def body(x):
         for _ in range(20):
             x = nd.exp(x * 0.5)
@@ -375,13 +375,13 @@ def test_errors_of_a_body_leave_as_they_are() -> None:
     assert op(nd.ones((2, 2))).shape == (2, 2)
 
 
-def test_what_cannot_be_traced_is_called() -> None:
+def test_bodies_that_cannot_be_traced_are_called() -> None:
     op = defined(lambda x: x * (2 if float(x.sum().asscalar()) > 0 else -1))
     for sign, factor in ((1, 2), (-1, -1), (1, 2)):
         assert op(nd.ones(2) * sign).asnumpy().tolist() == [sign * factor] * 2
 
 
-def test_what_has_no_gradient_says_so() -> None:
+def test_operators_without_a_gradient_say_so() -> None:
     inner = mx.operator.define(lambda x: x * 2, name=f"test_body_{next(_NUMBERS)}")
     op, x = defined(lambda x: inner(x) + 1), nd.ones(3)
     x.attach_grad()
@@ -454,7 +454,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", CHANGES)
-def test_what_a_body_reads_is_seen_when_it_changes(name: str, kind: str) -> None:
+def test_changes_of_values_that_a_body_reads_are_seen(name: str, kind: str) -> None:
     source, change = CHANGES[name]
     settings = types.ModuleType("test_settings")
     space: dict[str, Any] = {"np": np, "nd": nd, "mx": mx, "settings": settings, "__name__": "test_module"}

@@ -252,7 +252,7 @@ def test_the_innermost_decides(way: str) -> None:
         assert asked is inner
 
 
-def test_what_is_compiled_does_not_look_at_modes_that_nothing_minds() -> None:
+def test_compiled_functions_ignore_modes_that_no_operator_reads() -> None:
     times = []
 
     class Plain(nn.Cell):

@@ -178,7 +178,7 @@ def test_the_example_runs():
 # --------------------------------------------------------------------------------------------- what it is given
 
 
-def test_what_forward_and_backward_are_given():
+def test_arguments_of_forward_and_backward():
     """By keyword; lists of NDArrays; requests; inputs that may not be changed."""
     calls = []
 
@@ -442,7 +442,7 @@ def test_backward_may_read_the_output_alone(run):
                                rtol=1e-4, atol=1e-6)
 
 
-def test_what_backward_does_not_read_is_not_kept():
+def test_arrays_that_backward_does_not_read_are_not_kept():
     def held(**methods):
         net, name = sym.Variable("x"), registered(**methods)
         for _ in range(4):
@@ -635,7 +635,7 @@ def test_shapes_are_inferred_backwards():
     assert net.infer_shape(a=(2, 3)) == ([(2, 3), (3,)], [(2, 3)], [])
 
 
-def test_what_inference_is_given():
+def test_arguments_of_inference():
     seen = []
     name = registered(infer_shape=lambda self, shapes: (seen.append(shapes), (shapes, shapes, []))[1],
                       infer_type=lambda self, types: (seen.append(types), (types, types, []))[1])

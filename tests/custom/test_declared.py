@@ -255,7 +255,7 @@ def test_a_shape_rule_of_any_number_of_inputs_takes_any_number() -> None:
     op.infer(lambda x, *xs: x)
 
 
-# ------------------------------------------------------------------------------- shapes that follow from numbers
+# ------------------------------------------------------------------------------- shapes that depend on values
 
 
 def _positive(x: Any) -> Any:
@@ -356,7 +356,7 @@ def test_a_prop_whose_shapes_follow_from_numbers_has_none_by_default() -> None:
         np.testing.assert_array_equal(executor.forward(x=mx.nd.array(row))[0].asnumpy(), expected)
 
 
-#: What functions do with an operator ``op`` whose shape follows from numbers.
+#: What functions do with an operator ``op`` whose shape depends on values.
 BEHIND: dict[str, Callable[[Any, Any], Any]] = {
     "itself": lambda op, x: op(x),
     "a sum": lambda op, x: (op(x) * 2).sum(),
@@ -473,7 +473,7 @@ def test_gradient_rules_may_have_such_shapes_within() -> None:
     (lambda op, x: op(_printed(x)), "behind a hook, a print or what several processes do, which would be called twice"),
     (lambda op, x: mx.ops.cond(x.sum() > 0, lambda: op(x * 2).sum(), lambda: x.sum()),
      "in the body of a loop or a branch, where they differ from round to round")])
-def test_where_a_trace_cannot_go_on_it_says_why_and_where(function: Any, why: str) -> None:
+def test_a_trace_that_cannot_go_on_says_why_and_where(function: Any, why: str) -> None:
     op = compressing()
     compiled, rows = mx.jit(lambda z: function(op, z)), [mx.Tensor(np.float32(row)) for row in ROWS]
     with pytest.warns(UserWarning, match=rf"runs as Python: the shape of what operator {op.op_type!r} gives follows "
@@ -531,7 +531,7 @@ def test_props_leave_dimensions_open_as_tuples_and_lists(dims: Any) -> None:
 def test_answers_that_are_no_shapes(shape: Any, words: str) -> None:
     op = compressing(shape)
     executor = op(sym.var("x")).simple_bind(mx.cpu(), x=(3,))
-    with pytest.raises(ArgumentError, match=f"operator {op.op_type!r}: its rule for shapes that follow from numbers "
+    with pytest.raises(ArgumentError, match=f"operator {op.op_type!r}: its rule for shapes that depend on values "
                                             f"{words}"):
         executor.forward(x=nd.array(ROWS[0]))
 

@@ -224,7 +224,7 @@ def test_states_of_its_own():
     assert (executor.grad_dict["x"].asnumpy() == 1).all()
 
 
-def test_where_and_in_which_mode_it_computes():
+def test_device_and_mode_of_a_body():
     seen = []
 
     def watching(x, *, ctx, is_train):

@@ -71,7 +71,7 @@ def test_backward_sees_what_its_own_forward_left():
         np.testing.assert_array_equal(x.grad.asnumpy(), [i, i + 1])
 
 
-def test_what_a_prop_keeps_is_of_one_call():
+def test_state_on_a_prop_is_of_one_call():
     class Prop(ScaleProp):
         def __init__(self):
             super().__init__()
@@ -186,7 +186,7 @@ def test_a_list_that_a_prop_changes_later_is_another_answer():
     assert nd.Custom(nd.ones(2), nd.ones(2), op_type=name).shape == (2,)
 
 
-def test_what_backward_reads_may_change():
+def test_arrays_that_backward_reads_may_change():
     needs = [True]
 
     class Prop(ScaleProp):
@@ -598,7 +598,7 @@ def test_inputs_stay_read_only():
 # ---------------------------------------------------------------------------------- what is kept, and for how long
 
 
-def test_what_is_registered_anew_counts():
+def test_operators_registered_anew_count():
     class Tenfold(Scale):
         factor = 10
 
@@ -618,7 +618,7 @@ def test_what_is_registered_anew_counts():
         assert nd.Custom(nd.ones(1), op_type=name).asscalar() == 7
 
 
-def test_what_is_kept_is_bounded():
+def test_the_cache_is_bounded():
     class Prop(ScaleProp):
         def __init__(self, k: int = 0):
             super().__init__()

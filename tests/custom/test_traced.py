@@ -273,7 +273,7 @@ def test_forward_is_not_computed_again_in_backward():
     assert executor.explain().count(" dot ") == 1
 
 
-def test_what_is_added_to_a_part_is_written_once():
+def test_additions_to_a_part_are_written_once():
     def forward(x):
         y = x.asnumpy()
         y[0] += 1
@@ -386,7 +386,7 @@ def test_a_loss_and_its_label():
         np.testing.assert_allclose(other, one, rtol=1e-6, atol=1e-7)
 
 
-def test_what_backward_does_not_read_is_not_kept():
+def test_arrays_that_backward_does_not_read_are_not_kept():
     def held(traced):
         name = registered(operator_of(lambda x: x * 2, lambda g, x, y: g[0] * 2), traced)
         net, w = sym.Variable("x"), sym.Variable("w")
@@ -597,7 +597,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("key", REFUSED)
 @pytest.mark.parametrize("req", ["write", "null"])
-def test_what_cannot_be_traced_is_refused(key, req):
+def test_bodies_that_cannot_be_traced_are_refused(key, req):
     """When the graph is bound, whether gradients are kept or not."""
     forward, match = REFUSED[key]
     name = registered(operator_of(forward))
@@ -610,7 +610,7 @@ def test_what_cannot_be_traced_is_refused(key, req):
     assert not autograd.is_training()
 
 
-def test_what_forward_keeps_on_self_is_refused():
+def test_state_that_forward_keeps_on_self_is_refused():
     name = registered(Kept)
     with pytest.raises(TraceError, match="keeps on self"):
         bound(name, [np.ones(3)])

@@ -251,7 +251,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_traced(name):
+def test_bodies_that_cannot_be_traced(name):
     function, match = REFUSED[name]
     with pytest.raises(TraceError, match=match) as caught:
         traced(function, X)

@@ -218,7 +218,7 @@ WAITS: dict[str, tuple[Callable[[Any], object], int]] = {
 
 @needs_compiler
 @pytest.mark.parametrize("name", WAITS)
-def test_what_needs_numbers_waits_and_nothing_else(name: str, xp: Gpu) -> None:
+def test_operators_that_read_values_wait_and_no_others(name: str, xp: Gpu) -> None:
     act, times = WAITS[name]
     x = nd.array([1, 2, 3], mx.gpu(0))
     before = xp.synchronisations
@@ -303,7 +303,7 @@ def test_bfloat16_is_shared_by_dlpack_and_not_by_an_interface_that_has_no_name_f
     assert x.copy().as_in_context(mx.gpu(0)).asnumpy().tolist() == [3, 4]
 
 
-def test_what_is_on_other_devices_is_refused() -> None:
+def test_arrays_on_other_devices_are_refused() -> None:
     class Elsewhere:
         def __dlpack_device__(self):
             return 8, 0

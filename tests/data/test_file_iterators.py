@@ -132,7 +132,7 @@ def test_parts_of_rows(columns):
     ("1 -1:1\n", FileFormatError, "no column -1"),
     ("1 0:1 0:1\n", FileFormatError, "line 1: .*column 0 stands there twice"), ("x\n", FileFormatError, "line 1"),
     ("\n", FileFormatError, "no rows"), ("1 0:1\n2\n", ShapeError, "has 4 rows")])
-def test_what_is_no_row(text, error, message, columns, tmp_path):
+def test_objects_that_are_no_rows(text, error, message, columns, tmp_path):
     (tmp_path / "b.t").write_text(text)
     with pytest.raises(error, match=message):
         mx.io.LibSVMIter(data_libsvm=columns, data_shape=(3,), label_libsvm=str(tmp_path / "b.t"), label_shape=(3,))

@@ -308,7 +308,7 @@ def test_lists_of_images(numbered):
         mx.image.ImageIter(1, (3, 4, 4), path_imglist=f"{root}/a.lst", path_root=root)
 
 
-def test_what_is_wrong_with_an_image_is_said(numbered):
+def test_faults_of_images_are_named(numbered):
     (numbered / "1.png").write_bytes(b"nonsense")
     batches = mx.image.ImageIter(3, (3, 4, 4), imglist=[[0, "0.png"], [1, "1.png"]], path_root=str(numbered))
     with pytest.raises(FileFormatError, match="no image of a known kind") as caught:

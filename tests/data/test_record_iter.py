@@ -116,7 +116,7 @@ AUGMENTED = {"data_shape": (3, 12, 12), "rand_crop": True, "rand_mirror": True, 
 @pytest.mark.parametrize("keywords", [AUGMENTED, {
     "data_shape": (3, 12, 12), "random_resized_crop": True, "min_random_area": 0.1, "min_aspect_ratio": 0.75,
     "max_aspect_ratio": 1.33}, {"data_shape": (3, 12, 12), "min_crop_size": 8, "max_crop_size": 16, "rand_crop": True}])
-def test_what_is_drawn_follows_from_the_seed(keywords, tmp_path, monkeypatch):
+def test_random_values_depend_on_the_seed(keywords, tmp_path, monkeypatch):
     path = write(tmp_path / "a.rec", [record(1.0, i, picture()) for i in range(6)])
 
     def seen(count, **more):

@@ -54,7 +54,7 @@ def theirs(tmp_path) -> Path:
     return tmp_path / "theirs"
 
 
-def test_what_mxnet_writes_is_read(theirs):
+def test_files_of_mxnet_are_read(theirs):
     records, _ = read(theirs.with_suffix(".rec"))
     assert records[:len(RECORDS)] == RECORDS
     with mx.recordio.MXIndexedRecordIO(f"{theirs}.idx", f"{theirs}.rec", "r") as file:

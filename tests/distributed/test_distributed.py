@@ -115,7 +115,7 @@ def test_others_stop_who_wait_for_nobody(fault: str, tmp_path: Path) -> None:
 
 
 @needs_mpi
-def test_who_has_ended_waits_for_who_pushes_on(tmp_path: Path) -> None:
+def test_a_rank_that_has_ended_waits_for_others_that_push(tmp_path: Path) -> None:
     script = tmp_path / "pushing.py"
     script.write_text(PUSHING.format(fault="pass").replace(
         "while True", "else:\n    mx.distributed.set_timeout(0.05)\nfor _ in range(2000 * kv.rank)"))

@@ -22,7 +22,7 @@ from opreg.elementwise.expression import Expression, Instruction, exp, maximum, 
     (lambda a, b, c: (a * b + c) + a * exp(b), 3, "exp(1) add(1, 3) multiply(0, 4) add(5, 2)"),
     (lambda g, t, a: g * a - g * t * t * a, 3, "multiply(0, 2) square(1) subtract(1.0, 4) multiply(3, 5)"),
 ], ids=range(7))
-def test_what_is_shared_is_written_once(function: Any, arity: int, text: str) -> None:
+def test_shared_memory_is_written_once(function: Any, arity: int, text: str) -> None:
     whole = trace(function, arity)
     found = factored(whole)
     assert repr(found) == text
@@ -38,7 +38,7 @@ def test_what_is_shared_is_written_once(function: Any, arity: int, text: str) ->
     (lambda a, b: (a * 1e30) * b + (a * 1e30) * exp(b), 2),  # might overflow where it did not
     (lambda a, b: a * b - a * b, 2),  # NaN of infinities
 ], ids=range(6))
-def test_what_gains_nothing_stays(function: Any, arity: int) -> None:
+def test_nodes_without_a_gain_stay(function: Any, arity: int) -> None:
     whole = trace(function, arity)
     assert factored(whole) is whole
 

@@ -162,7 +162,7 @@ def test_texts_for_cuda_tell_zeros_apart():
 
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_which_of_two_zeros_numpy_gives(name, dtype):
+def test_signs_of_zeros_are_those_of_numpy(name, dtype):
     """Everywhere in an array the same."""
     given, function = of_equal_zeros(name, np.dtype(dtype)), getattr(np, name)
     for count, (left, right) in itertools.product((1, 3, 17, 64, 1000), [(-0.0, 0.0), (0.0, -0.0)]):

@@ -291,7 +291,7 @@ def test_files_bring_back_what_was_saved(tmp_path, hybrid):
     less.load_parameters(by_path, ignore_extra=True)
 
 
-def test_what_is_exported_runs_as_block_and_as_module(tmp_path):
+def test_an_exported_block_runs_as_block_and_as_module(tmp_path):
     x, net = _image(), _net(prefix="net_")
     net.initialize()
     with pytest.raises(RuntimeError, match="hybridize"):

@@ -62,7 +62,7 @@ def _lists(loader: Any) -> list[Any]:
     ("discard", [3, 3], [[[0, 1, 2], [3, 4, 5], [6, 7, 8]]] * 2),
     ("rollover", [3, 3], [[[0, 1, 2], [3, 4, 5], [6, 7, 8]], [[9, 0, 1], [2, 3, 4], [5, 6, 7]]]),
 ])
-def test_what_does_not_fill_a_batch(last_batch: str, length: list[int], rounds: list[Any]) -> None:
+def test_samples_that_do_not_fill_a_batch(last_batch: str, length: list[int], rounds: list[Any]) -> None:
     sampler = data.BatchSampler(data.SequentialSampler(10), 3, last_batch)
     for expected, found in zip(rounds, length, strict=True):
         assert len(sampler) == found
@@ -250,7 +250,7 @@ def test_batches_of_one_s_own() -> None:
 
 
 @forked
-def test_what_is_drawn_follows_from_seeds_alone() -> None:
+def test_random_values_depend_on_seeds_alone() -> None:
     def drawn(seed: int, workers: int) -> list[Any]:
         np.random.seed(seed)  # noqa: NPY002
         random.seed(seed)
@@ -267,7 +267,7 @@ def test_what_is_drawn_follows_from_seeds_alone() -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_samples_raise_leaves_as_itself(way: Any) -> None:
+def test_exceptions_of_samples_leave_unchanged(way: Any) -> None:
     def sample(number: int) -> int:
         if number == 5:
             raise KeyError("five")
@@ -330,7 +330,7 @@ def test_a_worker_that_dies_is_named(processes: Callable[[], set[Any]]) -> None:
 
 
 @forked
-def test_what_a_worker_made_before_it_died_is_taken() -> None:
+def test_batches_that_a_worker_made_before_it_died_are_taken() -> None:
     def sample(number: int) -> int:
         if number == 5:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -53,7 +53,7 @@ def test_digits(kind: Any, packed: bool, tmp_path: Path) -> None:
     assert labels.asnumpy().tolist() == [1, 2, 3, 4, 5, 6]
 
 
-def test_what_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MXNET_HOME", str(tmp_path))
     for kind, words in ((vision.MNIST, r"put 'train-labels-idx1-ubyte.gz' or .* into '.*datasets/mnist'"),
                         (vision.FashionMNIST, "zalando.*datasets/fashion-mnist"),

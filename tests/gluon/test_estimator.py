@@ -108,7 +108,7 @@ def test_training_that_gets_no_better(mode: str, epochs: int) -> None:
     assert stopping.current_epoch == epochs and stopping.stopped_epoch == epochs - 1
 
 
-def test_what_is_told() -> None:
+def test_arguments_of_handlers() -> None:
     made, stream = _estimator(), io.StringIO()
     made.logger.addHandler(logging.StreamHandler(stream))
     made.fit(_data(), epochs=1, event_handlers=est.LoggingHandler(2, made.train_metrics[:1]))
@@ -138,7 +138,7 @@ def test_mistakes(call: Callable[[], object], words: str) -> None:
         call()
 
 
-def test_what_counts_where_nothing_is_said() -> None:
+def test_defaults_of_handlers() -> None:
     net = gluon.nn.Dense(1)
     with pytest.warns(UserWarning, match="No trainer specified"):
         made = est.Estimator(net, gluon.loss.L2Loss())

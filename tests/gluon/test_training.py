@@ -328,7 +328,7 @@ def test_mistakes_are_refused(wrong, words):
     ("default", "row_sparse", 1, None, None), ("default", "row_sparse", 2, None, False),
     ("default", "row_sparse", 2, True, True), ("default", "default", 2, None, True),
     ("row_sparse", "row_sparse", 1, None, True), ("row_sparse", "row_sparse", 2, None, True)])
-def test_where_parameters_stored_sparsely_are_updated_is_decided_as_in_mxnet(stype, grad_stype, contexts, asked, there):
+def test_updates_of_sparse_parameters_are_placed_as_in_mxnet(stype, grad_stype, contexts, asked, there):
     weight = gluon.Parameter("w", shape=(4, 1), stype=stype, grad_stype=grad_stype)
     weight.initialize(init="zeros", ctx=[mx.cpu(i) for i in range(contexts)])
     trainer = gluon.Trainer([weight], "sgd", {"learning_rate": 0.5}, update_on_kvstore=asked)

@@ -187,7 +187,7 @@ def test_gradient_arrays_stay_the_same():
     assert not x.grad.asnumpy().any()
 
 
-def test_what_no_gradient_reaches_is_zero():
+def test_inputs_without_a_gradient_have_zeros():
     x, y = marked(), marked()
     x.grad[:], y.grad[:] = 5, 5
     with autograd.record():
@@ -296,7 +296,7 @@ def test_what_is_carried_on_counts_as_numbers():
 
 
 @pytest.mark.parametrize("function", [lambda y, x: y * y, lambda y, x: y * y * x, lambda y, x: y + x])
-def test_what_was_recorded_before_is_missing(function):
+def test_parts_recorded_before_are_missing(function):
     x = marked([3.0])
     with autograd.record():
         y = x * x
@@ -873,7 +873,7 @@ def test_an_executor_says_what_gradients_of_whole_numbers_lose():
         executor.backward(nd.ones((2,)))
 
 
-def test_what_a_mask_loses_is_said_nowhere():
+def test_losses_of_masks_are_silent():
     """Neither by the pass that has the mask, nor by one that follows and hands out whole numbers."""
     x, values = mx.sym.var("x"), nd.array([1.0, 2.0])
     executor = (mx.sym.cast(mx.sym.cast(x > 1, dtype="int32"), dtype="float32") * 0.6 * x).bind(

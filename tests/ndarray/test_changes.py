@@ -324,7 +324,7 @@ def test_on_a_device_numbers_are_missed_as_well():
         gradient(written_then_read)
 
 
-def test_what_is_written_is_cast():
+def test_written_values_are_cast():
     x, half, whole = marked(), nd.zeros((2, 3), dtype="float16"), nd.zeros((2, 3), dtype="int32")
     with autograd.record():
         half[0] = x[0] * 2

@@ -117,7 +117,7 @@ def every_dtype() -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("writer, name", [(TORCH_WRITER, "a.pt"), (MINDSPORE_WRITER, "a.ckpt")])
-def test_what_is_written_is_read(tmp_path: Path, writer: Slot, name: str) -> None:
+def test_written_files_are_read(tmp_path: Path, writer: Slot, name: str) -> None:
     """Every dtype, arrays of any order, single numbers and empty ones."""
     arrays = every_dtype()
     for written in (arrays, {}):

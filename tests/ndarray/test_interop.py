@@ -108,7 +108,7 @@ def test_several_elements_are_no_number(make, title, ask, shape):
 
 
 @pytest.mark.parametrize("numbers, dtype", [([2.5], "float32"), ([1, 2], "int32")])
-def test_what_is_no_index_says_what_it_is(make, numbers, dtype):
+def test_invalid_indices_are_named(make, numbers, dtype):
     with pytest.raises(TypeError, match=rf"one element, got one of shape [(]{len(numbers)},.* dtype {dtype}"):
         operator.index(make(numbers, dtype))
 
@@ -264,7 +264,7 @@ def _assigned(array: Any, value: Any) -> Any:
     return array
 
 
-def test_what_shares_nothing_is_left_to_numpy():
+def test_copies_are_left_to_numpy():
     class Both(Speaker):
         def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
             return np.array([7, 8], dtype)

@@ -54,7 +54,7 @@ def test_a_gradient_is_computed_where_the_optimizer_reads_it():
                                   lambda g: ms.Tensor(g), lambda g: g.detach(), lambda g: g.asnumpy()],
                          ids=["tensor", "array", "view", "view of a view", "buffer", "bits", "copy", "detached",
                               "numbers"])
-def test_what_somebody_keeps_does_not_change(keep):
+def test_kept_results_do_not_change(keep):
     layer, optimizer, gradients, inputs = simple()
     optimizer(gradients(inputs[0]))
     found = gradients(inputs[1])

@@ -270,7 +270,7 @@ def test_copies_do_not_write_through(key):
     (False, lambda x: x.swapaxes(0, 1)), (False, lambda x: nd.slice_axis(x, axis=0, begin=0, end=1)),
     (False, lambda x: nd.split(x, num_outputs=2, axis=0)[0]), (False, copy.copy), (False, copy.deepcopy),
 ])
-def test_what_shares_memory(shares, method):
+def test_arrays_that_share_memory(shares, method):
     x = a()
     y = method(x)
     y[:] = 9
@@ -649,7 +649,7 @@ RETURNED = [
 
 
 @pytest.mark.parametrize("kernel, expected, dtype", RETURNED)
-def test_what_a_kernel_returns_is_made_an_array_of_its_own(kernel, expected, dtype):
+def test_results_of_kernels_become_arrays_of_their_own(kernel, expected, dtype):
     op = loose(kernel)
     for _ in range(2):  # first runs are checked, later ones are not
         x = a()

@@ -90,7 +90,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_has_no_operator_is_refused(name, way):
+def test_functions_without_an_operator_are_refused(name, way):
     function, words = REFUSED[name]
     with pytest.raises(OpError, match=words) as caught:
         WAYS[way](function)

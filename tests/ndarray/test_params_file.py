@@ -422,7 +422,7 @@ ONE = np.ones(1, np.float32)
         ([(np.array([None]), CPU)], [], DTypeError, "array 0: a .params file has no dtype object"),
     ),
 )
-def test_what_cannot_be_written_is_refused_before_a_file_is_touched(arrays, names, kind, message, tmp_path):
+def test_unwritable_arrays_are_refused_before_a_file_is_touched(arrays, names, kind, message, tmp_path):
     with pytest.raises(kind, match=message):
         write(arrays, names)
     with pytest.raises(kind, match=message):
@@ -688,7 +688,7 @@ def some_records(draw):
 
 @CALM
 @given(some_records())
-def test_what_is_written_is_read(given_records):
+def test_written_files_are_read(given_records):
     records, names = given_records
     got, got_names = read(b"".join(write(records, names)))
     assert got_names == names

@@ -115,7 +115,7 @@ def test_attributes_are_part_of_the_kind():
         assert x.grad.asnumpy()[other] == pytest.approx(-p[0, 0] * p[other], rel=1e-5)
 
 
-def test_who_wants_a_gradient_is_part_of_the_kind():
+def test_wanted_gradients_are_part_of_the_kind():
     eager._RUNNERS.clear()
     for first, second in ((True, False), (True, True), (False, True), (True, True)):
         x, y = nd.array([2.0]), nd.array([5.0])
@@ -320,7 +320,7 @@ def test_numbers_of_no_dimension_stay_arrays():
     assert float(mx.grad(mx.grad(lambda x: x * x * x))(x).asnumpy()) == 18
 
 
-def test_what_was_released_says_so():
+def test_a_released_tape_says_so():
     x = nd.array([1.0])
     x.attach_grad()
     with autograd.record():

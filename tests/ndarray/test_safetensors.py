@@ -35,7 +35,7 @@ def entry(dtype: object = "F32", shape: object = (2,), offsets: object = (0, 8))
     return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_files_are_read(tmp_path: Path) -> None:
     arrays = every_dtype()
     save(tmp_path / "a.safetensors", [Record(each) for each in arrays.values()], [*arrays])
     (tmp_path / "other name").write_bytes((tmp_path / "a.safetensors").read_bytes())

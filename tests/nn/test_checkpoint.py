@@ -138,7 +138,7 @@ def test_more_is_saved_and_less_is_read(tmp_path):
     assert list(load_checkpoint(path, choice_func=lambda name: name == "rate")) == ["rate"]
 
 
-def test_what_fits_is_loaded_and_the_rest_is_named():
+def test_fitting_parameters_are_loaded_and_the_rest_is_named():
     net = Net()
     given = {"scale": Parameter(4.0, name="scale"), "other": Parameter(1.0, name="other")}
     for strict in (False, True):
@@ -223,7 +223,7 @@ def test_a_name_that_mindspore_gives_to_two():
 
 @pytest.mark.parametrize("own", ["float32", "float16", "float64", "bfloat16", "int32", "int64", "bool"])
 @pytest.mark.parametrize("other", ["float32", "float16", "float64", "bfloat16", "int32", "int64", "bool"])
-def test_which_dtypes_fit(own, other):
+def test_dtypes_that_fit(own, other):
     floating, integers = {"float32", "float16", "float64", "bfloat16"}, {"int32", "int64"}
     allowed = own == other or {own, other} <= floating or {own, other} <= integers
 

@@ -218,7 +218,7 @@ def test_each_way_is_traced_once(function):
     lambda x: x[Tensor([True, False, True, True])[:3]]])
 @pytest.mark.parametrize("ask", [lambda f: f, lambda f: value_and_grad(lambda x: (f(x) ** 2).sum())])
 @pytest.mark.filterwarnings("error:.*runs as Python")
-def test_of_a_mask_the_count_is_asked_for(function: Any, ask: Any) -> None:
+def test_the_count_of_a_mask_is_read(function: Any, ask: Any) -> None:
     """Other places of as many numbers need no other plan."""
     rows = [np.random.default_rng(seed).normal(size=(3, 4)).astype(np.float32) for seed in range(40)]
     compiled = jit(ask(function))
@@ -253,7 +253,7 @@ def test_a_parameter_may_be_asked():
         assert call(Tensor([2.0])).asnumpy() == [20.0]
 
 
-def test_what_is_assigned_is_stored_once():
+def test_assigned_values_are_stored_once():
     """Also where a run is given up behind the assignment, in whichever memory the parameter lies."""
     class Counter(Cell):
         def __init__(self) -> None:

@@ -171,7 +171,7 @@ def test_a_sampler_of_ones_own() -> None:
     assert rows(one(5, 6, 7, sampler=Backwards())) == [[7], [6], [5]]
 
 
-def test_what_a_dataset_says_of_itself() -> None:
+def test_a_dataset_describes_itself() -> None:
     batched = source().batch(2).repeat(3)
     assert (batched.get_dataset_size(), batched.get_batch_size(), batched.get_repeat_count()) == (6, 2, 3)
     assert batched.get_col_names() == ["x", "y"]

@@ -120,7 +120,7 @@ def test_embedding_and_dropout() -> None:
         assert set(np.unique(kept)) == {0, 2}
 
 
-def test_what_is_drawn_has_shapes_and_dtypes() -> None:
+def test_random_tensors_have_shapes_and_dtypes() -> None:
     ms.set_seed(1)
     for made, shape, dtype in [
             (mint.rand(2, 3), (2, 3), "float32"), (mint.randn((2, 3)), (2, 3), "float32"),

@@ -64,7 +64,7 @@ def test_callbacks_are_called_in_order(frequency: Any, evaluated: tuple[bool, bo
 TOLD = ["batch_num", "cur_step_num", "dataset_sink_mode", "list_callback", "mode", "network"]
 
 
-def test_what_callbacks_are_told() -> None:
+def test_arguments_of_callbacks() -> None:
     seen: dict[str, Any] = {}
     note = ms.LambdaCallback(on_train_begin=lambda c: seen.update(train=sorted(c.original_args())),
                              on_eval_begin=lambda c: seen.update(eval=sorted(c.original_args())),
@@ -303,7 +303,7 @@ def test_the_best_weights_come_back() -> None:
     assert net.weight.asnumpy().item() == 4.0
 
 
-def test_what_cannot_be_watched_is_said() -> None:
+def test_a_metric_that_cannot_be_watched_is_named() -> None:
     with pytest.warns(UserWarning, match="there is no 'mae' to look at, but 'loss'"):
         model().train(1, BATCHES, callbacks=ms.EarlyStopping("mae"))
 
@@ -363,7 +363,7 @@ def test_names_of_mindspore() -> None:
         ms.train.callback.Nothing  # noqa: B018
 
 
-def test_what_is_printed_stands_above_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prints_stand_above_the_progress_line(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, terminal)

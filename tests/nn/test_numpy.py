@@ -54,7 +54,7 @@ _ALIKE = [case for case in dict.fromkeys(CASES) if case in REFUSED and case not 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("case", _ALIKE)
-def test_what_mindspore_refuses_is_what_numpy_says(case: str) -> None:
+def test_numpy_answers_where_mindspore_refuses(case: str) -> None:
     ours = asked(ms, mnp, case)
     assert not isinstance(ours, dict) or "error" not in ours, ours
     numpys = asked(SimpleNamespace(Tensor=np.asarray), np, case)

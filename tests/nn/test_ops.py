@@ -23,7 +23,7 @@ from opreg.nn.ops.methods import METHODS, MXNET_ONLY
 RECORDED = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_ops.json").read_text())
 ARRAYS = {name: eval(text, {"np": np}) for name, text in RECORDED["inputs"].items()}
 
-#: Whose results have a shape, or a type, that follows from numbers.
+#: Whose results have a shape, or a type, that depends on values.
 
 #: Without gradient by central differences: random, rounded to another dtype, or kinks in the inputs.
 ROUGH = re.compile(
@@ -198,7 +198,7 @@ def test_methods_table_names_functions() -> None:
     ("ops.narrow(x, 1, 1, 0)", np.zeros((2, 0))),
     ("ops.cosine_embedding_loss(r, r * 2, ops.ones((2, 4)), reduction='none')", np.zeros((2, 4))),
 ])
-def test_where_mindspore_has_no_answer(text: str, value: Any) -> None:
+def test_answers_that_mindspore_lacks(text: str, value: Any) -> None:
     values = {name: ms.Tensor(array) for name, array in ARRAYS.items()}
     if value is None:
         with pytest.raises(ValueError, match="differ in length"):

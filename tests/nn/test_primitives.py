@@ -175,7 +175,7 @@ def test_summaries_leave_numbers_and_gradients_alone(run: Any, kind: str) -> Non
         summary(3, ms.Tensor([3.0]))
 
 
-def test_what_nobody_reads_is_printed_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unread_results_are_printed_too(capsys: pytest.CaptureFixture[str]) -> None:
     def function(x: Any) -> Any:
         y = x + 1
         ops.Print()(x * 2)

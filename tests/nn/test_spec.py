@@ -112,7 +112,7 @@ STATE_ROWS = {
 
 
 @pytest.mark.parametrize("row", STATE_ROWS)
-def test_what_parameters_hold(run, row):
+def test_values_of_parameters(run, row):
     function, expected = STATE_ROWS[row]
     assert function(run) == expected
 
@@ -242,7 +242,7 @@ def test_errors_in_signatures_are_pythons(run):
     lambda cell, hook: cell.register_full_backward_hook(lambda which, leaving, arriving: hook(leaving)),
     lambda cell, hook: cell.register_backward_pre_hook(lambda which, arriving: hook(arriving)),
     lambda cell, hook: cell.register_forward_hook(lambda which, args, out: nn_hook(hook)(out))])
-def test_what_a_hook_changes_in_place_and_returns_is_taken(run, register):
+def test_a_gradient_that_a_hook_changes_in_place_and_returns_is_taken(run, register):
     """(MindSpore too; what it changes without returning it is not.)"""
     for returns, first in ((True, 100), (False, 1)):
         cell = cell_of(lambda self, a: a * 1)
@@ -267,7 +267,7 @@ def nn_hook(hook: Callable) -> Callable:
 @pytest.mark.parametrize("returned, expected", [
     (lambda g: g[0] * 2, 6), (lambda g: (g[0] * 2,), 6), (lambda g: (g[0], g[0]), TypeError),
     (lambda g: [g[0]], TypeError), (lambda g: 3, TypeError), (lambda g: (None,), TypeError)])
-def test_what_backward_pre_hooks_return(run, returned, expected):
+def test_results_of_backward_pre_hooks(run, returned, expected):
     cell = cell_of(lambda self, a: a * 3)
     cell.register_backward_pre_hook(lambda which, g: returned(g))
     if expected is TypeError:
@@ -480,7 +480,7 @@ class Thing:
 
 @pytest.mark.parametrize("returned", ["text", Thing(), {"a": (1, {2})}, [b""], Thing])
 @pytest.mark.parametrize("kind", ["forward", "forward_pre"])
-def test_what_forward_hooks_return_is_checked_where_they_return_it(run, kind, returned):
+def test_results_of_forward_hooks_are_checked_at_once(run, kind, returned):
     def hook(*_: Any) -> Any:
         return returned
 
@@ -492,7 +492,7 @@ def test_what_forward_hooks_return_is_checked_where_they_return_it(run, kind, re
     assert any(hook.__qualname__ in note for note in caught.value.__notes__)
 
 
-def test_what_was_there_before_may_come_back(run):
+def test_earlier_tensors_may_come_back(run):
     """A hook may hand on whatever the Cell was given or has returned, and numbers."""
 
     class Named(Cell):

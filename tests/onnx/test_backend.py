@@ -48,7 +48,7 @@ def results() -> dict[str, str]:
     return said
 
 
-def test_what_passes(results: dict[str, str]) -> None:
+def test_passing_tests(results: dict[str, str]) -> None:
     known = {f"test_{name}_cpu" for name in KNOWN}
     wrong = {name: text for name, text in results.items() if text and name not in known}
     assert wrong == {}

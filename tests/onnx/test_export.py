@@ -110,7 +110,7 @@ def _model_or_refusal(symbol: Symbol, examples: Sequence[np.ndarray]) -> Any:
         return error
 
 
-def test_what_is_unsaid_is_listed() -> None:
+def test_operators_without_a_translation_are_listed() -> None:
     """No operator is on the list that each of its rows is said of."""
     for name in UNSAID:
         assert get(name).name == name

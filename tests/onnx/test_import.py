@@ -192,7 +192,7 @@ def test_a_block_of_gluon() -> None:
     assert mx.contrib.onnx.import_to_gluon is mx.onnx.import_to_gluon
 
 
-def test_what_a_model_says_of_itself() -> None:
+def test_metadata_of_a_model() -> None:
     assert get_model_metadata(dense()) == {"input_tensor_data": [("x", (2, 3))], "output_tensor_data": [("y", ())]}
 
 
@@ -262,7 +262,7 @@ def test_operators_of_another_domain_are_those_registered_here() -> None:
     assert symbol.bind(mx.cpu(), {"x": mx.nd.array(given)}).forward()[0].asnumpy().tolist() == [0, 4, 6]
 
 
-def test_what_is_unknown_is_a_placeholder() -> None:
+def test_unknown_operators_are_placeholders() -> None:
     symbol, _, _ = import_model(custom("OnnxImportNobody"))
     assert symbol.list_arguments() == ["x"]
     again = mx.sym.load_json(symbol.tojson())

@@ -217,7 +217,7 @@ def test_every_model_is_drawn_right(path):
     ElementTree.fromstring(plot.svg)
 
 
-def test_what_flows_is_written_at_the_outputs():
+def test_shapes_are_written_at_the_outputs():
     x = mx.sym.Variable("x")
     both = mx.sym.SliceChannel(x, num_outputs=2, name="sp")
     plot = mx.viz.plot_network(mx.sym.cast(both[0], dtype="float16", name="half") , shape={"x": (3, 4, 8)})
@@ -363,7 +363,7 @@ def test_pictures_are_light_dark_or_as_the_reader_prefers(scheme, dark):
     assert ("prefers-color-scheme" in text) == (scheme == "auto")
 
 
-def test_what_is_no_graph_is_refused():
+def test_objects_that_are_no_graphs_are_refused():
     with pytest.raises(ArgumentError, match="plot_network: expected a Symbol, a Cell or an Executor, got int"):
         mx.viz.plot_network(3)
     with pytest.raises(ArgumentError, match="scheme='pink'"):

@@ -285,7 +285,7 @@ def test_a_page_is_whole_by_itself(make):
     assert page._repr_html_().startswith("<iframe srcdoc=\"&lt;!DOCTYPE html&gt;")
 
 
-def test_what_a_page_says_of_a_plan():
+def test_facts_about_a_plan_on_a_page():
     page = of_a_plan()
     assert "training plan" in page.html
     assert repr(page).startswith("<Page a plan, ")

@@ -436,7 +436,7 @@ UNREAD: dict[str, tuple[bytes | None, str]] = {
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes in folders")
-def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_files_are_named_and_the_rest_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
     for name, (content, _) in UNREAD.items():
         path = tmp_path / name
@@ -463,7 +463,7 @@ def test_what_must_not_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["port", str(tmp_path)]) == 1 and "a.py:1: not read: Permission denied" in capsys.readouterr().err
 
 
-def test_what_cannot_be_written_is_named_and_the_rest_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+def test_unwritable_files_are_named_and_the_rest_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(change) -> None:
         if change.path.name == "a.py":

@@ -165,7 +165,7 @@ STATES = [sym.Variable(name) for name in "gbmv"]
     (lambda x: sym.Custom(x, op_type="test_common_identity"),) * 2,
     (lambda x: sym.BatchNorm(x, *STATES),) * 2,
 ], ids=["attributes", "zeros", "axes", "random", "users", "states"])
-def test_what_is_not_the_same_stays(left, right):
+def test_different_nodes_stay(left, right):
     x = sym.Variable("x")
     executor = bound(sym.broadcast_add(left(x), right(x)), {"x": (3, 4)}, (fuse,))
     assert len(operators(executor, True)[0]) == 3
@@ -281,7 +281,7 @@ def test_a_shape_that_follows_from_others():
     (lambda: sym.random.uniform(shape=(3,)), "_random_uniform"),
     (lambda: sym.zeros_like(sym.Variable("x")), "zeros_like"),
 ], ids=["large", "random", "of a variable"])
-def test_what_is_no_small_constant_stays(make, name):
+def test_large_constants_stay(make, name):
     executor = bound(sym.sum(make()), {} if "like" not in name else {"x": (3,)}, grad_req="null")
     assert name in operators(executor)[0]
 
@@ -321,7 +321,7 @@ def test_factors_that_are_zeros_of_both_signs(kind):
     assert [(1 / (nd.ones(1) * kind(zero))).asscalar() for zero in (0.0, -0.0)] == [np.inf, -np.inf]
 
 
-def test_what_knows_the_mode_is_folded_for_the_mode_of_the_plan():
+def test_operators_with_a_mode_are_folded_for_the_mode_of_the_plan():
     """And a node that computes as in inference is no other's equal."""
     op = Op("with_a_mode", Schema([]), ("data",), mode=True)
     op.where = None  # as if it were built in
@@ -357,7 +357,7 @@ def test_identities_are_left_out(make):
 
 @pytest.mark.parametrize("make", [
     lambda x: x * 2.0, lambda x: sym.Dropout(x, p=0.5, mode="always"), lambda x: sym.Cast(x, dtype="float32")])
-def test_what_is_no_identity_stays(make):
+def test_operators_that_are_no_identities_stay(make):
     plain = sym.exp(sym.exp(sym.Variable("x")))
     executor = bound(sym.exp(make(sym.exp(sym.Variable("x")))), {"x": (3, 4)}, (fuse,), grad_req="null")
     assert len(operators(executor)[0]) > len(operators(bound(plain, {"x": (3, 4)}, (fuse,), grad_req="null"))[0])

@@ -143,7 +143,7 @@ def test_operators_that_multiply_say_how_much() -> None:
         assert op.rules.flops is not None or not made_of_products
 
 
-def test_what_is_looked_up_counts_and_not_the_table() -> None:
+def test_looked_up_rows_count_and_not_the_table() -> None:
     index, table = sym.Variable("index"), sym.Variable("table")
     net = sym.Embedding(index, table, input_dim=500, output_dim=8, name="find")
     row = rows(net, {"index": (3,), "table": (500, 8)})["find"]
@@ -154,7 +154,7 @@ def test_what_is_looked_up_counts_and_not_the_table() -> None:
     assert row.read == 2 * 4 * 500
 
 
-def test_what_kernels_of_a_gpu_read_again_counts_again() -> None:
+def test_memory_that_kernels_of_a_gpu_read_again_counts_again() -> None:
     """BatchNorm reads a sixteenth of its samples before all of them, twice; the gradient of LayerNorm its inputs for
     the sums and for the data."""
     with gpus():
@@ -176,7 +176,7 @@ def test_views_cost_nothing() -> None:
     assert (row.operator, row.read, row.written) == ("exp", 48, 48)
 
 
-def test_what_is_read_for_its_shape_alone_is_not_counted() -> None:
+def test_inputs_read_for_their_shape_alone_are_not_counted() -> None:
     net = sym.FullyConnected(sym.Variable("data"), num_hidden=2, no_bias=True, name="fc")
     found = bound(net, {"data": (3, 5)}, dtype="float32").estimate()
     reads = {row.operator.removeprefix("_backward_FullyConnected_"): row.read for row in found.rows}

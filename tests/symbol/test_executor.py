@@ -338,7 +338,7 @@ SHARED = [
 
 
 @pytest.mark.parametrize(("names", "more", "error", "words"), SHARED, ids=["name", "shape"])
-def test_what_cannot_be_shared_is_refused(names, more, error, words):
+def test_sharing_that_is_impossible_is_refused(names, more, error, words):
     with pytest.raises(error, match=words):
         shared(names, **more)
 
@@ -446,7 +446,7 @@ def test_a_failed_forward_is_not_what_backward_goes_back_through():
 # ------------------------------------------------------------------------------------------ where it computes
 
 
-def test_what_is_in_no_group_follows_its_first_input():
+def test_a_node_without_a_group_computes_with_its_first_input():
     a, b, c = map(sym.Variable, "abc")
     with mx.AttrScope(ctx_group="far"):
         d = sym.elemwise_add(a, b)

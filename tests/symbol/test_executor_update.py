@@ -304,7 +304,7 @@ class Upwards(mx.optimizer.SGD):
     (lambda: mx.optimizer.get_updater(Steeper(learning_rate=0.5)), -1.0),
     (lambda: mx.optimizer.get_updater(Upwards(learning_rate=0.5)), 1.0),
 ], ids=["updater", "rate", "update"])
-def test_what_users_say_of_updates_counts(updater: Callable[[], Any], moved: float) -> None:
+def test_updates_of_users_count(updater: Callable[[], Any], moved: float) -> None:
     weights = Weights(FEW, created("sgd"))
     weights.executor.set_optimizer(updater())
     loss = sym.MakeLoss(sym.sum(sym.var("data")) * 0 + sym.sum(sym.var("w", shape=(1,))))

@@ -172,7 +172,7 @@ def test_so_do_tiles_on_threads_that_compute_again_in_backward(net, dtype, seed,
         np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol)
 
 
-def test_what_costs_nothing_is_computed_again_too(monkeypatch):
+def test_free_results_are_computed_again_too(monkeypatch):
     """A sum with 0.0 has no instruction; it must not be taken for a value that is there anyway."""
     monkeypatch.setattr(fusion, "_LARGE", 1)
     x = sym.Variable("x")
@@ -242,7 +242,7 @@ def test_a_value_that_backward_takes_and_does_not_read(kernels, dtype):
     assert len(expressions(executor)[0].results) == 2
 
 
-def test_who_reads_from_a_group_closes_it():
+def test_a_reader_of_a_group_closes_it():
     x = sym.Variable("x")
     inner = sym.tanh(x * 2.0)
     total = sym.sum(inner, axis=1, keepdims=True)
@@ -287,7 +287,7 @@ def test_no_more_memory_is_held_for_the_sake_of_a_group():
     assert executor.plan(False).nbytes <= plain.plan(False).nbytes
 
 
-def test_what_belongs_to_rows_is_not_computed_for_every_number():
+def test_values_of_rows_are_not_computed_for_every_element():
     x, row = sym.Variable("x"), sym.Variable("row")
     net = sym.broadcast_mul(x * 2.0, sym.tanh(row * 0.5))
     executor = assert_same(net, {"x": (3, 4), "row": (3, 1)})

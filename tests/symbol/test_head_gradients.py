@@ -213,7 +213,7 @@ def masked() -> mx.sym.Symbol:
     return mx.sym.Group([mx.sym.identity(x * 2, name="a"), mx.sym.contrib.boolean_mask(x, mask, name="b")])
 
 
-def test_where_shapes_follow_from_numbers():
+def test_shapes_that_depend_on_values():
     early, late = head(1), head(2, shape=(2, 4))
     x, mask, dx = head(3), mx.nd.array([0, 1, 0, 0, 1, 0]), mx.nd.zeros(SHAPE)
     executor = masked().bind(mx.cpu(), {"x": x, "mask": mask}, {"x": dx}, head_grads=[early, late])

@@ -61,7 +61,7 @@ def placeholders(symbol):
 
 @pytest.mark.parametrize("path", [*sorted(MODELS.glob("[!j]*/*-symbol.json")), JSON / "native-1.9.1-symbol.json"],
                          ids=lambda path: path.stem)
-def test_what_mxnet_wrote_is_written_again_letter_by_letter(path):
+def test_files_of_mxnet_are_written_again_letter_by_letter(path):
     assert dumps(load(path)) == path.read_text()
 
 
@@ -317,7 +317,7 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize("what", HARMLESS)
-def test_what_does_not_matter_is_read_past(what):
+def test_irrelevant_entries_are_ignored(what):
     assert dumps(loads(HARMLESS[what]())) == NATIVE
 
 
@@ -473,7 +473,7 @@ def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert path.read_bytes() == dumps(symbol).encode()
 
 
-def test_what_is_no_text_is_refused(tmp_path):
+def test_files_that_are_no_text_are_refused(tmp_path):
     path = tmp_path / "net-symbol.json"
     path.write_bytes(NATIVE.encode().replace(b"relu", b"re\xfflu", 1))
     with pytest.raises(FileFormatError, match=r"net-symbol\.json: byte \d+: expected UTF-8, got 0xff"):
@@ -826,7 +826,7 @@ def graphs(draw):
 
 @given(graphs())
 @CALM
-def test_what_is_written_is_read_as_the_same(symbol):
+def test_written_symbols_are_read_as_the_same(symbol):
     text = dumps(symbol)
     again = loads(text)
     assert dumps(again) == text

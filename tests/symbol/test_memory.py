@@ -209,7 +209,7 @@ def test_views_have_no_step_and_no_memory():
     np.testing.assert_array_equal(executor.forward()[0].asnumpy(), expected)
 
 
-def test_what_is_wanted_for_its_shape_alone_is_not_computed():
+def test_nodes_wanted_for_their_shape_alone_are_not_computed():
     x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
     net = mx.sym.slice_like(mx.sym.exp(x), mx.sym.exp(y, name="unread"))
     executor = net.simple_bind(mx.cpu(), x=(4, 3), y=(2, 3))

@@ -126,7 +126,7 @@ def _watched(name: str, seen: list[str]) -> Any:
 
 
 @both
-def test_what_watches_is_called_around_each_step_and_leaves_no_trace(kernels: str) -> None:
+def test_a_watch_is_called_around_each_step_and_leaves_no_trace(kernels: str) -> None:
     executor = chain(sym.Variable("x"), 3).simple_bind(mx.cpu(), x=(4,))
     plan, seen = executor.plan(True), list[str]()
     executor.forward(is_train=True)
@@ -156,7 +156,7 @@ def test_what_watches_is_called_around_each_step_and_leaves_no_trace(kernels: st
     np.testing.assert_array_equal(executor.outputs[0].asnumpy(), watched)
 
 
-def test_what_watches_all_is_told_of_plans_before_and_behind_it() -> None:
+def test_watches_of_all_plans_see_those_before_and_behind() -> None:
     old, seen = chain(sym.Variable("x"), 2).simple_bind(mx.cpu(), x=(4,)), list[int]()
     old.forward()
     take_off = instrument_all(lambda number, step: None, lambda steps, run: (seen.append(len(steps)), run()))

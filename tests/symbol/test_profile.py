@@ -72,7 +72,7 @@ def test_a_fused_step_counts_what_goes_in_and_out_once():
     assert row.operators[2] in str(found)
 
 
-def test_what_is_not_read_is_not_counted():
+def test_unread_inputs_are_not_counted():
     backward = by_node(bound(sym.FullyConnected(sym.Variable("data"), num_hidden=2, no_bias=True, name="fc"),
                              {"data": (3, 5)}).profile(1), "backward")
     assert {row.read for row in backward.values()} <= {8 * (6 + 10), 8 * (6 + 15)}
@@ -276,7 +276,7 @@ def test_memory_of_a_graph_whose_shapes_follow_from_numbers() -> None:
     assert executor.memory().bound["arguments"] == (4 * 3 + 4) * 4
 
 
-def test_where_memory_ends_the_largest_results_are_named_and_the_executor_stays() -> None:
+def test_an_error_of_memory_names_the_largest_results_and_leaves_the_executor() -> None:
     net = mx.sym.tanh(mx.sym.dot(mx.sym.Variable("x"), mx.sym.Variable("y"), name="product"))
     executor = mx.sym.sum(net).simple_bind(mx.cpu(), x=(1 << 24, 1), y=(1, 1 << 24), grad_req="null")
     for _ in range(2):

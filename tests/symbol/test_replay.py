@@ -324,7 +324,7 @@ def test_errors_of_islands_keep_their_notes() -> None:
 
 
 @needs_compiler
-def test_what_draws_random_numbers_is_an_island() -> None:
+def test_random_operators_are_islands() -> None:
     net = sym.MakeLoss(sym.tanh(sym.var("x")) * sym.random.uniform(shape=(8, 8)))
     bound = Bound(net, {"x": np.ones((8, 8))}, mx.gpu(0))
     outputs = {bound.step()[0].tobytes() for _ in range(6)}
@@ -461,7 +461,7 @@ def test_graphs_stay_below_the_users_limit(gpu: Gpu) -> None:
 
 
 @needs_compiler
-def test_what_computes_on_the_host_is_an_island() -> None:
+def test_steps_on_the_host_are_islands() -> None:
     with mx.AttrScope(ctx_group="there"):
         hidden = sym.tanh(sym.var("x") * 2, name="there")
     with mx.AttrScope(ctx_group="here"):
@@ -517,7 +517,7 @@ def test_a_monitor_sees_every_run() -> None:
 
 
 @needs_compiler
-def test_what_is_registered_makes_plans_anew() -> None:
+def test_a_registration_makes_plans_anew() -> None:
     bound = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0))
     for _ in range(3):
         bound.step()

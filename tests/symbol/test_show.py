@@ -130,7 +130,7 @@ def test_shared_parameters_count_once(capsys):
     assert [row[2] for row in rows] == ["0", "25", "0"]
 
 
-def test_what_is_not_known_is_shown_as_such(capsys):
+def test_unknown_shapes_are_shown_as_such(capsys):
     rows, _ = table(capsys, sym.FullyConnected(sym.Variable("data"), num_hidden=5, name="fc"))
     assert rows == [["data(null)", "0"], ["fc(FullyConnected)", "5 + ?", "data"]]
     rows, _ = table(capsys, loads(UNKNOWN), {"x": (1, 2)})

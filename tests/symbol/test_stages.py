@@ -1,4 +1,4 @@
-"""Graphs in which shapes follow from numbers: planned up to there, and from there on for the shapes that come."""
+"""Graphs in which shapes depend on values: planned up to there, and from there on for the shapes that come."""
 
 from __future__ import annotations
 

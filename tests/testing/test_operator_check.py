@@ -642,7 +642,7 @@ RIGHT: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "a loss by its name": (lambda: "_check_cross_entropy", (X.astype("float32"),), {"scale": 2.0}),
     "scratch behind a lock": (lambda: defined(_locked_scratch(), lambda g, ins, outs: g * 2), (X,), {}),
     "a result that float32 holds as its input": (_sorting, (np.float32([[0.5, 0.51], [0.2, 0.201]]),), {}),
-    "a shape that follows from numbers that are equal": (_different, (np.float32([2, 1, 2]),), {}),
+    "a shape that depends on values that are equal": (_different, (np.float32([2, 1, 2]),), {}),
     "floats and integers without types": (
         lambda: defined(lambda x, i: x * i.astype(x.dtype), traced=True), (np.float32(X), np.int64([[1, 2, 3]] * 2)),
         {}),
@@ -763,7 +763,7 @@ def test_reports_in_every_form() -> None:
         bad["gradeint"]
 
 
-def test_what_fails_now_and_then_is_told_as_it_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sporadic_failures_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Smaller inputs are looked for by asking again, and the last answer may be another."""
     asked: list[Any] = []
 
@@ -790,7 +790,7 @@ def test_a_cause_is_told_once() -> None:
     assert "graph, saved" in same._repr_html_()
 
 
-def test_what_a_traced_body_reads_from_outside_is_noted() -> None:
+def test_outside_values_that_a_traced_body_reads_are_noted() -> None:
     factor = np.float64(3.0)
 
     def scaled(x):
@@ -849,7 +849,7 @@ def test_a_list_has_the_dtype_that_goes_with_the_others() -> None:
     assert seen[0] == ("float32", "float32", "int32")
 
 
-def test_what_is_skipped_says_why() -> None:
+def test_skipped_questions_say_why() -> None:
     found = mx.operator.check(swish, X)
     assert all(verdict.text for verdict in found if verdict.outcome == "skipped")
     assert all(verdict.asks.endswith(".") for verdict in found)

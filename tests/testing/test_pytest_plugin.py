@@ -71,14 +71,14 @@ def test_they_are_chosen_as_others_are(tmp_path: Path) -> None:
     assert [line for line in listed.splitlines() if "::" in line] == ["plugged::plugged_gate", "plugged::plugged_twice"]
 
 
-def test_what_fails_is_shown_as_a_report(tmp_path: Path) -> None:
+def test_failures_are_shown_as_a_report(tmp_path: Path) -> None:
     found = run(tmp_path, "--opreg-check", "plugged", module=MODULE.replace("FACTOR = 2", "FACTOR = 3"))
     assert found.returncode == 1 and "1 failed, 2 passed" in found.stdout
     assert "failed   gradient" in found.stdout and "multiply it by 0.6667" in found.stdout
     assert "Traceback" not in found.stdout
 
 
-def test_what_cannot_be_guessed_is_skipped_with_what_to_write(tmp_path: Path) -> None:
+def test_inputs_that_cannot_be_guessed_are_skipped_with_the_line_to_write(tmp_path: Path) -> None:
     found = run(tmp_path, "--opreg-check", "plugged", module=MODULE.replace("opreg_inputs", "others"))
     assert found.returncode == 0 and "2 passed, 1 skipped" in found.stdout, found.stdout
     assert "opreg_inputs = {'plugged_needs': (x, ids, {'depth': …})}" in found.stdout
@@ -90,7 +90,7 @@ def test_what_cannot_be_guessed_is_skipped_with_what_to_write(tmp_path: Path) ->
     ("plugged", MODULE.replace("plugged_needs\": (", "plugged_need\": ("),
      "opreg_inputs names 'plugged_need', which is not registered there. Did you mean 'plugged_needs'"),
 ])
-def test_what_cannot_be_meant_is_refused(tmp_path: Path, what: str, module: str, words: str) -> None:
+def test_impossible_arguments_are_refused(tmp_path: Path, what: str, module: str, words: str) -> None:
     found = run(tmp_path, "--opreg-check", what, module=module)
     assert found.returncode == 4 and words in found.stderr + found.stdout, found.stdout + found.stderr
 

@@ -183,7 +183,7 @@ def test_a_user_registers_an_initializer(caplog):
     ("load", AttrError, "missing a required argument: 'param'"),
     ('["mixed", {"patterns": ["(a+)+$"], "initializers": ["zero"]}]', AttrError, "'mixed' is not made of text"),
 ])
-def test_what_a_file_says_of_an_initializer(text, kind, words):
+def test_initializers_of_files(text, kind, words):
     with pytest.raises(kind, match=re.escape(words)):
         mx.init.create(text)
     module = mx.mod.Module(mx.sym.var("data") * mx.sym.var("w", attr={"__init__": text}), label_names=None)

@@ -69,7 +69,7 @@ def test_mistakes(call, kind, words):
     ("device", 2, (1 << 24) + 1, ("device", True)), (None, 2, 4, (None, False)),
     (mx.kv.create("local"), 1, 4, ("local", True)),
 ])
-def test_where_weights_are_updated_is_decided_as_in_mxnet(kind, devices, size, expected, monkeypatch):
+def test_updates_of_weights_are_placed_as_in_mxnet(kind, devices, size, expected, monkeypatch):
     weight = nd.zeros((1,)).broadcast_to((size,)) if size < 100 else type("Large", (), {"size": size})()
     store, there = mx.model._create_kvstore(kind, devices, {"w": weight})
     assert (store and store.type, there) == expected

@@ -96,7 +96,7 @@ def test_a_time_major_network_learns_what_one_of_rows_on_one_context_does():
             assert told == [right, count]
 
 
-def test_what_has_no_samples_goes_to_all():
+def test_inputs_without_samples_go_to_all():
     module = bound(sym.broadcast_mul(sym.var("data"), sym.var("table")), ("data", (4, 3)),
                    DataDesc("table", (1, 3), layout="XC"))
     module.forward(DataBatch([nd.ones((4, 3)), nd.array([[1, 2, 3]])]))

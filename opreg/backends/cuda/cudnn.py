@@ -215,7 +215,7 @@ class Convolve(PlainStep):
     device : int
         The current one.
     title : str
-        Whose it is, for errors.
+        Its owner, for errors.
     built : Built
     arrays : dict of arrays
         By their names, ``x``, ``w``, ``y`` and ``b``.

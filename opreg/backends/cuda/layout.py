@@ -73,7 +73,7 @@ class Arrangement(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many elements are computed."""
+        """Number of elements that are computed."""
         return math.prod(self.sizes)
 
 

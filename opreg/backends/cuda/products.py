@@ -82,7 +82,7 @@ class Product(NamedTuple):
     ----------
     dtype : str
     batch : int
-        How many products there are.
+        Number of products.
     left, right, out : Matrices
     alignments : tuple of int
         What the addresses of the three, and of a bias, are multiples of, in bytes; of none it is zero.
@@ -230,7 +230,7 @@ class Multiply(PlainStep):
     scratch : function of shape and dtype
         Gives it memory to work in.
     scale : float
-        What the product is multiplied with.
+        Factor of the product.
     bias : array, optional
         What the epilogue reads or writes.
     """

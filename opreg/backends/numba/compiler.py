@@ -229,7 +229,7 @@ def _compile(source: str, dtype: np.dtype) -> CFunc:
 
 def _defined(source: str, scope: Mapping[str, object]) -> Callable[..., None]:
     """The Python function of a text."""
-    namespace = {**scope, "__name__": __name__}  # numba looks for its module
+    namespace = {**scope, "__name__": __name__}  # numba looks it up by its module
     exec(compile(source, "<compiled>", "exec"), namespace)
     kernel = namespace["kernel"]
     assert callable(kernel)

@@ -238,8 +238,8 @@ Calls: TypeAlias = list[Callable[[], None]]
 
 def forward(mode: str, x: Array, w_input: Array, w_state: Array, bias: Sequence[Array], kept: Sequence[Array],
             room: Room) -> tuple[Calls, Calls]:
-    """Calls that prepare one direction of a layer, if that is needed, and such that compute it; those of a list may
-    run at the same time.
+    """Calls that prepare one direction of a layer, if need be, and calls that compute it; calls of one list may run
+    at the same time.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class Task(NamedTuple):
     constants : sequence of float
         Numbers by which the calls of an operator differ.
     rows, n : int
-        How many rows there are, and numbers in each.
+        Number of rows, and numbers in each.
     total : int or None
         How much there is for threads to share, where it is not rows.
     epilogue : sequence of functions

@@ -45,7 +45,7 @@ def register_bytes() -> int:
 
 
 def registers() -> int:
-    """How many registers for numbers there are."""
+    """Number of registers for numbers."""
     architecture, _ = _target()
     return 16 if architecture in ("x86_64", "i386", "i686") and register_bytes() < 64 else 32
 
@@ -58,8 +58,8 @@ def lanes(dtype: np.dtype) -> int:
 def row(function: Callable[..., Sequence[FloatValue]], dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that computes ``function`` for several neighbouring elements at once.
 
-    ``row(a, a0, b, b0, ..., n)``: from the arrays and places of what the function takes, then of what it returns,
-    ``n`` numbers each. An array may be read and written at the same place.
+    ``row(a, a0, b, b0, ..., n)``: from arrays and offsets of its arguments, then of its results, ``n`` elements
+    each. An array may be read and written at the same place.
     """
     types, extending, cgutils = (importlib.import_module(f"numba.{name}") for name in
                                  ("types", "extending", "core.cgutils"))

@@ -93,7 +93,7 @@ def exp(x: FloatValue) -> FloatValue:
 
 
 def expm1(x: FloatValue) -> FloatValue:
-    """The exponential less one."""
+    """``exp(x) - 1``."""
     low = -float(x.kind.mantissa)
     y, k = _reduced(_at_most(x.replaced(x < low, low), x.kind.high))
     return _signed(_scaled(y + (1.0 - x.power_of_two(0 - k.at_most(x.kind.mantissa + 8))), k), x)
@@ -190,7 +190,7 @@ def _log1p(x: FloatValue) -> FloatValue:
 
 
 def log1p(x: FloatValue) -> FloatValue:
-    """The logarithm of one more."""
+    """``log(1 + x)``."""
     y = _log1p(x).replaced(x.equals(math.inf), math.inf)
     y = y.replaced(x.equals(-1.0), -math.inf)
     return y.select(x >= -1.0, math.nan)

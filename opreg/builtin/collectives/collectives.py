@@ -37,7 +37,7 @@ def _collective(name: str, run: Callable[..., Array], back: Callable[..., Any] |
     Parameters
     ----------
     name : str
-        What the operator is called.
+        Name of the operator.
     run : callable
         ``f(group, data, out, **attrs)`` returns the result, which is ``out`` where it could be written there.
     back : callable or str

@@ -44,7 +44,7 @@ def identity_like(lhs, rhs):
 
 @declare(aliases=("_sparse_cast_storage",), inplace=(0,))
 def cast_storage(data, *, stype: Literal["default", "row_sparse", "csr"]):
-    """``data`` in a storage type. In a graph numbers are dense: its arguments and gradients may be sparse."""
+    """``data`` in a storage type. In a graph arrays are dense: its arguments and gradients may be sparse."""
 
 
 for _op in (copy, stop_gradient, identity_like, cast_storage):

@@ -1,4 +1,4 @@
-"""Element-wise operators of one array, a row each: name, expression, derivative, what it is.
+"""Element-wise operators of one array, a row each: name, expression, derivative, description.
 
 A derivative is written where the derived one reads more, or costs more, than it has to: most of these read
 the output ``y``, so that it may overwrite the input. NaN, infinities and ties give MXNet's results.
@@ -117,7 +117,7 @@ _clip = unary("clip", clip, clip_slope, aliases=("_npi_clip",))
 
 
 def clip_xp(xp: ArrayModule, data: Array, *, a_min: float, a_max: float) -> Array:
-    """Bounds that an integer dtype does not hold are its own."""
+    """Bounds outside of an integer dtype become the dtype's own."""
     if data.dtype.kind in "iu":
         low, high = [_held(bound, np.iinfo(data.dtype)) for bound in (a_min, a_max)]
         return xp.minimum(xp.maximum(data, low), high)
@@ -125,7 +125,7 @@ def clip_xp(xp: ArrayModule, data: Array, *, a_min: float, a_max: float) -> Arra
 
 
 def _held(bound: float, limits: np.iinfo) -> int:
-    """The whole number nearest to a bound, towards zero, among those of an integer dtype."""
+    """The integer nearest to a bound, towards zero, in an integer dtype."""
     return int(min(max(bound, limits.min), limits.max))
 
 

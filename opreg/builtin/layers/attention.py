@@ -1,8 +1,8 @@
 """Attention: scores of queries and keys, and values weighed by them, of projections that lie interleaved.
 
 A projection holds for each head its query, key and value one after the other, so its shape is
-(length, batch, heads * parts * size). Every operator is one product of matrices a head, which are read and written in
-place; what is multiplied by what is all in which they differ.
+(length, batch, heads * parts * size). Every operator is one product of matrices a head, which are read and written
+in place; they differ in their factors alone.
 """
 
 from __future__ import annotations

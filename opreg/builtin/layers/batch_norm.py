@@ -82,7 +82,7 @@ def _shared(ndev: int) -> bool:
 
 
 def _of_all_ranks(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
-    """Mean and variance of the numbers of all ranks, which have as many each, and how far this one's mean is off."""
+    """Mean and variance over all ranks, which have equally many elements, and the difference of this rank's mean."""
     overall = world().allreduce(mean, "mean")
     apart = mean - overall
     return overall, world().allreduce(variance + apart * apart, "mean"), apart

@@ -284,7 +284,7 @@ class _Plan:
                 yield (All, All, All, i, t, to, *place), (..., source, *read)
 
     def fill(self, buffer: Array, x: Array, r: slice, reads: Iterator[tuple[tuple, tuple]]) -> None:
-        """Copy the input to where taps read it."""
+        """Copy the input to the places that taps read."""
         if self.padded and _length(r) < self.places[0]:
             buffer[...] = 0  # the block before had other borders
         for to, source in reads:

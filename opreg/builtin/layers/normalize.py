@@ -36,7 +36,7 @@ Over = Literal["batch", "axis", "group"]
 
 
 class Layout(NamedTuple):
-    """How data are seen: shape of the view, that of statistics and scales in it, einsum's words for sums."""
+    """A view of the data: its shape, that of statistics and scales in it, subscripts of einsum for sums."""
 
     view: Shape
     keep: Shape
@@ -166,7 +166,7 @@ linear(normalize_total, "_normalize_expand", slice(0, 1))
 
 @declare(name="_normalize_expand", types="P,T->T", unread=(1,), cheap=True)
 def normalize_expand(values, like, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
-    """To every element of ``like``, the value that belongs to its set."""
+    """The value of its set for every element of ``like``."""
 
 
 _over_sets(normalize_expand, 1, (0,), 0)
@@ -205,7 +205,7 @@ def normalize_moments_grad(g, ins, outs, *, over, axis, num_groups):
 
 
 def count_of(data: Value, like: Value, words: dict[str, Any]) -> Value:
-    """How many elements each set has, as a value: a gradient rule does not know shapes."""
+    """Number of elements of each set, as a value: a gradient rule does not know shapes."""
     return ops._normalize_total(ops.ones_like(data), like, **words)
 
 

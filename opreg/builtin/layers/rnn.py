@@ -54,7 +54,7 @@ def rnn(data, parameters, state, state_cell, sequence_length, *, state_size: Pos
     Parameters
     ----------
     data : array of shape (time, batch, inputs)
-        What the first layer reads.
+        Features of the first layer's input.
     parameters : array of one axis
         For each layer and direction the weights of the input, of the state, and of the projection if there is one;
         then, in the same order, two vectors of biases each. Gates are rows: in, forget, candidate, out of an LSTM,

@@ -52,7 +52,7 @@ def _halves(xp: ArrayModule, kind: Kind, dtype: np.dtype) -> Array:
 
 
 def _columns(kind: Kind, batch: int, features: int, columns: int) -> int:
-    """How many columns of a product of a step are computed at a time."""
+    """Number of columns of a step's product that are computed at a time."""
     width = columns
     while width % 2 == 0 and width >= 2 * _NARROW and batch * features * width > _SMALL:
         width //= 2

@@ -34,7 +34,7 @@ class Kind(NamedTuple):
 
     @property
     def gates(self) -> int:
-        """How many gates a cell has."""
+        """Number of gates of a cell."""
         return GATES[self.mode]
 
     @property
@@ -81,7 +81,7 @@ def _features(kind: Kind, inputs: int, layer: int) -> int:
 
 
 def count(kind: Kind, inputs: int) -> int:
-    """How many parameters there are; unknown with the number of inputs."""
+    """Number of parameters; unknown if the number of inputs is."""
     rows, rest = kind.gates * kind.size, kind.projection * kind.size
     first = rows * (inputs + kind.out) + rest
     other = rows * (kind.directions + 1) * kind.out + rest
@@ -138,7 +138,7 @@ def _kept_shapes(kind: Kind, time: int, batch: int, layer: int) -> list[Shape]:
 
 
 def reserve_size(kind: Kind, time: int, batch: int) -> int:
-    """How many elements are kept for all layers."""
+    """Number of elements that all layers store."""
     return sum(math.prod(shape) for layer in range(kind.layers) for shape in _kept_shapes(kind, time, batch, layer))
 
 

@@ -29,7 +29,7 @@ class Window(NamedTuple):
 
     @property
     def reach(self) -> Shape:
-        """How many positions of the input a dilated kernel spans."""
+        """Number of positions of the input that a dilated kernel spans."""
         return tuple([(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilate)])
 
 

@@ -166,8 +166,7 @@ _replaces(index_copy, 2, lambda xp, index_vector: index_vector.astype(xp.int64),
 def boolean_mask(data, index, *, axis: int = 0):
     """The parts of ``data`` along ``axis`` where ``index`` is not zero.
 
-    How many there are depends on values: a graph is planned up to here, and from here on for the shape that
-    comes.
+    Their number depends on values: a graph is planned up to here, and from here on for each shape.
     """
 
 

@@ -383,7 +383,7 @@ adjoint_pair(pick, pick_put)
 
 @composed(types="T,I->T", partly=(0,))
 def batch_take(a, indices):
-    """From each row of ``a`` the number that ``indices`` names; one out of range takes the nearest."""
+    """The element of each row of ``a`` that ``indices`` names; one out of range takes the nearest."""
     return ops.pick(a, indices, axis=1)
 
 

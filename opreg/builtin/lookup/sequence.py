@@ -141,7 +141,7 @@ linear(sequence_last_put, sequence_last, slice(2, None))
 
 @declare(name="SequenceReverse", types="T,I->T", arguments=_names)
 def sequence_reverse(data, sequence_length, *, use_sequence_length: bool = False, axis: int = 0):
-    """Each sequence in opposite order; what comes after its end stays."""
+    """Each sequence in reverse order; elements after its end stay."""
 
 
 _padded(sequence_reverse)

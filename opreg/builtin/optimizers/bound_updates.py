@@ -69,7 +69,7 @@ class Bound(NamedTuple):
     functions : list of functions without arguments
         They move the weights by one step.
     rates : Rates
-        What they read.
+        Their inputs.
     """
 
     kernel: str

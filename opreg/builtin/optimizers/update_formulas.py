@@ -182,7 +182,7 @@ class Rates:
     traced : function
         Of how many arrays a weight has, and attributes: expression and numbers.
     count : int
-        How many arrays.
+        Number of arrays.
     """
 
     def __init__(self, traced: Callable[[int, Attrs], tuple[Expression, list[Any]]], count: int, attrs: Attrs):

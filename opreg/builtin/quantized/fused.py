@@ -60,7 +60,7 @@ class Body(NamedTuple):
     entries : list of Entry
         Its variables, which the node's first inputs stand for.
     names : tuple of str
-        What these inputs are called.
+        Names of these inputs.
     layer : Node
         The convolution or dense layer.
     norm : Node or None

@@ -36,7 +36,7 @@ FLOAT32, FLOAT64, INT32 = np.dtype("float32"), np.dtype("float64"), np.dtype("in
 Working = Literal["float32", "float64"]
 #: A parameter of a distribution: a number, or an array of one for each place.
 Parameter = float | Array
-# How many elements.
+# Number of elements.
 Size = Count | tuple[Count, ...]
 
 

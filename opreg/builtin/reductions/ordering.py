@@ -229,7 +229,7 @@ histogram.grad(ZERO)
 
 @composed(name="_contrib_getnnz", types="T->int64")
 def getnnz(data, *, axis: Literal[0, 1] | None = None):
-    """How many elements of a matrix are stored: all, those of each column (0), or those of each row (1).
+    """Number of elements of a matrix that are stored: all, those of each column (0), or those of each row (1).
 
     Stored zeros of a ``csr`` matrix count; those of a dense one do not.
     """

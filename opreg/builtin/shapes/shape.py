@@ -378,7 +378,7 @@ def shape_array(data):
 
 @declare(types="T->int64", unread=(0,), cheap=True)
 def size_array(data):
-    """How many elements ``data`` holds, as one int64 number."""
+    """Number of elements of ``data``, as one int64 number."""
 
 
 _as_numbers(shape_array, lambda shape: shape)

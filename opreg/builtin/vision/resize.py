@@ -161,7 +161,7 @@ def between(xp: ArrayModule, n: int, m: int, dtype: np.dtype, *, align_corners: 
     place = xp.arange(m).astype(xp.float64)
     if align_corners:
         place = place * ((n - 1) / max(1, m - 1))
-    elif m > 1:  # one number is the first, however corners are meant
+    elif m > 1:  # a single pixel is the first, whatever corners mean
         place = xp.maximum((place + 0.5) * (n / m) - 0.5, 0.0)
     low = xp.minimum(xp.floor(place).astype(xp.int64), n - 1)
     part = (place - low).astype(dtype)

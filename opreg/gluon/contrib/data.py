@@ -17,7 +17,7 @@ class IntervalSampler(Sampler):
     Parameters
     ----------
     length : int
-        How many samples there are.
+        Number of samples.
     interval : int
         How far a number is from the next.
     rollover : bool

@@ -77,11 +77,11 @@ class SparseEmbedding(Embedding):
     Parameters
     ----------
     input_dim, output_dim : int
-        How many rows there are, and their length.
+        Number of rows, and their length.
     dtype : dtype
         Of the weight.
     weight_initializer : Initializer or str, optional
-        How it begins.
+        Initial value.
     """
 
     def __init__(self, input_dim: int, output_dim: int, dtype: DTypeLike = "float32",

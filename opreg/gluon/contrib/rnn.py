@@ -401,7 +401,7 @@ def dynamic_unroll(cell: RecurrentCell, inputs: Any, begin_state: Any, drop_inpu
     Returns
     -------
     outputs, states
-        Those of all steps, and the states behind the last.
+        Outputs of all steps, and the states behind the last.
     """
     inputs, axis, F, _ = format_sequence(None, inputs, layout, True)
     if drop_inputs:

@@ -179,7 +179,7 @@ class DataLoader:
     dataset : Dataset, NDArray, numpy.ndarray or list
         The samples.
     batch_size, shuffle, sampler, last_batch
-        How many samples a batch has; whether they come in another order each round, or in which; and what becomes of
+        Number of samples of a batch; whether they come in another order each round, or in which; and what becomes of
         those that do not fill a batch, as of ``BatchSampler``.
     batch_sampler : Sampler
         What gives the numbers of samples a batch, in place of these four.

@@ -86,7 +86,7 @@ class PReLU(HybridBlock):
     Parameters
     ----------
     alpha_initializer : Initializer or str
-        How they begin; with 0.25 by default.
+        Initial values; with 0.25 by default.
     in_channels : int
         One for all channels, or one for each.
     """

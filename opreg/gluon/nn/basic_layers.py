@@ -36,7 +36,7 @@ class Dense(HybridBlock):
     dtype : dtype
         Of the parameters.
     weight_initializer, bias_initializer : Initializer or str, optional
-        How they begin.
+        Initial values.
     in_units : int
         Numbers that go in; 0 where they follow from the first input.
 
@@ -105,11 +105,11 @@ class Embedding(HybridBlock):
     Parameters
     ----------
     input_dim, output_dim : int
-        How many rows there are, and their length.
+        Number of rows, and their length.
     dtype : dtype
         Of the weight.
     weight_initializer : Initializer or str, optional
-        How it begins.
+        Initial value.
     sparse_grad : bool
         MXNet's setting for gradients of few rows; they are dense.
     """

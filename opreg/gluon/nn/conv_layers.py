@@ -131,7 +131,7 @@ class Conv1D(_Conv):
     use_bias : bool
         Whether there is a bias.
     weight_initializer, bias_initializer : Initializer or str, optional
-        How they begin.
+        Initial values.
     in_channels : int
         Channels that go in; 0 where they follow from the first input.
     """
@@ -166,7 +166,7 @@ class Conv2D(_Conv):
     use_bias : bool
         Whether there is a bias.
     weight_initializer, bias_initializer : Initializer or str, optional
-        How they begin.
+        Initial values.
     in_channels : int
         Channels that go in; 0 where they follow from the first input.
 
@@ -211,7 +211,7 @@ class Conv3D(_Conv):
     use_bias : bool
         Whether there is a bias.
     weight_initializer, bias_initializer : Initializer or str, optional
-        How they begin.
+        Initial values.
     in_channels : int
         Channels that go in; 0 where they follow from the first input.
     """
@@ -252,7 +252,7 @@ class Conv1DTranspose(_Transpose):
     use_bias : bool
         Whether there is a bias.
     weight_initializer, bias_initializer : Initializer or str, optional
-        How they begin.
+        Initial values.
     in_channels : int
         Channels that go in; 0 where they follow from the first input.
     """
@@ -287,7 +287,7 @@ class Conv2DTranspose(_Transpose):
     use_bias : bool
         Whether there is a bias.
     weight_initializer, bias_initializer : Initializer or str, optional
-        How they begin.
+        Initial values.
     in_channels : int
         Channels that go in; 0 where they follow from the first input.
     """
@@ -322,7 +322,7 @@ class Conv3DTranspose(_Transpose):
     use_bias : bool
         Whether there is a bias.
     weight_initializer, bias_initializer : Initializer or str, optional
-        How they begin.
+        Initial values.
     in_channels : int
         Channels that go in; 0 where they follow from the first input.
     """

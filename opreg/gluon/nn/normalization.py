@@ -22,7 +22,7 @@ class _Norm(HybridBlock):
 
     def _make(self, length: int, scale: bool, center: bool, gamma: InitializerLike, beta: InitializerLike,
               **kwargs: Any) -> None:
-        """Make scale and offset; which of them is trained."""
+        """Make scale and offset, each trained or not."""
         for name, init, trained in (("gamma", gamma, scale), ("beta", beta, center)):
             more = {"differentiable": trained} if kwargs.get("differentiable") else {}
             setattr(self, name, self.params.get(name, grad_req="write" if trained else "null", shape=(length,),
@@ -49,13 +49,13 @@ class BatchNorm(_Norm):
     momentum : float
         How much of the moving averages stays at each step.
     epsilon : float
-        What is added to variances.
+        Added to variances.
     center, scale : bool
         Whether there is an offset ``beta`` and a factor ``gamma``.
     use_global_stats : bool
         Whether training normalizes by the moving averages, too.
     beta_initializer, gamma_initializer, running_mean_initializer, running_variance_initializer : Initializer or str
-        How they begin.
+        Initial values.
     in_channels : int
         Number of channels; 0 where it follows from the first input.
 
@@ -112,11 +112,11 @@ class InstanceNorm(_Norm):
     axis : int
         The axis of channels.
     epsilon : float
-        What is added to variances.
+        Added to variances.
     center, scale : bool
         Whether offset and factor are trained.
     beta_initializer, gamma_initializer : Initializer or str
-        How they begin.
+        Initial values.
     in_channels : int
         Number of channels; 0 where it follows from the first input.
     """
@@ -145,11 +145,11 @@ class LayerNorm(_Norm):
     axis : int
         The axis.
     epsilon : float
-        What is added to variances.
+        Added to variances.
     center, scale : bool
         Whether offset and factor are trained.
     beta_initializer, gamma_initializer : Initializer or str
-        How they begin.
+        Initial values.
     in_channels : int
         The axis's length; 0 where it follows from the first input.
     """
@@ -173,13 +173,13 @@ class GroupNorm(_Norm):
     Parameters
     ----------
     num_groups : int
-        How many groups there are.
+        Number of groups.
     epsilon : float
-        What is added to variances.
+        Added to variances.
     center, scale : bool
         Whether offset and factor are trained.
     beta_initializer, gamma_initializer : Initializer or str
-        How they begin.
+        Initial values.
     """
 
     def __init__(self, num_groups: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,

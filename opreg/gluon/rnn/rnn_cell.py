@@ -57,7 +57,7 @@ class RecurrentCell(Block):
         Parameters
         ----------
         batch_size : int
-            How many samples there are.
+            Number of samples.
         func : function
             Makes one from name and shape: ``nd.zeros``, ``sym.zeros`` or ``sym.var``.
         **kwargs
@@ -97,7 +97,7 @@ class RecurrentCell(Block):
         Returns
         -------
         outputs, states
-            Those of all steps, and the states behind the last.
+            Outputs of all steps, and the states behind the last.
         """
         self.reset()
         steps, axis, F, batch_size = format_sequence(length, inputs, layout, False)

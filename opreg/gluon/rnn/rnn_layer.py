@@ -134,7 +134,7 @@ class _RNNLayer(HybridBlock):
         Parameters
         ----------
         batch_size : int
-            How many samples there are.
+            Number of samples.
         func : function
             Makes one from name and shape: ``nd.zeros``, ``sym.zeros`` or ``sym.var``.
         **kwargs
@@ -199,7 +199,7 @@ class RNN(_RNNLayer):
     hidden_size : int
         Numbers in the state of a layer.
     num_layers : int
-        How many layers there are.
+        Number of layers.
     activation : {"relu", "tanh"}
         The activation.
     layout : {"TNC", "NTC"}

@@ -66,7 +66,7 @@ class Dataset:
     Parameters
     ----------
     column_names : sequence of str
-        What the columns are called.
+        Names of the columns.
     rows : callable
         Called with an ``Epoch``, gives its rows as tuples of arrays.
     size : callable, optional
@@ -111,7 +111,7 @@ class Dataset:
         return list(self._names)
 
     def get_dataset_size(self) -> int:
-        """How many rows an epoch has, or batches after ``batch``; of a generator they are counted by running it."""
+        """Number of rows of an epoch, or batches after ``batch``; of a generator they are counted by running it."""
         if self._counted is None:
             self._counted = self._sized() if self._sized else sum(1 for _ in self._rows(Epoch()))
         return self._counted
@@ -120,7 +120,7 @@ class Dataset:
         return self.get_dataset_size()
 
     def get_batch_size(self) -> int:
-        """How many rows a batch has, 1 where there are none."""
+        """Number of rows of a batch, 1 where there are none."""
         return self._batch_size
 
     def get_repeat_count(self) -> int:
@@ -154,7 +154,7 @@ class Dataset:
         columns : sequence of str, optional
             Which columns there are; all by default.
         num_epochs : int
-            How many epochs there are; -1 for any count.
+            Number of epochs; -1 for any count.
         output_numpy : bool
             Whether rows have arrays of NumPy's.
         """
@@ -381,7 +381,7 @@ class Dataset:
         Parameters
         ----------
         batch_size : int or callable
-            How many rows a batch has, or a function of the ``BatchInfo`` that says so.
+            Number of rows of a batch, or a function of the ``BatchInfo`` that says so.
         drop_remainder : bool
             Whether a last batch with fewer rows is left out.
         per_batch_map : callable, optional
@@ -586,7 +586,7 @@ class _Epochs:
         return self._shown(next(self._begin() if self._open is None else self._open))
 
     def get_dataset_size(self) -> int:
-        """How many rows an epoch has."""
+        """Number of rows of an epoch."""
         return self._dataset.get_dataset_size()
 
 

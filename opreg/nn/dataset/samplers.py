@@ -21,7 +21,7 @@ class Sampler:
     Parameters
     ----------
     num_samples : int, optional
-        How many rows there are at most; all by default.
+        Largest number of rows at most; all by default.
     """
 
     def __init__(self, num_samples: int | None = None):
@@ -40,7 +40,7 @@ class Sampler:
         return found if not self.num_samples else found[:self.num_samples]
 
     def count(self, length: int) -> int:
-        """How many places an epoch has, in a source of so many rows."""
+        """Number of places of an epoch, in a source of so many rows."""
         return len(self.places(length, Epoch(seed=0)))
 
     def _chosen(self, length: int, epoch: Epoch) -> Iterable[int]:

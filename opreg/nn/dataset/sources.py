@@ -44,11 +44,11 @@ class GeneratorDataset(Dataset):
         by them, in a random order by default; a function is called for each epoch. A column may be a dict, which
         functions of ``map`` see as it is; rows with dicts have no batches.
     column_names : str or sequence of str
-        What the columns are called.
+        Names of the columns.
     column_types : sequence of dtype, optional
-        What the columns are cast to.
+        Dtype that the columns are cast to.
     num_samples : int, optional
-        How many rows there are at most.
+        Largest number of rows at most.
     num_parallel_workers, python_multiprocessing
         How many processes ask a source with places for rows, and whether any do; 1 is the program itself.
     shuffle : bool, optional
@@ -118,7 +118,7 @@ class NumpySlicesDataset(Dataset):
     data : array, list, tuple of these, or dict of them by name
         A tuple has a column for each element; anything else is the only column.
     column_names : str or sequence of str, optional
-        What the columns are called: as the dict has them, else ``column_0`` and on.
+        Names of the columns: as the dict has them, else ``column_0`` and on.
     num_samples, shuffle, sampler, num_shards, shard_id
         As for ``GeneratorDataset``; the order is random by default.
 

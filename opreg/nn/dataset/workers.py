@@ -66,7 +66,7 @@ def computed(owner: str, workers: int, function: Callable[[int, Any], Any], rows
     owner : str
         Name of the caller in errors.
     workers : int
-        How many processes there are, for as long as somebody asks for rows; with 0 there are none.
+        Number of processes, for as long as somebody asks for rows; with 0 there are none.
     """
     if not workers:
         yield from (function(number, given) for number, given in enumerate(rows))

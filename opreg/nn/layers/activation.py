@@ -296,7 +296,7 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
     name : str or None
         Such as ``relu``; of None the result is None.
     prim_name : str, optional
-        Who asks, for the message.
+        The caller, for the message.
 
     Examples
     --------

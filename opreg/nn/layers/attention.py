@@ -152,7 +152,7 @@ class MultiheadAttention(Cell):
 
     def _weighed(self, queries: Tensor, keys: Tensor, values: Tensor, key_padding_mask: Tensor | None,
                  attn_mask: Tensor | None, sizes: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
-        """Weights, and what values weighed by them give, of the heads of (batch, queries, keys) as many."""
+        """Weights and weighted sums of values, for all heads at once."""
         batch, length, count = sizes
         scores = ops.batch_dot(queries * (1 / math.sqrt(self.head_dim)), keys, transpose_b=True)
         if attn_mask is not None:

@@ -226,7 +226,7 @@ class Embedding(Cell):
         Whether rows are picked by a product with vectors of one 1. Slower, with the same result, except that an index
         outside of the table, or a negative one, picks zeros.
     embedding_table
-        What fills the table, as ``initializer`` takes it.
+        Initial values of the table, as ``initializer`` takes them.
     padding_idx : int, optional
         A row that begins as zeros.
 
@@ -595,7 +595,7 @@ class EmbeddingLookup(Cell):
     vocab_size, embedding_size : int
         Rows and columns of the table.
     param_init
-        What fills the table, as ``initializer`` takes it.
+        Initial values of the table, as ``initializer`` takes them.
     max_norm : float, optional
         Rows that are longer are scaled to it.
     target, slice_mode, manual_shapes, sparse

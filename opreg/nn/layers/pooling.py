@@ -157,7 +157,7 @@ class AvgPool2d(_Pool):
         Whether zeros of ``padding`` count; those of pad_mode "same" do not,
         but for ``AvgPool3d``.
     divisor_override : int, optional
-        What sums are divided by instead of the count.
+        Divisor of sums instead of the count.
     """
 
     _dims, _type = 2, "avg"

@@ -96,7 +96,7 @@ class FractionalMaxPool2d(_Fractional):
     kernel_size : int or tuple of 2 int
         Lengths of a window.
     output_size, output_ratio
-        How many windows there are along each axis, or their number by the length, between 0 and 1.
+        Number of windows along each axis, or their number by the length, between 0 and 1.
     return_indices : bool
         Whether the places of the numbers are returned, too, counted over an image by rows.
     _random_samples : Tensor of shape (batch, channels, 2), optional

@@ -26,7 +26,7 @@ def mean(x: Tensor, axis: int | None = None) -> Tensor:
 
 
 def sum_over(x: Tensor, axis: int | None = None) -> Tensor:
-    """The sum over an axis, or over all."""
+    """The sum over an axis, or over all axes."""
     return ops._np_sum(x, axis=axis)
 
 
@@ -36,7 +36,7 @@ class LossBase(Cell):
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}
-        What becomes of the elements.
+        Reduction of the elements.
 
     Examples
     --------

@@ -63,7 +63,7 @@ class NLLLoss(LossBase):
     ignore_index : int
         A label that counts nothing.
     reduction : {"mean", "sum", "none"}
-        What becomes of the elements.
+        Reduction of the elements.
     """
 
     def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"):
@@ -88,7 +88,7 @@ class CrossEntropyLoss(NLLLoss):
     ignore_index : int
         An index that counts nothing.
     reduction : {"mean", "sum", "none"}
-        What becomes of the elements.
+        Reduction of the elements.
     label_smoothing : float
         How much of each label is given to all classes alike, from 0 to 1.
 
@@ -121,7 +121,7 @@ class FocalLoss(LossBase):
     gamma : float
         How much less what is right already counts.
     reduction : {"mean", "sum", "none"}
-        What becomes of the elements.
+        Reduction of the elements.
     """
 
     def __init__(self, weight: Tensor | None = None, gamma: float = 2.0, reduction: str = "mean"):

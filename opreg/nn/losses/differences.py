@@ -17,7 +17,7 @@ class L1Loss(LossBase):
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}
-        What becomes of the elements.
+        Reduction of the elements.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class MSELoss(LossBase):
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}
-        What becomes of the elements.
+        Reduction of the elements.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class SmoothL1Loss(LossBase):
     beta : float
         Where the parabola ends.
     reduction : {"none", "mean", "sum"}
-        What becomes of the elements.
+        Reduction of the elements.
     """
 
     def __init__(self, beta: float = 1.0, reduction: str = "none"):
@@ -89,7 +89,7 @@ class HuberLoss(LossBase):
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}
-        What becomes of the elements.
+        Reduction of the elements.
     delta : float
         Where the parabola ends.
     """

@@ -27,7 +27,7 @@ class CosineEmbeddingLoss(LossBase):
     Parameters
     ----------
     margin : float
-        What two rows may have in common, from -1 to 1.
+        Largest cosine of two rows, from -1 to 1.
     reduction : {"mean", "sum", "none"}
         What becomes of the rows.
     """
@@ -50,7 +50,7 @@ class HingeEmbeddingLoss(LossBase):
     margin : float
         How far apart what differs shall be.
     reduction : {"mean", "sum", "none"}
-        What becomes of the elements.
+        Reduction of the elements.
     """
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean"):
@@ -70,7 +70,7 @@ class MarginRankingLoss(LossBase):
     margin : float
         By how much.
     reduction : {"mean", "sum", "none"}
-        What becomes of the elements.
+        Reduction of the elements.
     """
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean"):
@@ -89,7 +89,7 @@ class SoftMarginLoss(LossBase):
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}
-        What becomes of the elements.
+        Reduction of the elements.
     """
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -109,7 +109,7 @@ class TripletMarginLoss(LossBase):
     eps : float
         Added to differences.
     reduction : {"mean", "sum", "none"}
-        What becomes of the elements.
+        Reduction of the elements.
     margin : float
         How much farther the negative shall be.
     """

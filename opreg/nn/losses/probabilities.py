@@ -25,7 +25,7 @@ class BCELoss(LossBase):
     weight : Tensor, optional
         A weight for each element; it broadcasts.
     reduction : {"mean", "sum", "none"}
-        What becomes of the elements.
+        Reduction of the elements.
     """
 
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean"):
@@ -43,7 +43,7 @@ class BCEWithLogitsLoss(LossBase):
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}
-        What becomes of the elements.
+        Reduction of the elements.
     weight : Tensor, optional
         A weight for each element; it broadcasts.
     pos_weight : Tensor, optional
@@ -109,7 +109,7 @@ class PoissonNLLLoss(LossBase):
     eps : float
         Keeps the logarithm of a rate finite.
     reduction : {"mean", "sum", "none"}
-        What becomes of the elements.
+        Reduction of the elements.
     """
 
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"):
@@ -141,7 +141,7 @@ class GaussianNLLLoss(LossBase):
     eps : float
         The least variance.
     reduction : {"mean", "sum", "none"}
-        What becomes of the elements.
+        Reduction of the elements.
     """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):

@@ -112,7 +112,7 @@ def all(input: TensorLike, dim: Axes = None, keepdim: bool = False) -> Tensor:
 
 
 def any(input: TensorLike, dim: Axes = None, keepdim: bool = False) -> Tensor:
-    """Whether a number is not zero."""
+    """Whether any element is not zero."""
     return ops.any(tensor(input) != 0, _over(dim), keepdim)
 
 
@@ -380,7 +380,7 @@ def permute(input: TensorLike, dims: Sequence[int]) -> Tensor:
 
 
 def transpose(input: TensorLike, dim0: int, dim1: int) -> Tensor:
-    """Two axes, each in the place of the other.
+    """The tensor with two axes exchanged.
 
     Examples
     --------
@@ -391,7 +391,7 @@ def transpose(input: TensorLike, dim0: int, dim1: int) -> Tensor:
 
 
 def squeeze(input: TensorLike, dim: Axes) -> Tensor:
-    """Without those of the axes whose length is one."""
+    """The tensor without those of the axes whose length is one."""
     x = tensor(input)
     chosen = axes_of(dim, x.ndim, "squeeze")
     return x.reshape(tuple(length for axis, length in enumerate(x.shape) if axis not in chosen or length != 1))
@@ -498,7 +498,7 @@ def rand(*size: Any, generator: None = None, dtype: TensorDType = None, device: 
 
 
 def randn(*size: Any, generator: None = None, dtype: TensorDType = None, device: str | None = None) -> Tensor:
-    """Numbers of the normal distribution."""
+    """Draws from the normal distribution."""
     return ops.randn(*size, dtype=dtype)
 
 
@@ -510,7 +510,7 @@ def randint(*args: Any, generator: None = None, dtype: TensorDType = None, devic
 
 def normal(mean: Tensor | Number = 0.0, std: Tensor | Number = 1.0, size: TensorShape | None = None,
            generator: None = None) -> Tensor:
-    """Numbers of the normal distribution with a mean and a deviation, in the shape of both, or ``size``."""
+    """Draws from the normal distribution with a mean and a deviation, in the shape of both, or ``size``."""
     if size is None:
         shape = np.broadcast_shapes(*(np.shape(each) if isinstance(each, (int, float)) else tensor(each).shape
                                       for each in (mean, std)))

@@ -20,7 +20,7 @@ class Batches:
     Parameters
     ----------
     owner : str
-        Who is given it, for errors.
+        Name of the reader in errors.
     dataset : iterable
         Of tuples, lists or dicts of columns, of ``DataBatch``, or of single arrays; or an object with
         ``create_tuple_iterator`` or ``create_dict_iterator``, as MindSpore's datasets are. It begins anew with each
@@ -29,7 +29,7 @@ class Batches:
     Attributes
     ----------
     count : int
-        How many batches an epoch has; larger than any until one is over, where the dataset does not say.
+        Number of batches of an epoch; larger than any until one is over, where the dataset does not say.
     batch_size : int
         Rows of a batch, 0 before the first.
     """
@@ -49,7 +49,7 @@ class Batches:
         self.batch_size = 0
 
     def get_dataset_size(self) -> int | None:
-        """How many batches an epoch has, None if it is not known yet."""
+        """Number of batches of an epoch, None if it is not known yet."""
         return None if self.count == sys.maxsize else self.count
 
     def epoch(self, trim: bool = False) -> Iterator[tuple[Any, ...]]:

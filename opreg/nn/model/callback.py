@@ -1,4 +1,4 @@
-"""Callbacks: what a training calls on its way, and what they are told."""
+"""Callbacks: objects that a training calls, and the context that they are given."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RunContext:
     Parameters
     ----------
     original_args : dict
-        What there is to know.
+        Facts about the run, by name.
 
     Examples
     --------

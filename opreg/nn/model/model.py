@@ -43,7 +43,7 @@ class Model:
     loss_fn : Cell or callable, optional
         Of the network's output and the labels.
     optimizer : Optimizer, optional
-        Whose parameters are trained; without it ``network`` is what makes a step, and optimizes.
+        The optimizer; without it ``network`` makes a step, and optimizes.
     metrics : dict of Metric, or set of str, optional
         What ``eval`` gives, by name.
     eval_network : Cell, optional

@@ -150,7 +150,7 @@ class SummaryRecord:
         self._file.write(_record(message))
 
     def set_mode(self, mode: str) -> None:
-        """Accept ``"train"`` or ``"eval"``; the file says nothing of it."""
+        """Accept ``"train"`` or ``"eval"``; the file does not store it."""
         if mode not in ("train", "eval"):
             raise ArgumentError(f"SummaryRecord: mode must be 'train' or 'eval', got {mode!r}")
 

@@ -164,7 +164,7 @@ def searchsorted(a: TensorLike, v: TensorLike, side: str = "left", sorter: Tenso
 
 
 def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
-    """Between which of the bins' edges numbers lie, in order; int32.
+    """Indices of the bins that values lie in; int32.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 
     minlength : int
         How many counts there are at least.
     length : int
-        How many counts there are, if it is known; numbers from there on are not counted.
+        Number of counts, if it is known; numbers from there on are not counted.
     """
     numbers = as_tensor(x)
     if numbers.ndim != 1 or numbers._dt.kind not in "iub":
@@ -306,7 +306,7 @@ def histogram_bin_edges(a: TensorLike, bins: int | TensorLike = 10, range: tuple
     Parameters
     ----------
     bins : int or vector
-        How many bins there are, or their edges.
+        Number of bins, or their edges.
     """
     if isinstance(bins, str):
         raise TypeError("histogram_bin_edges: bins are a count or edges, and no name of a rule")
@@ -329,7 +329,7 @@ def _bins(x: Tensor, edges: Tensor) -> Tensor:
 
 def histogram(a: TensorLike, bins: int | TensorLike = 10, range: tuple[float, float] | None = None,
               weights: TensorLike | None = None, density: bool = False) -> tuple[Tensor, Tensor]:
-    """How many elements are in each bin, and the bins' edges; see ``histogram_bin_edges``.
+    """Counts of elements in each bin, and the bins' edges; see ``histogram_bin_edges``.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ def histogram(a: TensorLike, bins: int | TensorLike = 10, range: tuple[float, fl
 def histogramdd(sample: TensorLike, bins: int | Sequence[int | TensorLike] = 10,
                 range: Sequence[tuple[float, float] | None] | None = None, weights: TensorLike | None = None,
                 density: bool = False) -> tuple[Tensor, list[Tensor]]:
-    """How many rows are in each cell of a grid of bins, and the edges along each axis; see ``histogram``."""
+    """Counts of rows in each cell of a grid of bins, and the edges along each axis; see ``histogram``."""
     x = as_tensor(ops.stack([as_tensor(each) for each in sample], 1)
                   if isinstance(sample, (list, tuple)) else sample)
     if x.ndim != 2:
@@ -385,7 +385,7 @@ def histogramdd(sample: TensorLike, bins: int | Sequence[int | TensorLike] = 10,
 def histogram2d(x: TensorLike, y: TensorLike, bins: int | TensorLike | Sequence[int | TensorLike] = 10,
                 range: Sequence[tuple[float, float] | None] | None = None, weights: TensorLike | None = None,
                 density: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """How many points are in each cell of a grid of bins, and the edges along both axes; see ``histogram``."""
+    """Counts of points in each cell of a grid of bins, and the edges along both axes; see ``histogram``."""
     both: Any = bins if isinstance(bins, (list, tuple)) and len(bins) == 2 else (bins, bins)
     counts, (first, second) = histogramdd([x, y], both, range, weights, density)
     return counts, first, second

@@ -26,13 +26,13 @@ __all__ = [
 
 
 def size(a: TensorLike, axis: int | None = None) -> int:
-    """How many elements there are, or how long an axis is."""
+    """The number of elements, or the length of an axis."""
     x = as_tensor(a)
     return x.size if axis is None else x.shape[one_axis(axis, x.ndim, "size")]
 
 
 def array_str(a: TensorLike) -> str:
-    """The numbers as they are printed."""
+    """The text of the elements, as ``print`` shows them."""
     return str(as_tensor(a))
 
 
@@ -58,7 +58,7 @@ def expand_dims(a: TensorLike, axis: int | Sequence[int]) -> Tensor:
 
 
 def squeeze(a: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Without those axes, which have length one, or without all such axes."""
+    """The tensor without those axes, which have length one, or without all such axes."""
     return ops.squeeze(as_tensor(a), axis)
 
 
@@ -208,7 +208,7 @@ def column_stack(tup: Sequence[TensorLike]) -> Tensor:
 
 
 def tile(a: TensorLike, reps: TensorShape) -> Tensor:
-    """Laid side by side, so many times along each axis."""
+    """The tensor repeated side by side, so many times along each axis."""
     return ops.tile(as_tensor(a), shape_of(reps))
 
 

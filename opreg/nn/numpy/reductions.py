@@ -90,7 +90,7 @@ def std(x: TensorLike, axis: Axes = None, ddof: int = 0, keepdims: bool = False)
 
 
 def count_nonzero(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """How many elements are not zero; int32."""
+    """The number of nonzero elements; int32."""
     return ops.count_nonzero(as_tensor(x), axis or (), keepdims) if axis != 0 else ops.count_nonzero(
         as_tensor(x), 0, keepdims)
 
@@ -193,7 +193,7 @@ def nancumsum(a: TensorLike, axis: int | None = None, dtype: TensorDType = None)
 
 def diff(a: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None,
          append: TensorLike | None = None) -> Tensor:
-    """How much each element is more than the one before it, ``n`` times over."""
+    """Differences of each element and the one before it, ``n`` times over."""
     x = as_tensor(a)
     axis = one_axis(axis, x.ndim, "diff")
     edge = (*x.shape[:axis], 1, *x.shape[axis + 1:])
@@ -203,7 +203,7 @@ def diff(a: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None =
 
 
 def ediff1d(ary: TensorLike, to_end: TensorLike | None = None, to_begin: TensorLike | None = None) -> Tensor:
-    """How much each element of all in a row is more than the one before it, with numbers put behind and before."""
+    """Differences of neighbours of the flattened tensor, with values put behind and before."""
     x = as_tensor(ary).reshape((-1,))
     parts = [to_begin, diff(x), to_end]
     return ops.concat([as_tensor(part).reshape((-1,))._cast(x._dt) for part in parts if part is not None])
@@ -225,7 +225,7 @@ def trapz(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: int
 
 def gradient(f: TensorLike, *varargs: Number | TensorLike, axis: int | Sequence[int] | None = None, edge_order: int = 1
              ) -> Any:
-    """How much numbers change along axes, by what is before and behind each; a list for several axes.
+    """The gradient along axes by central differences; a list for several axes.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def unwrap(p: TensorLike, discont: float = math.pi, axis: int = -1) -> Tensor:
 
 def cov(m: TensorLike, y: TensorLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
         fweights: TensorLike | None = None, aweights: TensorLike | None = None, dtype: TensorDType = None) -> Tensor:
-    """How variables vary together: a row of ``m`` for each variable, or a column, and a matrix of all pairs.
+    """The covariance of variables: a row of ``m`` for each variable, or a column, and a matrix of all pairs.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def cov(m: TensorLike, y: TensorLike | None = None, rowvar: bool = True, bias: b
 
 
 def corrcoef(x: TensorLike, y: TensorLike | None = None, rowvar: bool = True, dtype: TensorDType = None) -> Tensor:
-    """How variables vary together, between -1 and 1; see ``cov``."""
+    """The correlation of variables, between -1 and 1; see ``cov``."""
     value = cov(x, y, rowvar, dtype=dtype)
     if not value.ndim:
         return value / value

@@ -494,7 +494,7 @@ class Hypot(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class IOU(Primitive):
-    """How much of both boxes is in both, for each pair."""
+    """Intersection over union of each pair of boxes."""
     def __init__(self, mode: str = 'iou') -> None: ...
     def __call__(self, anchor_boxes: TensorLike, gt_boxes: TensorLike) -> Tensor: ...
 class Identity(Primitive):
@@ -784,7 +784,7 @@ class Range(Primitive):
     def __call__(self, start: Tensor | Number, end: Tensor | Number, step: Tensor | Number,
                  maxlen: int = 1000000) -> Tensor: ...
 class Rank(Primitive):
-    """How many axes there are."""
+    """The number of axes."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike) -> int: ...
 class ReLU(Primitive):
@@ -864,7 +864,7 @@ class ReverseSequence(Primitive):
     def __init__(self, seq_dim: int, batch_dim: int = 0) -> None: ...
     def __call__(self, x: TensorLike, lengths: TensorLike) -> Tensor: ...
 class ReverseV2(Primitive):
-    """In opposite order along axes."""
+    """The tensor in reverse order along axes."""
     def __init__(self, axis: Axes) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class Rint(Primitive):
@@ -1001,7 +1001,7 @@ class Sinh(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Size(Primitive):
-    """How many elements there are."""
+    """The number of elements."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike) -> int: ...
 class Slice(Primitive):
@@ -1069,7 +1069,7 @@ class SquaredDifference(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike, y: TensorLike) -> Tensor: ...
 class Squeeze(Primitive):
-    """Without those axes, which have length one, or without all such axes."""
+    """The tensor without those axes, which have length one, or without all such axes."""
     def __init__(self, axis: int | Sequence[int] | None = ()) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Stack(Primitive):
@@ -1139,7 +1139,7 @@ class TensorScatterSub(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor: ...
 class TensorScatterUpdate(Primitive):
-    """``updates`` in place of what is there."""
+    """``updates`` in place of the elements there."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor: ...
 class TensorSummary(Primitive):
@@ -1147,7 +1147,7 @@ class TensorSummary(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, name: str, value: TensorLike) -> None: ...
 class Tile(Primitive):
-    """Laid side by side, so many times along each axis."""
+    """The tensor repeated side by side, so many times along each axis."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, dims: TensorShape) -> Tensor: ...
 class TopK(Primitive):
@@ -1321,22 +1321,22 @@ def atanh(input: TensorLike) -> Tensor:
     """The inverse of the hyperbolic tangent."""
 @overload
 def atleast_1d(inputs: ArrayLike) -> Tensor:
-    """With one axis at least."""
+    """A tensor with one axis at least."""
 @overload
 def atleast_1d(inputs: list[Any]) -> list[Tensor]:
-    """With one axis at least."""
+    """A tensor with one axis at least."""
 @overload
 def atleast_1d(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
-    """With one axis at least."""
+    """A tensor with one axis at least."""
 @overload
 def atleast_2d(inputs: ArrayLike) -> Tensor:
-    """With two axes at least, new ones in front."""
+    """A tensor with two axes at least, new ones in front."""
 @overload
 def atleast_2d(inputs: list[Any]) -> list[Tensor]:
-    """With two axes at least, new ones in front."""
+    """A tensor with two axes at least, new ones in front."""
 @overload
 def atleast_2d(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
-    """With two axes at least, new ones in front."""
+    """A tensor with two axes at least, new ones in front."""
 def avg_pool1d(input_x: TensorLike, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0,
                ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
     """The mean of each window of sequences."""
@@ -1456,14 +1456,14 @@ def cosh(input: TensorLike) -> Tensor:
     """The hyperbolic cosine."""
 def cosine_embedding_loss(input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0,
                           reduction: str = 'mean') -> Tensor:
-    """One less the cosine along the second axis where the target is 1, what it is above ``margin`` where …."""
+    """One less the cosine along the second axis where the target is 1, the cosine's excess over ``margin`` …."""
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-08) -> Tensor:
     """The sum of products along an axis, divided by both lengths, ``eps`` at least."""
 def count_nonzero(x: TensorLike, axis: Axes = (), keep_dims: bool = False, dtype: TensorDType = None) -> Tensor:
-    """How many are not zero."""
+    """The number of nonzero elements."""
 def cov(input: TensorLike, *, correction: int = 1, fweights: TensorLike | None = None,
         aweights: TensorLike | None = None) -> Tensor:
-    """How variables vary together."""
+    """The covariance of variables."""
 def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Tensor:
     """The cross product along an axis of length three, by default the first such."""
 def cross_entropy(input: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
@@ -1571,11 +1571,11 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
 def flatten(input: TensorLike, order: str = 'C', *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
     """Axes from ``start_dim`` to ``end_dim`` made one."""
 def flip(input: TensorLike, dims: Axes) -> Tensor:
-    """In opposite order along axes."""
+    """The tensor in reverse order along axes."""
 def fliplr(input: TensorLike) -> Tensor:
-    """In opposite order along the second axis."""
+    """The tensor in reverse order along the second axis."""
 def flipud(input: TensorLike) -> Tensor:
-    """In opposite order along the first axis."""
+    """The tensor in reverse order along the first axis."""
 def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
     """``input`` to the power ``exponent``, in float64."""
 def floor(input: TensorLike) -> Tensor:
@@ -1693,7 +1693,7 @@ def inv(input: TensorLike) -> Tensor:
 def inverse(input: TensorLike) -> Tensor:
     """The inverse of matrices."""
 def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = 'iou') -> Tensor:
-    """How much of both boxes is in both, for each pair."""
+    """Intersection over union of each pair of boxes."""
 def is_(x: Any, y: Any) -> Any:
     """What Python's ``is_`` gives."""
 def is_floating_point(input: TensorLike) -> bool:
@@ -1723,7 +1723,7 @@ def l1_loss(input: TensorLike, target: TensorLike, reduction: str = 'mean') -> T
     """The absolute difference."""
 def laplace(shape: TensorShape, mean: Tensor | Number, lambda_param: Tensor | Number,
             seed: int | None = None) -> Tensor:
-    """Numbers of the Laplace distribution of a mean and scale."""
+    """Draws from the Laplace distribution of a mean and scale."""
 def layer_norm(input: TensorLike, normalized_shape: int | Sequence[int], weight: TensorLike | None = None,
                bias: TensorLike | None = None, eps: float = 1e-05) -> Tensor:
     """Mean zero and deviation one over the last axes, whose lengths are given."""
@@ -1903,11 +1903,11 @@ def norm(A: TensorLike, ord: Number | str | None = None, dim: Axes = None, keepd
          dtype: TensorDType = None) -> Tensor:
     """The norm of all elements, or along axes."""
 def normal(shape: TensorShape, mean: Tensor | Number, stddev: Tensor | Number, seed: int | None = None) -> Tensor:
-    """Numbers of the normal distribution."""
+    """Draws from the normal distribution."""
 def not_equal(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers differ."""
 def numel(input_x: TensorLike) -> int:
-    """How many elements there are."""
+    """The number of elements."""
 def one_hot(indices: TensorLike, depth: int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,
             axis: int = -1) -> Tensor:
     """Rows of ``off_value`` in ``depth`` places with ``on_value`` at that of the index, along a new axis."""
@@ -1953,7 +1953,7 @@ def randint_like(input: TensorLike, low: int, high: int, seed: int | None = None
                  dtype: TensorDType = None) -> Tensor:
     """``randint`` in the shape of a tensor, and in its dtype or another."""
 def randn(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
-    """Numbers of the normal distribution."""
+    """Draws from the normal distribution."""
 def randn_like(input: TensorLike, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
     """``randn`` in the shape of a tensor, and in its dtype or another."""
 def randperm(n: int | Tensor, seed: int = 0, offset: int = 0, dtype: TensorDType = None) -> Tensor:
@@ -1961,7 +1961,7 @@ def randperm(n: int | Tensor, seed: int = 0, offset: int = 0, dtype: TensorDType
 def range(start: Tensor | Number, end: Tensor | Number, step: Tensor | Number, maxlen: int = 1000000) -> Tensor:
     """Numbers from ``start`` to before ``end``."""
 def rank(input_x: TensorLike) -> int:
-    """How many axes there are."""
+    """The number of axes."""
 def ravel(input: TensorLike) -> Tensor:
     """All elements in a row."""
 def reciprocal(input: TensorLike) -> Tensor:
@@ -1989,7 +1989,7 @@ def repeat_interleave(input: TensorLike, repeats: TensorShape, axis: int | None 
 def reshape(input: TensorLike, shape: TensorShape) -> Tensor:
     """The same values in another shape."""
 def reverse(x: TensorLike, axis: Axes) -> Tensor:
-    """In opposite order along axes."""
+    """The tensor in reverse order along axes."""
 def reverse_sequence(x: TensorLike, seq_lengths: TensorLike, seq_dim: int, batch_dim: int = 0) -> Tensor:
     """Sequences along ``seq_dim`` turned around up to the length of each, one a place along ``batch_dim``."""
 def rms_norm(x: TensorLike, gamma: TensorLike, epsilon: float = 1e-06) -> tuple[Tensor, Tensor]:
@@ -2076,7 +2076,7 @@ def sinc(input: TensorLike) -> Tensor:
 def sinh(input: TensorLike) -> Tensor:
     """The hyperbolic sine."""
 def size(input_x: TensorLike) -> int:
-    """How many elements there are."""
+    """The number of elements."""
 def slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
     """The part that begins at a place and has a size, -1 for all that is left."""
 def slogdet(input: TensorLike) -> tuple[Tensor, Tensor]:
@@ -2106,13 +2106,13 @@ def sqrt(input: TensorLike) -> Tensor:
 def square(input: TensorLike) -> Tensor:
     """The square."""
 def squeeze(input: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Without those axes, which have length one, or without all such axes."""
+    """The tensor without those axes, which have length one, or without all such axes."""
 def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Tensors of one shape side by side along a new axis."""
 def standard_laplace(shape: TensorShape, seed: int | None = None) -> Tensor:
-    """Numbers of the Laplace distribution of mean 0 and scale 1."""
+    """Draws from the Laplace distribution of mean 0 and scale 1."""
 def standard_normal(shape: TensorShape, seed: int | None = None) -> Tensor:
-    """Numbers of the normal distribution with mean 0 and deviation 1."""
+    """Draws from the normal distribution with mean 0 and deviation 1."""
 def std(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
     """The square root of ``var``."""
 def std_mean(input: TensorLike, axis: Axes = None, ddof: int | bool = 0,
@@ -2192,7 +2192,7 @@ def tensor_scatter_mul(input_x: TensorLike, indices: TensorLike, updates: Tensor
 def tensor_scatter_sub(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
     """``updates`` subtracted at places, those of equal indices one after the other."""
 def tensor_scatter_update(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
-    """``updates`` in place of what is there."""
+    """``updates`` in place of the elements there."""
 def tensor_slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
     """The part that begins at a place and has a size, -1 for all that is left."""
 def tensor_split(input: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
@@ -2202,7 +2202,7 @@ def tensor_sub(input: TensorLike, other: TensorLike) -> Tensor:
 def threshold(input: TensorLike, thr: float, value: float) -> Tensor:
     """``x`` where it is above ``thr``, ``value`` elsewhere."""
 def tile(input: TensorLike, dims: TensorShape) -> Tensor:
-    """Laid side by side, so many times along each axis."""
+    """The tensor repeated side by side, so many times along each axis."""
 def top_k(input_x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """The ``k`` largest elements along the last axis, and their places as int32."""
 def topk(input: TensorLike, k: int, dim: int | None = None, largest: bool = True,

@@ -48,7 +48,7 @@ def is_floating_point(input: TensorLike) -> bool:
 
 
 def size(input_x: TensorLike) -> int:
-    """How many elements there are."""
+    """The number of elements."""
     return tensor(input_x).size
 
 
@@ -56,7 +56,7 @@ numel = size
 
 
 def rank(input_x: TensorLike) -> int:
-    """How many axes there are."""
+    """The number of axes."""
     return tensor(input_x).ndim
 
 
@@ -160,7 +160,7 @@ def unsqueeze(input: TensorLike, dim: int) -> Tensor:
 
 
 def squeeze(input: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Without those axes, which have length one, or without all such axes."""
+    """The tensor without those axes, which have length one, or without all such axes."""
     x = tensor(input)
     if axis is None or axis == ():
         return x.reshape(tuple(dim for dim in x.shape if dim != 1))
@@ -200,7 +200,7 @@ def atleast_1d(inputs: list[Any]) -> list[Tensor]: ...
 @overload
 def atleast_1d(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]: ...
 def atleast_1d(inputs: TensorLike) -> Tensor | list[Tensor] | tuple[Tensor, ...]:
-    """With one axis at least; of a list, a list."""
+    """A tensor with one axis at least; a list for a list."""
     if isinstance(inputs, (list, tuple)):
         return type(inputs)(atleast_1d(part) for part in inputs)
     x = tensor(inputs)
@@ -214,7 +214,7 @@ def atleast_2d(inputs: list[Any]) -> list[Tensor]: ...
 @overload
 def atleast_2d(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]: ...
 def atleast_2d(inputs: TensorLike) -> Tensor | list[Tensor] | tuple[Tensor, ...]:
-    """With two axes at least, new ones in front; of a list, a list."""
+    """A tensor with two axes at least, new ones in front; a list for a list."""
     if isinstance(inputs, (list, tuple)):
         return type(inputs)(atleast_2d(part) for part in inputs)
     x = tensor(inputs)
@@ -392,7 +392,7 @@ def diff(x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None =
 
 
 def tile(input: TensorLike, dims: TensorShape) -> Tensor:
-    """Laid side by side, so many times along each axis."""
+    """The tensor repeated side by side, so many times along each axis."""
     return ops.tile(tensor(input), reps=shape_of(dims))
 
 
@@ -446,7 +446,7 @@ def expand(input_x: TensorLike, size: TensorShape) -> Tensor:
 
 
 def flip(input: TensorLike, dims: Axes) -> Tensor:
-    """In opposite order along axes."""
+    """The tensor in reverse order along axes."""
     x = tensor(input)
     turned = axes(dims, "dims")
     turned = (turned,) if isinstance(turned, int) else turned or ()
@@ -454,17 +454,17 @@ def flip(input: TensorLike, dims: Axes) -> Tensor:
 
 
 def reverse(x: TensorLike, axis: Axes) -> Tensor:
-    """In opposite order along axes."""
+    """The tensor in reverse order along axes."""
     return flip(x, axis)
 
 
 def flipud(input: TensorLike) -> Tensor:
-    """In opposite order along the first axis."""
+    """The tensor in reverse order along the first axis."""
     return flip(input, 0)
 
 
 def fliplr(input: TensorLike) -> Tensor:
-    """In opposite order along the second axis."""
+    """The tensor in reverse order along the second axis."""
     return flip(input, 1)
 
 

@@ -41,7 +41,7 @@ class _Collective(Primitive):
 
 
 class AllReduce(_Collective):
-    """The sum, or what ``op`` says, of what all processes of a group bring, on each of them.
+    """The sum, or the reduction ``op``, of the tensors of all processes of a group, on each of them.
 
     Parameters
     ----------
@@ -112,7 +112,8 @@ class Broadcast(_Collective):
 
 
 class AlltoAll(_Collective):
-    """Parts along one axis go to the processes of a group in the order of ranks; what comes is joined along another.
+    """Parts along one axis go to the processes of a group in the order of ranks; received parts are joined along
+    another.
 
     Parameters
     ----------

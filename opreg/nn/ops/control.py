@@ -41,7 +41,7 @@ class _Body:
     Attributes
     ----------
     symbol : Symbol
-        What it computes.
+        Graph of its computation.
     inputs : list of Node
         The variables of the graph, in its order.
     structure

@@ -1,4 +1,4 @@
-"""Primitives of detection: boxes as differences from anchors, which of them to keep, and what lies in regions."""
+"""Primitives of detection: boxes as differences from anchors, suppression of boxes, and pooling of regions."""
 
 from __future__ import annotations
 

@@ -290,7 +290,7 @@ def tensor_scatter_sub(input_x: TensorLike, indices: TensorLike, updates: Tensor
 
 
 def tensor_scatter_update(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
-    """``updates`` in place of what is there; of equal indices the last counts."""
+    """``updates`` in place of the elements there; the last of equal indices counts."""
     x = tensor(input_x)
     return ops._scatter_set_nd(x, like(updates, x), _columns(indices, "tensor_scatter_update"))
 

@@ -379,7 +379,7 @@ def block_diag(*inputs: TensorLike) -> Tensor:
 
 def cov(input: TensorLike, *, correction: int = 1, fweights: TensorLike | None = None,
         aweights: TensorLike | None = None) -> Tensor:
-    """How variables vary together: a row for each variable, and a matrix of all pairs; a number for a vector.
+    """The covariance of variables: a row for each variable, and a matrix of all pairs; a number for a vector.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Losses: how far what a network says is from what it should. The classes in ``nn.losses`` call these functions."""
+"""Losses: distances of a network's output from its target. The classes in ``nn.losses`` call these functions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def above(x: Tensor, least: float = 0.0) -> Tensor:
 
 
 def _in_its_dtype(loss: Tensor, reduction: str, name: str) -> Tensor:
-    """The mean or sum, of narrow numbers in float32, as what they are."""
+    """The mean or sum in the input's dtype; narrow dtypes are reduced in float32."""
     if loss._dt == np.float64:
         return reduced(loss, reduction, name)
     return reduced(loss._cast(np.dtype(np.float32)), reduction, name)._cast(loss._dt)
@@ -191,7 +191,8 @@ def margin_ranking_loss(input1: TensorLike, input2: TensorLike, target: TensorLi
 
 def cosine_embedding_loss(input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0,
                           reduction: str = "mean") -> Tensor:
-    """One less the cosine along the second axis where the target is 1, what it is above ``margin`` where it is -1."""
+    """One less the cosine along the second axis where the target is 1, the cosine's excess over ``margin`` where it
+    is -1."""
     x, y = together(input1, input2, real=True)
     length, other = (ops.sqrt(ops._np_sum(ops.square(each), axis=1)) for each in (x, y))
     near, target = ops._np_sum(x * y, axis=1) / (length * other), tensor(target)

@@ -184,7 +184,7 @@ def logsumexp(self: Tensor, axis: Axes, keepdims: bool = False) -> Tensor:
 
 @spelled
 def count_nonzero(self: Tensor, axis: Axes = (), keepdims: bool = False, dtype: TensorDType = None) -> Tensor:
-    """How many are not zero; see ``ops.count_nonzero``."""
+    """The number of nonzero elements; see ``ops.count_nonzero``."""
     return reduce.count_nonzero(self, axis, keepdims, dtype)
 
 
@@ -223,7 +223,7 @@ def flatten(self: Tensor, order: str = "C", *, start_dim: int = 0, end_dim: int 
 
 @listed("axis")
 def squeeze(self: Tensor, *axis: int | Sequence[int] | None) -> Tensor:
-    """Without those axes, or without all of length one."""
+    """The tensor without those axes, or without all of length one."""
     wanted = _many(axis)
     return array.squeeze(self, None if not wanted or axis[0] is None else wanted)
 
@@ -269,7 +269,7 @@ def chunk(self: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
 
 @listed("dims")
 def flip(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
-    """In opposite order along axes."""
+    """The tensor in reverse order along axes."""
     return array.flip(self, _many(dims))
 
 
@@ -425,7 +425,7 @@ def is_contiguous(self: Tensor) -> bool:
 
 
 def stride(self: Tensor, dim: int | None = None) -> list[int] | int:
-    """How many elements lie between neighbours along each axis, or along one."""
+    """Steps in elements between neighbours along each axis, or along one."""
     steps = [int(np.prod(self.shape[axis + 1:])) for axis in range(self.ndim)]
     return steps if dim is None else steps[dim]
 

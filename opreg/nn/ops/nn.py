@@ -447,7 +447,7 @@ def _cubic(part: np.ndarray, left: np.ndarray, n: int, align: bool) -> np.ndarra
     """How much four neighbours count at a part of the way from the second to the third, as MindSpore has it.
 
     The slope at a distance of one is -0.75 where corners are aligned; else it is -0.5, and neighbours beyond the ends
-    do not count. The part is taken in 1024ths.
+    do not count. The fraction is rounded to 1024ths.
     """
     offsets = np.arange(-1, 3)[:, None]
     distance, slope = np.abs(np.rint(part * 1024) / 1024 - offsets), -0.75 if align else -0.5
@@ -524,7 +524,7 @@ def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = Fa
 
 
 def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = "iou") -> Tensor:
-    """How much of both boxes is in both, for each pair: a row for each of ``gt_boxes``.
+    """Intersection over union of each pair of boxes: a row for each of ``gt_boxes``.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ class Primitive:
         return self
 
     def init_prim_io_names(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Say what inputs and outputs are called; these settings are not shown."""
+        """Name inputs and outputs; these settings are not shown."""
         self.add_prim_attr("input_names", inputs)
         self.add_prim_attr("output_names", outputs)
 
@@ -77,7 +77,7 @@ class Primitive:
 
 
 class PrimitiveWithInfer(Primitive):
-    """A primitive that says what comes out of it: derive, and define ``infer_shape`` and ``infer_dtype``.
+    """A primitive that declares its results: derive, and define ``infer_shape`` and ``infer_dtype``.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def primitive(name: str, function: Callable, settings: Mapping[str, object] | No
     settings : mapping
         Constructor parameters in order, with defaults; ``...`` stands for none.
     doc : str
-        What it computes.
+        Documentation of its computation.
     check : callable
         Of the settings by keyword, when one is made: refuses wrong ones, and may return how they are shown.
     """

@@ -49,12 +49,12 @@ def _uniform(shape: Sequence[int], dtype: np.dtype = _F32, low: float = 0.0, hig
 
 
 def standard_normal(shape: TensorShape, seed: int | None = None) -> Tensor:
-    """Numbers of the normal distribution with mean 0 and deviation 1; float32."""
+    """Draws from the normal distribution with mean 0 and deviation 1; float32."""
     return create(get("_random_normal"), loc=0.0, scale=1.0, shape=shape_of(shape), dtype=_F32)
 
 
 def normal(shape: TensorShape, mean: Tensor | Number, stddev: Tensor | Number, seed: int | None = None) -> Tensor:
-    """Numbers of the normal distribution; mean and deviation are numbers or tensors that broadcast to the shape."""
+    """Draws from the normal distribution; mean and deviation are numbers or tensors that broadcast to the shape."""
     return standard_normal(_spread(shape, mean, stddev)) * stddev + mean
 
 
@@ -73,12 +73,12 @@ def uniform(shape: TensorShape, minval: Tensor | float, maxval: Tensor | float, 
 
 def laplace(shape: TensorShape, mean: Tensor | Number, lambda_param: Tensor | Number, seed: int | None = None
            ) -> Tensor:
-    """Numbers of the Laplace distribution of a mean and scale."""
+    """Draws from the Laplace distribution of a mean and scale."""
     return standard_laplace(_spread(shape, mean, lambda_param)) * lambda_param + mean
 
 
 def standard_laplace(shape: TensorShape, seed: int | None = None) -> Tensor:
-    """Numbers of the Laplace distribution of mean 0 and scale 1."""
+    """Draws from the Laplace distribution of mean 0 and scale 1."""
     drawn = _uniform(shape_of(shape), low=-0.5, high=0.5)
     return -ops.sign(drawn) * ops.log(1 - 2 * ops.abs(drawn) + float(np.finfo(np.float32).tiny))
 
@@ -113,7 +113,7 @@ def rand_like(input: TensorLike, seed: int | None = None, *, dtype: TensorDType 
 
 
 def randn(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
-    """Numbers of the normal distribution; the shape as arguments, or as one tuple."""
+    """Draws from the normal distribution; the shape as arguments, or as one tuple."""
     return standard_normal(_shape(size))._cast(whole_dtype(dtype, _F32))
 
 

@@ -156,7 +156,7 @@ def any(input: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor
 
 
 def count_nonzero(x: TensorLike, axis: Axes = (), keep_dims: bool = False, dtype: TensorDType = None) -> Tensor:
-    """How many are not zero; int32 by default."""
+    """The number of nonzero elements; int32 by default."""
     return sum(as_bool(x), axis, keep_dims)._cast(whole_dtype(dtype, np.int32))
 
 

@@ -115,7 +115,7 @@ def fractional_max_pool2d(input: TensorLike, kernel_size: Sizes, output_size: Si
     kernel_size : int or tuple of 2 int
         Lengths of a window.
     output_size : int or tuple of 2 int, optional
-        How many windows there are along each axis; or ``output_ratio``, their number by the length.
+        Number of windows along each axis; or ``output_ratio``, their number by the length.
     return_indices : bool
         Whether the places of the numbers are returned, too, int64, counted over an image by rows.
     _random_samples : Tensor, optional
@@ -137,7 +137,7 @@ def fractional_max_pool3d(input: TensorLike, kernel_size: Sizes, output_size: Si
 
 
 def output_sizes(what: str, count: int, lengths: Sequence[int], size: Sizes | None, ratio: object) -> tuple[int, ...]:
-    """How many windows there are along each axis, said as a number or as a part of the length."""
+    """Numbers of windows along each axis, given as counts or as parts of the length."""
     if size is not None:
         return sizes(size, count, f"{what}: output_size")
     if ratio is None:

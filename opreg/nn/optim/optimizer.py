@@ -64,7 +64,7 @@ class Optimizer(Cell):
         Times the parameter is added to its gradient. Without groups parameters whose names contain ``beta`` or
         ``gamma`` are spared. A Cell is called with the step.
     loss_scale : float
-        What the loss was multiplied by: gradients are divided by it.
+        Factor of the loss: gradients are divided by it.
 
     Examples
     --------
@@ -306,7 +306,7 @@ class Optimizer(Cell):
 
     @property
     def param_length(self) -> int:
-        """How many parameters there are."""
+        """Number of parameters."""
         return len(self.parameters)
 
     @property
@@ -320,7 +320,7 @@ class Optimizer(Cell):
         return tensor(np.ones(1, np.int32))
 
     def assignadd(self, variable: Parameter, value: Tensor) -> Tensor:
-        """Add to a parameter, such as ``global_step``; returns what it is now."""
+        """Add to a parameter, such as ``global_step``; returns its new value."""
         return assign(variable, variable + value)
 
     def broadcast_params(self, optim_result: T) -> T:

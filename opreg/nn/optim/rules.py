@@ -592,7 +592,7 @@ class Adagrad(_Rule):
     params, learning_rate, weight_decay, loss_scale
         As ``Optimizer`` has them.
     accum : float
-        What the sum begins with.
+        Initial value of the sum.
     update_slots : bool
         Whether the sum grows.
     """
@@ -623,7 +623,7 @@ class ProximalAdagrad(_Rule):
     params, learning_rate, weight_decay, loss_scale
         As ``Optimizer`` has them.
     accum : float
-        What the sum of squares begins with.
+        Initial value of the sum of squares.
     l1, l2 : float
         How strongly they shrink.
     use_locking

@@ -451,7 +451,7 @@ class Builder:
         return self("And", self("Not", apart), self("And", *numbers))
 
     def truth(self, x: Value) -> Value:
-        """Whether numbers are not zero."""
+        """Whether elements are not zero."""
         return x if x.dtype == _BOOL else x != 0
 
     def squeeze(self, x: Value, axes: Sequence[int]) -> Value:

@@ -145,7 +145,7 @@ def _div_sqrt(g: Builder, use: Use, x: Value) -> Value:
 
 
 def _first(g: Builder, x: Value, layout: str | None, back: bool = False) -> Value:
-    """Data with channels on the second axis, and back."""
+    """Data with channels on the second axis, and a function that moves them back."""
     if layout is None or layout[1] == "C":
         return x
     rank = len(x.shape)

@@ -69,7 +69,7 @@ class _Program:
     Attributes
     ----------
     title : str
-        What it is, as errors name it.
+        Its name in errors.
     graphs : list of Graph
         One for each size, alike but for attributes.
     inputs : list of (_Input, Node)

@@ -177,5 +177,5 @@ class Value:
 
 
 def product(dims: Sequence[Any]) -> int:
-    """How many elements there are, of a shape that is known."""
+    """Number of elements, of a shape that is known."""
     return operator.index(math.prod(dims))

@@ -86,7 +86,7 @@ class Model:
     proto : onnx.ModelProto
         The model.
     name : str
-        What errors call it.
+        Its name in errors.
     """
 
     def __init__(self, proto: Any, name: str):
@@ -300,7 +300,7 @@ class Node:
         return results
 
     def _found(self) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
-        """How this node is applied."""
+        """The row that applies this node."""
         function = self.model.functions.get((self.domain, self.op_type, getattr(self.proto, "overload", "")))
         if function is not None:
             return self._of_function(function)
@@ -477,7 +477,7 @@ class Node:
         return value
 
     def host(self, value: Any) -> Any:
-        """The numbers of a value, as a NumPy array.
+        """The elements of a value, as a NumPy array.
 
         Raises
         ------
@@ -540,7 +540,7 @@ class Node:
         return (-1, *rest) if first is ANY and known(tuple(rest)) else self.shape(value)
 
     def rank(self, value: Any) -> int:
-        """How many axes a value has."""
+        """Number of axes of a value."""
         return len(self.lengths(value))
 
     def axis(self, axis: int, value: Any, extra: int = 0) -> int:

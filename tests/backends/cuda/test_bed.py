@@ -102,7 +102,7 @@ def test_a_graph_of_two_streams(cupy: Any) -> None:
 
 
 @pytest.mark.parametrize("call", ["synchronize", "malloc", "copy"])
-def test_what_a_capture_refuses(cupy: Any, call: str) -> None:
+def test_steps_that_a_capture_refuses(cupy: Any, call: str) -> None:
     stream = cupy.cuda.Stream(non_blocking=True)
     runtime = cupy.cuda.runtime
     calls: dict[str, Callable[[], Any]] = {
@@ -190,7 +190,7 @@ def test_kernels_of_examples_are_what_nvrtc_takes(name: str, capsys: pytest.Capt
     assert "agree" in (said := capsys.readouterr().out) or "expected" in said
 
 
-def test_what_nvrtc_refuses(cupy: Any) -> None:
+def test_texts_that_nvrtc_refuses(cupy: Any) -> None:
     with bed.checked(90), pytest.raises(cupy.cuda.compiler.CompileException, match=r"sm_90: .*ambiguous"):
         cupy.ElementwiseKernel("T x", "T y", "y = x > 0 ? x : 2.0f * x", "halved")(cupy.ones(3, "float16"))
 

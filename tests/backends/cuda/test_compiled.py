@@ -51,7 +51,7 @@ def test_processes_that_compile_the_same_at_once_leave_one_file(place: Path) -> 
     assert sorted(path.suffix for path in place.iterdir()) == [".cpp", ".gch", ".h", ".so"]
 
 
-def test_what_is_there_is_not_compiled_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_functions_are_not_compiled_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert answer() == 0.5
     monkeypatch.setattr(compiled, "_compile", None)
     assert answer() == 0.5

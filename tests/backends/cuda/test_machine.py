@@ -95,7 +95,7 @@ def test_work_is_noted_and_not_run(xp: Gpu, stream: Stream) -> None:
     (lambda xp, a: xp.linalg.inv(a.reshape(1, 2)[:, :1]), NotImplementedError, "cuSOLVER"),
     (lambda xp, a: backend("gpu").generator(0).random(3), NotImplementedError, "cuRAND"),
 ], ids=lambda value: None if callable(value) else "")
-def test_what_cupy_refuses_leaves_the_capture_whole(work: Any, error: type[Exception], match: str, xp: Gpu,
+def test_calls_that_cupy_refuses_leave_the_capture_whole(work: Any, error: type[Exception], match: str, xp: Gpu,
                                                     stream: Stream) -> None:
     a = on_device([1, 2])
     xp.add(a, 1.0)
@@ -246,7 +246,7 @@ def test_pinned_memory_that_is_written_too_early(xp: Gpu) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_what_was_compiled_is_there_after_a_child_has_ended() -> None:
+def test_compiled_functions_stay_after_a_child_has_ended() -> None:
     place = folder()
     child = multiprocessing.get_context("fork").Process(target=int)
     child.start()

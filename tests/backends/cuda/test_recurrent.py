@@ -105,7 +105,7 @@ def test_layers_of_an_executor_are_those_of_the_host(mode: str, dtype: str) -> N
 
 
 @needs_compiler
-def test_what_a_step_does_not_do_is_left_to_the_reference() -> None:
+def test_steps_without_a_kernel_are_left_to_the_reference() -> None:
     with gpus():
         net = mx.sym.RNN(mx.sym.var("data"), mx.sym.var("parameters"), mx.sym.var("state"), mx.sym.var("state_cell"),
                          state_size=4, num_layers=1, mode="lstm", projection_size=2)

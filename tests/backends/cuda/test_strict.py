@@ -95,7 +95,7 @@ def test_gpu(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Convolution", "_random_uniform"])
-def test_what_a_gpu_is_asked(name: str) -> None:
+def test_questions_to_a_gpu(name: str) -> None:
     """The same here, so that the test itself is right when there is a GPU."""
     _all_rows(name, STRICT)
 

@@ -204,7 +204,7 @@ def _attach(op: Op, reads: Sequence[int], index: int, mode: str | None, steps: C
     attach(op, accepts, steps)
 
 
-#: How many tables there are before the axes that indices name, and their sizes, by the shape of the values.
+#: Number of tables before the axes that indices name, and their sizes, by the shape of the values.
 Places = Callable[[Call, Shape], tuple[int, Shape]]
 
 

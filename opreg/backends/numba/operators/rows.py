@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 
 def _rows(shape: Shape, axis: int) -> tuple[int, int] | None:
-    """How many rows there are and numbers in each, or None where rows are not side by side."""
+    """Number of rows and numbers in each, or None where rows are not side by side."""
     if math.prod(shape) == 0:
         return 0, 0
     view, _ = folded(shape, (axis % len(shape),))

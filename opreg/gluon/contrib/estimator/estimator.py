@@ -50,7 +50,7 @@ class Estimator:
     initializer : Initializer
         How parameters begin that are not initialized yet.
     trainer : Trainer
-        What updates parameters; by default SGD with a rate of 0.001.
+        The optimizer; by default SGD with a rate of 0.001.
     context : Context or list of Context
         Where it is computed; by default on the first GPU, or on the host.
     val_net, val_loss : Block, Loss

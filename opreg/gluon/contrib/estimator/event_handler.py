@@ -295,7 +295,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         The folder, and what names of files begin with: ``<prefix>-epoch<n>batch<m>.params`` and ``.states``,
         ``<prefix>-best.params``, ``<prefix>-symbol.json``.
     monitor : EvalMetric
-        What says which is the best.
+        The metric that decides which is the best.
     verbose : int
         Whether the logger is told.
     save_best : bool

@@ -20,7 +20,7 @@ class AlexNet(Classifier):
     Parameters
     ----------
     classes : int
-        How many elements it gives for an image.
+        Number of classes.
     """
 
     def __init__(self, classes: int = 1000, **kwargs: Any):

@@ -50,7 +50,7 @@ class DenseNet(Classifier):
     dropout : float
         The part of what a layer adds that is dropped.
     classes : int
-        How many elements it gives for an image.
+        Number of classes.
     """
 
     def __init__(self, num_init_features: int, growth_rate: int, block_config: Sequence[int], bn_size: int = 4,
@@ -79,7 +79,7 @@ def get_densenet(num_layers: int, pretrained: bool = False, ctx: Context | list[
     Parameters
     ----------
     num_layers : int
-        How many layers.
+        Number of layers.
     pretrained, ctx, root
         Whether to load its parameters, where to, and the folder where they are, as of ``get_model_file``.
     **kwargs

@@ -80,7 +80,7 @@ class Inception3(Classifier):
     Parameters
     ----------
     classes : int
-        How many elements it gives for an image.
+        Number of classes.
     """
 
     def __init__(self, classes: int = 1000, **kwargs: Any):

@@ -80,7 +80,7 @@ class MobileNet(Classifier):
     multiplier : float
         By what numbers of channels are multiplied.
     classes : int
-        How many elements it gives for an image.
+        Number of classes.
     """
 
     def __init__(self, multiplier: float = 1.0, classes: int = 1000, **kwargs: Any):
@@ -104,7 +104,7 @@ class MobileNetV2(Classifier):
     multiplier : float
         By what numbers of channels are multiplied.
     classes : int
-        How many elements it gives for an image.
+        Number of classes.
     """
 
     def __init__(self, multiplier: float = 1.0, classes: int = 1000, **kwargs: Any):

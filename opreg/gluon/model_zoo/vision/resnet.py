@@ -163,11 +163,11 @@ class ResNetV1(Classifier):
     block : type
         The class of its blocks: ``BasicBlockV1``, ``BottleneckV1``, or one's own.
     layers : list of int
-        How many blocks each stage has.
+        Number of blocks of each stage.
     channels : list of int
         Channels before each stage, and behind the last.
     classes : int
-        How many elements it gives for an image.
+        Number of classes.
     thumbnail : bool
         Whether images are small, as those of CIFAR: it begins with a convolution by 3 alone.
 

@@ -40,7 +40,7 @@ class SqueezeNet(Classifier):
     version : {"1.0", "1.1"}
         Which one; the second computes less.
     classes : int
-        How many elements it gives for an image.
+        Number of classes.
 
     Raises
     ------

@@ -27,9 +27,9 @@ class VGG(Classifier):
     Parameters
     ----------
     layers, filters : list of int
-        How many convolutions there are before each pooling, and their channels.
+        Number of convolutions before each pooling, and their channels.
     classes : int
-        How many elements it gives for an image.
+        Number of classes.
     batch_norm : bool
         Whether there is a batch norm behind each convolution.
 
@@ -68,7 +68,7 @@ def get_vgg(num_layers: int, pretrained: bool = False, ctx: Context | list[Conte
     Parameters
     ----------
     num_layers : int
-        How many layers.
+        Number of layers.
     pretrained, ctx, root
         Whether to load its parameters, where to, and the folder where they are, as of ``get_model_file``.
     **kwargs

@@ -30,7 +30,7 @@ class LRScheduler:
     Parameters
     ----------
     optimizer : Optimizer
-        Whose rates are set, once at first and then by each ``step``.
+        The optimizer whose rates are set, once at first and then by each ``step``.
     last_epoch : int
         The count of steps so far, -1 for none.
 
@@ -294,7 +294,7 @@ class ReduceLROnPlateau:
     cooldown : int
         The steps after a change that do not count.
     min_lr : float or sequence of float
-        What rates do not fall below.
+        Lower bound of rates.
     eps : float
         The least change that is made.
     """

@@ -251,7 +251,7 @@ class Conv2d(_Conv):
         Parts of the channels that do not see each other.
     bias : bool
     padding_mode : {"zeros", "reflect", "replicate"}
-        What stands around the data.
+        Value around the data.
 
     Examples
     --------
