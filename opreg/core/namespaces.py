@@ -194,7 +194,7 @@ class Namespace:
             return function
         raise UnknownOperatorError(f"{self.__name__} has no operator {name!r}. {did_you_mean(name, dir(self))}")
 
-    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         title = self.__name__
         manner, _, part = title.partition(".")
         face = f"{manner}.Custom(…, op_type='name') or " if part == "custom" else ""
