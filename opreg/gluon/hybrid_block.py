@@ -151,8 +151,9 @@ class HybridBlock(Block):
         names, parameters = out.list_inputs(), self._graph_params()
         for name in names:
             if name not in parameters and name not in numbers:
+                known = ", ".join(map(str, numbers))
                 raise BlockError(f"{self.name}: Unknown input to HybridBlock: hybrid_forward makes the variable "
-                                 f"{name!r}, which is neither an input ({', '.join(map(str, numbers))}) nor a parameter")
+                                 f"{name!r}, which is neither an input ({known}) nor a parameter")
         used = set(names)
         unread = ", ".join(f"{i}-th" for name, i in numbers.items() if name not in used)
         if unread:
