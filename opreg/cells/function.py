@@ -180,7 +180,7 @@ class _Call(Application):
                                  f"{type(saved).__name__}")
         marks = ("dirty_tensors", "non_differentiable")
         leaves: list[TensorBase] = []
-        self.state = flatten({name: value for name, value in ctx.__dict__.items() if name not in marks}, leaves)
+        self.state = flatten({name: value for name, value in _attributes(ctx).items() if name not in marks}, leaves)
         places = {id(out): ("outs", j) for j, out in enumerate(outs)}
         places.update((id(value), ("ins", i)) for i, value in enumerate(values) if i not in changed)
         kept: list[TensorBase] = []
@@ -278,7 +278,7 @@ class _Call(Application):
             return self.context
         values = {"ins": ins, "outs": outs, "kept": kept}
         ctx = self.function()
-        ctx.__dict__.update(rebuild(self.state, (values[what][i] for what, i in self.sources)))
+        _attributes(ctx).update(rebuild(self.state, (values[what][i] for what, i in self.sources)))
         return ctx
 
     def _as_it_was(self, value: Tensor) -> Tensor:
@@ -323,6 +323,11 @@ def _arguments(structure: Structure, arriving: Iterator[TensorBase | None]) -> l
     several = structure is not LEAF and structure[0] in ("tuple", "list")
     return [None if part is not LEAF and part[0] == "constant" else rebuild(part, arriving)
             for part in (structure[2] if several else [structure])]
+
+
+def _attributes(ctx: _Function) -> dict[str, Any]:
+    """The attributes of a call's object, past the observer of a trace: the object belongs to the call."""
+    return object.__getattribute__(ctx, "__dict__")
 
 
 def _borrowed(leaf: Tensor) -> Tensor:

@@ -124,6 +124,14 @@ def _is_field(cls: type, name: str) -> bool:
         type(found).__module__ == "_ctypes" and hasattr(type(found), "__set__"))
 
 
+def _attributes(owner: Any, default: Any = ABSENT) -> Any:
+    """The ``__dict__`` of an object, read past the hook of its class; the default for an object without one."""
+    try:
+        return object.__getattribute__(owner, "__dict__")
+    except AttributeError:
+        return default
+
+
 def _is_descriptor(found: object) -> bool:
     """Whether Python code may run where an attribute that a class has stored is read: a property and its like."""
     return hasattr(type(found), "__get__") and not isinstance(found, (
@@ -537,12 +545,12 @@ class Values:
         cls = type(owner)
         label = f"{cls.__name__}.{name}"
         if name == "__getstate__":  # a copy is made of it
-            value = getattr(owner, "__dict__", ABSENT)
+            value = _attributes(owner)
         if value is not ABSENT:
             self.read(value, label)
         if name.startswith("__") or not name.isidentifier() or runs_python(cls):
             return
-        own, found = getattr(owner, "__dict__", {}), stored(cls, name)[1]
+        own, found = _attributes(owner, {}), stored(cls, name)[1]
         if value is ABSENT:
             if stored(cls, "__getattr__")[1] is ABSENT:
                 self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", ABSENT, label)

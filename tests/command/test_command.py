@@ -126,7 +126,7 @@ def test_a_convention_that_there_is_not(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("program", [
     "import mindspore.nn.probability", "import mindspore as ms\nms.hal",
-    "import mindspore.train.summary", "from mindspore.ops.auto_generate import Add"])
+    "import mindspore.rewrite", "from mindspore.ops.auto_generate import Add"])
 def test_scripts_of_mindspore_hear_of_mindspore(program: str, tmp_path: Path) -> None:
     """Also where MXNet has something of the same name."""
     (tmp_path / "a.py").write_text(program)

@@ -185,6 +185,13 @@ def _slice_axis(g: Builder, use: Use, x: Value) -> Value:
     return g.subscript(x, (slice(None),) * axis + (slice(use.attrs["begin"], use.attrs["end"]),))
 
 
+@says("_image_crop")
+def _image_crop(g: Builder, use: Use, x: Value) -> Value:
+    left, top = use.attrs["x"], use.attrs["y"]
+    part = slice(top, top + use.attrs["height"]), slice(left, left + use.attrs["width"])
+    return g.subscript(x, (slice(None),) * (len(x.shape) - 3) + part)
+
+
 @says("_subscript")
 def _subscript(g: Builder, use: Use, x: Value) -> Value:
     key = use.attrs["key"]
