@@ -554,6 +554,8 @@ class Values:
         if value is ABSENT:
             if stored(cls, "__getattr__")[1] is ABSENT:
                 self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", ABSENT, label)
+            else:  # its answer is noted by itself, as long as the object has no such attribute
+                self.comparisons.entry(own, name, ABSENT, label)
         elif _is_descriptor(found) and (name not in own or hasattr(type(found), "__set__")):
             self._class_attribute(cls, name)  # what its code reads is noted by itself
             if isinstance(value, PLAIN) and is_standard(cls.__module__) and stored(cls, "__eq__")[0] is object:
