@@ -13,7 +13,7 @@ from .tracing import RuleTracer, TracedValue
 
 __all__ = ["grow", "gradients", "GRADIENTS"]
 
-#: Tag of nodes that make gradients of a node's inputs: what each output is called in the words of MXNet.
+#: Tag of nodes that compute gradients of a node's inputs: the name of each output in MXNet's words.
 GRADIENTS = "__gradients__"
 
 Gradients: TypeAlias = Sequence[TracedValue | None]
@@ -26,14 +26,14 @@ def grow(tracer: RuleTracer, order: Sequence[Node], seeds: Sequence[tuple[Entry,
     Parameters
     ----------
     tracer : RuleTracer
-        Takes the nodes that compute them, in an order that keeps few gradients alive at a time: that of a layer's
-        weights stands beside that of its data.
+        Gets the nodes that compute the gradients, in an order with few gradients alive at a time: the gradient of a
+        layer's weights comes next to the gradient of its data.
     order : sequence of Node
         The forward nodes, inputs before users.
     seeds : sequence of head entry and value
-        The gradient that arrives there, None for a loss.
+        Each head and its output gradient, None for a loss.
     wanted : iterable of Node
-        With respect to what.
+        The nodes whose gradients the caller wants.
     is_train : bool
         Whether operators are differentiated as they compute in training.
     watched : bool

@@ -17,11 +17,11 @@ _CACHED: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class Recent(dict):
-    """A cache of what was used recently, by key, up to a number of entries. Threads may share one.
+    """A cache of recently used values by key, with a limited number of entries. Threads may share one.
 
-    Entries are in two generations, of which this is the younger. When that is full it becomes the older, which goes.
-    So a look-up of what is used often, ``cache.get(key)``, costs what one in a dict costs, and whatever was found or
-    kept among the last half of the entries is there.
+    The cache has two generations of entries; this dict is the younger one. When the younger generation is full, it
+    becomes the older one, and the former older one is dropped. A look-up of an often used key, ``cache.get(key)``,
+    costs as much as in a dict. The last ``limit / 2`` entries that were found or added are always in the cache.
 
     Parameters
     ----------
@@ -59,18 +59,18 @@ class Recent(dict):
         return value
 
     def keep(self, key: object, value: object) -> None:
-        """Keep something; what was not used for longest goes."""
+        """Add a value; a full cache drops the entries that were unused for longest."""
         if len(self) >= max(self.limit // 2, 1):
             self._older = dict(self)
             super().clear()
         self[key] = value
 
     def entries(self) -> Iterator[Any]:
-        """All that is kept."""
+        """All cached values."""
         return iter({**self._older, **self}.values())
 
     def clear(self) -> None:
-        """Forget all of it."""
+        """Drop all entries."""
         self._older = {}
         super().clear()
 
@@ -90,7 +90,7 @@ def cached(limit: int, typed: bool = False) -> Callable[[Callable[P, R]], Callab
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         remembering = functools.lru_cache(limit, typed)(function)
         _CACHED.add(remembering)
-        return remembering  # type: ignore[return-value]  # hashable arguments are asked for
+        return remembering  # type: ignore[return-value]  # the arguments must be hashable
 
     return decorate
 

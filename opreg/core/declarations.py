@@ -42,15 +42,15 @@ class Rules:
     Attributes
     ----------
     types : TypeRule or Rule
-        How dtypes follow.
+        The dtype rule.
     loss : Rule or bool
-        Whether its gradient needs no gradient from above.
+        Whether the gradient rule needs no output gradient.
     expression
-        Of an element-wise operator: see ``opreg.builtin.elementwise``.
+        The expression of an element-wise operator, see ``opreg.builtin.elementwise``.
     sets : Rule or None
-        Of an operator that is a loop: see ``opreg.builtin.looped``.
+        The loop of an operator that is computed by one, see ``opreg.builtin.looped``.
     unrolled : function or None
-        Of a loop or branch: computes it by operators that autograd sees.
+        A function that computes a loop or branch by operators that autograd records.
     call : function of the operator, values and keywords
         How the operator is called.
     differentiate : function or None
@@ -146,7 +146,7 @@ class Declarations:
         return self._declare("shapes", function)
 
     def fill(self, function: F) -> F:
-        """Declare how inputs follow from the rest: ``f(ins, outs, **attrs)`` returns all input shapes."""
+        """Declare the rule for unknown input shapes: ``f(ins, outs, **attrs)`` returns all input shapes."""
         return self._declare("fill", function)
 
     def infer_from_data(self, function: F) -> F:
@@ -213,7 +213,7 @@ class Declarations:
         output.
 
         ``t`` are the directions of the inputs, None for those that stay. It is ordinary code over values, as a
-        gradient is, and linear in ``t``. Without a rule it follows from the gradient.
+        gradient is, and linear in ``t``. Without a rule the derivative is made from the gradient.
         """
         return self._declare("jvp", function)
 
@@ -223,8 +223,8 @@ class Declarations:
         return self._declare("onnx", function, function)
 
     def inline(self, function: F) -> F:
-        """Declare what takes a node's place in a graph once gradients are made: ``f(inputs, specs, **attrs)`` gets the
-        entries of the inputs, adds the specs of new nodes, and returns these and the entries of the outputs."""
+        """Declare the nodes that replace a node of a graph once gradients are made: ``f(inputs, specs, **attrs)`` gets
+        the entries of the inputs, adds the specs of new nodes, and returns the nodes and the entries of the outputs."""
         return self._declare("inline", function)
 
     def body(self, function: F) -> F:
@@ -234,7 +234,7 @@ class Declarations:
 
     def moves(self, function: F) -> F:
         """Declare which inputs a run changes in place, as the states of operators in a body: ``f(**attrs)`` returns
-        their numbers."""
+        the positions of these inputs."""
         return self._declare("moves", function)
 
     def chance(self, function: F) -> F:
@@ -274,7 +274,7 @@ class Declarations:
 
     def few_rows(self, function: F) -> F:
         """Declare the inputs whose gradients have few rows that are not zero: ``f(stypes, **attrs)`` of the storage
-        types of the inputs returns their numbers. Variables there are given ``row_sparse`` gradients."""
+        types of the inputs returns their positions. Variables there are given ``row_sparse`` gradients."""
         return self._declare("few_rows", function)
 
     def norm(self, function: F) -> F:
@@ -283,7 +283,7 @@ class Declarations:
         return self._declare("norm", function)
 
     def tail(self, function: F) -> F:
-        """Declare who computes it together with what follows it, in inference on the host: ``f(**attrs)`` returns a
+        """Declare the operator that computes this one and its tail in inference on the host: ``f(**attrs)`` returns a
         ``Tail``."""
         return self._declare("tail", function)
 

@@ -50,7 +50,7 @@ def apply(op: Op, values: Sequence[object], attrs: Attrs) -> Any:
 
 
 def call(op: Op, args: Sequence[object], keywords: dict[str, Any]) -> Any:
-    """Call an operator as functions of ``nd`` and ``sym`` are called; its inputs decide which it is."""
+    """Call an operator with the arguments of its function in ``nd`` or ``sym``; the inputs decide between the two."""
     inside = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else ()
     first = leading((*args, *inside, *keywords.values()))
     if first is None:  # NumPy arrays, or nothing
@@ -74,7 +74,7 @@ def write(dst: Any, req: str, src: object) -> None:
     Parameters
     ----------
     dst : array or NDArray
-        Where to store; its shape and dtype stay.
+        The destination; its shape and dtype stay.
     req : {"null", "write", "inplace", "add"}
         Leave it alone, overwrite it, overwrite it (the result may share memory with an input), or add to it.
     src : array, NDArray or number

@@ -1,4 +1,4 @@
-"""Watchers of registrations: what was derived from an operator is dropped when something is registered about it."""
+"""Watchers of registrations: a registration about an operator drops the cached results derived from it."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ EDITION = [0]
 def watch(keeper: Keeper) -> None:
     """Call ``keeper.on_register(op)`` when something is registered about an operator that was used already.
 
-    For objects that keep what follows from operators: executors, compiled functions.
+    Executors and compiled functions use it, since they cache results derived from operators.
     """
     with _WATCHING:
         _WATCHERS.add(keeper)
 
 
 def following(limit: int, name: str) -> Recent:
-    """A cache of a module for what follows from operators: registering something about one empties it."""
+    """A module's cache of results derived from operators; a registration about one of them empties the cache."""
     cache = Recent(limit, name)
     _FOLLOWING.append(cache)
     return cache
 
 
 def keep(cache: Recent, key: object, value: object, edition: int) -> None:
-    """Keep what follows from operators as they were at an edition, unless another thread has registered something
+    """Cache a value derived from the operators of an edition, unless another thread has registered something
     since."""
     cache.keep(key, value)
     if edition != EDITION[0]:

@@ -1,4 +1,4 @@
-"""Effects: what a run of an operator does beside computing its outputs from its inputs."""
+"""Effects: all that a run of an operator does beside computing its outputs from its inputs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["draws", "moved", "opaque", "runs_unread", "varies"]
 
 
 def opaque(op: Op) -> bool:
-    """Whether it runs Python of users, of which nobody knows what it draws and which states it moves."""
+    """Whether the operator runs Python code of users, whose random draws and changes of states are unknown."""
     return op.where is not None and bool(op.kernels) and op.kernels[0].bound and not op.traits.traced
 
 
 def varies(op: Op) -> bool:
-    """Whether another run on the same inputs may give something else, or move something."""
+    """Whether a second run on the same inputs may give other outputs, or change a state."""
     traits = op.traits
     return traits.random or traits.mode or bool(traits.states) or opaque(op)
 
@@ -35,11 +35,11 @@ def moved(op: Op, attrs: Attrs) -> Sequence[int]:
 
 
 def draws(op: Op, attrs: Attrs) -> bool:
-    """Whether a run draws random numbers, as far as that is known: users' code may."""
+    """Whether a run may draw random numbers; code of users always may."""
     return op.traits.random or opaque(op) if op.rules.chance is None else op.rules.chance(attrs)
 
 
 def runs_unread(op: Op, attrs: Attrs) -> bool:
-    """Whether it runs when nobody reads its outputs: it does something beside computing, or draws random numbers, of
-    which others draw those that follow."""
+    """Whether the operator runs even if nobody reads its outputs: it has a side effect, or it draws random numbers
+    and so changes the later draws of other operators."""
     return op.traits.has_side_effect or draws(op, attrs)

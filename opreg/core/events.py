@@ -1,4 +1,4 @@
-"""Events: what ran when, in which thread, collected and written as a trace that Chrome and Perfetto open.
+"""Events: the beginning, duration and thread of each run, collected and written as a trace for Chrome and Perfetto.
 
 The format is Chrome's trace event format: complete events of a beginning and a duration (``X``), moments (``i``),
 counters (``C``), and names of threads (``M``). Times are those of ``time.perf_counter``, in seconds, and microseconds
@@ -27,18 +27,18 @@ _KEYS = ("operator", "cell", "line")
 
 
 class Span(NamedTuple):
-    """Something that took its time.
+    """An event with a beginning and an end.
 
     Attributes
     ----------
     category, name : str
-        What kind of thing, and which.
+        Kind and name of the event.
     start, end : float
         Seconds, as ``time.perf_counter`` counts.
     thread : int
-        Where.
+        The thread in which it ran.
     args : dict
-        What else is known: node, kernel, line.
+        Further facts: node, kernel, line.
     """
 
     category: str
@@ -55,11 +55,11 @@ class TableRow(NamedTuple):
     Attributes
     ----------
     name : str
-        Which.
+        Name of the operator, Cell or line.
     calls : int
-        How many.
+        Number of spans.
     total, own : float
-        Seconds in them, and those of them that were not in a span inside.
+        Seconds in the spans, and the part of them outside of inner spans.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Events(Shown):
     Attributes
     ----------
     samples : bool
-        Whether looks at the memory of the process are among it.
+        Whether the events hold samples of the process's memory.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Events(Shown):
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was collected; collecting goes on."""
+        """Drop the collected events; collecting goes on."""
         self.began = time.perf_counter()
         self.spans: list[Span] = []
         self.moments: list[tuple[str, str, float, int, dict[str, Any]]] = []  # phase, name, when, thread, the rest
@@ -103,7 +103,7 @@ class Events(Shown):
         return thread
 
     def span(self, category: str, name: str, start: float, end: float, /, **args: object) -> None:
-        """Note something that took its time, in this thread."""
+        """Note a span of this thread."""
         self.spans.append(Span(category, name, start, end, self._thread(), args))
 
     def moment(self, category: str, name: str, scope: str = "t") -> None:
@@ -111,7 +111,7 @@ class Events(Shown):
         self.moments.append(("i", name, time.perf_counter(), self._thread(), {"cat": category, "s": scope}))
 
     def counter(self, name: str, /, **values: float) -> None:
-        """Note numbers that change."""
+        """Note the present values of a counter."""
         self.moments.append(("C", name, time.perf_counter(), self._thread(), {"args": values}))
 
     def sample_memory(self) -> None:
@@ -181,7 +181,7 @@ class Events(Shown):
     def nested(self) -> list[tuple[Span, float, list[Span]]]:
         """Spans in the order they began; with each the time that no span inside of it has, and the spans around it."""
         found: list[list[Any]] = []
-        open_spans: dict[int, list[list[Any]]] = {}  # those that are not over yet, by thread
+        open_spans: dict[int, list[list[Any]]] = {}  # spans without an end yet, by thread
         for span in sorted(self.spans, key=lambda span: (span.start, -span.end)):
             stack = open_spans.setdefault(span.thread, [])
             while stack and stack[-1][0].end <= span.start:

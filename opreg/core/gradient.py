@@ -75,7 +75,7 @@ class Recorded(Protocol):
         """The node as an error note names it."""
 
     def in_training(self, is_train: bool | None) -> bool:
-        """Whether it computes as in training, where others do."""
+        """Whether the node computes as in training, given the mode of the pass."""
 
 
 N = TypeVar("N", bound=Recorded)
@@ -93,7 +93,7 @@ def fitted(g: Any, like: Any, what: str) -> Any:
     Parameters
     ----------
     g, like : values of one kind
-        The gradient, and what it is the gradient of.
+        The gradient, and the value that it belongs to.
     what : str
         The gradient, as an error names it.
 
@@ -118,7 +118,7 @@ def fitted(g: Any, like: Any, what: str) -> Any:
 
 
 def _stretches(shape: Shape, wanted: Shape) -> bool:
-    """Whether broadcasting makes one shape of another."""
+    """Whether a value of the first shape broadcasts to the second."""
     try:
         return broadcast(shape, wanted) == wanted
     except ShapeError:
@@ -137,9 +137,9 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
     seeds : dict of entry to value
         Gradients of the heads; None for a loss that needs none. All gradients are noted in it.
     wanted : iterable of nodes
-        Variables (or inner nodes) whose gradient is asked for.
+        Variables (or inner nodes) whose gradients the caller wants.
     differentiate : function of a node, the gradients of its outputs and which inputs need one
-        Gradients of the inputs; None, here and there, where there is none.
+        Gradients of the inputs, None for an input that has none.
     add : function of an entry and two gradients of it
         Their sum.
 
@@ -206,7 +206,7 @@ def push(order: Iterable[N], tangents: dict[tuple[N, int], G], along: Callable[[
     tangents : dict of entry to value
         Directions of variables. Derivatives of the outputs of all nodes that move with these are noted in it.
     along : function of a node and the derivatives of its inputs
-        Those of its outputs; None, here and there, where there is none.
+        Derivatives of the node's outputs, None for an output that has none.
     """
     for node in order:
         arriving = [tangents.get(entry) for entry in node.inputs]

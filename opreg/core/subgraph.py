@@ -27,16 +27,16 @@ class Subgraph:
     nodes : sequence of Node
         Inputs before users.
     given : sequence of entry or None
-        What is given from outside; None where nothing is.
+        Entries that the caller gives, None for a missing one.
     results : sequence of entry or None
-        What comes out.
+        Entries of the results, None for a missing one.
 
     Attributes
     ----------
     steps : list of (Op, attrs, given, places, int)
         Applications of operators: attributes, complete and as given; the places read; the number of outputs.
     results : list of int or None
-        Where the results are.
+        Places of the results.
     """
 
     __slots__ = ("steps", "results", "_places")
@@ -69,7 +69,7 @@ class Subgraph:
         return done
 
     def read(self) -> set[int]:
-        """The places whose numbers the results depend on."""
+        """The places whose values the results depend on."""
         reads, end = {place for place in self.results if place is not None}, self._places
         for op, _, _, places, count in reversed(self.steps):
             made, end = range(end - count, end), end - count
@@ -79,7 +79,7 @@ class Subgraph:
 
     def inline(self, tracer: RuleTracer, given: Sequence[Entry | None]) -> list[TracedValue | None]:
         """The results over these entries, as nodes of a tracer."""
-        entries: list[Any] = list(given)  # None in the place of a gradient that does not arrive
+        entries: list[Any] = list(given)  # None for a missing output gradient
         for op, attrs, words, places, count in self.steps:
             node = tracer.add(op, attrs, [entries[i] for i in places], words)
             if count == 1:
