@@ -15,7 +15,7 @@ from ..core.comparisons import ABSENT
 from ..core.locks import lock
 from .state import STATE
 
-__all__ = ["hook", "hookable", "runs_python", "unhook"]
+__all__ = ["attributes_of", "hook", "hookable", "runs_python", "unhook"]
 
 _LOCK = lock()
 #: By class: how often it is hooked, and the ``__getattribute__`` that it defines itself, if it does.
@@ -36,6 +36,14 @@ def runs_python(cls: type) -> bool:
         if own is not None:
             return isinstance(own, types.FunctionType)
     return False
+
+
+def attributes_of(owner: object, default: Any = None) -> Any:
+    """The ``__dict__`` of an object, read past the hook of its class; the default for an object without one."""
+    try:
+        return object.__getattribute__(owner, "__dict__")
+    except AttributeError:
+        return default
 
 
 def hook(cls: type) -> type | None:

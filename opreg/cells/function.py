@@ -17,6 +17,7 @@ from ..core.registry import ops
 from ..core.versions import LATEST, now, written
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, note
 from .application import Application, Gradients, applied, in_dtype_of, kept_of, spread, traced
+from .class_hooks import attributes_of
 from .parameter import Parameter
 from .state import STATE
 from .tensor import FRESH, Tensor, lent, made, tensor
@@ -180,7 +181,7 @@ class _Call(Application):
                                  f"{type(saved).__name__}")
         marks = ("dirty_tensors", "non_differentiable")
         leaves: list[TensorBase] = []
-        self.state = flatten({name: value for name, value in _attributes(ctx).items() if name not in marks}, leaves)
+        self.state = flatten({name: value for name, value in attributes_of(ctx).items() if name not in marks}, leaves)
         places = {id(out): ("outs", j) for j, out in enumerate(outs)}
         places.update((id(value), ("ins", i)) for i, value in enumerate(values) if i not in changed)
         kept: list[TensorBase] = []
@@ -278,7 +279,7 @@ class _Call(Application):
             return self.context
         values = {"ins": ins, "outs": outs, "kept": kept}
         ctx = self.function()
-        _attributes(ctx).update(rebuild(self.state, (values[what][i] for what, i in self.sources)))
+        attributes_of(ctx).update(rebuild(self.state, (values[what][i] for what, i in self.sources)))
         return ctx
 
     def _as_it_was(self, value: Tensor) -> Tensor:
@@ -323,11 +324,6 @@ def _arguments(structure: Structure, arriving: Iterator[TensorBase | None]) -> l
     several = structure is not LEAF and structure[0] in ("tuple", "list")
     return [None if part is not LEAF and part[0] == "constant" else rebuild(part, arriving)
             for part in (structure[2] if several else [structure])]
-
-
-def _attributes(ctx: _Function) -> dict[str, Any]:
-    """The attributes of a call's object, past the observer of a trace: the object belongs to the call."""
-    return object.__getattribute__(ctx, "__dict__")
 
 
 def _borrowed(leaf: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ import numpy as np
 from ..core.comparisons import ABSENT, PLAIN
 from ..core.loads import loads
 from ..errors import Where, is_ours
-from .class_hooks import hookable, unhook
+from .class_hooks import attributes_of, hookable, unhook
 from .outside import (
     ABOUT,
     ARRAYS_AS_TEXT,
@@ -288,7 +288,7 @@ class Observer(Values):
                     id(owner) in self._read and not isinstance(value, dict)):  # of Python's own, as a Logger is
                 self._of_object(owner, name, value)
             return
-        own = object.__getattribute__(owner, "__dict__")
+        own = attributes_of(owner)
         if name == "__dict__" and user:
             for each in own:
                 if not each.startswith("_"):

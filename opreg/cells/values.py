@@ -32,7 +32,7 @@ import numpy as np
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons, elements
 from ..core.loads import loads
-from .class_hooks import hook, hookable, runs_python
+from .class_hooks import attributes_of, hook, hookable, runs_python
 from .outside import BY_NAME, GENERATORS, SETTINGS, decimal_context, is_opaque, state_of
 from .parameter_container import ParameterContainer
 from .reads import TABLES
@@ -122,14 +122,6 @@ def _is_field(cls: type, name: str) -> bool:
     found = stored(cls, name)[1]
     return isinstance(found, (types.GetSetDescriptorType, types.MemberDescriptorType)) or (
         type(found).__module__ == "_ctypes" and hasattr(type(found), "__set__"))
-
-
-def _attributes(owner: Any, default: Any = ABSENT) -> Any:
-    """The ``__dict__`` of an object, read past the hook of its class; the default for an object without one."""
-    try:
-        return object.__getattribute__(owner, "__dict__")
-    except AttributeError:
-        return default
 
 
 def _is_descriptor(found: object) -> bool:
@@ -545,12 +537,12 @@ class Values:
         cls = type(owner)
         label = f"{cls.__name__}.{name}"
         if name == "__getstate__":  # a copy is made of it
-            value = _attributes(owner)
+            value = attributes_of(owner, ABSENT)
         if value is not ABSENT:
             self.read(value, label)
         if name.startswith("__") or not name.isidentifier() or runs_python(cls):
             return
-        own, found = _attributes(owner, {}), stored(cls, name)[1]
+        own, found = attributes_of(owner, {}), stored(cls, name)[1]
         if value is ABSENT:
             if stored(cls, "__getattr__")[1] is ABSENT:
                 self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", ABSENT, label)

@@ -67,7 +67,7 @@ class DefinedFunction(Schema):
         self._reads: tuple[Any, BodyReads] | None = None
 
     def reads(self) -> BodyReads:
-        """What the function, where it is traced, and a rule of its gradient read."""
+        """Reads of the function, where it is traced, and of its gradient rule."""
         rule = self.op.rules.grad
         if self._reads is None or self._reads[0] is not rule:
             traced = [*([self.rule.function] if self.op.traits.traced else []),
@@ -136,7 +136,7 @@ class FunctionUse(Use):
         return None if version is None else (self, version)
 
     def outside(self) -> BodyReads:
-        """What the function, where it is traced, and a rule of its gradient read."""
+        """Reads of the function, where it is traced, and of its gradient rule."""
         return self.defined.reads()
 
     # ---------------------------------------------------------------------------------------------- dtypes

@@ -46,7 +46,7 @@ READS = Slot("bodies")
 
 
 class Outside(Protocol):
-    """What is read from outside while a graph is made."""
+    """Values that users' code reads from outside while a graph is made."""
 
     def check(self) -> Check | None:
         """A function that says what of it has changed from now on; None where nothing could."""
@@ -88,7 +88,7 @@ class Use(Attributes):
         return None
 
     def outside(self) -> Outside | None:
-        """What is read, while a graph is made, of values that others may change; None where nobody knows."""
+        """Reads, while a graph is made, of values that others may change; None where nobody knows them."""
         return None
 
 

@@ -340,7 +340,7 @@ class PropUse(Use):
         return None if version is None else (kept, version)
 
     def outside(self) -> BodyReads | None:
-        """What the classes of the Prop and of its operator read, where they are traced, or the Prop's ``gradient``."""
+        """Reads of the traced classes of the Prop and of its operator, or of the Prop's ``gradient``."""
         return self.registered.outside
 
     def backward(self, needs: Sequence[bool]) -> BackwardUse:

@@ -84,7 +84,7 @@ class _Observer(Observer):
 
 
 def observed(block: Any, *args: Any, **kwargs: Any) -> tuple[Any, Seen]:
-    """What ``hybrid_forward`` of a block returns, and what it has met. A warning names what cannot be compared."""
+    """The result of a block's ``hybrid_forward``, and its reads. A warning names reads that cannot be compared."""
     observer = _Observer(Reads())
     with observer:
         observer.meet(block)
