@@ -88,25 +88,27 @@ def _bytes(numbers: np.ndarray) -> Pixels:
 
 
 def changed_hls(image: Pixels, hue: int, lightness: int, saturation: int) -> Pixels:
-    """An image with so much more hue, of 180, lightness and saturation, of 255."""
-    x = image.astype(np.float32) / 255
+    """An image with so much more hue, of 180, lightness and saturation, of 255, rounded step by step as OpenCV does."""
+    byte = np.float32(1 / 255)
+    x = image * byte
+    red, green, blue = x[..., 0], x[..., 1], x[..., 2]
     most, least = x.max(axis=2), x.min(axis=2)
-    spread, middle = most - least, (most + least) / 2
+    spread, middle = most - least, (most + least) * np.float32(0.5)
     with np.errstate(divide="ignore", invalid="ignore"):
         s = np.where(spread > 0, spread / np.where(middle < 0.5, most + least, 2 - most - least), 0)
-        red, green, blue = x[..., 0], x[..., 1], x[..., 2]
-        h = np.where(most == red, (green - blue) / spread,
-                     np.where(most == green, 2 + (blue - red) / spread, 4 + (red - green) / spread))
-    h = np.where(spread > 0, h * 30 % 180, 0)
-    parts = [np.clip(np.rint(part) + more, 0, limit) / limit for part, more, limit in (
+        degrees = np.float32(60) / spread
+        h = np.where(most == red, (green - blue) * degrees,
+                     np.where(most == green, (blue - red) * degrees + 120, (red - green) * degrees + 240))
+    h = np.where(spread > 0, np.where(h < 0, h + 360, h), 0) * np.float32(0.5)
+    h, middle, s = [np.clip(np.rint(part) + more, 0, limit) for part, more, limit in (
         (h, hue, 180), (middle * 255, lightness, 255), (s * 255, saturation, 255))]
-    h, middle, s = parts
+    middle, s = middle * byte, s * byte
     high = np.where(middle <= 0.5, middle * (1 + s), middle + s - middle * s)
     low = 2 * middle - high
-    channels = []
-    for turn in (1 / 3, 0, -1 / 3):
-        sixth = (h + turn) % 1 * 6
-        channels.append(low + (high - low) * np.clip(np.minimum(sixth, 4 - sixth), 0, 1))
+    sixth, part = np.divmod(h * np.float32(1 / 30), 1)
+    rising, falling = low + (high - low) * part, low + (high - low) * (1 - part)
+    channels = [np.choose(sixth.astype(int) % 6, [(high, falling, low, low, rising, high)[(i + turn) % 6]
+                                                  for i in range(6)]) for turn in (0, 4, 2)]
     return _bytes(np.stack(channels, axis=2) * 255)
 
 
