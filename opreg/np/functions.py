@@ -16,7 +16,7 @@ import numpy as np
 from opreg.core.op import Op
 from opreg.core.registry import get, ops
 from opreg.core.spec import as_dtype, is_floating
-from opreg.errors import ArgumentError, did_you_mean
+from opreg.errors import ArgumentError, DTypeError, did_you_mean
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 from opreg.typing import DTypeLike
@@ -112,23 +112,66 @@ for _name, _method in {
     _binary(_name, _method, getattr(np, _name))
 
 
-def _logic(name: str, operator: str) -> None:
+def _symmetric(name: str, own: Callable[..., Any], between: Callable[[Any, Any], Any]) -> None:
+    """A function of an array and another operand, in either order."""
     def function(x1: Any, x2: Any, out: Any = None) -> Any:
-        return _into(get(operator)(*held(x1)._pair(held(x2))), out)
+        if _is_number(x1) and _is_number(x2):
+            return own(x1, x2)
+        value, other = (x2, x1) if _is_number(x1) or not isinstance(x1, NumpyValue) else (x1, x2)
+        return _into(between(held(value), other), out)
 
-    _named(name, f"``{name}`` of two arrays; shapes broadcast.", function)
+    _named(name, f"``{name}`` of two arrays, or an array and a number; shapes broadcast.", function)
 
 
-for _name in ("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "floor_divide"):
-    _logic(_name, f"_npi_{_name}")
+def _bits(name: str) -> Callable[[Any, Any], Any]:
+    def between(value: Any, other: Any) -> Any:
+        result = value._logic(name, other)
+        if result is NotImplemented:
+            raise DTypeError(f"bitwise_{name}: expected integers or truth values, got {other!r}")
+        return result
+    return between
+
+
+def _truth(name: str) -> Callable[[Any, Any], Any]:
+    def between(value: Any, other: Any) -> Any:
+        if _is_number(other):
+            return get(f"_npi_logical_{name}_scalar")(value, scalar=float(other))
+        return get(f"_npi_logical_{name}")(*value._pair(held(other)))
+    return between
+
+
+for _name in ("and", "or", "xor"):
+    _symmetric(f"bitwise_{_name}", getattr(np, f"bitwise_{_name}"), _bits(_name))
+    _symmetric(f"logical_{_name}", getattr(np, f"logical_{_name}"), _truth(_name))
+
+
+@_listed
+def floor_divide(x1: Any, x2: Any, out: Any = None) -> Any:
+    """Quotients rounded down; integers keep their dtype, shapes broadcast."""
+    if _is_number(x1) and _is_number(x2):
+        return np.floor_divide(x1, x2)
+    return _into(held(x2)._floor_quotient(x1, True) if _is_number(x1) else held(x1)._floor_quotient(x2, False), out)
+
+
+def _sharing(name: str) -> None:
+    def function(a: Any, b: Any, max_work: Any = None) -> bool:
+        left, right = held(a), held(b)
+        return left._ctx == right._ctx and bool(getattr(left._ctx.xp, name)(left._data, right._data))
+
+    _named(name, "Whether two arrays have memory in common.", function)
+
+
+_sharing("may_share_memory")
+_sharing("shares_memory")
 
 
 # -------------------------------------------------------------------------------------------------- reductions
 
 
 def _axis(axis: Any) -> Any:
-    return axis if axis is None or isinstance(axis, int) else int(axis) if isinstance(axis, np.integer) \
-        else tuple(map(int, axis))
+    if axis is None or isinstance(axis, int):
+        return axis
+    return int(axis) if np.ndim(axis) == 0 else tuple(map(int, axis))
 
 
 def _totals(name: str, operator: str, keeps: bool) -> None:
@@ -360,16 +403,23 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return ops._np_roll(held(a), shift=_axis(shift), axis=_axis(axis))
 
 
+def _matrix(m: Any) -> Any:
+    """Matrices, or a vector as each row of one."""
+    value = held(m)
+    is_vector = isinstance(value, NDArray) and value.ndim == 1
+    return ops.broadcast_to(value, shape=value.shape * 2) if is_vector else value
+
+
 @_listed
 def tril(m: Any, k: int = 0) -> Any:
     """Zeros above a diagonal."""
-    return ops._npi_tril(held(m), k=int(k))
+    return ops._npi_tril(_matrix(m), k=int(k))
 
 
 @_listed
 def triu(m: Any, k: int = 0) -> Any:
     """Zeros below a diagonal."""
-    return ops._npi_triu(held(m), k=int(k))
+    return ops._npi_triu(_matrix(m), k=int(k))
 
 
 @_listed
@@ -477,6 +527,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 def inner(a: Any, b: Any) -> Any:
     """The sum of products over the last axes."""
     left, right = held(a), held(b)
+    if left.ndim == 0 or right.ndim == 0:
+        return left * right
     return tensordot(left, right, ((left.ndim - 1,), (right.ndim - 1,)))
 
 

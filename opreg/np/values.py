@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -42,6 +43,10 @@ def promoted(*dtypes: np.dtype) -> np.dtype:
     """
     floats = [dtype for dtype in dtypes if is_floating(dtype)]
     return np.result_type(*(floats or dtypes))
+
+
+def _is_whole(value: Any) -> bool:
+    return not isinstance(value, Value) and isinstance(value, (numbers.Integral, np.bool_))
 
 
 class NumpyValue(Value):
@@ -86,8 +91,19 @@ class NumpyValue(Value):
         """This in the dtype in which it computes with a number."""
         return self
 
+    def _constant(self, number: Any) -> Any:
+        """A value of this dtype that broadcasts and holds a number."""
+        raise NotImplementedError
+
     def _logic(self, name: str, other: Any) -> Any:
+        if _is_whole(other):
+            kind = "b" if isinstance(other, (bool, np.bool_)) else "i"
+            value = self if kind == "b" else self._for_number(name, other)
+            return get(f"_npi_{'logical' if kind == getattr(value, '_kind', '') == 'b' else 'bitwise'}_{name}_scalar")(
+                value, scalar=int(other))
         other = self._beside(other)
+        if other is NotImplemented:
+            return NotImplemented
         left, right = self._pair(other)
         return get(LOGIC[name][getattr(left, "_kind", "b") != "b"])(left, right)
 
@@ -102,11 +118,22 @@ class NumpyValue(Value):
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
+    def _floor_quotient(self, other: Any, reflected: bool) -> Any:
+        value = self
+        if not isinstance(other, Value) and isinstance(other, (numbers.Real, np.bool_)):
+            value = self._for_number("floordiv", other)
+            other = value._constant(other)
+        other = value._beside(other)
+        if other is NotImplemented:
+            return NotImplemented
+        left, right = (other, value) if reflected else (value, other)
+        return ops._npi_floor_divide(*left._pair(right))
+
     def __floordiv__(self, other: Any) -> Any:
-        return FUNCTION.function("floor_divide")(self, other)
+        return self._floor_quotient(other, False)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return FUNCTION.function("floor_divide")(other, self)
+        return self._floor_quotient(other, True)
 
     def __matmul__(self, other: Any) -> Any:
         return FUNCTION.function("matmul")(self, other)
@@ -208,6 +235,9 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
             return other.as_np_ndarray()
         return made(other, self._ctx) if isinstance(other, (np.ndarray, np.generic, list, tuple)) else NotImplemented
 
+    def _constant(self, number: Any) -> Any:
+        return made(np.asarray(number, self._data.dtype), self._ctx)
+
     def _cast(self, dtype: np.dtype) -> Any:
         return self if self._data.dtype == dtype else ops.Cast(self, dtype=dtype)
 
@@ -299,8 +329,10 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         return made, (self.asnumpy(), self._ctx)
 
     def __repr__(self) -> str:
-        text = repr(self._copied()).replace(", dtype=float32", "").replace(",\n      dtype=float32", "")
-        return text if self._ctx.device_type == "cpu" else f"{text[:-1]}, ctx={self._ctx})"
+        host = self._copied()
+        text = re.sub(r",\s+dtype=\w+(?=\)$)", "", repr(host))[:-1]
+        dtype = "" if host.dtype in ("float32", "bool") else f", dtype={host.dtype.name}"
+        return f"{text}{dtype})" if self._ctx.device_type == "cpu" else f"{text}{dtype}, ctx={self._ctx})"
 
     def __str__(self) -> str:
         return str(self._copied())
@@ -397,6 +429,9 @@ class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are 
 
     def _beside(self, other: Any) -> Any:
         return other.as_np_ndarray() if isinstance(other, Symbol) else NotImplemented
+
+    def _constant(self, number: Any) -> Any:
+        return ops._npi_full_like(self, fill_value=float(number))
 
     def as_nd_ndarray(self) -> Symbol:
         """This symbol with MXNet's older manners."""
