@@ -177,7 +177,7 @@ def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
     if not edges.size:
         return ops.zeros_like(as_tensor(x))._cast(_INT32)
     rising = searchsorted(edges, x, "left" if right else "right")
-    falling = edges.size - searchsorted(ops.flip(edges, (0,)), x, "right" if right else "left")
+    falling = edges.size - searchsorted(ops.flip(edges, (0,)), x, "left" if right else "right")
     return ops.where(edges[0] <= edges[-1], rising, falling)._cast(_INT32)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, overload
@@ -327,7 +328,7 @@ def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def tensor_split(input: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
-    """Parts along an axis: so many, of nearly one length, or cut before the places given."""
+    """Parts along an axis: so many, of nearly one length, or cut before the places given, from the end if negative."""
     x = tensor(input)
     axis = one_axis(axis, x.ndim, "tensor_split")
     length = x.shape[axis]
@@ -335,7 +336,8 @@ def tensor_split(input: TensorLike, indices_or_sections: int | Sequence[int], ax
         parts, longer = divmod(length, indices_or_sections)
         sizes = [parts + (i < longer) for i in range(indices_or_sections)]
         return split(x, sizes, axis)
-    return _cut(x, axis, [0, *(min(max(place, 0), length) for place in indices_or_sections)])
+    places = [0, *(slice(place).indices(length)[1] for place in indices_or_sections), length]
+    return tuple(span(x, axis, begin, max(begin, end)) for begin, end in itertools.pairwise(places))
 
 
 def hsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:

@@ -46,8 +46,10 @@ def sum(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: Te
 
 
 def mean(x: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
-    """The mean; of integers, cut towards zero."""
+    """The mean; of integers, cut towards zero, of truth values the share of true ones, float32."""
     x, over = tensor(x), axes(axis)
+    if x._dt.kind == "b":
+        x = x._cast(np.dtype(np.float32))
     if x._dt.kind in "iu":
         return _mean_of_integers(x, over, bool(keep_dims))._cast(x._dt)
     real = x if is_floating(x._dt) else x._cast(np.dtype(np.float64))
