@@ -385,6 +385,10 @@ class SingleArrayIter(NDArrayIter):
         """The labels of this batch, one array."""
         return self._take(self.label)[0]
 
+    def getindex(self) -> np.ndarray:
+        """The numbers of this batch's rows, uint64."""
+        return self._rows[self.cursor].astype(np.uint64)
+
 
 class ResizeIter(DataIter):
     """Another iterator's batches, a given number a round: over again if it ends early.
