@@ -67,7 +67,7 @@ def assign(array: NDArray, key: object, value: object, basic: bool) -> None:
 def update(array: NDArray, other: Any, compute: Callable[[Any, Any], NDArray], name: str) -> None:
     """``array += other`` and its like while operators are recorded; ``compute`` is the operator of two arrays."""
     operand = array
-    if array._entry is not None or getattr(other, "_entry", None) is not None:
+    if array._entry is not None:
         operand = _copied(array)
         other = operand if other is array else apart([other], [array])[0]
     result = compute(operand, other)

@@ -211,7 +211,14 @@ def read_and_gone(x):
     return h * h
 
 
-PROGRAMS = [rows, overwritten, erased, recurrent, state, summed, multiplied, by_itself, rows_summed, chained,
+def plain_array_multiplied(x):
+    h = zeros(2, 3) + 0.7
+    h *= x
+    h /= x * x + 1
+    return h
+
+
+PROGRAMS = [plain_array_multiplied, rows, overwritten, erased, recurrent, state, summed, multiplied, by_itself, rows_summed, chained,
             through_views, read_through_views, live_parts, through_out, several_outs, copied, elsewhere, read_and_gone]
 FUNCTIONS = KEYS | {function.__name__: function for function in PROGRAMS}
 
