@@ -218,8 +218,16 @@ def plain_array_multiplied(x):
     return h
 
 
-PROGRAMS = [plain_array_multiplied, rows, overwritten, erased, recurrent, state, summed, multiplied, by_itself, rows_summed, chained,
-            through_views, read_through_views, live_parts, through_out, several_outs, copied, elsewhere, read_and_gone]
+def list_of_rows_seen_through_a_view(x):
+    h = zeros(3, 3) + 0.7
+    row = h[1]
+    h[[2, 1]] = x * x
+    return row * h[2]
+
+
+PROGRAMS = [plain_array_multiplied, list_of_rows_seen_through_a_view, rows, overwritten, erased, recurrent, state,
+            summed, multiplied, by_itself, rows_summed, chained, through_views, read_through_views, live_parts,
+            through_out, several_outs, copied, elsewhere, read_and_gone]
 FUNCTIONS = KEYS | {function.__name__: function for function in PROGRAMS}
 
 
