@@ -111,8 +111,7 @@ class OneHot:
         rows = np.eye(self._classes, dtype=labels.dtype)[labels]
         if labels.ndim and labels.shape[-1] == 1:
             rows = rows.reshape((*labels.shape[:-1], self._classes))
-        return rows if not self._rate else (
-            rows * (1 - self._rate) + self._rate / self._classes).astype(np.float32)
+        return rows if not self._rate else rows * (1 - self._rate) + self._rate / self._classes
 
 
 class Fill:

@@ -266,7 +266,7 @@ class CenterCrop:
         pixels = _image("CenterCrop", image)
         less = [max(want - have, 0) for want, have in zip(self._size, pixels.shape)]
         pixels = Pad((less[1] // 2, less[0] // 2, less[1] - less[1] // 2, less[0] - less[0] // 2))(pixels)
-        top, left = (round((have - want) / 2) for have, want in zip(pixels.shape, self._size))
+        top, left = ((have - want) // 2 for have, want in zip(pixels.shape, self._size))
         return Crop((top, left), self._size)(pixels)
 
 
@@ -336,8 +336,9 @@ class RandomResizedCrop:
                 top, left = (int(random.integers(length - want + 1)) for want, length in zip(size, have))
                 return self._resize(Crop((top, left), size)(pixels))
         height, width = have
-        return self._resize(CenterCrop((max(min(height, round(width / least)), 1),
-                                        max(min(width, round(height * most)), 1)))(pixels))
+        size = max(min(height, round(width / least)), 1), max(min(width, round(height * most)), 1)
+        top, left = (round((length - want) / 2) for length, want in zip(have, size))
+        return self._resize(Crop((top, left), size)(pixels))
 
 
 class RandomCropDecodeResize(RandomResizedCrop):
