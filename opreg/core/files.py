@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
 import threading
@@ -15,9 +16,6 @@ __all__ = ["adopting", "reading", "INFLATED", "whole", "together"]
 
 #: Bytes that Deflate makes of one at most; a file of zip, gzip or PNG that claims more lies.
 INFLATED = 1032
-
-#: Bytes that are copied at a time.
-_PIECE = 1 << 20
 
 
 @contextmanager
@@ -131,8 +129,7 @@ class _Draft:
         except OSError:
             self.file.seek(0)
             with open(self.name, "xb") as copy:
-                while part := self.file.read(_PIECE):
-                    copy.write(part)
+                copy.writelines(iter(functools.partial(self.file.read, 1 << 20), b""))
                 copy.flush()
                 os.fsync(copy.fileno())
             os.chmod(self.name, stat.S_IMODE(os.fstat(self.file.fileno()).st_mode))
