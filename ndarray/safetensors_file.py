@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
-from opreg.core.files import json_of
+from opreg.core.json_text import json_of
 from opreg.errors import ArgumentError, FileFormatError, listed
 
 from .params_file import (

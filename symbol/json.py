@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, NoReturn, TypeAlias
 
 from opreg.core.attrs import to_text
-from opreg.core.files import json_of, reading, whole
+from opreg.core.files import reading, whole
 from opreg.core.graph import Entry, Graph, Node, declared_shape, rewrite
+from opreg.core.json_text import json_of
 from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.placeholder import Placeholder, is_tag, lookup, placeholder, sort_attributes, strange, warn_of

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import pkgutil
 
 from ..core.registry import REGISTERED, alias
+from ..core.slots import import_all
 from ..core.value import document
 
 __all__: list[str] = []
 
-_NAMES = [module.name.removeprefix(f"{__name__}.") for module in pkgutil.walk_packages(__path__, f"{__name__}.")]
-for _module in _NAMES:
-    if _module != "__main__":
-        importlib.import_module(f"{__name__}.{_module}")
+_NAMES = {module.name for module in pkgutil.walk_packages(__path__, f"{__name__}.")} - {f"{__name__}.__main__"}
+import_all(sorted(_NAMES))
 
 #: Operators with a second name in MXNet for sparse arrays; here they are dense.
 _SPARSE = (

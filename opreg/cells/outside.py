@@ -42,9 +42,9 @@ from opreg.util import is_np_array, is_np_shape
 from .initializer import get_seed
 from .state import get_context
 
-__all__ = ["ABOUT", "ARRAYS_AS_TEXT", "ASKED", "AT_PLACES", "BY_NAME", "CLOCKS", "DRAWS", "ENVIRONMENT", "GENERATORS",
+__all__ = ["ABOUT", "ARRAYS_AS_TEXT", "ASKED", "AT_PLACES", "BY_NAME", "CLOCKS", "DRAWS", "ENVIRONMENT",
            "INSTEAD", "OF_TRACES", "OUTSIDE", "QUESTIONS", "SETTINGS", "STATES", "SYMBOLS", "THREADS",
-           "decimal_context", "does_not_answer", "is_opaque", "state_of", "title_of", "unknown"]
+           "decimal_context", "does_not_answer", "is_generator", "is_opaque", "state_of", "title_of", "unknown"]
 
 #: Functions of Python that answer otherwise each time.
 CLOCKS = {getattr(time, name): f"time.{name}()" for name in dir(time) if name.removesuffix("_ns") in (
@@ -225,12 +225,19 @@ _KNOWN = (
     weakref.ReferenceType, BaseException, random.Random, enum.Enum,
     struct.Struct)
 
-#: Random generators, and what they draw from.
-GENERATORS = (random.Random, np.random.RandomState, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)
 #: Names by which code asks a random generator for its state.
 STATES = frozenset({"getstate", "get_state", "bit_generator", "n_children_spawned"})
 DRAWS = ("it draws random numbers from a generator of Python's or NumPy's, which a graph cannot; ops and mx.random "
          "have generators that can")
+
+
+def is_generator(value: object) -> bool:
+    """Whether a value is a random generator, or what one draws from.
+
+    NumPy's are imported when this is asked, as an import of them takes as long as one of all Cells.
+    """
+    return isinstance(value, (random.Random, np.random.RandomState, np.random.Generator, np.random.BitGenerator,
+                              np.random.SeedSequence))
 
 
 def state_of(generator: Any) -> Any:

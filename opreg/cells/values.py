@@ -33,7 +33,7 @@ from ..core.cache import cached
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons, elements
 from ..core.loads import loads
 from .class_hooks import attributes_of, hook, hookable, runs_python
-from .outside import BY_NAME, GENERATORS, SETTINGS, decimal_context, is_opaque, state_of
+from .outside import BY_NAME, SETTINGS, decimal_context, is_generator, is_opaque, state_of
 from .parameter_container import ParameterContainer
 from .reads import TABLES
 from .tensor_base import TensorBase
@@ -388,7 +388,7 @@ class Values:
                 self.meet(element)
             if hookable(cls) and is_user_module(cls.__module__):
                 self._hook(cls)
-        elif isinstance(value, GENERATORS):
+        elif is_generator(value):
             self._generators.append((value, state_of(value)))
             if hookable(cls) and is_user_module(cls.__module__):
                 self._hook(cls)

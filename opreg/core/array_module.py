@@ -26,7 +26,7 @@ __all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "StreamOrder", "b
            "module_of", "number_on", "when_opened", "ENTERED", "TRANSFERS"]
 
 #: Seeds of a random generator of NumPy.
-Seed: TypeAlias = int | Sequence[int] | np.random.SeedSequence | None
+Seed: TypeAlias = "int | Sequence[int] | np.random.SeedSequence | None"
 
 
 class Device(Protocol):

@@ -366,7 +366,13 @@ class Field:
     def __init__(self, name: str, kind: Any, default: Any = REQUIRED, limited: Any = None):
         self.name, self.kind, self.default = name, kind, default
         self._limited = kind if limited is None else limited
+
+    def __getattr__(self, name: str) -> Any:
+        """The function that converts values, which most fields of built-in operators never need in a process."""
+        if name != "_convert":
+            raise AttributeError(name)
         self._convert = _converter(self._limited)
+        return self._convert
 
     @property
     def required(self) -> bool:
@@ -438,12 +444,37 @@ class Schema:
     {'axis': 1, 'keepdims': False}
     """
 
-    __slots__ = ("fields", "open", "_by_name", "_cache")
+    __slots__ = ("fields", "open", "_by_name", "_cache", "_function")
+    _function: Callable
 
     def __init__(self, fields: list[Field], open: bool = False):
         self.fields, self.open = fields, open
         self._by_name = {field.name: field for field in fields}
         self._cache = Recent(4096)
+
+    @classmethod
+    def of(cls, function: Callable) -> Schema:
+        """The schema of a function's keyword-only parameters, whose annotations are evaluated at first use: a process
+        uses few of the operators that it imports."""
+        self = cls.__new__(cls)
+        self._function = function
+        return self
+
+    def read(self) -> None:
+        """Evaluate annotations that were not used yet; raises what they raise."""
+        parameters = parameters_of(self._function)
+        limited = typing.get_type_hints(self._function, include_extras=True) if parameters.keyword_only else {}
+        hints = typing.get_type_hints(self._function) if any(map(_is_limited, limited.values())) else limited
+        Schema.__init__(self, [
+            Field(name, hints.get(name, Any), parameters.defaults.get(name, REQUIRED), limited.get(name, Any))
+            for name in parameters.keyword_only])
+
+    def __getattr__(self, name: str) -> Any:
+        """A part that the annotations say, when it is asked for first."""
+        if name not in ("fields", "open", "_by_name", "_cache"):
+            raise AttributeError(name)
+        self.read()
+        return getattr(self, name)
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
@@ -455,15 +486,6 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         """Attribute names in order."""
         return tuple(self._by_name)
-
-    @classmethod
-    def of(cls, function: Callable, skip: int = 0) -> Schema:
-        """The schema of a function's keyword-only parameters."""
-        parameters = parameters_of(function)
-        limited = typing.get_type_hints(function, include_extras=True)
-        hints = typing.get_type_hints(function) if any(map(_is_limited, limited.values())) else limited
-        return cls([Field(name, hints.get(name, Any), parameters.defaults.get(name, REQUIRED), limited.get(name, Any))
-                    for name in parameters.keyword_only])
 
     def complete(self, given: Mapping[str, object]) -> Attributes:
         """Typed values of all attributes, defaults filled in. The result is shared: never change it.

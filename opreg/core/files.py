@@ -1,20 +1,18 @@
-"""Files: reading them, writing them whole or not at all, and JSON."""
+"""Files: reading them, and writing them whole or not at all."""
 
 from __future__ import annotations
 
-import json
+import functools
 import os
-import secrets
-import shutil
 import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO, NoReturn
+from typing import BinaryIO
 
 from ..errors import ArgumentError, FileFormatError, adopted
 
-__all__ = ["adopting", "reading", "INFLATED", "whole", "together", "json_of"]
+__all__ = ["adopting", "reading", "INFLATED", "whole", "together"]
 
 #: Bytes that Deflate makes of one at most; a file of zip, gzip or PNG that claims more lies.
 INFLATED = 1032
@@ -93,7 +91,7 @@ class _Draft:
     def __init__(self, target: str, mode: int | None):
         self.target, self.mode = target, mode
         self.folder = os.path.dirname(target)
-        self.name = os.path.join(self.folder, f".{secrets.token_hex(8)}.part")
+        self.name = os.path.join(self.folder, f".{os.urandom(8).hex()}.part")
         self.nameless = True
         self.file: BinaryIO
         try:
@@ -131,7 +129,7 @@ class _Draft:
         except OSError:
             self.file.seek(0)
             with open(self.name, "xb") as copy:
-                shutil.copyfileobj(self.file, copy)
+                copy.writelines(iter(functools.partial(self.file.read, 1 << 20), b""))
                 copy.flush()
                 os.fsync(copy.fileno())
             os.chmod(self.name, stat.S_IMODE(os.fstat(self.file.fileno()).st_mode))
@@ -238,45 +236,3 @@ def together() -> Iterator[None]:
         _WAITING.drafts = outer
         for draft in drafts:
             draft.discard()
-
-
-def json_of(text: str | bytes, name: str) -> Any:
-    """Parse a JSON text to dicts and lists.
-
-    Raises
-    ------
-    FileFormatError
-        With the name of what the text is, and why it is none: no JSON, a key that stands twice, brackets or numbers
-        beyond all measure.
-
-    Examples
-    --------
-    >>> json_of('{"nodes": []}', "net-symbol.json")
-    {'nodes': []}
-    >>> json_of('{"nodes": [}', "net-symbol.json")
-    Traceback (most recent call last):
-    opreg.errors.FileFormatError: net-symbol.json: line 1, column 12: no JSON: Expecting value
-    """
-
-    def fail(what: str) -> NoReturn:
-        raise FileFormatError(f"{name}: {what}") from None
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        by_key = dict(pairs)
-        if len(by_key) != len(pairs):
-            names = [key for key, _ in pairs]
-            fail(f"the key {next(key for key in names if names.count(key) > 1)!r} stands twice in one object")
-        return by_key
-
-    try:
-        return json.loads(text, object_pairs_hook=unique, strict=False)
-    except FileFormatError:
-        raise
-    except json.JSONDecodeError as error:
-        fail(f"line {error.lineno}, column {error.colno}: no JSON: {error.msg}")
-    except UnicodeDecodeError as error:
-        fail(f"byte {error.start}: no JSON: it is no text")
-    except RecursionError:
-        fail("brackets are nested too deeply")
-    except ValueError:  # Python refuses to read thousands of digits
-        fail("an absurdly long number")

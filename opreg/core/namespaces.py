@@ -158,8 +158,9 @@ def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Ca
         return function
 
     def renew(names: Sequence[str]) -> None:
-        for name in {*names, *[name[1:] for name in names if name[0] == "_"]} & made.keys():
-            _renew(made[name], find(name) or find(f"_{name}"))
+        if made:
+            for name in {*names, *[name[1:] for name in names if name[0] == "_"]} & made.keys():
+                _renew(made[name], find(name) or find(f"_{name}"))
 
     on_names(renew)
     return surface
@@ -201,7 +202,7 @@ class Namespace:
         raise ArgumentError(f"{title} holds functions and is none: {face}{title}.name(…)")
 
     def _renew(self, names: Sequence[str]) -> None:
-        for prefix in self._prefixes:
+        for prefix in self._prefixes if self._made else ():
             for name in {name[len(prefix):] for name in names if name.startswith(prefix)} & self._made.keys():
                 _renew(self._made[name], self.operator(name))
 

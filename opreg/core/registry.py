@@ -7,7 +7,6 @@ keyword-only ones the attributes with types and defaults, its docstring the docu
 from __future__ import annotations
 
 import copyreg
-import gc
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -113,6 +112,7 @@ def declare(function: Callable | None = None, /, *, name: str | None = None, ali
     options.setdefault("input_names", positional)
     op = Op(name or function.__name__, Schema.of(function), doc=inspect.getdoc(function) or "", **options)
     if op.where is not None:  # a user's
+        op.signature.schema.read()
         op.traits = replace(op.traits, capturable=bool(op.traits.capturable))
     return register(op, *aliases)
 
@@ -121,16 +121,11 @@ def _load() -> None:
     """Import the built-in operators and their faster kernels, once; a failed import is tried again."""
     if not _loading:
         _loading.append(True)
-        collects = gc.isenabled()
-        gc.disable()  # it would look again and again at tens of thousands of objects that all stay
         try:
             load("operators")
         except BaseException:
             _loading.clear()
             raise
-        finally:
-            if collects:
-                gc.enable()
 
 
 def find(name: str) -> Op | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ..errors import passing
 from .attrs import Schema
+from .cache import cached
 from .rules import Attrs, AttrsRule, Rule
 
 __all__ = ["Names", "Signature"]
@@ -20,8 +21,13 @@ def _names(names: Names) -> Callable[[Attrs], tuple[str, ...]]:
     if callable(names):
         rule = Rule(names)
         return lambda attrs: tuple(rule(attrs))
-    fixed = tuple(names)
-    return lambda attrs: fixed
+    return _fixed(tuple(names))
+
+
+@cached(1024)
+def _fixed(names: tuple[str, ...]) -> Callable[[Attrs], tuple[str, ...]]:
+    """Names whatever the attributes: one function for all operators that have them."""
+    return lambda attrs: names
 
 
 class Signature:

@@ -7,16 +7,17 @@ imported. The front door says who those modules are; they are imported when a sl
 
 from __future__ import annotations
 
+import gc
 import importlib
 
 TYPE_CHECKING = False  # the module typing takes longer to load than all of this one
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, TypeVar
 
     F = TypeVar("F", bound=Callable[..., Any])
 
-__all__ = ["Slot", "install", "load"]
+__all__ = ["Slot", "import_all", "install", "load"]
 
 _PROVIDERS: dict[str, Sequence[str]] = {}
 
@@ -28,8 +29,20 @@ def install(providers: Mapping[str, Sequence[str]]) -> None:
 
 def load(provider: str) -> None:
     """Import the modules of a provider."""
-    for module in _PROVIDERS[provider]:
-        importlib.import_module(module)
+    import_all(_PROVIDERS[provider])
+
+
+def import_all(modules: Iterable[str]) -> None:
+    """Import modules, while Python's collector rests: it would look again and again at tens of thousands of objects
+    that all stay."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        for module in modules:
+            importlib.import_module(module)
+    finally:
+        if collects:
+            gc.enable()
 
 
 class Slot:

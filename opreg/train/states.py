@@ -13,7 +13,7 @@ from opreg.ndarray.ndarray import NDArray, array
 from opreg.ndarray.npz_file import npz, read_npz
 from opreg.ndarray.params_file import Record
 
-from ..core.files import json_of
+from ..core.json_text import json_of
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, DTypeError, FileFormatError
 

@@ -7,7 +7,6 @@ of a large array and by a product of large matrices.
 from __future__ import annotations
 
 import functools
-import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -302,7 +301,7 @@ def _summed(plan: Plan, steps: Sequence[tuple[str, int, Step]], times: Sequence[
                 share = flops / seconds / products[dtype]
         operator, name, operators = names_of(step)
         rows.append(ProfileRow(number, half, operator, name, operators, step.kernel, seconds,
-                               statistics.median(measured), min(measured) / total, read, written,
+                               float(np.median(measured)), min(measured) / total, read, written,
                                (read + written) / seconds, (read + written) / seconds / memory, flops,
                                None if flops is None else flops / seconds, share))
     return Profile(rows, plan.is_train, runs, least, memory, products)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...core.attrs import Few, Field, Schema
+from ...core.cache import cached
 from ...core.op import Op
 from ...core.parameters import parameters_of
 from ...core.registry import declare, register
@@ -190,8 +191,13 @@ def groups(count: str, parts: Sequence[str], tail: Sequence[str] = ()) -> dict[s
         return [f"{part}_{i}" for i in range(attrs[count]) for part in parts] + list(tail)
 
     return dict(arguments=arguments, outputs=lambda **attrs: numbered(attrs[count]), per_instance=True,
-                # States follow weight and gradient.
-                mutates=[i for i in range(1024 * len(parts)) if i % len(parts) >= 2])
+                mutates=_states(len(parts)))
+
+
+@cached(16)
+def _states(parts: int) -> tuple[int, ...]:
+    """The inputs that are states of up to 1,024 weights: they follow weight and gradient."""
+    return tuple([i for i in range(1024 * parts) if i % parts >= 2])
 
 
 def grouped(op: Op, parts: int, tail: int = 0, wide: Sequence[int] = (), lists: Sequence[str] = (),
