@@ -525,7 +525,13 @@ class FunctionTracer(Tracer):
         ctx = current_context() if self.root.numbers is None else self.root.numbers.ctx
         use = Use(node.name, node.tags, node.where, ctx, MODE.training,
                   [self.spec(entry) for entry in node.inputs], self.specs[node], {})
-        trace_body(node.op, node.attrs, use)  # type: ignore[arg-type]  # no variable
+        observer = self.reads.observer
+        assert observer is not None
+        before, observer.copies = observer.copies, True
+        try:
+            trace_body(node.op, node.attrs, use)  # type: ignore[arg-type]  # no variable
+        finally:
+            observer.copies = before
 
     def _take(self, node: Node) -> None:
         """Its specs, and what Python must know of it before it may ask for numbers."""

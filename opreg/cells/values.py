@@ -29,6 +29,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.traced import TracedNDArray
+
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons, elements
 from ..core.loads import loads
@@ -46,8 +49,8 @@ _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
 _BUILT_IN = frozenset(name for name, value in vars(builtins).items() if isinstance(value, type))
 #: Modules of opreg whose objects, as optimizers and iterators of data, programs read attributes of.
 _FLOORS = ("opreg.nn.", "opreg.train.", "opreg.data.", "opreg.examples.", "opreg.gluon.parameter")
-#: Attributes of a Parameter that are no numbers.
-_OF_PARAMETERS = frozenset({"grad", "name", "requires_grad"})
+#: Attributes of a Parameter that are no numbers, by the name that code reads; a gradient is another tensor each time.
+_OF_PARAMETERS = {"grad": "getattr({}.grad, '_data', None)", "name": "{}.name", "requires_grad": "{}.requires_grad"}
 #: Names by which code asks an object for its class.
 _OF_CLASS = frozenset({"type", "__class__"})
 #: Classes of members of libraries that are called and hold no state.
@@ -143,7 +146,11 @@ class Values:
     ----------
     reason : str
         Why the function cannot be a graph, if it cannot.
+    copies : bool
+        Whether the trace has copies of the arrays that it meets, whose numbers are compared therefore.
     """
+
+    copies = False
 
     def __init__(self, reads: Noting):
         self.reads, self.comparisons, self.reason = reads, reads.comparisons, ""
@@ -355,6 +362,8 @@ class Values:
     def meet(self, value: Any) -> None:
         """A value takes part, wherever it comes from: reads of its attributes are noted from now on."""
         cls = type(value)
+        if self.copies and issubclass(cls, NDArray) and cls is not TracedNDArray:
+            self._numbers(value)
         if cls in _SIMPLE or id(value) in self._met:
             return
         self._met[id(value)] = value
@@ -417,6 +426,17 @@ class Values:
             if isinstance(function, types.FunctionType) and is_user_code(function.__code__):
                 self._scan(function.__code__, function.__globals__)  # it may not run again
 
+    def _numbers(self, array: NDArray) -> None:
+        """Note all numbers of an array."""
+        label, data = "an array", getattr(array, "_data", None)
+        if data is None:  # it is being made
+            return
+        self.comparisons.path(array, "{}._data", data, label)
+        if isinstance(data, np.ndarray):
+            self.comparisons.content(data, label)
+        else:
+            self.comparisons.unseen[f"the numbers of {label} on {array._ctx}"] = None
+
     # --------------------------------------------------------------------------- attributes that no hook can note
 
     def _own(self, owner: Any) -> None:
@@ -447,7 +467,8 @@ class Values:
             self.read(notes, "notes of an exception")
         elif isinstance(owner, TensorBase) and isinstance(stored(type(owner), name)[1], property):
             if name in _OF_PARAMETERS and hasattr(owner, name):
-                self.comparisons.path(owner, f"{{}}.{name}", getattr(owner, name), f"a Parameter's {name}")
+                path = _OF_PARAMETERS[name]
+                self.comparisons.path(owner, path, eval(path.format("owner")), f"a Parameter's {name}")
         elif isinstance(owner, np.ndarray):
             if name in _OF_ARRAYS:
                 path = _OF_ARRAYS[name]

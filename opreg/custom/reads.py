@@ -126,7 +126,10 @@ class _Places:
             self.value(value, f"a default of {function.__name__}", frozenset())
         names = _names(function.__code__)
         self.known = self.known and names.isdisjoint(_FIELDS)
+        outer = loads(function.__code__).outer
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            if name not in outer:  # it is only changed
+                continue
             try:
                 value = cell.cell_contents
             except ValueError:  # it has no value yet
@@ -257,7 +260,7 @@ def _is_constant(value: object) -> bool:
 
 
 def _globals(code: types.CodeType) -> list[str]:
-    return list(dict.fromkeys(name for part in parts(code) for name in loads(part).scope))
+    return list(dict.fromkeys(name for part in parts(code) for name, is_read in loads(part).scope.items() if is_read))
 
 
 def _names(code: types.CodeType) -> frozenset[str]:

@@ -355,6 +355,18 @@ def test_a_change_is_seen_by_the_body_of_a_traced_operator(name: str) -> None:
     assert changes(SEEN[name], body)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_the_body_of_a_traced_operator_sees_numbers_of_arrays(way: str) -> None:
+    """Its graph has copies of them."""
+    factors = ms.nd.array([2.0, 3.0, 4.0])
+    traced = ms.operator.define(traced=True, name=f"_example_stale_array_{way}")(lambda x: x * factors)
+    plain = WAYS[way](lambda x: traced(x) * traced(x))
+    compiled, x = jit(plain), np.array([1.0, -2.0, 0.5], np.float32)
+    for k in (2.0, 5.0):
+        factors[:] = k
+        np.testing.assert_array_equal(compiled(Tensor(x)).asnumpy(), plain(Tensor(x)).asnumpy())
+
+
 @pytest.mark.parametrize("name", NAMED)
 def test_incomparable_state_is_named(name: str) -> None:
     case, title = NAMED[name]

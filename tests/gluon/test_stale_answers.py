@@ -43,6 +43,11 @@ class Inner(gluon.HybridBlock):
     def hybrid_forward(self, F, x):
         return x * self.k * self.table[0]
 """
+COPIED = """
+k = nd.array([2.0, 3.0, 4.0])
+@mx.operator.define(traced=True, name="_example_stale_array_of_a_block")
+def body(x): return x * k
+"""
 TRACED = """
 k, table = 2.0, [1.0]
 def helper(x): return x * table[0]
@@ -91,6 +96,7 @@ BLOCKS: dict[str, tuple[str, ...]] = {
     "function of HybridLambda": ("k = 2\nnet = nn.HybridLambda(lambda F, x: x * k)", "k = 3",
                                  "net._func = lambda F, x: x * 4"),
     "setting of a loss": ("net = gluon.loss.L2Loss()\ninputs = 2", "net._weight = 7.0"),
+    "array of a traced operator": (written("body(x)", COPIED), "k[:] = 5.0", "k = nd.ones(3)"),
     "global of a traced operator": (written("body(x)", TRACED), "k = 3.0", "table[0] = 2.0",
                                     "def helper(x): return x * 9"),
 }
