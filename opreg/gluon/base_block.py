@@ -13,6 +13,7 @@ from typing import Any, Self
 from opreg.ndarray.io import load, save
 from opreg.symbol.naming import Prefix, named
 
+from ..cells.tables import Table
 from ..core.files import whole
 from ..errors import warn
 from ..train.initializer import InitializerLike
@@ -104,10 +105,14 @@ class Block:
         self._prefix, self._params = _BlockScope.create(prefix, params, self._alias())
         self._name = self._prefix.removesuffix("_")
         self._scope = _BlockScope(self)
-        self._children: dict[str, Block] = {}
+        self._children: dict[str, Block] = Table(self)
         self._reg_params: dict[str, Parameter] = {}
         self._forward_hooks: dict[int, Callable[..., Any]] = {}
         self._forward_pre_hooks: dict[int, Callable[..., Any]] = {}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__dict__["_children"] = Table(self, self._children)
 
     def __repr__(self) -> str:
         return listing(self, {name: value for name, value in vars(self).items() if isinstance(value, Block)})
@@ -282,7 +287,7 @@ class Block:
                 parameter._rename(f"{block.name}_{name[len(block.params.prefix):]}")
                 block.params._params[parameter.name] = parameter
         for block, names in seen:
-            block.__dict__["_children"] = {names[child.name]: child for child in block._children.values()}
+            block.__dict__["_children"] = Table(block, {names[child.name]: child for child in block._children.values()})
         self.load_parameters(f"{prefix}-model.params")
 
     def _saved_graph(self) -> dict[str, Any]:
@@ -293,6 +298,9 @@ class Block:
         """Take over the graph that ``save`` wrote."""
 
     # ----------------------------------------------------------------------------------------------- children
+
+    def _edited(self, name: str, before: object, now: object) -> None:
+        """Another block, or none, is the child of this name."""
 
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Make a block a child; its name is its number where it has none."""

@@ -245,6 +245,9 @@ class HybridBlock(Block):
             raise BlockError(f"Children of HybridBlock must also be HybridBlock, but {block} has type {type(block)}. "
                              "If you are using Sequential, please try HybridSequential instead.")
         super().register_child(block, name)
+
+    def _edited(self, name: str, before: object, now: object) -> None:
+        """Another block, or none, is the child of this name."""
         self._clear_cached_op()
 
     def hybridize(self, active: bool = True, backend: str | None = None, clear: bool = True, **kwargs: Any) -> None:

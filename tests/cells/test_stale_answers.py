@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import types
 import warnings
 from collections.abc import Callable
@@ -353,6 +355,51 @@ def test_a_change_is_seen_by_the_body_of_a_traced_operator(name: str) -> None:
         return lambda x: traced(ms.nd.array(x.asnumpy()))
 
     assert changes(SEEN[name], body)
+
+
+class Scaled(Cell):
+    """Two layers and a factor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = ms.nn.LeakyReLU(0.5), ms.nn.LeakyReLU(0.5)
+        self.factor = ms.Parameter(Tensor([2.0]))
+
+    def construct(self, x: Any) -> Any:
+        for cell in self._cells.values():
+            x = cell(x)
+        return x * self.factor + self.first(x)
+
+
+#: Edits of what a Cell holds, past the Cell, and what it makes of -8 then.
+EDITS: dict[str, tuple[Callable[[Scaled], object], float]] = {
+    "a Cell takes a place": (lambda net: net._cells.update(first=ms.nn.LeakyReLU(0.25)), -1.0 * 2 - 0.25),
+    "a Cell is added": (lambda net: net._cells.setdefault("third", ms.nn.LeakyReLU(0.5)), -1.0 * 2 - 0.5),
+    **{f"a Cell is taken away by {name}": (change, -4.0 * 2 - 2.0) for name, change in {
+        "pop": lambda net: net._cells.pop("second"), "popitem": lambda net: net._cells.popitem(),
+        "del": lambda net: net._cells.__delitem__("second")}.items()},
+    "all Cells are taken away": (lambda net: (each := net.first, net._cells.clear(), setattr(net, "first", each)),
+                                 -4.0 * 2 - 2.0),
+    "Cells change places": (lambda net: (net._cells.update(second=ms.nn.ReLU()), net._cells.move_to_end("first")), 0.0),
+    "a Parameter takes a place": (lambda net: net._params.update(factor=ms.Parameter(Tensor([3.0]), name="factor")),
+                                  -2.0 * 3 - 1.0),
+}
+
+
+@pytest.mark.parametrize("made", ["itself", "deep copy", "from a file"])
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_of_the_tables_of_a_cell_is_seen(name: str, made: str) -> None:
+    change, expected = EDITS[name]
+    first = net = Scaled()
+    if made != "itself":
+        net = copy.deepcopy(first) if made == "deep copy" else pickle.loads(pickle.dumps(first))
+    compiled, x = jit(net), Tensor([-8.0])
+    assert compiled(x).asnumpy() == net(x).asnumpy() == -2.0 * 2 - 1.0
+    change(net)
+    assert net(x).asnumpy() == expected
+    assert compiled(x).asnumpy() == expected
+    if net is not first:
+        assert first(x).asnumpy() == -2.0 * 2 - 1.0
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -43,6 +43,11 @@ class Inner(gluon.HybridBlock):
     def hybrid_forward(self, F, x):
         return x * self.k * self.table[0]
 """
+CHILDREN = """
+net, inner = nn.HybridSequential(), nn.HybridSequential()
+inner.add(nn.LeakyReLU(0.1), nn.LeakyReLU(0.1))
+net.add(inner)
+"""
 COPIED = """
 k = nd.array([2.0, 3.0, 4.0])
 @mx.operator.define(traced=True, name="_example_stale_array_of_a_block")
@@ -93,6 +98,12 @@ BLOCKS: dict[str, tuple[str, ...]] = {
                              "Inner.table[0] = 5"),
     "attribute further below": (f"{INNER}\nnet = nn.HybridSequential()\nnet.add(nn.HybridSequential())\n"
                                 + "net[0].add(Inner())", "net[0][0].k = 3", "Inner.table[0] = 5"),
+    "child that is set past the block": (f"{CHILDREN}", "inner._children['0'] = nn.LeakyReLU(0.5)",
+                                         "inner._children.pop('1')", "net._children.clear(); net.add(inner[0])"),
+    "child of a copy": (f"{CHILDREN}\nimport copy, pickle\nnet = pickle.loads(pickle.dumps(copy.deepcopy(net)))",
+                        "net[0]._children['0'] = nn.LeakyReLU(0.5)"),
+    "children in another order": (f"{CHILDREN}\ninner.add(nn.HybridLambda(lambda F, x: x + 1))",
+                                  "inner._children.move_to_end('0')"),
     "function of HybridLambda": ("k = 2\nnet = nn.HybridLambda(lambda F, x: x * k)", "k = 3",
                                  "net._func = lambda F, x: x * 4"),
     "setting of a loss": ("net = gluon.loss.L2Loss()\ninputs = 2", "net._weight = 7.0"),
