@@ -185,9 +185,7 @@ class Program:
                      "reads. Leave traced off, so that it runs each time")
             elif check is not None:
                 checks.append(check)
-        if len(checks) < 2:
-            return checks[0] if checks else None
-        return lambda: next((label for check in checks if (label := check()) is not None), None)
+        return functools.partial(_changed, checks) if len(checks) > 1 else checks[0] if checks else None
 
     @property
     def graph(self) -> Graph:
@@ -261,6 +259,15 @@ def uncollected(function: Callable[P, R]) -> Callable[P, R]:
             gc.enable()
 
     return undisturbed
+
+
+def _changed(checks: Iterable[Check]) -> str | None:
+    """The first thing that one of several functions says."""
+    for check in checks:
+        label = check()
+        if label is not None:
+            return label
+    return None
 
 
 def _title(node: Node) -> str:

@@ -188,14 +188,13 @@ class _Text:
         return f"{expression} is not {name}"
 
     def function(self) -> Check:
-        """The function of these lines."""
-        lines = "\n".join(f"            {line}" for line in self.lines)
-        text = (f"def make({', '.join(self.objects)}):\n    def changed():\n        try:\n{lines}\n"
-                "        except (AttributeError, KeyError, ValueError) as error:\n            return gone(error)\n"
-                "    return changed\n")
-        space: dict[str, Any] = {}
-        exec(compile(text, "<comparisons of a compiled function>", "exec"), space)
-        made: Check = space["make"](**self.objects)
+        """The function of these lines. Its objects are globals, of which Python remembers where they lie; closure
+        variables it copies in each call."""
+        lines = "\n".join(f"        {line}" for line in self.lines)
+        text = (f"def changed():\n    try:\n{lines}\n"
+                "    except (AttributeError, KeyError, ValueError) as error:\n        return gone(error)\n")
+        exec(compile(text, "<comparisons of a compiled function>", "exec"), self.objects)
+        made: Check = self.objects.pop("changed")  # else it and its globals would be a cycle
         return made
 
 

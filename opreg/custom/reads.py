@@ -118,7 +118,8 @@ class _Places:
             return
         self._seen.append(function)
         keywords = None if given else function.__kwdefaults__
-        for name in ("__code__", "__defaults__", *(() if given else ("__kwdefaults__",))):
+        complete = given and function.__defaults__ is None  # all of its arguments are given, whatever defaults it gets
+        for name in ("__code__", *(() if complete else ("__defaults__",)), *(() if given else ("__kwdefaults__",))):
             self.comparisons.path(function, f"{{}}.{name}", getattr(function, name), f"{function.__name__}.{name}")
         if keywords:
             self.comparisons.content(keywords, f"{function.__name__}.__kwdefaults__")
