@@ -34,6 +34,7 @@ from . import dtype as dtypes
 from .bailout import HookSignatures
 from .guards import GUARD, LOOKS, Answer, Look, Measure, Numbers, Path, Unknown, calls, effects
 from .moving import moving
+from .patches import follow
 from .reads import Owner, Reads
 from .state import STATE, untraced
 from .subscripts import mask_of, subscript
@@ -200,6 +201,9 @@ class TracedTensor(Sized, OneNumber, TensorBase):
 
     __array__ = _refuse("NumPy", "Use functions of ops, or a CustomOp; x.asnumpy() where numbers are meant")
     backward = attach_grad = _refuse("backward()", "Use grad, which compiles too")
+
+
+follow(Tensor, TracedTensor)
 
 
 #: Said of values whose trace is gone.

@@ -69,7 +69,7 @@ class BlockPlans:
         self._lock = rlock()
         watch(self)
 
-    def on_register(self, op: Op) -> None:
+    def on_register(self, op: Op | None) -> None:
         """Plan anew: kernels and gradients are chosen with the plan."""
         self._placed.clear()
 

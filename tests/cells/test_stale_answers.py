@@ -357,6 +357,42 @@ def test_a_change_is_seen_by_the_body_of_a_traced_operator(name: str) -> None:
     assert changes(SEEN[name], body)
 
 
+#: Methods of tensors, those that tensors of traces share with them and others, and what takes their places.
+METHODS = {
+    "abs": (lambda x: x.abs(), lambda x: x * 8.0),
+    "sum": (lambda x: x.sum() + x, lambda x: x * 8.0),
+    "__mul__": (lambda x: x * 3.0, lambda x, other: x + x + x + x),
+    "__add__": (lambda x: x + x.sum(), lambda x, other: x - other),
+    "__getitem__": (lambda x: x[0] + x, lambda x, key: x.sum()),
+    "asnumpy": (lambda x: x * Tensor(x.asnumpy()), lambda x: np.ones(3, np.float32)),
+    "later": (lambda x: x.later() if hasattr(x, "later") else x, lambda x: x.abs() * 8.0),
+}
+
+
+@pytest.mark.parametrize("before", ["before it is compiled", "later"])
+@pytest.mark.parametrize("way", ["value", "gradient"])
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_that_is_given_to_tensors_is_that_of_tensors_of_traces(name: str, way: str, before: str,
+                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    function, method = METHODS[name]
+    x = Tensor(np.array([1.0, -2.0, 0.5], np.float32))
+    plain = WAYS[way](function)
+    compiled = jit(plain)
+
+    def check() -> None:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".* runs as Python: .*Tensor.* was replaced")
+            found, expected = compiled(x), plain(x)
+        np.testing.assert_allclose(found._data, expected._data, rtol=1e-6)
+
+    if before == "later":
+        check()
+    with monkeypatch.context() as patch:
+        patch.setattr(Tensor, name, method, raising=False)
+        check()
+    check()
+
+
 class Scaled(Cell):
     """Two layers and a factor."""
 
