@@ -173,9 +173,9 @@ def _as_built(name: str) -> bool:
 
 
 class _Keeper:
-    def on_register(self, op: Op) -> None:
+    def on_register(self, op: Op | None) -> None:
         """Python's operators go the general way if their operator was registered anew."""
-        for choose in _CHOICES.get(op.name, ()):
+        for choose in () if op is None else _CHOICES.get(op.name, ()):
             choose()
 
 

@@ -66,8 +66,6 @@ def compile_plan(bound: Bound, is_train: bool, backward: bool | None, watched: b
 def compile_program(program: Program) -> Plan:
     """The plan of a program, which may have its gradients already."""
     with with_tf32(program.bound.tf32):
-        for node in program.nodes if program.backward is not None else ():
-            program.watch(node)
         for change in PASSES:
             if program.watched and change in _MERGING:
                 continue

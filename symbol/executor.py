@@ -436,7 +436,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         for store in [] if self._ready is None else self._ready.stores:
             store()
 
-    def on_register(self, op: Op) -> None:
+    def on_register(self, op: Op | None) -> None:
         """Plan anew: kernels and gradients are chosen with the plan."""
         for mode in (False, True):
             self._forget(mode)

@@ -12,16 +12,21 @@ from opreg.core import threads
 from opreg.core.comparisons import Check
 from opreg.core.graph import Entry, Graph, Node
 from opreg.core.rounding import tf32
+from opreg.core.slots import Slot
 from opreg.core.spec import Spec, as_dtype, size
+from opreg.errors import warn
 from opreg.ndarray.context import Context
 from opreg.typing import Array
 
 from .reduction import Reduced, Reduction, bucketed
 
-__all__ = ["Bound", "Program", "nbytes", "replaced", "uncollected"]
+__all__ = ["OBSERVED", "Bound", "Program", "nbytes", "replaced", "uncollected"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+#: Runs a trace of users' code by this title; its result, and what says that something it read has changed.
+OBSERVED = Slot("observers")
 
 Change: TypeAlias = Callable[[Node, dict[Entry, Entry]], Sequence[Node] | None]
 
@@ -124,8 +129,9 @@ class Program:
         As in ``bound``, extended by the passes; in the end every node has specs and a context.
     pinned : dict of Entry to array
         Results between that have a place of their own.
-    outside : dict of BodyReads to function
-        What users' code read while the program was made, and what says whether that has changed.
+    outside : dict of BodyReads or Node to (str, function), or None
+        By what users' code read while the program was made: the name of its operator, and what says whether that has
+        changed; None where nobody asks.
     """
 
     bound: Bound
@@ -140,7 +146,7 @@ class Program:
     backward: bool | None = None
     watched: bool = False
     pinned: dict[Entry, Array] = field(default_factory=dict)
-    outside: dict[Any, Check | None] = field(default_factory=dict)
+    outside: dict[Any, tuple[str, Check | None]] | None = field(default_factory=dict)
 
     @classmethod
     def of(cls, bound: Bound, is_train: bool, backward: bool | None = None, watched: bool = False) -> Program:
@@ -148,19 +154,38 @@ class Program:
         return cls(bound, is_train, list(bound.graph.nodes), list(bound.graph.heads), [], dict(bound.specs),
                    dict(bound.arrays), dict(bound.contexts), backward=backward, watched=watched)
 
-    def watch(self, node: Node) -> None:
-        """Note what users' code is about to read for a node: the body that is traced, the rule of a gradient."""
-        reads = node.attrs.outside() if hasattr(node.attrs, "outside") else None
-        if reads is not None and reads not in self.outside:
-            self.outside[reads] = reads.check()
+    def noting(self, nodes: Iterable[Node], trace: Callable[[], R]) -> R:
+        """The result of a trace of users' code, the bodies or the gradients of nodes. The reads of the code are noted:
+        by its byte code where that tells all of them, else while it runs."""
+        outside = self.outside
+        if outside is None:
+            return trace()
+        opaque: dict[Any, Node] = {}
+        for node in nodes:
+            reads = node.attrs.outside() if hasattr(node.attrs, "outside") else None
+            if reads is not None and reads.version() is None:
+                opaque[reads] = node
+            elif reads is not None and reads not in outside:
+                outside[reads] = _title(node), reads.check()
+        if not opaque:
+            return trace()
+        title = " and ".join(dict.fromkeys(map(_title, opaque.values())))
+        result, check = OBSERVED.function(title, trace)
+        outside[next(iter(opaque.values()))] = title, check
+        return result
 
     def changed_outside(self) -> Check | None:
-        """A function that says what has changed of all that was noted; None where nothing could. What a body has
-        changed itself, as a log, is left out: the program would be made anew for ever."""
-        checks = [check for check in self.outside.values() if check is not None and check() is None]
-        if len(checks) < 2:
-            return checks[0] if checks else None
-        return lambda: next((label for check in checks if (label := check()) is not None), None)
+        """A function that says what has changed of all that was noted; None where nothing could. A body that changes
+        what it reads, as a log, is left out: the program would be made anew for ever."""
+        checks = []
+        for title, check in ({} if self.outside is None else self.outside).values():
+            label = None if check is None else check()
+            if label is not None:
+                warn(f"{title} changes {label} itself while it is traced, and does not see later changes of what it "
+                     "reads. Leave traced off, so that it runs each time")
+            elif check is not None:
+                checks.append(check)
+        return functools.partial(_changed, checks) if len(checks) > 1 else checks[0] if checks else None
 
     @property
     def graph(self) -> Graph:
@@ -234,3 +259,18 @@ def uncollected(function: Callable[P, R]) -> Callable[P, R]:
             gc.enable()
 
     return undisturbed
+
+
+def _changed(checks: Iterable[Check]) -> str | None:
+    """The first thing that one of several functions says."""
+    for check in checks:
+        label = check()
+        if label is not None:
+            return label
+    return None
+
+
+def _title(node: Node) -> str:
+    """The operator of a node as warnings name it."""
+    attrs: Any = node.attrs
+    return f"operator {attrs.inner.op.op_type if hasattr(attrs, 'inner') else attrs.op.op_type!r}"

@@ -106,6 +106,7 @@ class BoundTrace:
         bound = Bound(graph, dict(specs), ctx, {}, arrays, contexts, {}, outputs=[*self.outputs, *targets],
                       arena=stretches.take)
         program = Program.of(bound, True)
+        program.outside = None  # what bodies read is noted with the function
         program.heads = [*program.heads, *late]
         program.destinations = [(array, "write") for array in self.gradients]
         with inherited(numbers):

@@ -141,7 +141,7 @@ class Cache:
         self._told: set[str] = set()
         watch(self)
 
-    def on_register(self, op: Op) -> None:
+    def on_register(self, op: Op | None) -> None:
         """Compile anew."""
         self.kinds.clear()
 

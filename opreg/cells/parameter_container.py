@@ -17,8 +17,9 @@ from ..errors import did_you_mean, warn
 from .buffers import Buffer, Buffered
 from .hooks import Hooks
 from .parameter import Parameter, ParameterTuple, is_prefix
-from .reads import attribute
+from .reads import TABLES, attribute
 from .state import EPOCH, STATE
+from .tables import Table
 from .tensor import Tensor, has_numbers
 from .tensor_base import TensorBase
 from .tree import tensors
@@ -54,7 +55,7 @@ class ParameterContainer(Buffered):
     _other_names: Mapping[str, str] = CELLS
 
     def __init__(self, auto_prefix: bool = True):
-        self.__dict__.update(_params=OrderedDict(), _cells=OrderedDict(), _buffers=OrderedDict(), _transient=set(),
+        self.__dict__.update(_params=Table(self), _cells=Table(self), _buffers=Table(self), _transient=set(),
                              _version=0, _auto_prefix=auto_prefix, _name=None, _parent=None, _cast=None, _cast_out=None,
                              _running=0, _checked_names=False)
 
@@ -62,6 +63,15 @@ class ParameterContainer(Buffered):
         """Something changed that compiled functions know of."""
         self.__dict__["_version"] = self._version + 1
         EPOCH[0] += 1
+
+    def _edited(self, name: str, before: object, now: object) -> None:
+        """A table has another entry, which the attribute of that name is, too."""
+        own = self.__dict__
+        if before is not None and own.get(name) is before:
+            own[name] = now
+            if not any(name in own[table] for table in TABLES):
+                del own[name]
+        self._touch()
 
     # --------------------------------------------------------------------------------------------- attributes
 
@@ -364,10 +374,16 @@ class ParameterContainer(Buffered):
                 own[name] = {kind: Hooks(registered) for kind, registered in value.items()}
             else:
                 own[name] = copy.deepcopy(value, memo)
+        new._own_tables()
         for name, child in new._cells.items():
             if child is not None:
                 child._adopt(new, name)
         return new
+
+    def _own_tables(self) -> None:
+        """Make the tables of another Cell, which this one is a copy of, its own."""
+        for name in TABLES:
+            self.__dict__[name] = Table(self, self.__dict__[name])
 
     def __getstate__(self) -> dict[str, Any]:
         return {**{name: value for name, value in self.__dict__.items() if name != "_methods"}, "_parent": None,
@@ -375,6 +391,7 @@ class ParameterContainer(Buffered):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._own_tables()
         for name, child in self._cells.items():
             if child is not None:
                 child._adopt(self, name)

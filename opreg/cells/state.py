@@ -32,7 +32,10 @@ STRICT, COMPATIBLE, LAX = 0, 1, 2
 
 
 class Watcher(Protocol):
-    """An observer of Python code: it is told what takes part, and what is read of it."""
+    """An observer of Python code: it is told what takes part, and what is read of it; and whether the numbers of arrays
+    that take part are copied."""
+
+    copies: bool
 
     def meet(self, value: Any) -> None:
         """A value takes part."""

@@ -26,6 +26,7 @@ from ..errors import ArgumentError, ShapeError, SubscriptError, adopted, note
 from ..typing import Array, ArrayModule, DTypeLike
 from . import dtype as dtypes
 from . import printing
+from .patches import Patched
 from .state import STATE
 from .subscripts import mask_of, subscript
 from .tensor_base import TensorBase, is_number
@@ -46,7 +47,7 @@ OpenShape: TypeAlias = int | Sequence[int | None]
 TENSORS: set[type] = set()
 
 
-class _TensorType(type):
+class _TensorType(Patched):
     def __instancecheck__(cls, value: object) -> bool:
         # In compiled functions tensors have no values, and are of a class of their own: to users they are tensors.
         return super().__instancecheck__(value) or (cls is Tensor and isinstance(value, TensorBase))

@@ -34,6 +34,7 @@ from . import dtype as dtypes
 from .bailout import HookSignatures
 from .guards import GUARD, LOOKS, Answer, Look, Measure, Numbers, Path, Unknown, calls, effects
 from .moving import moving
+from .patches import follow
 from .reads import Owner, Reads
 from .state import STATE, untraced
 from .subscripts import mask_of, subscript
@@ -200,6 +201,9 @@ class TracedTensor(Sized, OneNumber, TensorBase):
 
     __array__ = _refuse("NumPy", "Use functions of ops, or a CustomOp; x.asnumpy() where numbers are meant")
     backward = attach_grad = _refuse("backward()", "Use grad, which compiles too")
+
+
+follow(Tensor, TracedTensor)
 
 
 #: Said of values whose trace is gone.
@@ -525,7 +529,13 @@ class FunctionTracer(Tracer):
         ctx = current_context() if self.root.numbers is None else self.root.numbers.ctx
         use = Use(node.name, node.tags, node.where, ctx, MODE.training,
                   [self.spec(entry) for entry in node.inputs], self.specs[node], {})
-        trace_body(node.op, node.attrs, use)  # type: ignore[arg-type]  # no variable
+        observer = self.reads.observer
+        assert observer is not None
+        before, observer.copies = observer.copies, True
+        try:
+            trace_body(node.op, node.attrs, use)  # type: ignore[arg-type]  # no variable
+        finally:
+            observer.copies = before
 
     def _take(self, node: Node) -> None:
         """Its specs, and what Python must know of it before it may ask for numbers."""

@@ -11,14 +11,14 @@ from .locks import lock
 if TYPE_CHECKING:
     from .op import Op
 
-__all__ = ["EDITION", "following", "keep", "tell", "watch"]
+__all__ = ["EDITION", "following", "keep", "renew", "tell", "watch"]
 
 
 class Keeper(Protocol):
     """An object that keeps results derived from operators, as executors keep plans."""
 
-    def on_register(self, op: Op) -> None:
-        """Hear that something is registered about an operator that was used already."""
+    def on_register(self, op: Op | None) -> None:
+        """Hear that something is registered about an operator that was used already; None where any may be another."""
 
 
 _WATCHERS: weakref.WeakSet[Keeper] = weakref.WeakSet()
@@ -54,8 +54,13 @@ def keep(cache: Recent, key: object, value: object, edition: int) -> None:
 
 def tell(op: Op) -> None:
     """Tell the caches of results that depend on an operator that something was registered about it."""
-    if not op.used:
-        return
+    if op.used:
+        renew(op)
+
+
+def renew(op: Op | None = None) -> None:
+    """Tell all caches of results that these may be others, by what was registered about an operator or by what else
+    tensors can do."""
     EDITION[0] += 1
     for cache in _FOLLOWING:
         cache.clear()

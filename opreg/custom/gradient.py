@@ -48,6 +48,9 @@ READS = Slot("bodies")
 class Outside(Protocol):
     """Values that users' code reads from outside while a graph is made."""
 
+    def version(self) -> object:
+        """A value that stays the same object while all of it stays; None where not everything is known."""
+
     def check(self) -> Check | None:
         """A function that says what of it has changed from now on; None where nothing could."""
 

@@ -118,7 +118,8 @@ class _Places:
             return
         self._seen.append(function)
         keywords = None if given else function.__kwdefaults__
-        for name in ("__code__", "__defaults__", *(() if given else ("__kwdefaults__",))):
+        complete = given and function.__defaults__ is None  # all of its arguments are given, whatever defaults it gets
+        for name in ("__code__", *(() if complete else ("__defaults__",)), *(() if given else ("__kwdefaults__",))):
             self.comparisons.path(function, f"{{}}.{name}", getattr(function, name), f"{function.__name__}.{name}")
         if keywords:
             self.comparisons.content(keywords, f"{function.__name__}.__kwdefaults__")
@@ -126,7 +127,10 @@ class _Places:
             self.value(value, f"a default of {function.__name__}", frozenset())
         names = _names(function.__code__)
         self.known = self.known and names.isdisjoint(_FIELDS)
+        outer = loads(function.__code__).outer
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            if name not in outer:  # it is only changed
+                continue
             try:
                 value = cell.cell_contents
             except ValueError:  # it has no value yet
@@ -257,7 +261,7 @@ def _is_constant(value: object) -> bool:
 
 
 def _globals(code: types.CodeType) -> list[str]:
-    return list(dict.fromkeys(name for part in parts(code) for name in loads(part).scope))
+    return list(dict.fromkeys(name for part in parts(code) for name, is_read in loads(part).scope.items() if is_read))
 
 
 def _names(code: types.CodeType) -> frozenset[str]:

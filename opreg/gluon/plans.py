@@ -14,6 +14,7 @@ from opreg.symbol.symbol import Symbol
 
 from ..cells import tree
 from ..cells.compiled import Compiled, CompiledOnDevice
+from ..cells.graph_reads import tell
 from ..cells.jit import KINDS
 from ..cells.observer import Observer
 from ..cells.plan_memory import Rooms
@@ -29,7 +30,7 @@ from ..core.op import Op
 from ..core.placeholder import resolve
 from ..core.tracing import TraceError
 from .parameter import Parameter
-from .reads import tell
+from .reads import FOUND
 
 __all__ = ["BlockPlans"]
 
@@ -68,7 +69,7 @@ class BlockPlans:
         self._lock = rlock()
         watch(self)
 
-    def on_register(self, op: Op) -> None:
+    def on_register(self, op: Op | None) -> None:
         """Plan anew: kernels and gradients are chosen with the plan."""
         self._placed.clear()
 
@@ -161,7 +162,7 @@ class BlockPlans:
                         continue
                     out = trace.call(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
                     values[node] = out if isinstance(out, tuple) else [out]
-            tell(self._title, observer)
+            tell(f"{self._title} {FOUND}", observer)
             traced = Traced(trace, nodes, [values[node][i] for node, i in graph.heads], data[0]._ctx)
         except (LeftToPython, TraceError):
             return None

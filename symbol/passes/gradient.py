@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from opreg.core.backward_graph import grow
 from opreg.core.graph import Entry, Node, reachable
 from opreg.core.spec import Spec
@@ -25,7 +27,8 @@ def gradient(program: Program) -> Program:
     for node, array in head_grads.items():
         program.arrays[node], program.contexts[node] = array, bound.ctx
         program.specs[node] = [Spec(array.shape, array.dtype)]
-    gradients = grow(tracer, program.nodes, seeds, bound.grads, program.backward, program.watched)
+    gradients = program.noting(program.nodes, functools.partial(
+        grow, tracer, program.nodes, seeds, bound.grads, program.backward, program.watched))
     program.wanted = [node for node in bound.grads if (node, 0) in gradients]
     program.destinations = [bound.grads[node] for node in program.wanted]
     heads = [gradients[node, 0]._entry for node in program.wanted]

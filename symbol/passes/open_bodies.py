@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,8 +42,7 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
         inner = attrs.inner
         own = tuple(inputs[inner.op.signature.visible(inner):])
         before, became = opened.get((inner.op, Same(inner.memo), own), (before, became))
-    program.watch(node)
-    traced = trace_body(op, attrs, use, before)
+    traced = program.noting([node], functools.partial(trace_body, op, attrs, use, before))
     body, slots, heads = traced
     became = {**became, **dict(zip(slots, inputs))}
 
