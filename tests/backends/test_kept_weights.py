@@ -41,16 +41,24 @@ def _while(x: Any, w: Any) -> Any:
                                   max_iterations=3)[0]
 
 
+def _outside(x: Any, w: Any) -> Any:
+    """Rounds that read a weight which the graph computes."""
+    total = sym.sum(w, axis=0)
+    return sym.contrib.foreach(lambda d, s: (convolve(d, total), s), x.expand_dims(1), sym.zeros((1,)))[0]
+
+
+def _branch(x: Any, w: Any) -> Any:
+    total, nothing = sym.sum(w, axis=0), sym.zeros((8, 4, 3, 3))
+    return sym.contrib.cond(sym.sum(w) < 1e9, lambda: convolve(x, total), lambda: convolve(x, nothing))
+
+
 #: Symbols in which a body convolves with a weight that is not a variable of the whole.
 BODIES = {
     "slices": lambda x, w: sym.contrib.foreach(lambda w, s: (convolve(x, w), s), w, sym.zeros((1,)))[0],
-    "state": lambda x, w: sym.contrib.foreach(
-        lambda d, s: (convolve(x, s), s + d), w, sym.sum(w, axis=0))[0],
-    "computed before": lambda x, w: sym.contrib.foreach(
-        lambda d, s, v=sym.sum(w, axis=0): (convolve(d, v), s), x.expand_dims(1), sym.zeros((1,)))[0],
+    "state": lambda x, w: sym.contrib.foreach(lambda d, s: (convolve(x, s), s + d), w, sym.sum(w, axis=0))[0],
+    "computed before": _outside,
     "state of a condition": _while,
-    "branch": lambda x, w: sym.contrib.cond(
-        sym.sum(w) < 1e9, lambda v=sym.sum(w, axis=0): convolve(x, v), lambda: convolve(x, sym.zeros((8, 4, 3, 3)))),
+    "branch": _branch,
     "behind lengths that follow from values": lambda x, w: convolve(
         sym.contrib.boolean_mask(x, sym.ones((2,))), sym.sum(w, axis=0)),
 }

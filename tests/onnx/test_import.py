@@ -213,6 +213,40 @@ def test_parameters_are_initializers_by_name() -> None:
     assert "scales" not in [p.name for p in import_to_cell(resized()).get_parameters()]
 
 
+def chain(*steps: tuple[Any, ...]) -> list[Any]:
+    """Nodes given as operator, inputs, output and attributes."""
+    return [helper.make_node(name, inputs.split(), [out], **dict(*more)) for name, inputs, out, *more in steps]
+
+
+#: Nodes that read the initializer ``n``, and whether it is a parameter.
+MASKS = {
+    "truth values": (chain(("Trilu", "n", "t"), ("Equal", "t 0", "b"), ("Where", "b 0 x", "y")), False),
+    "whole numbers": (chain(("Cast", "n", "i", {"to": 7}), ("Cast", "i", "f", {"to": 1}), ("Add", "f x", "y")), False),
+    "other floats": (chain(("Cast", "n", "d", {"to": 11}), ("Cast", "d", "f", {"to": 1}), ("Add", "f x", "y")), True),
+    "beside": (chain(("Equal", "n 0", "b"), ("Where", "b n x", "y")), True),
+    "quantized": (chain(("QuantizeLinear", "n s", "q"), ("DequantizeLinear", "q s", "d"), ("Add", "d x", "y")), True),
+    "a result": (chain(("Trilu", "n", "t"), ("Add", "x 0", "y")), True),
+    "compared with an input": (chain(("Less", "x n", "b"), ("Where", "b 0 x", "y")), True),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_an_initializer_that_only_a_mask_is_made_of_is_a_constant(name: str) -> None:
+    """No gradient reaches it, and what is made of it is computed once; where an input takes part, it is a parameter."""
+    nodes, moves = MASKS[name]
+    made = model(nodes, {"x": (3, 3)}, ["y", *(["t"] if name == "a result" else [])],
+                 {"n": np.array([[1, 0, 1]] * 3, np.float32), "0": np.zeros((), np.float32),
+                  "s": np.array(0.5, np.float32)}, opset=19)
+    cell = import_to_cell(made)
+    assert [parameter.name for parameter in cell.get_parameters()] == (["n"] if moves else [])
+    symbol, args, _ = import_model(made)
+    assert ("n" in args) is moves
+    x = numbers(3, 3)
+    want = onnx.reference.ReferenceEvaluator(made).run(None, {"x": x})[0]
+    np.testing.assert_array_equal(symbol.bind(mx.cpu(), {**args, "x": mx.nd.array(x)}).forward()[0].asnumpy(), want)
+    assert moves or not {"Cast", "_npi_equal", "_npi_tril", "_npi_triu"} & set(operators_of(symbol))
+
+
 def test_numbers_that_only_a_run_gives() -> None:
     made = model([helper.make_node("Unique", ["x"], ["i"], sorted=0), helper.make_node("Neg", ["i"], ["y"])],
                  {"x": (2, 2)}, ["y"])

@@ -26,7 +26,7 @@ from opreg.symbol.symbol import Symbol, Variable
 
 from ..package import onnx
 from . import translations as translations  # the rows enter the table
-from .graph import Graph, Model, lowered
+from .graph import Graph, Model, Node, lowered
 from .tensors import computes, dtype_of, load_external
 
 __all__ = ["import_model", "import_to_cell", "import_to_gluon", "get_model_metadata", "read_model", "ModelCell"]
@@ -83,14 +83,31 @@ def read_model(model: Any, folder: str | None = None) -> Model:
 
 
 def _parameters(graph: Graph) -> dict[str, bool]:
-    """The initializers that are parameters, and whether gradients move them. Single numbers, and what nodes only read
-    the numbers of, are constants."""
+    """The initializers that are parameters, and whether gradients move them. Single numbers are constants, and so is
+    what nodes only read the numbers of, and what is only compared with constants, as masks are."""
     kinds: dict[str, set[str]] = {name: {"value"} for name in graph.outputs}
     for node in graph.nodes:
         for name, own in node.kinds().items():
             kinds.setdefault(name, set()).update(own)
+    masks = _masks(graph)
     return {name: kinds[name] != {"state"} for name, value in graph.initializers.items()
-            if value.ndim and computes(value.dtype) and is_floating(value.dtype) and kinds.get(name, set()) - {"host"}}
+            if value.ndim and name not in masks and computes(value.dtype) and is_floating(value.dtype)
+            and kinds.get(name, set()) - {"host"}}
+
+
+def _masks(graph: Graph) -> set[str]:
+    """The values that depend on initializers alone and become truth values or whole numbers wherever they are read."""
+    fixed = set(graph.initializers)
+    alone: dict[Node, None] = {}  # nodes that no input comes to, in their order
+    for node in graph.nodes:
+        if fixed.issuperset(node.reads()) and not node.draws:
+            alone[node] = None
+            fixed.update(node.outputs)
+    met = {name for node in graph.nodes if node not in alone for name in node.reads()}.union(graph.outputs)
+    for node in reversed(alone):
+        if not node.compares and not met.isdisjoint(node.outputs):
+            met.update(node.reads())
+    return fixed - met
 
 
 class ModelCell(Cell):

@@ -20,7 +20,7 @@ from opreg.cells.trace import TracedTensor
 from opreg.core.op import Op
 from opreg.core.placeholder import Placeholder, lookup
 from opreg.core.registry import ops
-from opreg.core.spec import ANY, Shape, known
+from opreg.core.spec import ANY, Shape, is_floating, known
 from opreg.core.tracing import TraceError
 from opreg.core.value import Value
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, OpError, ShapeError, did_you_mean, note
@@ -281,6 +281,20 @@ class Node:
                     for name, kinds in node.kinds().items():
                         found.setdefault(name, set()).update(kinds)
         return found
+
+    @property
+    def draws(self) -> bool:
+        """Whether two runs may differ."""
+        row = rows.find(self.domain, self.op_type, self.opset)
+        return row is None or row.draws
+
+    @property
+    def compares(self) -> bool:
+        """Whether its outputs are truth values, or numbers cast to whole ones: no gradient comes back through these."""
+        if self.op_type == "Cast" and "to" in self.attributes:
+            return not is_floating(dtype_of(self.attributes["to"]))
+        schema = self._schema()
+        return schema is not None and all(output.types == {"tensor(bool)"} for output in schema.outputs)
 
     # ------------------------------------------------------------------------------------------- running
 
