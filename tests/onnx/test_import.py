@@ -599,6 +599,64 @@ def test_a_symbol_of_any_first_length(title: str, nodes: list[Any], parameters: 
 # ------------------------------------------------------------------------------------------------ loops, as loops
 
 
+#: Equations with shapes of the operands; lengths that are text are left open.
+EQUATIONS: list[tuple[str, list[tuple[Any, ...]]]] = [
+    ("btc,ts->bsc", [("b", 6, 8), (6, 5)]),
+    ("bshd,bthd->bst", [("b", "s", 2, 3), ("b", "t", 2, 3)]),
+    ("bhqd,bhkd->bhqk", [("b", 2, "q", 4), ("b", 2, "k", 4)]),
+    ("bqhd,bkhd->bhqk", [("b", "q", 2, 4), ("b", "k", 2, 4)]),
+    ("bhqk,bkhd->bqhd", [("b", 2, "q", "k"), ("b", "k", 2, 4)]),
+    ("b i j , c k -> b i j c k", [("b", 2, 3), (2, 4)]),
+    ("bi,bj->b", [("b", 3), ("b", 4)]),
+    ("bij->b", [("b", 3, "j")]),
+    ("bi,ij,bj->b", [("b", 3), (3, 4), ("b", 4)]),
+    ("bij,ij", [("b", 3, 4), (3, 4)]),
+    ("b,->b", [("b",), ()]),
+    ("ij,ij->i", [("i", "j")] * 2),
+    ("...ij,...jk->...ik", [("b", 2, 3, 4), ("b", 2, 4, 5)]),
+    ("...ij,jk->...ik", [("b", 2, "i", 4), (4, 5)]),
+    ("...i,...i", [("b", 3), ("b", 3)]),
+    ("...i,...i", [(1, 3), ("b", 3)]),
+    ("i...,i...->...", [(3, "b"), (3, 1)]),
+    ("...ij->...ji", [("b", 3, 4)]),
+    ("a...,b...->ab...", [("a", 1, 4), (3, 5, 4)]),
+    ("...,...->...", [("b", 1, 4), (3, 1)]),
+    ("...ij,...jk->...ik", [(2, 3, 4), (2, 4, 5)]),
+    ("ii->i", [(3, 3)]),
+    ("iij->j", [(3, 3, 2)]),
+    ("ij->", [(3, 2)]),
+    ("ij,jk->ik", [(3, 4), (4, 5)]),
+]
+
+
+@pytest.mark.parametrize("equation, shapes", EQUATIONS)
+def test_einsum_of_any_lengths(equation: str, shapes: list[tuple[Any, ...]]) -> None:
+    inputs = {f"x{i}": shape for i, shape in enumerate(shapes)}
+    made = model([helper.make_node("Einsum", [*inputs], ["y"], equation=equation)], inputs, ["y"])
+    symbol, args, _ = import_model(made)
+    assert args == {}
+    cell = import_to_cell(made)
+    for length in (3, 5):
+        sizes = {text: length + i for i, text in enumerate("bqkstaji")}
+        given = [separate(*[sizes.get(dim, dim) for dim in shape]) for shape in shapes]
+        want = np.einsum(equation.replace(" ", ""), *given)
+        executor = symbol.bind(mx.cpu(), dict(zip(inputs, map(mx.nd.array, given))), grad_req="null")
+        for found in (executor.forward()[0], cell(*map(mx.Tensor, given))):
+            np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("equation, shapes, words", [
+    ("ij,jk", [(3, 4)], "names the axes of 2 tensors, there are 1"), ("ij->i", [(3,)], "'ij' names 2 axes of shape"),
+    ("ij->ik", [(3, 4)], "asks for axes that no tensor has, or for one twice"), ("i,i->i", [(3,), (4,)], "3 and 4"),
+    ("i...j->ij", [(3, 4, 2)], "leaves out"), ("ij->iji", [("i", 4)], "asks for axes that no tensor has"),
+    ("i->...i", [(3,)], "no tensor has")])
+def test_equations_that_do_not_fit(equation: str, shapes: list[tuple[Any, ...]], words: str) -> None:
+    inputs = {f"x{i}": shape for i, shape in enumerate(shapes)}
+    made = model([helper.make_node("Einsum", [*inputs], ["y"], equation=equation)], inputs, ["y"])
+    with pytest.raises(OpError, match=words):
+        import_model(made)
+
+
 def loop(body: Any, scanned: int, rounds: int | None = 4, condition: bool = False) -> Any:
     """A model of one Loop over the state x; the body's outputs are the condition, the state and ``scanned``."""
     parameters = {"w": numbers(3, 3)}
