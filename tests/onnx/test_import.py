@@ -256,6 +256,25 @@ def test_numbers_that_only_a_run_gives() -> None:
         import_model(made)
 
 
+def test_lengths_that_a_symbol_has_to_be_told() -> None:
+    """The error says which inputs have open lengths, and how to state them; where none has, nothing of them."""
+    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Gather", ["s", "one"], ["n"]),
+             helper.make_node("Range", ["zero", "n", "one"], ["r"]), helper.make_node("Cast", ["r"], ["f"], to=1),
+             helper.make_node("Add", ["x", "f"], ["y"])]
+    made = model(nodes, {"x": ("n", "time", 4), "z": (2,), "t": ("time",)}, ["y"],
+                 {"zero": np.array(0), "one": np.array(1)})
+    with pytest.raises(OpError, match=r"give their numbers as shapes=\{'x': \(n, time, 4\), 't': \(time,\)\}"):
+        import_model(made)
+    symbol, args, _ = import_model(made, shapes={"x": (-1, 4, 4)})
+    x = numbers(3, 4, 4)
+    (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+    np.testing.assert_allclose(found.asnumpy(), x + np.arange(4, dtype=np.float32))
+    with pytest.raises(OpError) as told:
+        import_model(model(chain(("ReduceMax", "x", "m", {"keepdims": 0}), ("Range", "0 m 1", "y")), {"x": (4,)}, ["y"],
+                           {"0": np.zeros((), np.float32), "1": np.ones((), np.float32)}))
+    assert "shapes=" not in str(told.value)
+
+
 def test_functions_of_the_model() -> None:
     scaled = helper.make_function("mine", "Scaled", ["x"], ["y"], [
         helper.make_node("Constant", [], ["c"]), helper.make_node("Mul", ["x", "c"], ["y"])],

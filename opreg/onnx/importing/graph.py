@@ -46,6 +46,11 @@ _CONTRADICTED = (ArithmeticError, AttributeError, LookupError, MemoryError, Type
 class UnknownNumbers(OpError):
     """A node needs numbers that are known only when the graph runs."""
 
+    @classmethod
+    def of(cls, operator: str, needs: str) -> UnknownNumbers:
+        """The error that an operator needs something of its inputs."""
+        return cls(f"operator {operator} needs {needs}: a symbol cannot have them. import_to_cell computes such models")
+
 
 def ordinary(domain: str) -> str:
     """A domain as rows have it; ONNX's own has two names.
@@ -502,8 +507,7 @@ class Node:
             return value
         found = self.open_numbers(value)
         if found is None or any(map(is_open, found.reshape(-1))):
-            raise UnknownNumbers(f"operator {self.op_type} needs numbers that are known only when the graph runs: a "
-                                 "symbol cannot have them. import_to_cell computes such models")
+            raise UnknownNumbers.of(self.op_type, "numbers that are known only when the graph runs")
         return found.astype(self.dtype(value)) if found.dtype == object else found
 
     def open_numbers(self, value: Any) -> np.ndarray | None:
@@ -530,16 +534,14 @@ class Node:
         """
         shape = self.lengths(value)
         if not known(shape):
-            raise UnknownNumbers(f"operator {self.op_type} needs lengths that are known only when the graph runs: give "
-                                 "shapes= of the inputs, or use import_to_cell")
+            raise UnknownNumbers.of(self.op_type, "lengths that are known only when the graph runs")
         return shape
 
     def lengths(self, value: Any) -> Shape:
         """The lengths of a value, of which some may be ``ANY``."""
         if isinstance(value, TensorBase) and hasattr(value, "_spec"):
             if value._spec.shape is None:
-                raise UnknownNumbers(f"operator {self.op_type} needs to know how many axes its input has: give shapes= "
-                                     "of the inputs, or use import_to_cell")
+                raise UnknownNumbers.of(self.op_type, "axes of its input, whose number is known only when the graph runs")
             return value._spec.shape
         return tuple(value.shape)
 

@@ -241,8 +241,7 @@ def _expanded(node: Node, x: Any, codes: Sequence[Any]) -> Any:
         if not is_open(code) and (code == 1 or (have[axis] is not ANY and code == have[axis])):
             continue
         if have[axis] is ANY or have[axis] != 1 or (is_open(code) and not isinstance(code, Length)):
-            raise UnknownNumbers(f"operator {node.op_type} needs lengths that are known only when the graph runs: give "
-                                 "shapes= of the inputs, or use import_to_cell")
+            raise UnknownNumbers.of(node.op_type, "lengths that are known only when the graph runs")
         if isinstance(code, Length):
             x = ops.broadcast_like(x, code.value, lhs_axes=(axis,), rhs_axes=(code.axis,))
         else:
