@@ -258,17 +258,16 @@ def test_numbers_that_only_a_run_gives() -> None:
 
 def test_lengths_that_a_symbol_has_to_be_told() -> None:
     """The error says which inputs have open lengths, and how to state them; where none has, nothing of them."""
-    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Gather", ["s", "one"], ["n"]),
-             helper.make_node("Range", ["zero", "n", "one"], ["r"]), helper.make_node("Cast", ["r"], ["f"], to=1),
-             helper.make_node("Add", ["x", "f"], ["y"])]
+    nodes = chain(("Shape", "x", "s"), ("Gather", "s one", "n"), ("Add", "n one", "m"), ("Range", "one m one", "r"),
+                  ("Cast", "r", "f", {"to": 1}), ("Add", "x f", "y"))
     made = model(nodes, {"x": ("n", "time", 4), "z": (2,), "t": ("time",)}, ["y"],
-                 {"zero": np.array(0), "one": np.array(1)})
+                 {"one": np.array(1)})
     with pytest.raises(OpError, match=r"give their numbers as shapes=\{'x': \(n, time, 4\), 't': \(time,\)\}"):
         import_model(made)
     symbol, args, _ = import_model(made, shapes={"x": (-1, 4, 4)})
     x = numbers(3, 4, 4)
     (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
-    np.testing.assert_allclose(found.asnumpy(), x + np.arange(4, dtype=np.float32))
+    np.testing.assert_allclose(found.asnumpy(), x + np.arange(1, 5, dtype=np.float32))
     with pytest.raises(OpError) as told:
         import_model(model(chain(("ReduceMax", "x", "m", {"keepdims": 0}), ("Range", "0 m 1", "y")), {"x": (4,)}, ["y"],
                            {"0": np.zeros((), np.float32), "1": np.ones((), np.float32)}))
@@ -542,6 +541,11 @@ OPEN: list[tuple[str, list[Any], dict[str, np.ndarray], tuple[int, ...]]] = [
                    helper.make_node("Reshape", ["x", "to"], ["y"])], {"rest": np.array([2, 6])}, (3, 4)),
     ("a reshape with a rest", [*first_length(), helper.make_node("Concat", ["first", "rest"], ["to"], axis=0),
                                helper.make_node("Reshape", ["x", "to"], ["y"])], {"rest": np.array([2, -1])}, (3, 4)),
+    ("places", chain(("Shape", "x", "s", {"start": 1, "end": 2}), ("Squeeze", "s", "n"), ("Range", "zero n one", "r"),
+                     ("Cast", "r", "f", {"to": 1}), ("Add", "x f", "y")), {"one": np.array(1)}, (4,)),
+    ("places of rows", chain(("Shape", "x", "s", {"end": 1}), ("Squeeze", "s", "n"), ("Range", "zero n one", "r"),
+                             ("Gather", "x r", "t", {"axis": 0}), ("Cast", "r", "f", {"to": 1}),
+                             ("Einsum", "t f", "y", {"equation": "nij,n->nij"})), {"one": np.array(1)}, (2, 3)),
     ("a half", [helper.make_node("Shape", ["x"], ["shape"]), helper.make_node("Gather", ["shape", "two"], ["n"]),
                 helper.make_node("Div", ["n", "minus"], ["half"]), helper.make_node("Neg", ["half"], ["positive"]),
                 helper.make_node("Slice", ["x", "place", "positive", "two"], ["y"])],

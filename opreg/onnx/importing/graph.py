@@ -541,7 +541,7 @@ class Node:
         """The lengths of a value, of which some may be ``ANY``."""
         if isinstance(value, TensorBase) and hasattr(value, "_spec"):
             if value._spec.shape is None:
-                raise UnknownNumbers.of(self.op_type, "axes of its input, whose number is known only when the graph runs")
+                raise UnknownNumbers.of(self.op_type, "the number of axes, which is known only when the graph runs")
             return value._spec.shape
         return tuple(value.shape)
 
