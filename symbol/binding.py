@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -406,11 +406,11 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
          aux: list[NDArray], groups: dict[str, Context], check: bool | str = False,
          recompute: bool | str | None = False, specs: Mapping[Node, list[Spec]] | None = None,
          outputs: Sequence[NDArray] = (), head_grads: OutGrads = None, numbers: bool | str | None = None,
-         reduction: Reduction | None = None, tf32: bool | None = None) -> Executor:
+         reduction: Reduction | None = None, tf32: bool | None = None, unnoted: Set[Node] = frozenset()) -> Executor:
     """An executor over arrays in the order of the graph's variables.
 
     ``specs`` are those of nodes that are known already, ``outputs`` those of an executor that is reshaped, which serve
-    as outputs where they are large enough.
+    as outputs where they are large enough, ``unnoted`` variables as in ``Bound``.
     """
     if check not in (False, True, "report"):
         raise ArgumentError(f"check_kernels={check!r}: expected True, False or 'report'")
@@ -429,7 +429,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     graph = symbol._graph()
     recompute, numbers, tf32 = asked(recompute), finite.asked(numbers), rounding.tf32(tf32)
     again = functools.partial(make, ctx=ctx, groups=groups, check=check, recompute=recompute, numbers=numbers,
-                              reduction=reduction, tf32=tf32)
+                              reduction=reduction, tf32=tf32, unnoted=unnoted)
     shapes = {node: value.shape for node, value in zip(variables, values)}
     dtypes = {node: value._data.dtype for node, value in zip(variables, values)}
     specs = specs or {}
@@ -447,7 +447,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
             wanted[node] = grad._data, req
     bound = Bound(graph, specs, ctx, groups, {node: value._data for node, value in zip(variables, values)},
                   {node: value.context for node, value in zip(variables, values)}, wanted, recompute=recompute,
-                  tf32=tf32)
+                  tf32=tf32, unnoted=unnoted)
     bound.reduce(reduction)
     gradients = fitted(head_grads, symbol.list_outputs(), [specs[node][i] for node, i in graph.heads], ctx,
                        reshaped=bool(outputs))

@@ -8,7 +8,7 @@ and not with the body.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -266,22 +266,38 @@ def check_locations(name: str, attrs: Mapping[str, Any], count: int) -> None:
 
 class _Body:
     """A body bound to arrays of its own, and to the caller's for inputs that stay the same in every round. With
-    gradients it repeats rounds that have been, on states of its own."""
+    gradients it repeats rounds that have been, on states of its own.
 
-    def __init__(self, call: Call, body: Symbol, arrays: Sequence[Any], own: Sequence[bool], gradients: bool):
+    Parameters
+    ----------
+    call : Call
+        The node.
+    body : Symbol
+    arrays, inputs : sequence of arrays, sequence of int
+        For each variable of the body what it begins with, and the input of the node that this is.
+    changing : set of int
+        Inputs that the body gets memory of its own for, since rounds differ in them.
+    gradients : bool
+        Whether it is bound for backward.
+    """
+
+    def __init__(self, call: Call, body: Symbol, arrays: Sequence[Any], inputs: Sequence[int], changing: Set[int],
+                 gradients: bool):
         body = resolved(body)
         graph = body._graph()
         variables = [node for node in graph.nodes if node.op is None]
         arguments, auxiliary = graph.variables()
         empty, device = call.ctx.backend.zeros, call.ctx.device_id
-        self.slots = [empty(data.shape, data.dtype, device) if mine or (gradients and node in auxiliary) else data
-                      for node, data, mine in zip(variables, arrays, own)]
+        self.slots = [empty(data.shape, data.dtype, device) if i in changing or (gradients and node in auxiliary)
+                      else data for node, data, i in zip(variables, arrays, inputs)]
         held = {node: NDArray(data, call.ctx) for node, data in zip(variables, self.slots)}
         args = [held[node] for node in arguments]
         grads = [NDArray(empty(arg.shape, arg._data.dtype, device), call.ctx)
                  if gradients and is_floating(arg._data.dtype) else None for arg in args]
+        unnoted = {node for node, i in zip(variables, inputs)
+                   if gradients or i in changing or i not in call.variables}
         self.executor: Executor = make(body, call.ctx, args, grads, ["null" if g is None else "write" for g in grads],
-                                       [held[node] for node in auxiliary], {})
+                                       [held[node] for node in auxiliary], {}, unnoted=unnoted)
         by_node = dict(zip(arguments, grads))
         self.grads = [by_node.get(node) for node in variables]
         self.varies = any(node.op is not None and effects.varies(node.op) for node in graph.nodes)
@@ -382,12 +398,11 @@ class _Loop:
             self._sources[place] = _rows(arrays[place])
             arrays[place] = self._sources[place][0]
         changing = {self.inputs[place] for place in (*self.data, *self.states)}
-        self.body = _Body(call, attrs["subgraphs"][-1], arrays, [i in changing for i in self.inputs], gradients)
+        self.body = _Body(call, attrs["subgraphs"][-1], arrays, self.inputs, changing, gradients)
         self._test, self._shown = None, []
         if self.length is None and not gradients:
             tested = attrs["cond_input_locs"]
-            self._test = _Body(call, attrs["subgraphs"][0], [ins[i] for i in tested], [i in changing for i in tested],
-                               False)
+            self._test = _Body(call, attrs["subgraphs"][0], [ins[i] for i in tested], tested, changing, False)
             self._shown = [(self._test.slots[tested.index(self.inputs[place])], self.body.slots[place])
                            for place in self.states if self.inputs[place] in tested]
         self._most, self._is_train = attrs.get("max_iterations", self.length), call.is_train
@@ -488,7 +503,7 @@ def _zero(outs: Sequence[Any]) -> None:
 
 
 def _cond_bodies(call: Call, ins: Sequence[Any], gradients: bool) -> list[_Body]:
-    return [_Body(call, body, [ins[place] for place in places], [False] * len(places), gradients and k > 0)
+    return [_Body(call, body, [ins[place] for place in places], places, set(), gradients and k > 0)
             for k, (body, places) in enumerate(zip(call.attrs["subgraphs"], _branches(call.attrs)))]
 
 

@@ -378,7 +378,7 @@ class Plan:
         self.arrays: dict[Entry, Array] = dict(variables)
         self.bound = {id(array) for array in variables.values()}
         self._adds = adds
-        self._mutated: set[Node] = set()  # variables that steps change in place
+        self._mutated = {*program.bound.unnoted}  # and variables that steps change in place
         self._materialised: dict[tuple[Storage, Spec], Array] = {}
         self._take = program.bound.arena
         # Shared by all steps of a context. Objects that hold one hold no plan, which holds them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
@@ -66,6 +66,9 @@ class Bound:
         Gives the memory to compute in; it is the plan's own by default.
     reduced : Reduced or None
         Which gradients become those of all ranks of a group.
+    unnoted : set of variables
+        Those whose arrays are written between runs with no note in ``opreg.core.versions``: nothing that follows from
+        their numbers is kept.
     """
 
     graph: Graph
@@ -82,6 +85,7 @@ class Bound:
     tf32: bool = field(default_factory=tf32)
     arena: Callable[[Context, int], Array] = _own
     reduced: Reduced | None = None
+    unnoted: Set[Node] = frozenset()
 
     def reduce(self, reduction: Reduction | None) -> None:
         """Let gradients become those of all ranks."""

@@ -104,8 +104,8 @@ class BoundTrace:
         targets += [empty(entry) for entry in last]
         self.gradients = [empty(entry) for entry in late]
         bound = Bound(graph, dict(specs), ctx, {}, arrays, contexts, {}, outputs=[*self.outputs, *targets],
-                      arena=stretches.take)
-        program = Program.of(bound, True)
+                      arena=stretches.take, unnoted={*traced.inputs, *seeds})
+        program = Program.of(bound, private or traced.trains)
         program.outside = None  # what bodies read is noted with the function
         program.heads = [*program.heads, *late]
         program.destinations = [(array, "write") for array in self.gradients]
@@ -223,8 +223,8 @@ class BoundTrace:
             quiet(segment.run)
             return
         thread = MODE.__dict__
-        # Steps that compute as in inference say so themselves.
-        token, tracer = thread["set"](thread["now"]().recorded(False, True)), thread["tracer"]
+        # Of a plan for training, steps that compute as in inference say so themselves.
+        token, tracer = thread["set"](thread["now"]().recorded(False, self.plan.is_train)), thread["tracer"]
         thread["tracer"] = None
         trace, STATE.trace = STATE.trace, None
         observer, STATE.observer = STATE.observer, None

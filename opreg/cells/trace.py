@@ -519,7 +519,7 @@ class FunctionTracer(Tracer):
     def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None) -> Node:
         cells = [cell.__dict__["_name"] for cell in self.cells]
         name = self.unique("_".join([*filter(None, cells), op.name.lower().strip("_")]))
-        minds = op.traits.mode or bool(op.traits.states)
+        minds = op.traits.minds_training
         if minds:
             self.mind_training()
         return Node(op, name, attrs, inputs, given, {INFERENCE: "1"} if minds and not MODE.training else {}, here())

@@ -58,6 +58,8 @@ class Traced:
         Where it computes.
     training : bool or None
         The mode of the caller it is true for, None for any.
+    trains : bool
+        Whether a node computes as in training, or an array from outside changes.
     captured : list of (array, Node)
         Arrays from outside, and the variables they are bound to.
     assigned : list of (array, Entry)
@@ -86,6 +88,8 @@ class Traced:
         self.assigned = [(trace.variables[key][0], trace.values[key]._entry) for key in trace.updated]
         self.captured = [(array, node) for array, node in trace.variables.values()]
         ops = [node.op for node in trace.nodes if node.op is not None]
+        self.trains = bool(self.assigned) or any(node.op is not None and node.op.traits.minds_training
+                                                 and node.in_training(True) for node in trace.nodes)
         self.steps = [] if trace.path is None else trace.path.steps
         self.calls = PYTHON in ops
         self.collective = any(op.traits.has_side_effect and op not in (GUARD, PYTHON) for op in ops)

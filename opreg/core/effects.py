@@ -21,7 +21,7 @@ def opaque(op: Op) -> bool:
 def varies(op: Op) -> bool:
     """Whether a second run on the same inputs may give other outputs, or change a state."""
     traits = op.traits
-    return traits.random or traits.mode or bool(traits.states) or opaque(op)
+    return traits.random or traits.minds_training or opaque(op)
 
 
 def moved(op: Op, attrs: Attrs) -> Sequence[int]:

@@ -124,8 +124,8 @@ class Call:
     found
         What ``accepts`` of a kernel found out and leaves for the kernel.
     variables : sequence of int
-        Which inputs of a step of a plan are arrays that users have bound, and that no step before it changes in place:
-        one that is an output, too, is assigned.
+        Which inputs of a step of a plan are arrays that users have bound, whose writes are noted, and that no step
+        before it changes in place: one that is an output, too, is assigned.
     states : sequence of arrays
         Auxiliary states that a bound kernel has to move; the operator's, where it is to.
     store : function or None

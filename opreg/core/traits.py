@@ -67,6 +67,11 @@ class Traits:
     constant: float | None = None
     cheap: bool = False
 
+    @property
+    def minds_training(self) -> bool:
+        """Whether it may compute otherwise in training than in inference."""
+        return self.mode or bool(self.states)
+
     def __post_init__(self) -> None:
         for name in ("states", "mutates"):  # in order
             object.__setattr__(self, name, tuple(getattr(self, name)))

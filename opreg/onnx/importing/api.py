@@ -16,8 +16,8 @@ from opreg.cells.traced import trace_function
 from opreg.cells.tree import Structure
 from opreg.core.files import reading
 from opreg.core.mode import Recording
-from opreg.core.spec import ANY, Shape, is_floating
-from opreg.errors import ArgumentError, FileFormatError, did_you_mean
+from opreg.core.spec import ANY, Shape, is_floating, known
+from opreg.errors import ArgumentError, FileFormatError, did_you_mean, note
 from opreg.gluon.parameter import Contexts
 from opreg.gluon.symbol_block import SymbolBlock
 from opreg.ndarray.creation import array
@@ -26,7 +26,7 @@ from opreg.symbol.symbol import Symbol, Variable
 
 from ..package import onnx
 from . import translations as translations  # the rows enter the table
-from .graph import Graph, Model, lowered
+from .graph import Graph, Model, Node, UnknownNumbers, lowered
 from .tensors import computes, dtype_of, load_external
 
 __all__ = ["import_model", "import_to_cell", "import_to_gluon", "get_model_metadata", "read_model", "ModelCell"]
@@ -83,14 +83,31 @@ def read_model(model: Any, folder: str | None = None) -> Model:
 
 
 def _parameters(graph: Graph) -> dict[str, bool]:
-    """The initializers that are parameters, and whether gradients move them. Single numbers, and what nodes only read
-    the numbers of, are constants."""
+    """The initializers that are parameters, and whether gradients move them. Single numbers are constants, and so is
+    what nodes only read the numbers of, and what is only compared with constants, as masks are."""
     kinds: dict[str, set[str]] = {name: {"value"} for name in graph.outputs}
     for node in graph.nodes:
         for name, own in node.kinds().items():
             kinds.setdefault(name, set()).update(own)
+    masks = _masks(graph)
     return {name: kinds[name] != {"state"} for name, value in graph.initializers.items()
-            if value.ndim and computes(value.dtype) and is_floating(value.dtype) and kinds.get(name, set()) - {"host"}}
+            if value.ndim and name not in masks and computes(value.dtype) and is_floating(value.dtype)
+            and kinds.get(name, set()) - {"host"}}
+
+
+def _masks(graph: Graph) -> set[str]:
+    """The values that depend on initializers alone and become truth values or whole numbers wherever they are read."""
+    fixed = set(graph.initializers)
+    alone: dict[Node, None] = {}  # nodes that no input comes to, in their order
+    for node in graph.nodes:
+        if fixed.issuperset(node.reads()) and not node.draws:
+            alone[node] = None
+            fixed.update(node.outputs)
+    met = {name for node in graph.nodes if node not in alone for name in node.reads()}.union(graph.outputs)
+    for node in reversed(alone):
+        if not node.compares and not met.isdisjoint(node.outputs):
+            met.update(node.reads())
+    return fixed - met
 
 
 class ModelCell(Cell):
@@ -169,6 +186,16 @@ def _spec(info: Any, given: Sequence[int] | None) -> tuple[Shape | None, np.dtyp
     return tuple([dim.dim_value if dim.HasField("dim_value") else ANY for dim in kind.shape.dim]), dtype
 
 
+def _named(info: Any, shape: Shape | None) -> str:
+    """The shape of an input, open lengths by their names in the model."""
+    if shape is None:
+        return "(...)"
+    dims = info.type.tensor_type.shape.dim
+    names = [dims[axis].dim_param if axis < len(dims) else "" for axis in range(len(shape))]
+    words = [(name or "?") if length is ANY else str(length) for name, length in zip(names, shape)]
+    return f"({words[0]},)" if len(words) == 1 else f"({', '.join(words)})"
+
+
 def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
                  ) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
     """A model of ONNX as a symbol, and its parameters.
@@ -203,8 +230,16 @@ def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
     specs = [_spec(graph.infos[name], (shapes or {}).get(name)) for name in graph.inputs]
     arguments = Structure(("list", None, tuple([tree.LEAF] * len(specs))))
     structure = Structure(("list", None, (arguments, tree.flatten({}, []))))
-    with Recording(None, True):
-        traced = trace_function(cell, structure, specs)
+    try:
+        with Recording(None, True):
+            traced = trace_function(cell, structure, specs)
+    except UnknownNumbers as error:
+        open_ = {name: _named(graph.infos[name], shape) for name, (shape, _) in zip(graph.inputs, specs)
+                 if shape is None or not known(shape)}
+        if open_:
+            stated = ", ".join(f"{name!r}: {shape}" for name, shape in open_.items())
+            note(error, f"{cell.model.name}: lengths of inputs are open: give their numbers as shapes={{{stated}}}")
+        raise
     for node, name in zip(traced.inputs, graph.inputs):
         node.name = name
     for value, node in traced.captured:

@@ -20,7 +20,7 @@ from opreg.cells.trace import TracedTensor
 from opreg.core.op import Op
 from opreg.core.placeholder import Placeholder, lookup
 from opreg.core.registry import ops
-from opreg.core.spec import ANY, Shape, known
+from opreg.core.spec import ANY, Shape, is_floating, known
 from opreg.core.tracing import TraceError
 from opreg.core.value import Value
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, OpError, ShapeError, did_you_mean, note
@@ -45,6 +45,11 @@ _CONTRADICTED = (ArithmeticError, AttributeError, LookupError, MemoryError, Type
 
 class UnknownNumbers(OpError):
     """A node needs numbers that are known only when the graph runs."""
+
+    @classmethod
+    def of(cls, operator: str, needs: str) -> UnknownNumbers:
+        """The error that an operator needs something of its inputs."""
+        return cls(f"operator {operator} needs {needs}: a symbol cannot have them. import_to_cell computes such models")
 
 
 def ordinary(domain: str) -> str:
@@ -282,6 +287,20 @@ class Node:
                         found.setdefault(name, set()).update(kinds)
         return found
 
+    @property
+    def draws(self) -> bool:
+        """Whether two runs may differ."""
+        row = rows.find(self.domain, self.op_type, self.opset)
+        return row is None or row.draws
+
+    @property
+    def compares(self) -> bool:
+        """Whether its outputs are truth values, or numbers cast to whole ones: no gradient comes back through these."""
+        if self.op_type == "Cast" and "to" in self.attributes:
+            return not is_floating(dtype_of(self.attributes["to"]))
+        schema = self._schema()
+        return schema is not None and all(output.types == {"tensor(bool)"} for output in schema.outputs)
+
     # ------------------------------------------------------------------------------------------- running
 
     def run(self, inputs: Sequence[Any], outside: Mapping[str, Any]) -> Values:
@@ -488,8 +507,7 @@ class Node:
             return value
         found = self.open_numbers(value)
         if found is None or any(map(is_open, found.reshape(-1))):
-            raise UnknownNumbers(f"operator {self.op_type} needs numbers that are known only when the graph runs: a "
-                                 "symbol cannot have them. import_to_cell computes such models")
+            raise UnknownNumbers.of(self.op_type, "numbers that are known only when the graph runs")
         return found.astype(self.dtype(value)) if found.dtype == object else found
 
     def open_numbers(self, value: Any) -> np.ndarray | None:
@@ -516,16 +534,14 @@ class Node:
         """
         shape = self.lengths(value)
         if not known(shape):
-            raise UnknownNumbers(f"operator {self.op_type} needs lengths that are known only when the graph runs: give "
-                                 "shapes= of the inputs, or use import_to_cell")
+            raise UnknownNumbers.of(self.op_type, "lengths that are known only when the graph runs")
         return shape
 
     def lengths(self, value: Any) -> Shape:
         """The lengths of a value, of which some may be ``ANY``."""
         if isinstance(value, TensorBase) and hasattr(value, "_spec"):
             if value._spec.shape is None:
-                raise UnknownNumbers(f"operator {self.op_type} needs to know how many axes its input has: give shapes= "
-                                     "of the inputs, or use import_to_cell")
+                raise UnknownNumbers.of(self.op_type, "the number of axes, which is known only when the graph runs")
             return value._spec.shape
         return tuple(value.shape)
 
