@@ -847,6 +847,9 @@ def over(data: Array, ctx: Context) -> NDArray:
     return (NDArray if may_be_written else LentNDArray)(data, ctx)
 
 
+for _kind in (FrozenNDArray, LentNDArray):  # Python's errors name them as the code that is given them does
+    _kind.__name__ = _kind.__qualname__ = NDArray.__name__
+
 name_others(NDArray)
 attach(NDArray, {NDArray, FrozenNDArray, LentNDArray},
        {name: BINARY[name] for name in ("eq", "ne", "gt", "ge", "lt", "le")}, "number")

@@ -429,6 +429,11 @@ def empty_of(stype: str, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     return Csr(np.zeros(0, dtype), none, np.zeros(shape[0] + 1, INDEX), shape)
 
 
+def takes_rows(entry: Any) -> bool:
+    """Whether a gradient of what has this entry goes to a sparse array, and may be `Rows`."""
+    return entry is not None and isinstance(entry[0].grad, RowSparseNDArray)
+
+
 def _check(stored: Stored, full: bool) -> None:
     """Refuse what is stored otherwise than its storage type says."""
     count, shape = len(stored.numbers), stored.shape

@@ -17,6 +17,7 @@ from opreg.core.op import Op
 from opreg.core.registry import get
 from opreg.core.rules import Attrs
 from opreg.core.spec import show
+from opreg.custom.prop import PropUse
 from opreg.errors import ArgumentError, ShapeError
 from opreg.typing import Array
 
@@ -32,7 +33,9 @@ from .sparse_arrays import (
     empty_of,
     held_in,
     over_stored,
+    takes_rows,
 )
+from .sparse_custom import by_prop
 from .sparse_numbers import Csr, Rows
 
 __all__ = ["apply_sparse", "cast_storage", "updated"]
@@ -54,6 +57,8 @@ def _rule(*names: str) -> Callable[[Rule], Rule]:
 @APPLY.provide
 def apply_sparse(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list[NDArray]]:
     """Apply an operator where one of its inputs is sparse."""
+    if isinstance(attrs, PropUse) and attrs.says_stypes:
+        return by_prop(op, attrs, values)
     rule = RULES.get(op.name) if op.family else None
     result = None if rule is None else rule(op, attrs, values)
     if result is None:
@@ -264,7 +269,7 @@ def _retain(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
         def back(attrs: Attrs, arriving: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
             g = arriving[0]
             g = g if isinstance(g, Rows) else Rows.of(g)
-            return [g.retained(places) if _takes_rows(x._entry) else g.retained(places).dense(), None]
+            return [g.retained(places) if takes_rows(x._entry) else g.retained(places).dense(), None]
 
         tape.record(tape.Taped(op.name, _no_second, grad_reads=False, raw_gradient=back), {}, [x, indices], [],
                     [result], None, MODE.recording)
@@ -330,11 +335,6 @@ def _cast(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
 # --------------------------------------------------------------------------------------------------- products
 
 
-def _takes_rows(entry: Any) -> bool:
-    """Whether a gradient of what has this entry goes to a sparse array, and may be `Rows`."""
-    return entry is not None and isinstance(entry[0].grad, RowSparseNDArray)
-
-
 @_rule("dot")
 def _dot(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     left, right = values
@@ -374,7 +374,7 @@ def _record_dot(left: CSRNDArray, right: NDArray, result: NDArray, turn: bool, t
             gradient: Any = stored.times(g)
         else:
             gradient = stored.turned_times(g)
-            if turn_right or not _takes_rows(right_entry):
+            if turn_right or not takes_rows(right_entry):
                 gradient = gradient.dense()
         return [None, gradient.T if turn_right else gradient]
 
@@ -405,7 +405,7 @@ def _rows_of(data: Array, count: int) -> np.ndarray:
 
 def _embedding_rows(node: tape.TapeNode, arriving: Sequence[Any]) -> list[Any] | None:
     """The gradient of the weight of ``Embedding`` in the rows that were looked up."""
-    if not _takes_rows(node.inputs[1]) or node.ins is None:
+    if not takes_rows(node.inputs[1]) or node.ins is None:
         return None
     data, shape = node.ins[0], node.ins[1].shape
     indices = _rows_of(data, shape[0]).reshape(-1)

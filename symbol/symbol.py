@@ -671,7 +671,7 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
     except OpError as error:
         note(error, f"making a symbol of operator {op.name}" + (f", named {name!r}" if name else ""))
         if isinstance(error, ArgumentError):
-            _hint(error, [*args, *[value for key, value in keywords.items() if key not in op.signature.schema]])
+            _hint(error, [*args, *[value for key, value in keywords.items() if key in op.signature.input_names]])
         raise
 
 

@@ -166,7 +166,15 @@ def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Ca
     return surface
 
 
-class Namespace:
+class _WithAttributes:
+    """Holds attributes in a dict that a class below may show otherwise."""
+
+
+#: The dict of an object's attributes as it is.
+_own: Callable[[object], dict[str, Any]] = vars(_WithAttributes)["__dict__"].__get__
+
+
+class Namespace(_WithAttributes):
     """Operators whose names begin with one of some prefixes, as functions made at first use.
 
     Parameters
@@ -183,7 +191,17 @@ class Namespace:
         self.__name__ = title
         self._prefixes, self._make = tuple(prefixes), make
         self._made: dict[str, Callable] = {}
+        self._looked_at: set[str] = set()
         on_names(self._renew)
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]  # read-only, as that of a class
+        """All functions by name, as in a module: made when somebody looks there, and each once."""
+        names = {*dir(self)} - self._looked_at
+        self._looked_at |= names
+        for name in names:
+            getattr(self, name)
+        return _own(self)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -212,12 +230,12 @@ class Namespace:
 
     def extend(self, **functions: Callable) -> None:
         """Add functions that are no operators."""
-        vars(self).update(functions)
+        _own(self).update(functions)
 
     def __dir__(self) -> list[str]:
         operators = {full[len(prefix):] for prefix in self._prefixes for full in names(prefix)
                 if full[len(prefix):].isidentifier()}
-        return sorted(name for name in operators | vars(self).keys() if not name.startswith("_"))
+        return sorted(name for name in operators | _own(self).keys() if not name.startswith("_"))
 
     def __repr__(self) -> str:
         return f"<operators {self.__name__}>"

@@ -176,14 +176,19 @@ class CustomOpProp:
         return (in_type, [in_type[0]] * len(self.list_outputs()),
                 [in_type[0]] * len(self.list_auxiliary_states()))
 
+    @default
     def infer_storage_type(self, in_stype: list) -> Any:
-        """Storage types, always ``default``."""
+        """Storage types of arguments, outputs and auxiliary states, from those of the arguments: ``default`` of all.
+
+        A Prop with a method of its own computes eagerly with sparse arrays. Without one, and in graphs, sparse inputs
+        come as dense ones.
+        """
         return (in_stype, ["default"] * len(self.list_outputs()),
                 ["default"] * len(self.list_auxiliary_states()))
 
     def infer_storage_type_backward(self, ograd_stype: list, in_stype: list, out_stype: list, igrad_stype: list,
                                     aux_stype: list) -> Any:
-        """Storage types in backward, always ``default``."""
+        """Storage types in backward of what it is given and of the gradients of inputs, which are ``default``."""
         return ograd_stype, in_stype, out_stype, ["default"] * len(igrad_stype), aux_stype
 
     @default

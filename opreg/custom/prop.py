@@ -48,6 +48,7 @@ _OF_TEXT = re.compile(r"\bstr\b|\btext\b|<U")
 _PAST_THE_END = {"list index out of range", "list assignment index out of range"}
 _HELD = {"infer_shape": "shapes", "infer_type": "dtypes"}
 _LISTS = ("list_arguments", "list_outputs", "list_auxiliary_states")
+_STYPES = {"default", "row_sparse", "csr"}
 #: For how many sets of keywords, and specs each, an operator keeps what follows from its Prop's answers.
 _KEPT = 128
 
@@ -256,6 +257,26 @@ class PropUse(Use):
                                           for group in self._groups("infer_type", answer)]
         return (_same(self.arguments + self.auxiliary, ins, arguments + states),
                 _same(self.outputs, outs, results))
+
+    @property
+    def says_stypes(self) -> bool:
+        """Whether its Prop says how arrays are stored."""
+        return not is_default(self.prop.infer_storage_type)
+
+    def stypes(self, method: str, *given: list[str]) -> list[list[str]]:
+        """The storage types that a method of the Prop answers, checked; it may leave those of the states out."""
+        answer, states = self.ask(method, *given), ["default"] * len(self.auxiliary)
+        expected: Sequence[Sequence[str]] = given if len(given) > 1 else (self.arguments, self.outputs, states)
+        groups: list = [*answer] if isinstance(answer, (list, tuple)) else []
+        if len(groups) == len(expected) - 1:
+            groups.append(states)
+        if len(groups) != len(expected) or not all(
+                isinstance(group, (list, tuple)) and len(group) == len(names) and {*group} <= _STYPES
+                for group, names in zip(groups, expected)):
+            counts = ", ".join(str(len(names)) for names in expected)
+            raise ArgumentError(f"{self.title(method)} returned {answer!r}, expected lists of {counts} storage types, "
+                                f"each of {', '.join(sorted(_STYPES))}")
+        return groups
 
     # ------------------------------------------------------------------------------ running and gradients
 

@@ -141,7 +141,8 @@ class HybridBlock(Block):
             graph = [value for value in inputs if value is not None], Group(heads)
             self.__dict__.update(
                 _seen=seen, _in_format=in_format, _out_format=out_format,
-                _faces=(_any_numpy(inputs), [isinstance(head, NumpySymbol) for head in heads]), _cached_graph=graph)
+                _faces=(_any_numpy(inputs), [isinstance(head, NumpySymbol) for head in heads for _ in head._entries]),
+                _cached_graph=graph)
             self.__dict__["_traced"] = _CHANGES[0], self._versions()
         return graph
 
@@ -197,7 +198,7 @@ class HybridBlock(Block):
         outs = plans(data) if self._told is None else plans.watched(data, *self._told)
         numpy = _any_numpy(data)
         faces = self._faces[1] if self._faces is not None and self._faces[0] == numpy else [numpy] * len(outs)
-        outs = [value.as_np_ndarray() if face else value for face, value in zip(faces, outs)]
+        outs = [value.as_np_ndarray() if face else value for face, value in zip(faces, outs, strict=True)]
         return regroup(outs, self._out_format)
 
     # ------------------------------------------------------------------------------------- shapes and dtypes

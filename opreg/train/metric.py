@@ -17,12 +17,15 @@ from numpy.typing import ArrayLike
 
 from opreg.ndarray.ndarray import NDArray
 
+from ..aliases import inner
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
 from .named import Named
 
 __all__ = ["EvalMetric", "CompositeEvalMetric", "CustomMetric", "Accuracy", "TopKAccuracy", "F1", "MCC", "PCC", "MAE",
            "MSE", "RMSE", "CrossEntropy", "NegativeLogLikelihood", "Perplexity", "PearsonCorrelation", "Loss", "Torch",
            "Caffe", "register", "alias", "create", "np", "check_label_shapes"]
+
+__getattr__ = inner(__name__)
 
 _REGISTERED = Named("metric")
 

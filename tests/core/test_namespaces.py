@@ -75,3 +75,25 @@ def test_a_context_may_be_given_to_a_symbol(make):
         symbol = make(ctx)
         assert symbol.attr("ctx") == "cpu(1)"
         assert symbol.bind(mx.cpu(), {}).forward()[0].shape == (2,)
+
+
+@pytest.mark.parametrize("space", [mx.nd.contrib, mx.sym.contrib, mx.nd.linalg, mx.sym.image, mx.nd.custom],
+                         ids=lambda space: space.__name__)
+def test_functions_are_found_where_programs_look_for_them(space):
+    @mx.operator.define(name=f"_example_found_in_{space.__name__}".replace(".", "_"))
+    def found(x):
+        return x
+
+    names = {name for name in dir(space) if name.isidentifier()}
+    assert names <= vars(space).keys() and "no_such_operator" not in vars(space)
+    assert all(vars(space)[name] is getattr(space, name) for name in names)
+
+
+def test_a_function_that_is_taken_out_stays_out():
+    space = mx.sym.contrib
+    function = vars(space).pop("box_decode")
+    try:
+        assert "box_decode" not in vars(space)
+    finally:
+        space.box_decode = function
+    assert vars(space)["box_decode"] is function

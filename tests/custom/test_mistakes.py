@@ -132,13 +132,16 @@ WORDS = [  # a mistake, the keywords it is used with, its kind, words of its mes
     (forward_of(lambda self, req, ins, outs: self.assign(outs, req[0], 1)), {}, ArgumentError, CALL + "list, str, int"),
     (forward_of(lambda self, req, ins, outs: self.assign(outs[0], req, 1)), {}, ArgumentError, CALL + "NDArray, list"),
     (forward_of(lambda self, req, ins, outs: self.assign(outs[0], ins[0], "add")), {}, ArgumentError,
-     CALL + "NDArray, FrozenNDArray, str$"),
+     CALL + "NDArray, NDArray, str$"),
     (backward_of(lambda self, req, tops, grads: self.assign(grads, req, tops)), {}, ArgumentError, CALL),
     (forward_of(lambda self, req, ins, outs: self.assign(outs[0], ins[0])), {}, TypeError,
      r"^CustomOp\.assign\(\) missing 1 required positional argument: 'src'"),
     (forward_of(lambda self, req, ins, outs: outs[1]), {}, IndexError, LISTED),
     (forward_of(lambda self, req, ins, outs: outs.__setitem__(1, 0)), {}, IndexError, LISTED),
     (forward_of(lambda self, req, ins, outs: ins[1]), {}, IndexError, LISTED),
+    (forward_of(lambda self, req, ins, outs: ins[0].dat), {}, AttributeError,
+     "^'NDArray' object has no attribute 'dat'"),
+    (forward_of(lambda self, req, ins, outs: ins[0]()), {}, TypeError, "^'NDArray' object is not callable"),
     (forward_of(lambda self, req, ins, outs: (lambda a, b: 0)(*ins)), {}, TypeError, "in Op.forward of operator"),
     (backward_of(lambda self, req, tops, grads: grads[1]), {}, IndexError, LISTED),
     (dict(infer_shape=lambda self, shapes: (shapes, [shapes[1]], [])), {}, IndexError, LISTED),
@@ -183,6 +186,16 @@ def test_words_of_mistakes(run, made, keywords, kind, words):
         said = [str(caught.value), *getattr(caught.value, "__notes__", ())]
         assert any(re.search(words, each) for each in said), said
         assert name in "".join(said)
+
+
+@pytest.mark.parametrize("make, noted", [
+    (lambda x: mx.sym.Custom(x, kk=3, op_type=registered(__init__=init(int))), False),
+    (lambda x: mx.sym.Custom(3, op_type=registered()), True),
+    (lambda x: mx.sym.FullyConnected(data=3, num_hidden=2), True)])
+def test_numbers_are_taken_for_symbols_where_symbols_belong(make, noted):
+    with pytest.raises(ArgumentError) as caught:
+        make(mx.sym.var("x"))
+    assert any("numbers are no symbols" in each for each in caught.value.__notes__) == noted
 
 
 @BOTH

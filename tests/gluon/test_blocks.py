@@ -11,6 +11,7 @@ import pytest
 import opreg as mx
 from opreg import autograd, gluon, nd
 from opreg.gluon import nn
+from opreg.gluon.structure import flatten
 
 
 def _net(**kwargs):
@@ -63,6 +64,30 @@ def test_shapes_that_are_left_open_follow_from_the_first_input():
         net[0].weight.data()
     assert net(_image()).shape == (2, 3)
     assert net[4].weight.shape == (3, 16) and net[0].weight.data().shape == (4, 3, 3, 3)
+
+
+@pytest.mark.parametrize("body", [
+    lambda F, x: F.split(x, num_outputs=2),
+    lambda F, x: [x * 2, F.split(x, num_outputs=2)],
+    lambda F, x: (F.split(x, num_outputs=2), [x + 1, F.split(x * 3, num_outputs=4)], F.sum(x))])
+def test_operators_of_several_outputs_are_nested_as_without_a_plan(body):
+    class Several(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return body(F, x)
+
+    x, results = _image(rows=4).reshape((2, 8, -1)), []
+    for hybrid in (False, True):
+        net = Several()
+        if hybrid:
+            net.hybridize()
+        x.attach_grad()
+        with autograd.record():
+            heads, form = flatten(net(x), "output")
+            loss = sum((i + 1) * (head * head).sum() for i, head in enumerate(heads))
+        loss.backward()
+        results.append((form, [head.asnumpy().tolist() for head in heads], x.grad.asnumpy()))
+    assert results[0][:2] == results[1][:2]
+    np.testing.assert_allclose(results[0][2], results[1][2], rtol=1e-6)
 
 
 def test_a_plan_computes_what_operators_compute_one_by_one():

@@ -1,0 +1,81 @@
+"""Users' operators on sparse arrays, whose Prop says by ``infer_storage_type`` how inputs and outputs are stored."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from opreg.core.mode import MODE
+from opreg.core.op import Op
+from opreg.core.spec import Shape
+from opreg.custom.invocation import run_backward, run_forward
+from opreg.custom.prop import PropUse, asked_by
+from opreg.errors import NotDifferentiableError
+
+from . import tape
+from .context import Context
+from .ndarray import NDArray, raw, wrap
+from .sparse_arrays import BaseSparseNDArray, RowSparseNDArray, empty_of, held_in, over_stored, takes_rows
+from .sparse_numbers import Rows
+
+__all__ = ["by_prop"]
+
+
+def by_prop(op: Op, attrs: PropUse, values: Sequence[Any]) -> tuple[Any, list[NDArray]]:
+    """Let an operator of its own compute with the arrays that its Prop asks for."""
+    count, ctx = len(attrs.arguments), next(value._ctx for value in values if isinstance(value, BaseSparseNDArray))
+    given = [value if isinstance(value, NDArray) else NDArray(raw(value, ctx), ctx) for value in values]
+    inputs, aux, is_train = given[:count], given[count:], MODE.training
+    in_stypes, out_stypes, _ = attrs.stypes("infer_storage_type", _stypes(inputs))
+    _, shapes = attrs.infer_shapes([value.shape for value in given], [None] * len(attrs.outputs))
+    _, dtypes = attrs.infer_dtypes([np.dtype(value.dtype) for value in given], [None] * len(attrs.outputs))
+    custom_op = attrs.make(ctx, *asked_by(inputs))
+    attrs.check(custom_op)
+    ins = [_shown(value, stype) for value, stype in zip(inputs, in_stypes)]
+    outs = [_empty(stype, shape, dtype, ctx) for stype, shape, dtype in zip(out_stypes, shapes, dtypes)]
+    run_forward(attrs, custom_op, is_train, ["write"] * len(outs), ins, [*outs], aux)
+
+    def back(_: object, arriving: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
+        tops = [over_stored(g, ctx) if isinstance(g, Rows) else wrap(g, ctx) for g in arriving]
+        top_stypes, in_stypes, out_stypes, grad_stypes, _ = attrs.stypes(
+            "infer_storage_type_backward", *map(_stypes, (made, ins, made, inputs, aux)))
+        grads = [_empty(stype, value.shape, np.dtype(value.dtype), ctx) for stype, value in zip(grad_stypes, inputs)]
+        tops, read, seen = [[_shown(value, stype) for value, stype in zip(*each)] for each in (
+            (tops, top_stypes), (ins, in_stypes), (made, out_stypes))]
+        run_backward(attrs, custom_op, custom_op.backward, ["write" if need else "null" for need in needs[:count]],
+                     tops, read, seen, [*grads], aux)
+        return [None if not need else grad._stored if isinstance(grad, RowSparseNDArray) and takes_rows(entry)
+                else grad._data for need, grad, entry in zip(needs, grads, entries)] + [None] * len(aux)
+
+    if recording := MODE.recording:
+        made = [out.detach() for out in outs]
+        entries = [value._entry for value in inputs]
+        taped = tape.Taped(op.name, _no_second, len(outs), grad_reads=False, raw_gradient=back)
+        tape.record(taped, {}, given, [], outs, None, recording)
+    return types.SimpleNamespace(visible=len(outs)), outs
+
+
+def _stypes(values: Sequence[NDArray]) -> list[str]:
+    return [value.stype for value in values]
+
+
+def _shown(value: NDArray, stype: str) -> NDArray:
+    """An array in a storage type, as an operator is shown it: what it writes there reaches nobody."""
+    held = held_in(stype, value)
+    return held if isinstance(held, BaseSparseNDArray) else wrap(held._data, held._ctx, True)
+
+
+def _empty(stype: str, shape: Shape | None, dtype: np.dtype | None, ctx: Context) -> NDArray:
+    """An array for a result: zeros, densely or with nothing stored."""
+    assert shape is not None and dtype is not None
+    if stype == "default":
+        return NDArray(np.zeros(shape, dtype), ctx)
+    return over_stored(empty_of(stype, shape, dtype), ctx)
+
+
+def _no_second(*_: object) -> NoReturn:
+    raise NotDifferentiableError("gradients of users' operators with sparse arrays are not recorded: compute with "
+                                 "tostype('default')")
