@@ -18,7 +18,7 @@ from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Again, Rule
-from ...core.spec import Shape, check_axes, check_axis, is_narrow, is_numpy_float, reduced_axes
+from ...core.spec import Shape, check_axes, flattened, is_narrow, is_numpy_float, reduced_axes
 from ...elementwise.expression import absolute, equal, sqrt, square, where
 from ...elementwise.loops import check_some, reduced, sets
 from ...elementwise.rows import row_max, row_min, row_product, row_size, row_sum
@@ -360,10 +360,7 @@ def cumsum_fill(ins, outs, *, axis):
 
 @cumsum.infer
 def cumsum_infer(a, *, axis):
-    if axis is None:
-        return (math.prod(a),)
-    check_axis(axis, len(a))
-    return a
+    return flattened(a, axis)[0]
 
 
 @cumsum.types

@@ -14,7 +14,7 @@ from ...core.attrs import Count
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Rule
-from ...core.spec import Shape, check_axis, is_narrow, show
+from ...core.spec import Shape, check_axis, flattened, is_narrow, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import linear
@@ -267,11 +267,8 @@ along(repeat, flat=True)
 
 @repeat.infer
 def repeat_infer(data, *, repeats, axis):
-    if axis is not None:
-        axis = check_axis(axis, len(data))
-    if axis is None or repeats == 0:
-        return (math.prod(data) * repeats,)
-    return (*data[:axis], data[axis] * repeats, *data[axis + 1:])
+    data, axis = flattened(data, axis)
+    return (*data[:axis], data[axis] * repeats, *data[axis + 1:]) if repeats else (0,)
 
 
 @repeat.kernel()  # no body: as for tile
