@@ -237,7 +237,7 @@ def allclose(a, b, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = 
 formed(allclose, "(...) (...) -> ()")
 
 
-@allclose.kernel()
+@allclose.kernel()  # no body, and no loop: of a million elements it takes fifteen times as long
 def allclose_xp(xp, a, b, *, rtol, atol, equal_nan):
     return xp.all(xp.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)).astype(xp.uint8)
 
