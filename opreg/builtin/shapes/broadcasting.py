@@ -196,26 +196,40 @@ def reduce_like_view(array, *, out_shape):
 
 @reduce_like.kernel()
 def reduce_like_xp(xp, data, like, *, out=None):
-    padded = (1,) * (data.ndim - len(like.shape)) + like.shape
-    axes = [i for i, (old, new) in enumerate(zip(data.shape, padded)) if new == 1 and old != 1]
-    if not axes:
+    summed = _summing(xp, data, like)
+    if summed is None:
         return stored(xp, data.reshape(like.shape), out)
-    return delivered(_summed(xp, data, axes).reshape(like.shape), out)
+    return delivered(summed(data), out)
 
 
-def _summed(xp: ArrayModule, data: Array, axes: list[int]) -> Array:
-    """Sums over axes, which stay with length one."""
+@reduce_like.prepare
+def reduce_like_prepare(data, like):
+    summed = _summing(np, data, like)
+    return None if summed is None else lambda data, like: summed(data)
+
+
+def _summing(xp: ArrayModule, data: Array, like: Array) -> Callable[[Array], Array] | None:
+    """The function that sums arrays like the first down to the shape of the second; None where none are added."""
+    shape = like.shape
+    padded = (1,) * (data.ndim - len(shape)) + shape
+    axes = [axis for axis, (old, new) in enumerate(zip(data.shape, padded)) if new == 1 and old != 1]
+    if not axes:
+        return None
     rows = data.ndim
     while rows - 1 in axes:
         rows -= 1
-    if rows < data.ndim and data.dtype.name in ("float32", "float64") and data.flags.c_contiguous:
-        # A product with ones is three times as fast as a sum over short rows.
-        length = math.prod(data.shape[rows:])
-        sums = xp.matmul(data.reshape(math.prod(data.shape[:rows]), length), xp.ones(length, dtype=data.dtype))
-        data = sums.reshape(data.shape[:rows] + (1,) * (data.ndim - rows))
-        axes = [axis for axis in axes if axis < rows]
     wide = xp.float32 if is_narrow(data.dtype) else None
-    return xp.sum(data, axis=tuple(axes), keepdims=True, dtype=wide) if axes else data
+    if rows == data.ndim or data.dtype.name not in ("float32", "float64") or not data.flags.c_contiguous:
+        return lambda data: xp.sum(data, tuple(axes), wide, None, True).reshape(shape)
+    # A product with ones is three times as fast as a sum over short rows.
+    lines, length = math.prod(data.shape[:rows]), math.prod(data.shape[rows:])
+    ones, before, outer = xp.ones(length, dtype=data.dtype), data.shape[:rows], tuple([a for a in axes if a < rows])
+
+    def summed(data: Array) -> Array:
+        sums = xp.matmul(data.reshape(lines, length), ones)
+        return (xp.sum(sums.reshape(before), outer) if outer else sums).reshape(shape)
+
+    return summed
 
 
 linear(reduce_like, "broadcast_like", slice(0, 1))
