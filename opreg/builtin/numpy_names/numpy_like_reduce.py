@@ -19,8 +19,9 @@ from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import Shape, check_axes, is_narrow, is_numpy_float
+from ...core.spec import Shape, check_axes, is_narrow
 from ...core.value import Value
+from ...custom.composed import composed
 from ...elementwise.loops import check_some
 from ...typing import Array, ArrayModule, DTypeLike
 from ..outputs import linear
@@ -90,9 +91,11 @@ spreads(spread, lambda rank, *, axis: _axes(axis, rank), _kept)
 linear(spread, "_np_sum", slice(1, -1))
 
 
-@declare(name="_backward_npi_mean", types="T,U->T", unread=(1,), inplace=(0,))
+@composed(name="_backward_npi_mean", types="T,U->T", unread=(1,))
 def share(g, a, *, axis: Axes = None, ddof: int = 0):
     """``g`` divided by how many elements of ``a`` are reduced to one, less ``ddof``."""
+    count = _count(a.shape, _axes(axis, len(a.shape)), ddof)
+    return ops._mul_scalar(g, scalar=1 / count if count else math.inf)
 
 
 along(share, of=1)
@@ -102,21 +105,6 @@ along(share, of=1)
 def share_infer(g, a, *, axis):
     _axes(axis, len(a))
     return g
-
-
-@share.kernel()
-def share_xp(xp, g, a, *, axis, ddof, out=None):
-    count = _count(a.shape, _axes(axis, len(a.shape)), ddof)
-    return xp.multiply(g, 1 / count if count else math.inf, out=out)
-
-
-@share.prepare
-def share_prepare(g, a, *, axis, ddof):
-    if not is_numpy_float(g.dtype):
-        return None
-    count, shape, dtype = _count(a.shape, _axes(axis, a.ndim), ddof), g.shape, g.dtype
-    part = np.asarray(1 / count if count else math.inf, dtype)
-    return lambda g, a: np.multiply(g, part, np.empty(shape, dtype))
 
 
 linear(share, share)
