@@ -96,7 +96,7 @@ def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = 
     op.rules.expression = expression
     alike(op, broadcasts)
 
-    @op.kernel()
+    @op.kernel()  # no body: expressions run here
     def elementwise_xp(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Array:
         if whole is not None and arrays[0].dtype.kind in "iub":
             return whole(xp, *arrays, **attrs)

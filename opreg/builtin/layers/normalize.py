@@ -114,7 +114,7 @@ def _over_sets(op: Op, data: int, statistics: Sequence[int], count: int, compute
                 for i, array in enumerate(arrays)]
 
     if count:
-        @op.kernel()
+        @op.kernel()  # no body: einsum adds sets as they lie
         def sums_xp(xp: ArrayModule, *arrays: Array, over: Over, axis: int, num_groups: int, **attrs: Any) -> Any:
             layout = layout_of(arrays[data].shape, over, axis, num_groups)
             kept, found = arrays[statistics[0]].shape, compute(xp, layout, *seen(arrays, layout), **attrs)
@@ -122,7 +122,7 @@ def _over_sets(op: Op, data: int, statistics: Sequence[int], count: int, compute
 
         return sums_xp
 
-    @op.kernel()
+    @op.kernel()  # no body: rows stay in the cache, and threads share them
     def elements_xp(xp: ArrayModule, *arrays: Array, over: Over, axis: int, num_groups: int, out: Array | None = None
                     ) -> Array:
         layout = layout_of(arrays[data].shape, over, axis, num_groups)
@@ -288,7 +288,7 @@ def backward_normalize_types(ins, outs):
     return [data, data] + [rest] * (len(ins) - 2), [data]
 
 
-@backward_normalize.kernel()
+@backward_normalize.kernel()  # no body: four steps run in place while rows are in the cache
 def backward_normalize_xp(xp, g, data, *rest, over, axis, num_groups, out=None):
     *gamma, mean, inverse, product, total = rest
     layout = layout_of(data.shape, over, axis, num_groups)

@@ -292,7 +292,7 @@ def pooling_infer(data, *, kernel, pool_type, global_pool, pooling_convention, s
 def _pooling(op: Op, framed: bool = False) -> None:
     """Declare the kernel of pooling; ``framed`` as ``Pooling_v1`` pads."""
 
-    @op.kernel()
+    @op.kernel()  # no body: windows are strided views
     def pooling_xp(xp, data, *, kernel, pool_type, global_pool, pooling_convention, stride, pad, p_value=None,
                    count_include_pad=None, layout=None, out=None):
         pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
@@ -377,7 +377,7 @@ by_layout(pooling_max, (0, 1, 2))
 by_layout(pooling_sum, (0, 1))
 
 
-@pooling_sum.kernel()
+@pooling_sum.kernel()  # no body: windows are strided views
 def pooling_sum_xp(xp, g, data, *, kernel, pool_type, global_pool, pooling_convention, stride, pad, count_include_pad,
                    layout):
     pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
@@ -425,7 +425,7 @@ def _to_maxima(op: Op, first: bool) -> None:
     """Declare the kernel of a gradient of maxima: it goes to the first place of a window that has the maximum, or to
     all of them."""
 
-    @op.kernel()
+    @op.kernel()  # no body: windows are strided views
     def pooling_max_xp(xp, g, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout=None,
                        out=None):
         pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
@@ -444,7 +444,7 @@ def _to_maxima(op: Op, first: bool) -> None:
 _to_maxima(pooling_max, first=True)
 
 
-@pooling_at_max.kernel()
+@pooling_at_max.kernel()  # no body: windows are strided views
 def pooling_at_max_xp(xp, h, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout):
     pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
     h, x, top = h.reshape(pool.x), data.reshape(pool.x), maxima.reshape(pool.y)

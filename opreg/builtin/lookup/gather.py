@@ -381,7 +381,7 @@ def _along_diagonal(xp: ArrayModule, numbers: Array, *like: Array, k: int, axis1
 
 
 for _op in (diag, diag_put):
-    _op.kernel()(_along_diagonal)
+    _op.kernel()(_along_diagonal)  # no body: numbers are read and written along a diagonal
 
 adjoint_pair(diag, diag_put)
 
@@ -438,7 +438,7 @@ def unravel_index_infer(data, *, shape):
     return (len(_strides(shape)), *data)
 
 
-@unravel_index.kernel()
+@unravel_index.kernel()  # no body: each row follows from the remainder of the one before
 def unravel_index_xp(xp, data, *, shape):
     rest, rows = data.astype(xp.int64), []
     for stride in _strides(shape):

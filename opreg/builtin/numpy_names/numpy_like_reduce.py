@@ -147,7 +147,7 @@ def _reduces(op: Op, function: Callable, *, whole: type | None = None, single: s
     if whole is not None:
         op.types(_results(whole))
 
-    @op.kernel()
+    @op.kernel()  # no body: the function is the array module's
     def reduction_xp(xp, a, *, axis, keepdims, dtype=None, ddof=None):
         wide = a.dtype if whole is None else _result(a.dtype, dtype, whole)
         result = function(xp, *_laid(a, axis), wide, *(() if ddof is None else (ddof,)))

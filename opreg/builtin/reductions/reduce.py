@@ -99,7 +99,7 @@ def spreads(op: Op, axes: Callable[..., tuple[int, ...]], left: Callable[..., Sh
             narrow = as_view(array, reduced(out_shape, rule(attrs, len(out_shape)), True))
             return None if narrow is None else xp.broadcast_to(narrow, out_shape)
 
-    @op.kernel()
+    @op.kernel()  # no body: others repeat by it
     def spreads_xp(xp, g, data, *, out=None, **attrs):
         shape = data.shape
         taken = rule(attrs, len(shape))
@@ -306,7 +306,7 @@ def placing(op: Op, function: str, left: Callable[..., Shape], axis: int | None 
         check_some(data, axes)
         return left(data, axes, keepdims)
 
-    @op.kernel()
+    @op.kernel()  # no body: the function is the array module's
     def placing_xp(xp, data, *, axis=axis, keepdims=False):
         found = getattr(xp, function)(data, axis=axis)
         return found.reshape(left(data.shape, check_axes(axis, data.ndim), keepdims))

@@ -63,7 +63,7 @@ def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
     def broadcasting_view(array, *, out_shape, xp):
         return None if out_shape is None else xp.broadcast_to(array, out_shape)
 
-    @op.kernel()
+    @op.kernel()  # no body: others repeat by it
     def broadcasting_xp(xp, data, *like, out=None, **attrs):
         shape = rule(attrs, data.shape, *[array.shape for array in like])
         return _repeated(data, _parts(data.shape, shape), xp.empty(shape, data.dtype) if out is None else out)
@@ -194,7 +194,7 @@ def reduce_like_view(array, *, out_shape):
     return as_view(array, out_shape)
 
 
-@reduce_like.kernel()
+@reduce_like.kernel()  # no body: others sum by it
 def reduce_like_xp(xp, data, like, *, out=None):
     summed = _summing(xp, data, like)
     if summed is None:

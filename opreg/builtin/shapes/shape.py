@@ -43,7 +43,7 @@ def unchanged(op: Op) -> None:
     op.view(lambda array: array)
     op.identity(lambda ins, outs: True)
 
-    @op.kernel()
+    @op.kernel()  # no body: there is nothing to compute
     def unchanged_xp(xp: ArrayModule, data: Array, *others: Array, out: Array | None = None) -> Array:
         return stored(xp, data, out)
 
@@ -139,7 +139,7 @@ def reshaping(op: Op, target: Callable[..., Shape | None]) -> None:
     def reshaping_view(array, *, out_shape):
         return as_view(array, out_shape)
 
-    @op.kernel()
+    @op.kernel()  # no body: others reshape by it
     def reshaping_xp(xp, data, *like, out=None, **attrs):
         return reshaped(xp, data, rule(attrs, data.shape, *[array.shape for array in like]), out)
 
@@ -377,7 +377,7 @@ def _as_numbers(op: Op, numbers: Callable[[Shape], Shape]) -> None:
     def numbers_infer(data):
         return (len(numbers(data)),)
 
-    @op.kernel()
+    @op.kernel()  # no body: its numbers come from a shape
     def numbers_xp(xp, data):
         return xp.asarray(numbers(data.shape), dtype=xp.int64)
 
