@@ -98,16 +98,10 @@ def share(g, a, *, axis: Axes = None, ddof: int = 0):
     return ops._mul_scalar(g, scalar=1 / count if count else math.inf)
 
 
-along(share, of=1)
-
-
 @share.infer
 def share_infer(g, a, *, axis):
     _axes(axis, len(a))
     return g
-
-
-linear(share, share)
 
 
 def _filled(g: Value, a: Value, axis: Axes, keepdims: bool, dtype: np.dtype | None) -> Value:

@@ -20,7 +20,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import linear
-from ..samples import along, padded, repeated, summed_like
+from ..samples import padded, repeated, summed_like
 from .creation import filling
 from .shape import as_view, delivered, repeated_parts, stored
 
@@ -265,12 +265,6 @@ def tile_infer(data, *, reps):
     return tuple([rep * dim for rep, dim in zip(*_repetitions(reps, data))])
 
 
-@tile.vmap
-def tile_vmap(ins, batched, *, reps):
-    times, _ = _repetitions(reps, ins[0].shape[1:])
-    return ops.tile(padded(ins[0], len(times)), reps=(1, *times))
-
-
 @tile.grad  # the derivative of the body takes a tenth longer
 def tile_grad(g, ins, outs, *, reps):
     reps = (reps,) if isinstance(reps, int) else reps
@@ -290,9 +284,6 @@ def repeat(data, *, repeats: Count, axis: int | None = None):
     apart = ops._np_reshape(data, newshape=(outer, 1, inner))
     whole = ops._np_broadcast_to(apart, shape=(outer, repeats, inner))
     return ops._np_reshape(whole, newshape=repeat_infer(data.shape, repeats=repeats, axis=axis))
-
-
-along(repeat, flat=True)
 
 
 @repeat.infer
