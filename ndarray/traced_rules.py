@@ -64,6 +64,9 @@ class Recipe:
     def __init__(self, graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = None):
         self._steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool, Sequence[int]]] = []
         last = graph.last_uses()
+        given = len(arrays)
+        owners = [*range(given)]  # by place, that of the array whose memory it is
+        taken = {*graph.results}  # places of arrays whose memory is a result's
         writers: dict[int, int] = {}  # steps that can be told where to write, by the places of what they make
         if any(op.traits.states or op.traits.mutates or (op.kernels[0].bound and not op.traits.traced)
                for op, *_ in graph.steps):
@@ -71,10 +74,19 @@ class Recipe:
         for (_, _, _, places, count), prepared in zip(graph.steps, one_by_one(graph, ctx, arrays, wrap)):
             if not isinstance(prepared, Lasting) or not all(map(known, prepared.shapes)):
                 raise Unfit
-            if prepared.single is not None and prepared.takes_out:
-                writers[len(arrays) - count] = len(self._steps)
-            self._steps.append((prepared.single or prepared, _picked(places), prepared.single is None,
-                                last[len(self._steps)]))
+            owners += range(len(owners), len(arrays))
+            place, single, reshape = len(arrays) - 1, prepared.single, None
+            owner = owners[places[0]] if places else place
+            # Results share no memory, with each other or with what the recipe is given.
+            if places and count == 1 and (place not in taken or (owner >= given and owner not in taken)):
+                reshape = _reshape(prepared, arrays[places[0]], arrays[place])
+            if reshape is not None:
+                single, owners[place] = reshape, owner
+                if place in taken:
+                    taken.add(owner)
+            elif single is not None and prepared.takes_out:
+                writers[place] = len(self._steps)
+            self._steps.append((single or prepared, _picked(places), single is None, last[len(self._steps)]))
         none = len(arrays)
         self._none = None in graph.results or not graph.results
         self._results = _picked([none if place is None else place for place in graph.results])
@@ -119,6 +131,18 @@ def one_by_one(graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = Non
         prepared, results = run(op, attrs, [arrays[place] for place in places], ctx, None, wrap)
         arrays += results
         yield prepared
+
+
+def _reshape(prepared: Lasting, array: Array, result: Array) -> Callable[..., Array] | None:
+    """The function that gives all elements of an array, in their order, in the shape of a result that is a view of
+    them; None where it is another view or none."""
+    if prepared.op.rules.view is None:
+        return None
+    view = prepared.op.rules.as_view(array, prepared.attrs, prepared.shapes, prepared.ctx.xp)
+    if view is None or view.size != array.size or not view.flags.c_contiguous or view.dtype != result.dtype:
+        return None
+    shape = result.shape
+    return lambda array, *others: array.reshape(shape)
 
 
 def _picked(places: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:

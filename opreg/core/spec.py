@@ -19,8 +19,8 @@ from .mode import MODE
 
 __all__ = [
     "ANY", "Spec", "Shape", "known", "stated", "size", "strides_of", "bytes_of", "unify", "broadcast", "check_axis",
-    "check_axes", "reduced_axes", "show", "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype", "is_floating",
-    "is_numpy_float", "is_narrow", "whole_up_to", "limits",
+    "check_axes", "flattened", "reduced_axes", "show", "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype",
+    "is_floating", "is_numpy_float", "is_narrow", "whole_up_to", "limits",
 ]
 
 
@@ -215,6 +215,22 @@ def check_axis(axis: int, rank: int, what: str = "axis") -> int:
         raise AttrError(f"{what}={axis} is out of range for an array of rank {rank}: "
                         f"expected {-rank} to {rank - 1}" if rank else f"{what}={axis}: the array has no axes")
     return axis + rank if axis < 0 else axis
+
+
+def flattened(shape: Shape, axis: int | None) -> tuple[Shape, int]:
+    """A shape and an axis of it counted from the front; for None the shape of all elements in a row, and its axis.
+
+    Raises
+    ------
+    AttrError
+        When the axis is out of range.
+
+    Examples
+    --------
+    >>> flattened((2, 3), -1), flattened((2, 3), None)
+    (((2, 3), 1), ((6,), 0))
+    """
+    return ((math.prod(shape),), 0) if axis is None else (shape, check_axis(axis, len(shape)))
 
 
 def check_axes(axes: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:

@@ -55,7 +55,7 @@ def _collective(name: str, run: Callable[..., Array], back: Callable[..., Any] |
         else:
             op.grad(back)
 
-        @op.kernel()
+        @op.kernel()  # no body: processes exchange arrays
         def collective_xp(xp, data, *, group, out=None, **attrs):
             result = run(find(group), data, out, **attrs)
             if out is None or result is out:

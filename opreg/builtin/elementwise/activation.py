@@ -145,7 +145,7 @@ def _only(act_type: str) -> Callable[[Call], str | None]:
     return accepts
 
 
-@leaky_relu.kernel("prelu", accepts=_only("prelu"), rank=Rank.OPERATOR)
+@leaky_relu.kernel("prelu", accepts=_only("prelu"), rank=Rank.OPERATOR)  # no body: other types are an expression
 def prelu_xp(xp, data, gamma, *, out=None):
     y = xp.multiply(data, gamma.reshape(_aligned(gamma.shape, data.shape)))
     if out is None:
@@ -154,7 +154,7 @@ def prelu_xp(xp, data, gamma, *, out=None):
     return out
 
 
-@leaky_relu.kernel("rrelu", accepts=_only("rrelu"), rank=Rank.OPERATOR)
+@leaky_relu.kernel("rrelu", accepts=_only("rrelu"), rank=Rank.OPERATOR)  # no body: slopes are drawn
 def rrelu_xp(xp, data, *, lower_bound, upper_bound, is_train, rng):
     if is_train:
         slope = rng.random(data.shape, dtype=xp.float32) * (upper_bound - lower_bound) + lower_bound
@@ -227,7 +227,7 @@ def dropout_attends(data, *, p, mode, axes):
     return None if axes else Dropped(p, mode)
 
 
-@dropout.kernel()
+@dropout.kernel()  # no body: a mask is drawn, and the gradient reads it
 def dropout_xp(xp, data, *, p, mode, axes, is_train, rng, out=None):
     shape = _mask_shape(data.shape, axes)
     if p == 0.0 or (mode == "training" and not is_train):

@@ -15,7 +15,6 @@ import numpy as np
 
 from ...core.attrs import Field, Schema
 from ...core.cache import cached
-from ...core.launch import Kernel
 from ...core.op import Op
 from ...core.registry import REGISTERED, ops
 from ...core.value import BINARY, Value
@@ -55,11 +54,6 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
            wraps: bool = True) -> Op:
     """Register an element-wise operator of an array and a number. Among integers the number wraps around to their
     dtype, or with ``wraps=False`` the result alone."""
-    op = elementwise(function, name=name, arguments=("data",), schema=_SCALAR, aliases=aliases, doc=doc,
-                     derivatives=[derivative])
-    op.types(_dtypes)
-    expression = op.rules.expression
-
     @cached(1024)
     def among(scalar: float, dtype: np.dtype) -> Expression:
         """Among integers the number is one too; where integers give integers, one of their dtype as in MXNet, so that
@@ -70,15 +64,14 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
             return typed if typed.exact else whole  # beside uint64 a negative number is one of int64
         return whole
 
-    # Among integers the expression follows from the dtype, which an expression of attributes does not know.
-    def scalar_xp(xp: ArrayModule, data: Array, *, scalar: float, is_int: bool) -> Array:
-        if data.dtype.kind not in "iub":
-            return expression({"scalar": scalar})(xp, data)
-        if is_int:
-            return among(scalar, data.dtype)(xp, data)
-        return expression({"scalar": scalar})(xp, data.astype(xp.float64))
+    def whole_xp(xp: ArrayModule, data: Array, *, scalar: float, is_int: bool) -> Array:
+        return among(scalar, data.dtype)(xp, data) if is_int else expression({"scalar": scalar})(
+            xp, data.astype(xp.float64))
 
-    op.kernels[0] = Kernel(scalar_xp)
+    op = elementwise(function, name=name, arguments=("data",), schema=_SCALAR, aliases=aliases, doc=doc,
+                     derivatives=[derivative], whole=whole_xp)
+    op.types(_dtypes)
+    expression = op.rules.expression
     return op
 
 
@@ -141,16 +134,8 @@ scalar(lambda x, *, scalar: e.hypot(x, scalar), "_hypot_scalar", "The square roo
        "_HypotScalar", "_npi_hypot_scalar")
 
 
-_floating = elementwise(lambda g: g, name="_backward_mod", arguments=("g",),
-                        doc="The gradient itself; zeros among integers, where a remainder has none.")
-
-
-# An expression does not know the dtype that it is computed in.
-def _floating_xp(xp: ArrayModule, g: Array) -> Array:
-    return xp.zeros_like(g) if g.dtype.kind in "iub" else g.copy()
-
-
-_floating.kernels[0] = Kernel(_floating_xp)
+elementwise(lambda g: g, name="_backward_mod", arguments=("g",), whole=lambda xp, g: xp.zeros_like(g),
+            doc="The gradient itself; zeros among integers, where a remainder has none.")
 
 
 def _without_slope_among_integers(op: Op) -> None:

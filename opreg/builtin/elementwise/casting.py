@@ -78,7 +78,7 @@ def cast_view(array, *, dtype):
     return array if array.dtype == dtype else None
 
 
-@cast.kernel()
+@cast.kernel()  # no body: others cast by it
 def cast_xp(xp, data, *, dtype, out=None):
     return _cast(xp, data, dtype, out)
 
@@ -91,7 +91,7 @@ def cast_like(g, data):
 alike(cast_like)
 
 
-@cast_like.kernel()
+@cast_like.kernel()  # no body: fractions that integers lose are noted
 def cast_like_xp(xp, g, data, *, out=None):
     result = _cast(xp, g, data.dtype, out)
     if xp is np and data.dtype.kind in "iub" and is_floating(g.dtype) and (lost := result != g).any():

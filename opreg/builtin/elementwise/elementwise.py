@@ -89,15 +89,17 @@ def _read(expression: Expression, is_read: tuple[bool, ...]) -> Expression:
     return Expression.of(expression.arity, expression.code, list(itertools.compress(expression.results, is_read)))
 
 
-def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = False
-           ) -> Callable[[Call], list[Callable[[], object]]]:
+def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = False,
+           whole: Callable[..., Array] | None = None) -> Callable[[Call], list[Callable[[], object]]]:
     """Give an operator an expression and the two kernels that come from it, of which the one that writes is returned.
-    With ``finite``, integers have a zero where the result is not finite."""
+    With ``finite``, integers have a zero where the result is not finite; ``whole`` is as ``elementwise`` has it."""
     op.rules.expression = expression
     alike(op, broadcasts)
 
-    @op.kernel()
+    @op.kernel()  # no body: expressions run here
     def elementwise_xp(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Array:
+        if whole is not None and arrays[0].dtype.kind in "iub":
+            return whole(xp, *arrays, **attrs)
         result = expression(attrs)(xp, *arrays)
         if finite and is_numpy_float(result.dtype) and arrays[0].dtype.kind in "iub":
             result = xp.where(xp.isfinite(result), result, 0.0)
@@ -128,7 +130,7 @@ def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = 
 
 def elementwise(function: Callable, *, name: str, arguments: Sequence[str], schema: Schema | None = None,
                 aliases: Sequence[str] = (), derivatives: Sequence[Callable | None] | None = None,
-                broadcasts: bool = False, doc: str = "") -> Op:
+                broadcasts: bool = False, whole: Callable[..., Array] | None = None, doc: str = "") -> Op:
     """Register an element-wise operator.
 
     Parameters
@@ -147,6 +149,8 @@ def elementwise(function: Callable, *, name: str, arguments: Sequence[str], sche
         For each input a function of terms ``f(g, *inputs, y)``; derived from the expression where None.
     broadcasts : bool
         Whether inputs broadcast or have one shape.
+    whole : function
+        ``whole(xp, *arrays, **attrs)`` computes integers and booleans, where the expression does not.
     doc : str
         What it is, in a sentence.
 
@@ -159,7 +163,7 @@ def elementwise(function: Callable, *, name: str, arguments: Sequence[str], sche
     op = Op(name, schema or Schema.of(function), arguments, inplace=range(len(arguments)),
             doc=doc or inspect.getdoc(function) or "")
     _shaped(op, broadcasts)
-    attach(op, expression, broadcasts=broadcasts)
+    attach(op, expression, broadcasts=broadcasts, whole=whole)
     written = derivatives or [None] * len(arguments)
     slopes = [_derived(expression, i) if derivative is None else traced(derivative, len(arguments) + 2)
               for i, derivative in enumerate(written)]

@@ -7,13 +7,10 @@ the output ``y``, so that it may overwrite the input. NaN, infinities and ties g
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
-import numpy as np
-
 from ...core.attrs import Limit
-from ...core.launch import Kernel
 from ...core.op import Op
 from ...elementwise import expression as e
 from ...elementwise.expression import Term, greater, less, maximum, minimum, reciprocal, sign, square, trunc
@@ -24,10 +21,10 @@ __all__ = ["unary"]
 
 
 def unary(name: str, function: Callable, derivative: Callable | None = None, doc: str = "",
-          aliases: tuple[str, ...] = ()) -> Op:
+          aliases: tuple[str, ...] = (), whole: Callable[..., Array] | None = None) -> Op:
     """Register an element-wise operator of one array, ``data``."""
     return elementwise(function, name=name, arguments=("data",), derivatives=[derivative], doc=doc,
-                       aliases=aliases)
+                       aliases=aliases, whole=whole)
 
 
 # --------------------------------------------------------------------------------------- without attributes
@@ -113,23 +110,16 @@ def clip_slope(g: Term, x: Term, y: Term, *, a_min: float, a_max: float) -> Term
     return g * (e.greater_equal(x, a_min) * e.less_equal(x, a_max))
 
 
-_clip = unary("clip", clip, clip_slope, aliases=("_npi_clip",))
-
-
-def clip_xp(xp: ArrayModule, data: Array, *, a_min: float, a_max: float) -> Array:
+def _clip_whole(xp: ArrayModule, data: Array, *, a_min: float, a_max: float) -> Array:
     """Bounds outside of an integer dtype become the dtype's own."""
-    if data.dtype.kind in "iu":
-        low, high = [_held(bound, np.iinfo(data.dtype)) for bound in (a_min, a_max)]
-        return xp.minimum(xp.maximum(data, low), high)
-    return _clip.rules.expression({"a_min": a_min, "a_max": a_max})(xp, data)
+    bounds: Sequence[float] = (a_min, a_max)
+    if data.dtype.kind != "b":
+        limits = xp.iinfo(data.dtype)
+        bounds = [int(min(max(bound, limits.min), limits.max)) for bound in bounds]
+    return xp.minimum(xp.maximum(data, bounds[0]), bounds[1])
 
 
-def _held(bound: float, limits: np.iinfo) -> int:
-    """The integer nearest to a bound, towards zero, in an integer dtype."""
-    return int(min(max(bound, limits.min), limits.max))
-
-
-_clip.kernels[0] = Kernel(clip_xp)
+unary("clip", clip, clip_slope, aliases=("_npi_clip",), whole=_clip_whole)
 
 
 def hard_sigmoid(x: Term, *, alpha: float = 0.2, beta: float = 0.5) -> Term:

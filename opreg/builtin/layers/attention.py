@@ -109,7 +109,7 @@ def _interleaved(op: Op, left: Factor, right: Factor) -> None:
                              f"{names[right.place]} {show(b)}, got {show(a)}")
         return (b[1] * heads, a[0], b[0])
 
-    @op.kernel()
+    @op.kernel()  # no body: factors are views here, which a body would copy
     def interleaved_xp(xp: ArrayModule, *arrays: Array, heads: int, out: Array | None = None) -> Array:
         a, b = left.of(wide(arrays[left.place]), heads), right.of(wide(arrays[right.place]), heads)
         batch, _, rows, _ = a.shape
@@ -133,7 +133,7 @@ def _interleaved(op: Op, left: Factor, right: Factor) -> None:
 
     gradient_by(op, back)
 
-    @back.kernel()
+    @back.kernel()  # no body: parts of one array are written in place
     def interleaved_back_xp(xp: ArrayModule, g: Array, *arrays: Array, heads: int) -> Sequence[Array]:
         arrays = tuple(map(wide, arrays))
         a, b = left.of(arrays[left.place], heads), right.of(arrays[right.place], heads)

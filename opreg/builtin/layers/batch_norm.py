@@ -118,7 +118,7 @@ def _normalizing(op: Op, *, relu: bool = False, variance: bool = False, populati
     op.infer(_batch_infer)
     op.types(_batch_types)
 
-    @op.kernel()
+    @op.kernel()  # no body: training moves states
     def batch_norm_xp(xp, data, gamma, beta, moving_mean, moving_var, *, eps, momentum, is_train, fix_gamma=False,
                       use_global_stats=False, axis=1, ndev=1, out=None):
         y, mean, spread, *states = _batch_norm(

@@ -704,7 +704,7 @@ def convolution_infer(data, weight, bias=None, *, kernel, stride, dilate, pad, n
     return channels_last((x[0], num_filter, *places), layout)
 
 
-@convolution.kernel()
+@convolution.kernel()  # no body: images are unfolded a block at a time
 def convolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, num_filter, num_group, layout,
                    weights_first=False, out=None):
     shape = convolution_infer(data.shape, weight.shape, kernel=kernel, stride=stride, dilate=dilate, pad=pad,
@@ -727,7 +727,7 @@ def _computing(op: Op, forward: Op, compute: Callable[..., object]) -> None:
     is given the weight, that of the weight the data."""
     of_data, turned = op.signature.input_names[-1] == "data", forward is not convolution
 
-    @op.kernel()
+    @op.kernel()  # no body: images are unfolded a block at a time
     def gradient_xp(xp, g, other, like, *, kernel, stride, dilate, pad, num_group, layout, adj=(), target_shape=(),
                     weights_first=False, out=None):
         others, into = (of_weight(layout, weights_first), layout)[::1 if of_data else -1]
@@ -757,7 +757,7 @@ def convolution_bias_infer(g, *, layout):
     return (channels_first(g, layout)[1],)
 
 
-@convolution_bias.kernel()
+@convolution_bias.kernel()  # no body: a product with ones takes a third of the time of a sum
 def convolution_bias_xp(xp, g, *, layout):
     (g,) = wide(xp, g)
     if layout[1] != "C" or xp.__name__ not in BLOCK:
@@ -843,7 +843,7 @@ def deconvolution_infer(data, weight, bias=None, *, kernel, stride, dilate, pad,
     return channels_last((x[0], num_filter, *places), layout)
 
 
-@deconvolution.kernel()
+@deconvolution.kernel()  # no body: images are folded a block at a time
 def deconvolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, adj, target_shape, num_filter,
                      num_group, layout, out=None):
     x = channels_first(data.shape, layout)

@@ -133,7 +133,7 @@ def backward_layer_norm(g, data, gamma, mean, inverse, *, axis: int = -1):
 backward_layer_norm.infer(like_inputs(1, 2, 2))
 
 
-@backward_layer_norm.kernel()
+@backward_layer_norm.kernel()  # no body: one pass computes three gradients
 def backward_layer_norm_xp(xp, g, data, gamma, mean, inverse, *, axis, out=None):
     layout = layout_of(data.shape, "axis", axis, 0)
     letters, sets = layout.total.split("->")
@@ -246,7 +246,7 @@ def _by_sample(op: Op, inverse_shown: bool) -> None:
     """Declare what norms of groups of channels have alike; without ``num_groups`` each channel is a group. The third
     output is the deviation, or its inverse."""
 
-    @op.kernel()
+    @op.kernel()  # no body: sets stay in the cache from their mean to the result
     def sample_xp(xp: ArrayModule, data: Array, gamma: Array, beta: Array, *, num_groups: int = 0, eps: float,
                   out: Any = None) -> tuple[Array, Array, Array]:
         layout = layout_of(data.shape, "group", 1, num_groups)

@@ -159,7 +159,7 @@ backward_softmax_output.types(_types_with_label)
 gradient_by(softmax_output, backward_softmax_output)  # of the loss, which is not that of the output
 
 
-@backward_softmax_output.kernel()
+@backward_softmax_output.kernel()  # no body: labels are looked up in place, row by row
 def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, multi_output, use_ignore,
                                preserve_shape, normalization, out_grad, smooth_alpha, out=None):
     p = wide(output).reshape(softmax_view(output.shape, multi_output, preserve_shape))
@@ -417,7 +417,7 @@ formed(softmax_cross_entropy, "(batch, classes) (batch) -> (1)")
 softmax_cross_entropy.types(_types_with_label)
 
 
-@softmax_cross_entropy.kernel()
+@softmax_cross_entropy.kernel()  # no body: a GPU reads each row once
 def softmax_cross_entropy_xp(xp, data, label):
     p = soften(xp, wide(data))
     index, inside = _columns(xp, label, p.shape[1])
@@ -433,7 +433,7 @@ def backward_softmax_cross_entropy(g, data, label):
 gradient_by(softmax_cross_entropy, backward_softmax_cross_entropy)
 
 
-@backward_softmax_cross_entropy.kernel()
+@backward_softmax_cross_entropy.kernel()  # no body: a GPU reads each row once
 def backward_softmax_cross_entropy_xp(xp, g, data, label):
     dx = soften(xp, wide(data))
     index, inside = _columns(xp, label, dx.shape[1])

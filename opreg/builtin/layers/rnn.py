@@ -136,7 +136,7 @@ def _stored(results: tuple[Array, ...], out: Outs) -> Sequence[Array | None]:
     return out
 
 
-@rnn.kernel()
+@rnn.kernel()  # no body: each time step follows from the one before
 def rnn_xp(xp, *arrays, is_train, rng, out=None, **attrs):
     return run(xp, rnn_layer.forward, arrays, is_train, rng, out, attrs)
 
@@ -176,7 +176,7 @@ def backward_rnn_types(ins, outs, *, mode, use_sequence_length):
     return [dtypes[0]] * len(heads) + dtypes + kept[1:], [dtypes[0]] * len(outs)
 
 
-@backward_rnn.kernel()
+@backward_rnn.kernel()  # no body: each time step follows from the one behind
 def backward_rnn_xp(xp, *arrays, out=None, **attrs):
     return run_back(xp, rnn_layer.backward, arrays, out, attrs)
 

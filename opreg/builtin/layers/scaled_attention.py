@@ -202,7 +202,7 @@ def attention_dropout(scores, draw, *, p: float):
 attention_dropout.infer(like_inputs(0))
 
 
-@attention_dropout.kernel()
+@attention_dropout.kernel()  # no body: a mask is drawn
 def attention_dropout_xp(xp, scores, draw, *, p):
     rows = xp.arange(math.prod(scores.shape[:-1])).reshape(scores.shape[:-1])
     return _multiples(xp, draw, p, rows, xp.arange(scores.shape[-1])).astype(scores.dtype)
@@ -285,7 +285,7 @@ def attention_types(ins, outs):
     return [dtype, dtype, dtype, *([mask] if len(ins) > 3 else [])], [dtype, sums, as_dtype("int32")]
 
 
-@scaled_dot_product_attention.kernel()
+@scaled_dot_product_attention.kernel()  # no body: scores are held for a block of queries alone
 def attention_xp(xp, query, key, value, *mask, causal, scale, p, mode, fill, is_train, rng):
     drops = p > 0 and (is_train or mode == "always")
     draw = drawn(xp, drops, rng)
@@ -464,7 +464,7 @@ def _given(xp: ArrayModule, query: Array, key: Array, value: Array, rest: Sequen
                      fill)
 
 
-@backward_attention.kernel()
+@backward_attention.kernel()  # no body: scores are computed again, a block at a time
 def backward_attention_xp(xp, g, query, key, value, *rest, causal, scale, p, use_mask, fill):
     if not key.size or not query.size:
         return tuple([xp.zeros_like(x) for x in (query, key, value)])

@@ -137,7 +137,7 @@ def _ctc_scores(xp: ArrayModule, data: Array) -> Array:
     return soften(xp, x, log=True)
 
 
-@ctc_loss.kernel()
+@ctc_loss.kernel()  # no body: each time step follows from the one before
 def ctc_loss_xp(xp, data, label, *lengths, use_data_lengths, use_label_lengths, blank_label):
     spelling = _Spelling(xp, data, label, lengths, use_data_lengths, use_label_lengths, blank_label)
     spoken = spelling.spoken(xp, _ctc_scores(xp, data))
@@ -171,7 +171,7 @@ def backward_ctc_loss_types(ins, outs):
     return [data, data, *ins[2:-2], data, common_dtype([ins[-1], _wide_dtype(data)])], [data]
 
 
-@backward_ctc_loss.kernel()
+@backward_ctc_loss.kernel()  # no body: each time step follows from the one behind
 def backward_ctc_loss_xp(xp, g, data, label, *rest, use_data_lengths, use_label_lengths, blank_label):
     *lengths, loss, alpha = rest
     time, batch, _ = data.shape

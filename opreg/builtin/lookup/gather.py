@@ -10,7 +10,7 @@ from typing import Any
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, check_axis, show, unify
+from ...core.spec import ANY, Shape, check_axis, flattened, show, unify
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -270,10 +270,9 @@ def unique(data, *, return_index: bool = False, return_inverse: bool = False, re
 
 def _different(data: Shape, count: int, asked: tuple[str, ...], axis: int | None) -> list[Shape]:
     """Shapes of the outputs of ``unique``."""
-    axis = None if axis is None else check_axis(axis, len(data))
-    values = (count,) if axis is None else (*data[:axis], count, *data[axis + 1:])
-    every = math.prod(data) if axis is None else data[axis]
-    return [values, *[(every if name == "inverse" else count,) for name in asked[1:]]]
+    data, axis = flattened(data, axis)
+    values = (*data[:axis], count, *data[axis + 1:])
+    return [values, *[(data[axis] if name == "inverse" else count,) for name in asked[1:]]]
 
 
 @unique.infer
@@ -382,7 +381,7 @@ def _along_diagonal(xp: ArrayModule, numbers: Array, *like: Array, k: int, axis1
 
 
 for _op in (diag, diag_put):
-    _op.kernel()(_along_diagonal)
+    _op.kernel()(_along_diagonal)  # no body: numbers are read and written along a diagonal
 
 adjoint_pair(diag, diag_put)
 
@@ -439,7 +438,7 @@ def unravel_index_infer(data, *, shape):
     return (len(_strides(shape)), *data)
 
 
-@unravel_index.kernel()
+@unravel_index.kernel()  # no body: each row follows from the remainder of the one before
 def unravel_index_xp(xp, data, *, shape):
     rest, rows = data.astype(xp.int64), []
     for stride in _strides(shape):

@@ -94,7 +94,7 @@ def puts_back(op: Op, places: Callable[..., Array], sums: bool = True) -> None:
     ``places(xp, indices, shape, **attrs)`` says at which flat places, for one number after the other; they are added
     where one repeats, which without ``sums`` none does.
     """
-    @op.kernel()
+    @op.kernel()  # no body: others add at places by it
     def puts_back_xp(xp, g, indices, like=None, *, shape=None, **attrs):
         shape = like.shape if shape is None else shape
         found = places(xp, indices, shape, **attrs)
@@ -148,7 +148,7 @@ def _take_steps(call: Call, data: Array, indices: Array, axis: int, mode: Mode) 
 def _looking_up(op: Op, data: int) -> None:
     """Declare the kernels of an operator that looks up slices of its input ``data``, at indices in the other one."""
 
-    @op.kernel()
+    @op.kernel()  # no body: others look up by it
     def looking_up_xp(xp, *ins, axis=0, mode="clip"):
         a = ins[data]
         return xp.take(a, whole(xp, ins[1 - data], a.shape[axis], mode), axis=axis)
@@ -405,7 +405,7 @@ alike(one_hot)
 formed(one_hot, "(...) -> (..., @depth)")
 
 
-@one_hot.kernel()
+@one_hot.kernel()  # no body: places are written among equal elements
 def one_hot_xp(xp, indices, *, depth, on_value, off_value, dtype, out=None):
     on, off = (constant(xp, value, dtype) for value in (on_value, off_value))
     result = out_or_empty(xp, (*indices.shape, depth), dtype, out)
@@ -456,7 +456,7 @@ def choosing(op: Op, number_there: bool = False, rows: bool = False) -> None:
         Whether the first chooses along the first axes; else it broadcasts.
     """
 
-    @op.kernel()
+    @op.kernel()  # no body: others choose by it
     def choosing_xp(xp, condition, *arrays, scalar=None, out=None):
         if len(arrays) == 1:
             number = constant(xp, scalar, arrays[0].dtype)

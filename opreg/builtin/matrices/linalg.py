@@ -87,7 +87,7 @@ def _computed(op: Op, function: Callable[..., Any], form: str = "") -> None:
     if form:
         formed(op, form)
 
-    @op.kernel()
+    @op.kernel()  # no body: the function is the array module's
     def computed_xp(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Any:
         found = function(xp, *arrays, **attrs)
         if found.__class__ is tuple:

@@ -143,7 +143,7 @@ def _multiplying(op: Op, factors: Callable[..., tuple[Array, ...]], product_shap
     def sums(left: Array, right: Array, *like: Array) -> bool:
         return any(broadcast(left.shape[:-2], right.shape[:-2]) != each.shape[:-2] for each in like)
 
-    @op.kernel()
+    @op.kernel()  # no body: others multiply by it
     def multiplying_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None) -> Array:
         left, right, *like = factors(*arrays)
         shape = product_shape(*[array.shape for array in arrays])
@@ -337,7 +337,7 @@ floor_divide.infer(broadcast)
 floor_divide.grad(ZERO)
 
 
-@floor_divide.kernel()
+@floor_divide.kernel()  # no body: among integers no expression rounds down
 def floor_divide_xp(xp, x1, x2):
     if x1.dtype.kind in "iu":
         return floor_quotient(xp, x1, x2)
@@ -360,7 +360,7 @@ def _triangle(name: str, function: str, doc: str) -> None:
             raise ShapeError(f"expected matrices, two axes or more, got shape {show(data)}")
         return data
 
-    @op.kernel()
+    @op.kernel()  # no body: the function is the array module's
     def triangle_xp(xp, data, *, k):
         return getattr(xp, function)(data, k)
 
@@ -393,7 +393,7 @@ def roll_infer(data, *, shift, axis):
     return data
 
 
-@roll.kernel()
+@roll.kernel()  # no body: the function is the array module's
 def roll_xp(xp, data, *, shift, axis):
     if not isinstance(shift, int) and (axis is None or isinstance(axis, int) or len(shift) < len(axis)):
         (shift,) = shift
@@ -421,7 +421,7 @@ alike(around)
 around.grad(ZERO)
 
 
-@around.kernel()
+@around.kernel()  # no body: the function is the array module's
 def around_xp(xp, x, *, decimals, out=None):
     if is_numpy_float(x.dtype):
         return xp.around(x, decimals, out=out)

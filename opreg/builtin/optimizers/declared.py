@@ -92,7 +92,7 @@ def updates(function: Callable, rule: Callable, *, name: str | None = None, alia
         The first of them.
     """
     op: Op = declare(function, name=name, aliases=aliases, inplace=(0,), **_moving(function, tail, False))
-    op.kernel()(single(rule, at_once))
+    op.kernel()(single(rule, at_once))  # no body: it moves states, as do those below
     forms = [(op, False)]
     if halves:
         wide = _named(op, "mp_{}", "``{}`` of a float32 copy of the weight.", op.signature.schema.fields,

@@ -71,7 +71,7 @@ def _lamb(xp: ArrayModule, *arrays: Array, learning_rates: tuple[float, ...], wd
 for _op, _parts in ((_multi_lamb_update, 4), (_multi_mp_lamb_update, 5)):
     grouped(_op, _parts, wide=range(2, 5) if _parts == 5 else (), lists=("learning_rates", "wds", "step_count"),
             count="num_tensors")
-    _op.kernel()(_lamb)
+    _op.kernel()(_lamb)  # no body: it moves states
 
 
 # ------------------------------------------------------------------------------- sums and checks over many
@@ -134,4 +134,4 @@ def _finite(xp: ArrayModule, *data: Array, init_output: bool, out: Array | None 
 
 for _op in (all_finite, multi_all_finite):
     formed(_op, "-> (1)")
-    _op.kernel()(_finite)
+    _op.kernel()(_finite)  # no body: it reads its own output

@@ -48,7 +48,7 @@ def of_others(data, *, axis: Axes = None, exclude: bool = False):
 along(of_others)
 
 
-@of_others.kernel()
+@of_others.kernel()  # no body: zeros are counted on the way
 def of_others_xp(xp, data, *, axis, exclude):
     parted = _Parted(xp, data, axis, exclude)
     return xp.where(parted.zeros == 0, parted.product, 0).reshape(data.shape)
@@ -67,7 +67,7 @@ def of_pairs(h, data, *, axis: Axes = None, exclude: bool = False):
 along(of_pairs)
 
 
-@of_pairs.kernel()
+@of_pairs.kernel()  # no body: zeros are counted on the way
 def of_pairs_xp(xp, h, data, *, axis, exclude):
     parted = _Parted(xp, data, axis, exclude)
     h = wide(h).reshape(parted.data.shape)

@@ -39,7 +39,7 @@ def _reordering(op: Op, order: Callable[..., tuple[int, ...]]) -> None:
     def reordering_view(array, **attrs):
         return array.transpose(rule(attrs, array.ndim))
 
-    @op.kernel()
+    @op.kernel()  # no body: others reorder axes by it
     def reordering_xp(xp, data, *, out=None, **attrs):
         return stored(xp, data.transpose(rule(attrs, data.ndim)), out)
 

@@ -52,7 +52,7 @@ def filling(op: Op, number: float | None = None) -> None:
         def filling_infer(*, shape):
             return inferred_shape(shape)
 
-    @op.kernel()
+    @op.kernel()  # no body: its numbers come from no array
     def filling_xp(xp, *like, shape=None, dtype=None, value=number, fill_value=number, out=None):
         if like:
             shape, dtype = like[0].shape, dtype or like[0].dtype
@@ -130,7 +130,7 @@ def _counting(op: Op) -> None:
     """Declare the kernel of an operator that counts up: to ``stop``, in the shape of an input, or along one of its
     axes."""
 
-    @op.kernel()
+    @op.kernel()  # no body: its numbers come from no array
     def counting_xp(xp, *like, start, step, repeat, stop=None, infer_range=True, axis=None, dtype=None, out=None):
         if like:
             dtype = like[0].dtype
@@ -252,7 +252,7 @@ def index_array_infer(data, *, axes):
     return (*data, len(_indexed(len(data), axes)))
 
 
-@index_array.kernel()
+@index_array.kernel()  # no body: its numbers come from no array
 def index_array_xp(xp, data, *, axes):
     shape = data.shape
     result = xp.empty((*shape, len(_indexed(len(shape), axes))), dtype=xp.int64)

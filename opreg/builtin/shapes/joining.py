@@ -76,7 +76,7 @@ def _join_fill(ins: list, outs: list, dim: int, equal: bool) -> list:
 def _joining(op: Op, function: str, axis: str) -> None:
     """Declare that an operator joins its inputs by a function of the array module, along what an attribute names."""
 
-    @op.kernel()
+    @op.kernel()  # no body: others join by it
     def joining_xp(xp, *data, out=None, **attrs):
         return getattr(xp, function)(data, axis=attrs[axis], out=out)
 
@@ -141,7 +141,7 @@ def concat_split_view(array, *, num_args, dim, out_shape):
 def _parting(op: Op, parts: Callable[..., Sequence[Array]]) -> None:
     """Declare that the outputs of an operator are parts of its first input, the views ``parts(*arrays, **attrs)``."""
 
-    @op.kernel()
+    @op.kernel()  # no body: others cut by it
     def parting_xp(xp, *arrays, out=None, **attrs):
         views = parts(*arrays, **attrs)
         outs = out if isinstance(out, (tuple, list)) else (out,) * len(views)

@@ -48,7 +48,7 @@ def pad_infer(data, *, mode, pad_width):
     return tuple([dim + sum(width) for dim, width in zip(data, widths)])
 
 
-@pad.kernel()
+@pad.kernel()  # no body: others pad by it
 def pad_xp(xp, data, *, mode, pad_width, constant_value, out=None):
     widths = _widths(pad_width, data.ndim)
     if mode != "constant":
@@ -78,7 +78,7 @@ def pad_fold_view(array, *, mode, pad_width):
     return array[_core(_widths(pad_width, array.ndim), array.shape)] if mode == "constant" else None
 
 
-@pad_fold.kernel()
+@pad_fold.kernel()  # no body: edges are added in place
 def pad_fold_xp(xp, g, *, mode, pad_width, out=None):
     widths = _widths(pad_width, g.ndim)
     if mode != "constant":

@@ -68,9 +68,8 @@ def _moving(op: Op, spreads: bool) -> None:
             raise ShapeError(f"{channels} channels do not fill blocks of {block_size} x {block_size}")
         return (batch, channels // block_size**2, height * block_size, width * block_size)
 
-    @op.kernel()
+    @op.kernel()  # no body: reshapes and a transpose run along rows as short as a block
     def moving_xp(xp, data, *, block_size, out=None):
-        # As body of reshapes and a transpose it would run along rows as short as a block.
         result = out_or_empty(xp, moving_infer(data.shape, block_size=block_size), data.dtype, out)
         parts = _parts(data if spreads else result, block_size)
         for i, part in enumerate(parts):
@@ -148,7 +147,7 @@ def im2col_infer(data, *, kernel, stride, dilate, pad):
     return (data[0], data[1] * math.prod(kernel), math.prod(counts))
 
 
-@im2col.kernel()
+@im2col.kernel()  # no body: windows are strided views
 def im2col_xp(xp, data, *, kernel, stride, dilate, pad, out=None):
     return _to_columns(xp, data, _windows(data.shape[2:], kernel, stride, dilate, pad), out)
 
@@ -172,7 +171,7 @@ def col2im_infer(data, *, output_size, kernel, stride, dilate, pad):
     return (data[0], data[1] // taps, *output_size)
 
 
-@im2col_sum.kernel()
+@im2col_sum.kernel()  # no body: windows are strided views, added in place
 @col2im.kernel()
 def columns_sum_xp(xp, data, *like, kernel, stride, dilate, pad, output_size=()):
     space = like[0].shape[2:] if like else output_size

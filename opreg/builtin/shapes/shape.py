@@ -23,7 +23,8 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..samples import same_numbers
 
-__all__ = ["reshape_codes", "stored", "unchanged", "constant", "out_or_empty", "delivered", "reshaping", "as_view"]
+__all__ = ["reshape_codes", "stored", "unchanged", "constant", "out_or_empty", "delivered", "repeated_parts",
+           "reshaping", "as_view"]
 
 
 # ------------------------------------------------------------------------------------------- for families
@@ -42,7 +43,7 @@ def unchanged(op: Op) -> None:
     op.view(lambda array: array)
     op.identity(lambda ins, outs: True)
 
-    @op.kernel()
+    @op.kernel()  # no body: there is nothing to compute
     def unchanged_xp(xp: ArrayModule, data: Array, *others: Array, out: Array | None = None) -> Array:
         return stored(xp, data, out)
 
@@ -60,8 +61,20 @@ def constant(xp: ArrayModule, value: float, dtype: np.dtype) -> Array:
 def reshaped(xp: ArrayModule, data: Array, shape: Shape, out: Array | None = None) -> Array:
     """``data`` in another shape, as an array of its own or in ``out``."""
     result = out_or_empty(xp, shape, data.dtype, out)
-    result.reshape(data.shape)[...] = data
+    target = result.reshape(data.shape)
+    repeated = [axis for axis, (dim, stride) in enumerate(zip(data.shape, data.strides)) if dim > 1 and stride == 0]
+    for part in repeated_parts(data.shape, repeated):
+        target[part] = data[part]
     return delivered(result, out)
+
+
+def repeated_parts(shape: Shape, axes: Sequence[int]) -> list[Any]:
+    """Keys of parts that are written one after the other, to fill an array with values that repeat along axes: rows
+    that are short are faster so, a repetition at a time."""
+    last = max(axes, default=0)
+    if not axes or not 0 < math.prod(shape[last:]) < 64:
+        return [...]
+    return [(..., slice(i, i + 1), *(slice(None),) * (len(shape) - last - 1)) for i in range(shape[last])]
 
 
 def as_view(array: Array, shape: Shape | None) -> Array | None:
@@ -126,7 +139,7 @@ def reshaping(op: Op, target: Callable[..., Shape | None]) -> None:
     def reshaping_view(array, *, out_shape):
         return as_view(array, out_shape)
 
-    @op.kernel()
+    @op.kernel()  # no body: others reshape by it
     def reshaping_xp(xp, data, *like, out=None, **attrs):
         return reshaped(xp, data, rule(attrs, data.shape, *[array.shape for array in like]), out)
 
@@ -364,7 +377,7 @@ def _as_numbers(op: Op, numbers: Callable[[Shape], Shape]) -> None:
     def numbers_infer(data):
         return (len(numbers(data)),)
 
-    @op.kernel()
+    @op.kernel()  # no body: its numbers come from a shape
     def numbers_xp(xp, data):
         return xp.asarray(numbers(data.shape), dtype=xp.int64)
 

@@ -20,7 +20,7 @@ from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..matrices.dense import wide
 
-__all__ = ["apart", "ratio", "survivors", "one_by_one", "offsets"]
+__all__ = ["apart", "ratio", "survivors", "one_by_one", "offsets", "moved"]
 
 Format = Literal["center", "corner"]
 
@@ -301,6 +301,18 @@ def offsets(xp: ArrayModule, anchors: Arrays, boxes: Arrays) -> tuple[Array, Arr
     return (x - ax) / aw, (y - ay) / ah, xp.log(w / aw), xp.log(h / ah)
 
 
+def moved(xp: ArrayModule, anchors: Arrays, steps: Arrays, factors: tuple[float, ...], most: float = -1.0) -> Array:
+    """Corners of the boxes that offsets, times factors, lead to from anchors by center and sides; ``most``, if
+    positive, is the largest logarithm of a ratio."""
+    x, y, width, height = anchors
+    dw, dh = steps[2] * factors[2], steps[3] * factors[3]
+    if most > 0:
+        dw, dh = xp.minimum(dw, most), xp.minimum(dh, most)
+    x, y = steps[0] * factors[0] * width + x, steps[1] * factors[1] * height + y
+    width, height = xp.exp(dw) * width / 2, xp.exp(dh) * height / 2
+    return xp.stack((x - width, y - height, x + width, y + height), axis=-1)
+
+
 @declare(name="_contrib_box_encode", types="*T:floating->*T", outputs=("output0", "output1"))
 def box_encode(samples, matches, anchors, refs, means, stds):
     """Regression targets of a detector: the offsets from ``anchors`` to the boxes of ``refs`` that ``matches`` names.
@@ -341,14 +353,7 @@ formed(box_decode, "(batch, n, 4) (1, n, 4) -> (batch, n, 4)")
 
 @box_decode.kernel()  # no body: columns are views here; a body takes half as long again for a few boxes
 def box_decode_xp(xp, data, anchors, *, std0, std1, std2, std3, clip, format):
-    x, y, width, height = apart(_centers(xp, anchors, format))
-    dx, dy, dw, dh = apart(data)
-    dw, dh = dw * std2, dh * std3
-    if clip > 0:
-        dw, dh = xp.minimum(dw, clip), xp.minimum(dh, clip)
-    x, y = dx * std0 * width + x, dy * std1 * height + y
-    width, height = xp.exp(dw) * width / 2, xp.exp(dh) * height / 2
-    return xp.stack((x - width, y - height, x + width, y + height), axis=-1)
+    return moved(xp, apart(_centers(xp, anchors, format)), apart(data), (std0, std1, std2, std3), clip)
 
 
 box_decode.grad(ZERO)

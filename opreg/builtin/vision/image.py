@@ -37,11 +37,6 @@ def _image(data: Shape, batch: bool = True) -> None:
                          f"got shape {show(data)}")
 
 
-def _working(xp: ArrayModule, data: Array) -> Array:
-    """An image in the dtype that it is computed in."""
-    return data if data.dtype.name in ("float32", "float64") else data.astype(xp.float32)
-
-
 def _in_range(xp: ArrayModule, colours: Array, dtype: np.dtype) -> Array:
     """Numbers that a short integer can hold."""
     if dtype.kind not in "iu" or dtype.itemsize > 2:
@@ -55,7 +50,8 @@ def _changing(op: Op, change: Callable[..., Array]) -> None:
 
     @op.kernel()  # no body: colors of channels are constants, which bodies do not hold
     def changing_xp(xp, data, *, rng=None, **attrs):
-        return _in_range(xp, change(xp, _working(xp, data), data.dtype, rng, **attrs), data.dtype)
+        working = data if data.dtype.name in ("float32", "float64") else data.astype(xp.float32)
+        return _in_range(xp, change(xp, working, data.dtype, rng, **attrs), data.dtype)
 
 
 # ------------------------------------------------------------------------------- to_tensor and normalize

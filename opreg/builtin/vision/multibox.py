@@ -16,7 +16,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..matrices.dense import wide
-from .boxes import apart, offsets, one_by_one, ratio, survivors
+from .boxes import apart, moved, offsets, one_by_one, ratio, survivors
 
 __all__: list[str] = []
 
@@ -182,16 +182,6 @@ def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float
 formed(detection, "(batch, classes, n) (batch, 4n) (1, n, 4) -> (batch, n, 6)")
 
 
-def _moved(xp: ArrayModule, anchor: Array, steps: Array, variances: tuple[float, ...], clip: bool) -> Array:
-    """Corners of the boxes that offsets lead to."""
-    x, y, width, height = _centered(xp, anchor)
-    dx, dy, dw, dh = [step * variance for step, variance in zip(apart(steps), variances)]
-    x, y = dx * width + x, dy * height + y
-    width, height = xp.exp(dw) * width / 2, xp.exp(dh) * height / 2
-    boxes = xp.stack((x - width, y - height, x + width, y + height), axis=-1)
-    return xp.clip(boxes, 0, 1) if clip else boxes
-
-
 @detection.kernel()  # no body: each box that is kept rules out later ones
 def detection_xp(xp, cls_prob, loc_pred, anchor, *, clip, threshold, nms_threshold, force_suppress, variances,
                  nms_topk):
@@ -202,7 +192,8 @@ def detection_xp(xp, cls_prob, loc_pred, anchor, *, clip, threshold, nms_thresho
     kind = xp.argmax(cls_prob[:, 1:], axis=1)
     score = xp.take_along_axis(cls_prob[:, 1:], kind[:, None], axis=1)[:, 0]
     valid = (score > -1) & (score >= threshold)
-    boxes = _moved(xp, anchor, loc_pred.reshape(batch, n, 4), variances, clip)
+    boxes = moved(xp, _centered(xp, anchor), apart(loc_pred.reshape(batch, n, 4)), variances)
+    boxes = xp.clip(boxes, 0, 1) if clip else boxes
     rows = xp.concatenate((kind[:, :, None].astype(boxes.dtype), score[:, :, None], boxes), axis=2)
     suppress, top = 0 < nms_threshold <= 1, nms_topk if 0 < nms_topk < n else n
     order = xp.argsort(xp.where(valid, -score if suppress else 0, math.inf), axis=1, kind="stable")
