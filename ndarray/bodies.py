@@ -222,13 +222,13 @@ class Body(Lasting):
     def __call__(self, arrays: Sequence[Array], out: Array | None = None) -> list[Array]:
         return list(self.recipe([*arrays, *self.constants]))  # type: ignore[arg-type]  # there are no None
 
-    def rule(self, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
+    def rule(self, out_grads: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
         """The gradient as a subgraph: of the user's rule, or the derivative of the body."""
         if self.attrs.ruled:
-            return rule_graph(self.op, self.attrs, arriving, needs, is_train, specs())
+            return rule_graph(self.op, self.attrs, out_grads, needs, is_train, specs())
         first, self._first = self._first, None  # as a rule the gradients of all inputs are asked for, once
-        asked = arriving, needs, is_train
+        asked = out_grads, needs, is_train
         tops, gradients, nodes = first[1] if first is not None and first[0] == asked else self._gradient(*asked)
         slots = self._traced.slots
         given: list[Entry | None] = [*tops, *slots, *self._outputs, *self._given[len(slots):]]
@@ -238,7 +238,7 @@ class Body(Lasting):
             raise Unfit  # it would draw other numbers
         return Subgraph([*again, *nodes], given, gradients)
 
-    def _gradient(self, arriving: Sequence[bool], needs: Sequence[bool], is_train: bool
+    def _gradient(self, out_grads: Sequence[bool], needs: Sequence[bool], is_train: bool
                   ) -> tuple[list[Entry | None], list[Entry | None], list[Node]]:
         """The derivative of the body: output gradients, gradients of the inputs, and the nodes between."""
         body, slots, _ = self._traced
@@ -246,7 +246,7 @@ class Body(Lasting):
         tops: list[Entry | None] = []
         seeds: list[tuple[Entry, TracedValue | None]] = []
         for i, head in enumerate(self._outputs[:self.count]):
-            top = tracer.variable(f"gradient {i}", body.spec(head)) if arriving[i] else None
+            top = tracer.variable(f"gradient {i}", body.spec(head)) if out_grads[i] else None
             tops.append(top)
             if top is not None:
                 seeds.append((head, tracer.value(top)))

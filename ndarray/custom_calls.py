@@ -147,7 +147,7 @@ class CustomRun:
         for step in prepare(call).steps()[0]:
             step()
 
-    def back(self, attrs: Any, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+    def back(self, attrs: Any, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
              needs: tuple[bool, ...], wrap: Callable[..., NDArray]) -> list[Array | None] | None:
         """Raw gradients of the inputs by the ``backward`` of the operator whose forward ran; None where the gradient
         is another's business: that of a Prop that has a rule, or of a traced body."""
@@ -156,7 +156,7 @@ class CustomRun:
             return None
         count, (needed, unread), custom_op = len(attrs.arguments), attrs.reads(), attrs.memo[Same(prop)]
         inputs, states = ins[:count], [state._data for state in attrs.memo.get("states", ())]
-        every: list[Any] = [*arriving, *inputs, *outs]
+        every: list[Any] = [*out_grads, *inputs, *outs]
         read = every if len(needed) == len(every) else [every[i] for i in needed]
         mode = thread["now"]()
         token = None if mode.training is self.is_train and current_context() is ctx else thread["set"](

@@ -85,10 +85,10 @@ class Lasting:
     def __call__(self, arrays: Sequence[Array], out: Array | None = None) -> list[Array]:
         raise NotImplementedError
 
-    def rule(self, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
+    def rule(self, out_grads: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
         """Its gradient as a subgraph; see ``opreg.core.subgraph.subgraph``."""
-        return subgraph(self.op, self.attrs, arriving, needs, is_train, specs)
+        return subgraph(self.op, self.attrs, out_grads, needs, is_train, specs)
 
 
 class Runner(Lasting):

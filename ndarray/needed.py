@@ -66,13 +66,13 @@ class Changed:
     __array__ = __array_ufunc__ = __array_function__ = __getitem__ = __setitem__ = __iter__ = __len__ = refuse
 
 
-def present(node: TapeNode, arriving: Sequence[Array | None], needs: tuple[bool, ...], is_train: bool
+def present(node: TapeNode, out_grads: Sequence[Array | None], needs: tuple[bool, ...], is_train: bool
             ) -> tuple[Sequence[Any], Sequence[Any]]:
     """Raw inputs and outputs of a node, as its gradient may read them.
 
     Parameters
     ----------
-    arriving : sequence
+    out_grads : sequence
         Gradients of the outputs, None where there is none.
     needs : tuple of bool
         Which inputs want a gradient.
@@ -93,7 +93,7 @@ def present(node: TapeNode, arriving: Sequence[Array | None], needs: tuple[bool,
     if isinstance(op, Op) and op.where is not None:  # what an operator of users keeps as a state is theirs
         count = len(op.signature.arguments(node.attrs))
         changed = {i: write for i, write in changed.items() if not count <= i < len(ins)}
-    read = _read(node, ins, outs, arriving, needs, is_train)
+    read = _read(node, ins, outs, out_grads, needs, is_train)
     every = [*ins, *outs]
     for i, write in changed.items():
         if read is None or i in read:
@@ -103,7 +103,7 @@ def present(node: TapeNode, arriving: Sequence[Array | None], needs: tuple[bool,
     return every[:len(ins)], every[len(ins):]
 
 
-def _read(node: TapeNode, ins: Sequence[Array], outs: Sequence[Array], arriving: Sequence[Array | None],
+def _read(node: TapeNode, ins: Sequence[Array], outs: Sequence[Array], out_grads: Sequence[Array | None],
           needs: tuple[bool, ...], is_train: bool) -> Collection[int] | None:
     """The places among inputs, then outputs, whose numbers the gradient reads; None if unknown."""
     op = node.op
@@ -112,7 +112,7 @@ def _read(node: TapeNode, ins: Sequence[Array], outs: Sequence[Array], arriving:
         if op.signature.per_instance or op.where is not None:
             return None
         prepared = runner_of(op, node.attrs, ins, node.ctx)
-    return recipes.reads(prepared, [g is not None for g in arriving], ins, outs, needs, is_train)
+    return recipes.reads(prepared, [g is not None for g in out_grads], ins, outs, needs, is_train)
 
 
 def _name(node: TapeNode, i: int, count: int) -> str:

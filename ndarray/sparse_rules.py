@@ -261,8 +261,8 @@ def _retain(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     places = indices._data.astype(np.int64).reshape(-1)
     result = over_stored(x._stored.retained(places), x._ctx)
     if MODE.recording and x._entry is not None:
-        def back(attrs: Attrs, arriving: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
-            g = arriving[0]
+        def back(attrs: Attrs, out_grads: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
+            g = out_grads[0]
             g = g if isinstance(g, Rows) else Rows.of(g)
             return [g.retained(places) if _takes_rows(x._entry) else g.retained(places).dense(), None]
 
@@ -280,7 +280,7 @@ def _no_second(*_: Any) -> Any:
 
 #: A change of the storage type; the gradient passes.
 _CAST = tape.Taped("cast_storage", lambda g, ins, outs, attrs, needs, is_train=True: [g], grad_reads=False,
-                   raw_gradient=lambda attrs, arriving, needs, ctx: list(arriving))
+                   raw_gradient=lambda attrs, out_grads, needs, ctx: list(out_grads))
 
 
 @CAST_STORAGE.provide
@@ -368,8 +368,8 @@ def _record_dot(left: CSRNDArray, right: NDArray, result: NDArray, turn: bool, t
     matrix that have numbers."""
     stored: Csr = left._stored
 
-    def back(attrs: Attrs, arriving: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
-        g = arriving[0].dense() if isinstance(arriving[0], Rows) else arriving[0]
+    def back(attrs: Attrs, out_grads: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
+        g = out_grads[0].dense() if isinstance(out_grads[0], Rows) else out_grads[0]
         if turn:
             gradient: Any = stored.times(g)
         else:
@@ -403,13 +403,13 @@ def _rows_of(data: Array, count: int) -> np.ndarray:
     return np.clip(data.astype(np.int64), 0, count - 1)
 
 
-def _embedding_rows(node: tape.TapeNode, arriving: Sequence[Any]) -> list[Any] | None:
+def _embedding_rows(node: tape.TapeNode, out_grads: Sequence[Any]) -> list[Any] | None:
     """The gradient of the weight of ``Embedding`` in the rows that were looked up."""
     if not _takes_rows(node.inputs[1]) or node.ins is None:
         return None
     data, shape = node.ins[0], node.ins[1].shape
     indices = _rows_of(data, shape[0]).reshape(-1)
-    return [None, Rows.summed(arriving[0].reshape(len(indices), *shape[1:]), indices, shape)]
+    return [None, Rows.summed(out_grads[0].reshape(len(indices), *shape[1:]), indices, shape)]
 
 
 tape.ROW_GRADIENTS["Embedding"] = _embedding_rows

@@ -209,7 +209,7 @@ TRANSFER = Taped("copyto", lambda g, ins, outs, attrs, needs, is_train=True: [g.
                  grad_reads=False)
 #: A function of its inputs that does not change with them, as the gradient of a linear function.
 _CONSTANT_OF = Taped("constant", lambda g, ins, outs, attrs, needs, is_train=True: [None] * len(needs),
-                     grad_reads=False, raw_gradient=lambda attrs, arriving, needs, ctx: [None] * len(needs))
+                     grad_reads=False, raw_gradient=lambda attrs, out_grads, needs, ctx: [None] * len(needs))
 #: The entry of an array without a gradient.
 _UNDIFFERENTIATED = TapeNode(None, None, (), None, None, 1, Context("cpu"), None)
 CONSTANT = _UNDIFFERENTIATED, 0
@@ -424,19 +424,19 @@ def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[T
                             functools.partial(_checked_sum, checked))
             return walk(order, seeds, wanted, step, functools.partial(_sum, set()))
         return walk(order, seeds, wanted,
-                    lambda node, arriving, needs: by_rule(node, arriving, needs, functools.partial(
-                        _values, arriving, needs, node.in_training(train_mode)), _zeros_like, train_mode),
+                    lambda node, out_grads, needs: by_rule(node, out_grads, needs, functools.partial(
+                        _values, out_grads, needs, node.in_training(train_mode)), _zeros_like, train_mode),
                     lambda _, first, second: first + second)
     finally:
         thread["reset"](token)
 
 
-def _values(arriving: Sequence[Any], needs: tuple[bool, ...], is_train: bool, node: TapeNode
+def _values(out_grads: Sequence[Any], needs: tuple[bool, ...], is_train: bool, node: TapeNode
             ) -> tuple[list[NDArray], list[NDArray]]:
     """The inputs and outputs of a node as arrays that are recorded as they were."""
     ctx, wrap, (ins, outs) = node.ctx, WRAP.function, _numbers(node)
     if LATEST[0] > node.number:
-        ins, outs = present(node, arriving, needs, is_train)
+        ins, outs = present(node, out_grads, needs, is_train)
     wrapped = [wrap(data, ctx) for data in ins], [wrap(data, ctx) for data in outs[:node.count]]
     for value, entry in zip(wrapped[0], node.inputs):
         value._entry = None if entry is CONSTANT else entry
@@ -445,7 +445,7 @@ def _values(arriving: Sequence[Any], needs: tuple[bool, ...], is_train: bool, no
     return wrapped
 
 
-def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[Array | None], needs: tuple[bool, ...]
+def _differentiate(train_mode: bool | None, node: TapeNode, out_grads: Sequence[Array | None], needs: tuple[bool, ...]
                    ) -> Sequence[Array | None]:
     """Raw gradients of a node's inputs, None where there is none."""
     op, attrs, ctx = node.op, node.attrs, node.ctx
@@ -456,35 +456,35 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
     elif ins is None or outs is None:
         ins, outs = _numbers(node)  # which refuses
     if node.count != 1:
-        arriving = filled(node, arriving, outs, lambda out: ctx.xp.zeros(out.shape, out.dtype))
+        out_grads = filled(node, out_grads, outs, lambda out: ctx.xp.zeros(out.shape, out.dtype))
     if op.traits.grad_reads:
         if LATEST[0] > node.number:
-            ins, outs = present(node, arriving, needs, is_train)
+            ins, outs = present(node, out_grads, needs, is_train)
         prepared = node.prepared
         if prepared is None and not op.signature.per_instance and op.where is None:
             prepared = runner_of(op, attrs, ins, ctx)
         if isinstance(prepared, Lasting):
-            grads = differentiate(prepared, arriving, ins, outs, needs, is_train, node.inputs)
+            grads = differentiate(prepared, out_grads, ins, outs, needs, is_train, node.inputs)
             if grads is not None:
                 return grads
     elif op.rules.raw_grad is not None:
-        return op.rules.raw_grad(attrs, arriving, needs, ctx)
+        return op.rules.raw_grad(attrs, out_grads, needs, ctx)
     wrap = WRAP.function
     if isinstance(node.prepared, CustomRun):
-        grads = node.prepared.back(attrs, arriving, ins, outs, needs, wrap)
+        grads = node.prepared.back(attrs, out_grads, ins, outs, needs, wrap)
         if grads is not None:
             return grads
-    g = [None if data is None else wrap(data, ctx) for data in arriving]
+    g = [None if data is None else wrap(data, ctx) for data in out_grads]
     values = op.differentiate(g[0] if node.count == 1 else tuple(g), [wrap(data, ctx) for data in ins],
                               [wrap(data, ctx) for data in outs[:node.count]], attrs, needs, is_train)
     return [None if value is None else value._data for value in values]
 
 
-def _by_rows(step: Callable[..., Any], node: TapeNode, arriving: Sequence[Any], needs: tuple[bool, ...]) -> Any:
+def _by_rows(step: Callable[..., Any], node: TapeNode, out_grads: Sequence[Any], needs: tuple[bool, ...]) -> Any:
     """A step of the walk where a gradient of some rows may be all that is wanted."""
     rule = ROW_GRADIENTS.get(getattr(node.op, "name", ""))
-    grads = None if rule is None else rule(node, arriving)
-    return step(node, arriving, needs) if grads is None else grads
+    grads = None if rule is None else rule(node, out_grads)
+    return step(node, out_grads, needs) if grads is None else grads
 
 
 def _entered(step: Callable[..., Any], node: TapeNode, *args: Any) -> Any:
@@ -493,18 +493,18 @@ def _entered(step: Callable[..., Any], node: TapeNode, *args: Any) -> Any:
         return step(node, *args)
 
 
-def _checked_step(step: Callable[..., Any], checked: Checked, node: TapeNode, arriving: Sequence[Array | None],
+def _checked_step(step: Callable[..., Any], checked: Checked, node: TapeNode, out_grads: Sequence[Array | None],
                   needs: tuple[bool, ...]) -> Sequence[Array | None]:
     """A step of the walk, and a look at what it makes."""
     ins, outs = (node.ins or (), node.outs or ()) if getattr(node.op, "grad_reads", True) else ((), ())
-    grads = step(node, arriving, needs)
+    grads = step(node, out_grads, needs)
     op, attrs = node.op, node.attrs
     if deliberate(op, attrs):
         return grads
     own = isinstance(op, Op)
     names = op.signature.inputs(attrs) if own else _numbered("input", node.inputs)
-    made = op.signature.outputs(attrs) if own else _numbered("output", arriving)
-    known = [*zip([f"gradient of {name}" for name in made], arriving), *zip(names, ins), *zip(made, outs)]
+    made = op.signature.outputs(attrs) if own else _numbered("output", out_grads)
+    known = [*zip([f"gradient of {name}" for name in made], out_grads), *zip(names, ins), *zip(made, outs)]
     finite.look(f"in the gradient of {node.describe()}", node.ctx.xp, known,
                 [(f"gradient of {name}", grad) for name, grad, need in zip(names, grads, needs) if need],
                 checked.choice)
@@ -603,9 +603,9 @@ def arrays_of(node: TapeNode) -> tuple[list[NDArray], list[NDArray]]:
     return _values([None] * node.count, (True,) * len(node.inputs), node.in_training(None), node)
 
 
-def through(node: TapeNode, arriving: Sequence[NDArray | None]) -> dict[TapeEntry, NDArray]:
+def through(node: TapeNode, out_grads: Sequence[NDArray | None]) -> dict[TapeEntry, NDArray]:
     """Gradients of the inputs of one node from those of its outputs, recorded themselves."""
-    seeds = {(node, i): g for i, g in enumerate(arriving) if g is not None}
+    seeds = {(node, i): g for i, g in enumerate(out_grads) if g is not None}
     return _walk(dict(seeds), [source for source, _ in node.inputs if source is not _UNDIFFERENTIATED], [node], None,
                  True)
 

@@ -129,7 +129,7 @@ def _picked(places: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
     return operator.itemgetter(slice(first, first + len(places)))
 
 
-def differentiate(prepared: Lasting, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+def differentiate(prepared: Lasting, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
                   needs: tuple[bool, ...], is_train: bool, inputs: Sequence[tuple[Any, int]] = ()
                   ) -> Sequence[Array | None] | None:
     """Raw gradients of inputs by a recipe; None where the rule has to run as it is written.
@@ -138,7 +138,7 @@ def differentiate(prepared: Lasting, arriving: Sequence[Array | None], ins: Sequ
     ----------
     prepared : Lasting
         What ran the operator on inputs like these.
-    arriving : sequence
+    out_grads : sequence
         Raw gradients of the outputs, None where there is none.
     ins, outs : sequence
         Raw inputs and outputs.
@@ -150,9 +150,9 @@ def differentiate(prepared: Lasting, arriving: Sequence[Array | None], ins: Sequ
         Of the tape: what the inputs are, some of which may have a place for their gradient.
     """
     key: tuple[object, ...] = needs, is_train, EDITION[0]
-    if len(arriving) != 1:
-        key += tuple([g is None for g in arriving])
-    for g, out in zip(arriving, outs):
+    if len(out_grads) != 1:
+        key += tuple([g is None for g in out_grads])
+    for g, out in zip(out_grads, outs):
         if g is not None and (g.shape != out.shape or g.dtype is not out.dtype):
             return None
     recipes = prepared.recipes
@@ -161,7 +161,7 @@ def differentiate(prepared: Lasting, arriving: Sequence[Array | None], ins: Sequ
     try:
         recipe = recipes[key]
     except KeyError:
-        return _first(recipes, key, prepared, arriving, ins, outs, needs, is_train)
+        return _first(recipes, key, prepared, out_grads, ins, outs, needs, is_train)
     if recipe is None:
         return None
     call: Callable[..., Sequence[Array | None]] = recipe
@@ -170,54 +170,54 @@ def differentiate(prepared: Lasting, arriving: Sequence[Array | None], ins: Sequ
         if places:
             call = functools.partial(recipe.landing, places=places)
     try:
-        return MODE.__dict__["now"]().run(call, [*arriving, *ins, *outs, *prepared.constants])
+        return MODE.__dict__["now"]().run(call, [*out_grads, *ins, *outs, *prepared.constants])
     except RuntimeError as error:
         if not inside(error):
             raise
-    return call([*arriving, *ins, *outs, *prepared.constants])
+    return call([*out_grads, *ins, *outs, *prepared.constants])
 
 
-def reads(prepared: Prepared, arriving: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
+def reads(prepared: Prepared, out_grads: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
           needs: tuple[bool, ...], is_train: bool) -> set[int] | None:
     """Places among inputs, then outputs, whose numbers a gradient reads; None if unknown.
 
-    ``arriving`` says which outputs have a gradient; for the rest see ``differentiate``.
+    ``out_grads`` says which outputs have a gradient; for the rest see ``differentiate``.
     """
     if not isinstance(prepared, Lasting) or prepared.recipes is None:
         return None
     try:
-        rule = _rule(prepared, arriving, ins, outs, needs, is_train)
+        rule = _rule(prepared, out_grads, ins, outs, needs, is_train)
     except Exception:  # it looks at numbers
         return None
-    return {place - len(arriving) for place in rule.read() if place >= len(arriving)}
+    return {place - len(out_grads) for place in rule.read() if place >= len(out_grads)}
 
 
-def _rule(prepared: Lasting, arriving: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
+def _rule(prepared: Lasting, out_grads: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
           needs: tuple[bool, ...], is_train: bool) -> Subgraph:
-    return prepared.rule(tuple(arriving), needs, is_train,
-                        lambda: [Spec(array.shape, array.dtype) for array in (*outs[:len(arriving)], *ins, *outs)])
+    return prepared.rule(tuple(out_grads), needs, is_train,
+                        lambda: [Spec(array.shape, array.dtype) for array in (*outs[:len(out_grads)], *ins, *outs)])
 
 
 def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, ...], prepared: Lasting,
-           arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array], needs: tuple[bool, ...],
+           out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array], needs: tuple[bool, ...],
            is_train: bool) -> Sequence[Array | None] | None:
     """The first gradients of a kind. The absence of a recipe is cached only if the rule says so: an error of
     memory, say, ends this attempt alone."""
     try:
-        recipes[key], results = _traced(prepared, arriving, ins, outs, needs, is_train)
+        recipes[key], results = _traced(prepared, out_grads, ins, outs, needs, is_train)
     except Exception:  # whatever it is, the rule itself says it better
         return None
     return results
 
 
-def _traced(prepared: Lasting, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+def _traced(prepared: Lasting, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
               needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Array | None] | None]:
     """A recipe and the gradients that it gives; None where the rule says that there is none."""
     if not all(map(known, prepared.shapes)):
         return None, None
     try:
-        rule = _rule(prepared, [g is not None for g in arriving], ins, outs, needs, is_train)
-        arrays = [*arriving, *ins, *outs, *prepared.constants]
+        rule = _rule(prepared, [g is not None for g in out_grads], ins, outs, needs, is_train)
+        arrays = [*out_grads, *ins, *outs, *prepared.constants]
         recipe = Recipe(rule, prepared.ctx, arrays, prepared.wrap)
         return recipe, [None if place is None else arrays[place] for place in rule.results]
     except (Unfit, NeedsNumbers, NotDifferentiableError, TraceError):

@@ -40,36 +40,36 @@ def grow(tracer: RuleTracer, order: Sequence[Node], seeds: Sequence[tuple[Entry,
         Whether the nodes that make gradients say so, for a monitor.
     """
 
-    def differentiate(node: Node, arriving: Gradients, needs: tuple[bool, ...]) -> Gradients:
+    def differentiate(node: Node, out_grads: Gradients, needs: tuple[bool, ...]) -> Gradients:
         tracer.source = node  # of sums of gradients, too, which are made outside of rules
-        gradients = _differentiate(tracer, node, arriving, needs, is_train)
+        gradients = _differentiate(tracer, node, out_grads, needs, is_train)
         if watched:
             _title(node, gradients)
         return gradients
 
-    arriving: dict[Entry, TracedValue | None] = {}
+    summed: dict[Entry, TracedValue | None] = {}
     for entry, value in seeds:
-        other = arriving.get(entry)
-        arriving[entry] = other if value is None else value if other is None else other + value
+        other = summed.get(entry)
+        summed[entry] = other if value is None else value if other is None else other + value
     targets = set(wanted)
-    by_entry = walk(order, arriving, targets, differentiate, lambda _, total, g: total + g)
+    by_entry = walk(order, summed, targets, differentiate, lambda _, total, g: total + g)
     tracer.source = None
     return {entry: value for entry, value in by_entry.items() if entry[0] in targets and value is not None}
 
 
-def _differentiate(tracer: RuleTracer, node: Node, arriving: Gradients, needs: tuple[bool, ...], is_train: bool
+def _differentiate(tracer: RuleTracer, node: Node, out_grads: Gradients, needs: tuple[bool, ...], is_train: bool
                    ) -> Gradients:
     """The gradients of a node's inputs."""
     op = node.op
     assert op is not None
     outs = [(node, i) for i in range(node.count)]
     if not fits(op):
-        return by_rule(node, arriving, needs, lambda _: (list(map(tracer.value, node.inputs)),
+        return by_rule(node, out_grads, needs, lambda _: (list(map(tracer.value, node.inputs)),
                                                          list(map(tracer.value, outs))), ops.zeros_like, is_train)
-    arriving = filled(node, arriving, outs, lambda entry: ops.zeros_like(tracer.value(entry)))
-    rule = subgraph(op, node.attrs, tuple([g is not None for g in arriving]), needs, node.in_training(is_train),
+    out_grads = filled(node, out_grads, outs, lambda entry: ops.zeros_like(tracer.value(entry)))
+    rule = subgraph(op, node.attrs, tuple([g is not None for g in out_grads]), needs, node.in_training(is_train),
                     lambda: [tracer.spec(entry) for entry in (*outs, *node.inputs, *outs)])
-    return rule.inline(tracer, [*[None if g is None else g._entry for g in arriving], *node.inputs, *outs])
+    return rule.inline(tracer, [*[None if g is None else g._entry for g in out_grads], *node.inputs, *outs])
 
 
 def _title(node: Node, gradients: Gradients) -> None:

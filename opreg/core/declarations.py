@@ -195,7 +195,7 @@ class Declarations:
         return self._declare("grad", function, ZERO if function is ZERO else None)
 
     def raw_grad(self, function: F) -> F:
-        """Declare the gradient once more, for raw arrays on the tape: ``f(attrs, arriving, needs, ctx)``. It reads no
+        """Declare the gradient once more, for raw arrays on the tape: ``f(attrs, out_grads, needs, ctx)``. It reads no
         inputs and no outputs."""
         return self._declare("raw_grad", function, function)
 

@@ -171,17 +171,17 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
             g = take((node, 0), _UNREACHED)
             if g is _UNREACHED or (g is None and not op.loss(node.attrs)):
                 continue
-            arriving = [g]
+            out_grads = [g]
         else:
             entering = [take((node, i), _UNREACHED) for i in range(node.count)]
-            arriving = [None if g is _UNREACHED else g for g in entering]
-            if all(g is None for g in arriving) and (all(g is _UNREACHED for g in entering)
+            out_grads = [None if g is _UNREACHED else g for g in entering]
+            if all(g is None for g in out_grads) and (all(g is _UNREACHED for g in entering)
                                                      or not op.loss(node.attrs)):
                 continue
         inputs = node.inputs
         needs = _ALONE if len(inputs) == 1 and inputs[0][0] in live else tuple([source in live for source, _ in inputs])
         try:
-            results = differentiate(node, arriving, needs)
+            results = differentiate(node, out_grads, needs)
         except NotDifferentiableError as error:
             note(error, node.describe())
             raise
@@ -209,18 +209,18 @@ def push(order: Iterable[N], tangents: dict[tuple[N, int], G], along: Callable[[
         Derivatives of the node's outputs, None for an output that has none.
     """
     for node in order:
-        arriving = [tangents.get(entry) for entry in node.inputs]
-        if node.op is None or all(t is None for t in arriving):
+        in_tangents = [tangents.get(entry) for entry in node.inputs]
+        if node.op is None or all(t is None for t in in_tangents):
             continue
         try:
-            results = along(node, arriving)
+            results = along(node, in_tangents)
         except Exception as error:
             note(error, f"in the derivative of {node.describe()}")
             raise
         tangents.update([((node, i), result) for i, result in enumerate(results) if result is not None])
 
 
-def by_rule(node: N, arriving: Sequence[W | None], needs: Sequence[bool],
+def by_rule(node: N, out_grads: Sequence[W | None], needs: Sequence[bool],
             values: Callable[[N], tuple[Sequence[W], Sequence[W]]], zeros: Callable[[W], W], is_train: bool | None
             ) -> Sequence[W | None]:
     """Gradients of a node's inputs by the rule of its operator.
@@ -237,16 +237,16 @@ def by_rule(node: N, arriving: Sequence[W | None], needs: Sequence[bool],
     op = node.op
     assert op is not None
     ins, outs = values(node) if op.traits.grad_reads else ((), ())
-    arriving = filled(node, arriving, outs, zeros)
-    return op.differentiate(arriving[0] if node.count == 1 else tuple(arriving), ins, outs, node.attrs, needs,
+    out_grads = filled(node, out_grads, outs, zeros)
+    return op.differentiate(out_grads[0] if node.count == 1 else tuple(out_grads), ins, outs, node.attrs, needs,
                             node.in_training(is_train))
 
 
-def filled(node: Recorded, arriving: Sequence[G | None], outs: Sequence[V], zeros: Callable[[V], G]
+def filled(node: Recorded, out_grads: Sequence[G | None], outs: Sequence[V], zeros: Callable[[V], G]
            ) -> Sequence[G | None]:
     """Gradients of a node's outputs, with zeros where there is none and the rule of the operator expects some."""
     op = node.op
     if op is None or node.count == 1 or op.traits.optional_out_grads:
-        return arriving
+        return out_grads
     visible = op.signature.visible(node.attrs)
-    return [zeros(outs[i]) if g is None and i < visible else g for i, g in enumerate(arriving)]
+    return [zeros(outs[i]) if g is None and i < visible else g for i, g in enumerate(out_grads)]

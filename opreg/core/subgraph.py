@@ -89,15 +89,15 @@ class Subgraph:
         return [None if place is None else TracedValue(tracer, entries[place]) for place in self.results]
 
 
-def rule_graph(op: Op, attrs: Attrs, arriving: Sequence[bool], needs: Sequence[bool], is_train: bool,
+def rule_graph(op: Op, attrs: Attrs, out_grads: Sequence[bool], needs: Sequence[bool], is_train: bool,
                specs: Sequence[Spec] | None) -> Subgraph:
     """The gradient rule of an operator as a subgraph of output gradients, inputs and outputs of these ``specs``."""
-    count, first = len(arriving), len(arriving) + len(needs)
+    count, first = len(out_grads), len(out_grads) + len(needs)
     tracer = RuleTracer(known=None if specs is None else {})
     input_specs = [Spec()] * (first + count) if specs is None else specs
     entries = [tracer.variable(f"{op.name} {i}", spec) for i, spec in enumerate(input_specs)]
     values = [tracer.value(entry) for entry in entries]
-    g = [value if there else None for value, there in zip(values, arriving)]
+    g = [value if there else None for value, there in zip(values, out_grads)]
     gradients = op.differentiate(g[0] if count == 1 else tuple(g), values[count:first], values[first:], attrs, needs,
                                  is_train)
     return Subgraph(tracer.nodes, entries, [value._entry if need and value is not None else None
@@ -113,13 +113,13 @@ def fits(op: Op) -> bool:
     return op.where is None and not op.signature.per_instance and op.traits.grad_reads
 
 
-def subgraph(op: Op, attrs: Any, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
+def subgraph(op: Op, attrs: Any, out_grads: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
     """The gradient rule of an operator as a subgraph, from a cache.
 
     Parameters
     ----------
-    arriving : tuple of bool
+    out_grads : tuple of bool
         Which outputs have a gradient.
     needs : tuple of bool
         Which inputs want a gradient; others get none.
@@ -128,11 +128,11 @@ def subgraph(op: Op, attrs: Any, arriving: tuple[bool, ...], needs: tuple[bool, 
     specs : function
         Shapes and dtypes of gradients, inputs and outputs, as far as they are known.
     """
-    key, edition = (op, attrs, arriving, needs, is_train), EDITION[0]
+    key, edition = (op, attrs, out_grads, needs, is_train), EDITION[0]
     rule = _KEPT.find(key)
     if rule is None:
         try:
-            rule = rule_graph(op, attrs, arriving, needs, is_train, None)
+            rule = rule_graph(op, attrs, out_grads, needs, is_train, None)
         except SpecsAsked:
             rule = SpecsAsked
         if attrs.lasting:
@@ -141,7 +141,7 @@ def subgraph(op: Op, attrs: Any, arriving: tuple[bool, ...], needs: tuple[bool, 
         known = specs()
         rule = _KEPT.find((*key, *known))
         if rule is None:
-            rule = rule_graph(op, attrs, arriving, needs, is_train, known)
+            rule = rule_graph(op, attrs, out_grads, needs, is_train, known)
             if attrs.lasting:
                 keep(_KEPT, (*key, *known), rule, edition)
     return rule

@@ -255,21 +255,21 @@ def gradient_of(rows: RowExpression, wrt: int, known: bool = False) -> Expressio
         terms.append(Term(prim, tuple([terms[a] if isinstance(a, int) else a for a in args])))
         if known and len(terms) - 1 in expression.results:
             terms[-1] = results[expression.results.index(len(terms) - 1)]
-    arrived: dict[int, Operand] = {}
+    grads: dict[int, Operand] = {}
 
     def add(register: int, value: Operand, reader: Along) -> None:
         if reach[register] is Along.ROW and reader is Along.ELEMENT:
             value = row_sum(value)
-        arrived[register] = arrived[register] + value if register in arrived else value
+        grads[register] = grads[register] + value if register in grads else value
 
-    for result, arriving, along in zip(expression.results, given, rows.results):
+    for result, g, along in zip(expression.results, given, rows.results):
         if isinstance(result, int):
-            add(result, arriving, along)
+            add(result, g, along)
     for register in range(len(terms) - 1, arity - 1, -1):
         prim, args = expression.code[register - arity]
-        if register not in arrived:
+        if register not in grads:
             continue
-        g, y, operands = arrived[register], terms[register], [terms[a] if isinstance(a, int) else a for a in args]
+        g, y, operands = grads[register], terms[register], [terms[a] if isinstance(a, int) else a for a in args]
         parts: Sequence[Operand | None] = ()
         if prim.name in REDUCTIONS:
             parts = [_HANDED[prim.name](g, y, operands[0])]
@@ -278,7 +278,7 @@ def gradient_of(rows: RowExpression, wrt: int, known: bool = False) -> Expressio
         for a, part in zip(args, parts):
             if isinstance(a, int) and part is not None:
                 add(a, part, Along.ELEMENT if prim.name in ("row_sum", "row_product") else reach[register])
-    return compiled([*given, *terms[:arity], *results], arrived.get(wrt, 0.0))
+    return compiled([*given, *terms[:arity], *results], grads.get(wrt, 0.0))
 
 
 def lower(described: Sets, expression: Expression, *ins: Value) -> Value | None:

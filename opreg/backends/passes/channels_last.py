@@ -143,13 +143,13 @@ class _Decisions:
         move = _answer(op, rule(node.attrs, shapes))
         if isinstance(move, str):
             return move
-        arriving = [node.inputs[i] for i in move.ins if i not in op.traits.unread]
-        if any(entry not in self.last and self._is_written(entry) for entry in arriving):
+        moved = [node.inputs[i] for i in move.ins if i not in op.traits.unread]
+        if any(entry not in self.last and self._is_written(entry) for entry in moved):
             return "what it reads is written over"
         refuses = self.library.refuses(op)
         if refuses is not None:
             # One that nothing moved comes to must be better off in the library wherever its channels are.
-            alone = self.last.isdisjoint(arriving)
+            alone = self.last.isdisjoint(moved)
             reason = (self._refused(node, refuses, Move({}, (), ())) if alone else None) or self._refused(
                 node, refuses, move)
             if reason is not None:
