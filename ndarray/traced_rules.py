@@ -1,10 +1,9 @@
-"""Recipes: lists of operators as functions of raw arrays, for eager calls; those of gradient rules first of all.
+"""Recipes: subgraphs as lists of functions of raw arrays, for eager calls and above all for gradients.
 
-The first time a rule is wanted for an operator, attributes and specs, its subgraph is run operator by operator, and
-what these come to is kept as a list of functions of raw arrays: the *recipe*, which gives the same gradients from
-then on without arrays of ours, attributes or a second look. Rules that do anything else than call operators, rules of
-users' operators that are not traced, and rules of gradients that are recorded themselves run as they are written.
-Bodies of traced operators are recipes, too (``bodies.py``).
+When a gradient rule is first used for given attributes and specs, its subgraph is run operator by operator. The kernels
+that run are cached as the *recipe*, which computes later gradients without NDArrays, attributes or checks. Some rules
+are called each time instead: those that do more than call operators, those of users' operators that are not traced, and
+all rules while gradients are recorded. Bodies of traced operators are recipes, too (``bodies.py``).
 """
 
 from __future__ import annotations
@@ -32,31 +31,32 @@ __all__ = ["Recipe", "Unfit", "differentiate", "one_by_one", "reads"]
 
 
 class Unfit(Exception):
-    """Raised for an operator that cannot be prepared."""
+    """An operator cannot be part of a recipe."""
 
 
 class Recipe:
-    """A subgraph as functions of raw arrays of certain specs.
+    """A subgraph as functions of raw arrays with given specs.
 
-    Call it with a list of raw arrays, those that the subgraph is given; it returns a raw result or None for each of its
-    results. The list becomes the recipe's own. For a gradient the arrays are gradients of outputs, inputs and
-    outputs, the results gradients of the inputs.
+    Called with a list of raw arrays, the inputs of the subgraph, it returns an array or None for each result. It
+    modifies
+    the list. For a gradient, inputs are output gradients, inputs and outputs of the operator, and results are input
+    gradients.
 
     Parameters
     ----------
     graph : Subgraph
-        What is to be done.
+        The subgraph.
     ctx : Context
-        Where.
+        The device.
     arrays : list of arrays
-        The first that it is given. The results of its steps are appended: to make a recipe is to run it once.
+        The inputs of the first run, which the constructor makes. The results of all steps are appended.
     wrap : function, optional
-        Makes an NDArray, for operators of users.
+        Makes an NDArray, for users' operators.
 
     Attributes
     ----------
     lands : list of tuple
-        Results that can be computed at a place that it is given: the number of the result, and of the step.
+        Results that can be computed in a landing: the index of the result, and that of its step.
     """
 
     __slots__ = ("_steps", "_results", "_none", "lands")
@@ -64,7 +64,7 @@ class Recipe:
     def __init__(self, graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = None):
         self._steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool, Sequence[int]]] = []
         last = graph.last_uses()
-        writers: dict[int, int] = {}  # steps that can be told where to write, by the places of what they make
+        writers: dict[int, int] = {}  # steps that take ``out``, by the index of their result
         if any(op.traits.states or op.traits.mutates or (op.kernels[0].bound and not op.traits.traced)
                for op, *_ in graph.steps):
             raise Unfit
@@ -82,7 +82,7 @@ class Recipe:
                       if place in writers and graph.results.count(place) == 1]
 
     def landing(self, arrays: list[Any], places: dict[int, Landing]) -> Sequence[Array | None]:
-        """The same with some steps told where their results go, if they may."""
+        """Run the recipe, with the results of some steps computed in landings."""
         for number, (function, pick, many, done) in enumerate(self._steps):
             if many:
                 arrays += function(pick(arrays))
@@ -109,11 +109,12 @@ class Recipe:
 
 
 def one_by_one(graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = None) -> Iterator[Prepared]:
-    """Run a subgraph operator by operator, as eager calls do; what each makes is appended to the arrays that it is
-    given. Returns the results.
+    """Run a subgraph operator by operator, as eager calls do, appending all results to ``arrays``. Yields the prepared
+    calls.
 
-    Two others run nodes in turn, by their reference kernels: the pass ``fold_constants``, which leaves nothing prepared
-    for a single run and has a context for each node, and checks of kernels, which look at results between.
+    The pass ``fold_constants`` and the checks of kernels also run nodes one by one, but by reference kernels. The
+    former
+    caches nothing and has a context for each node; the latter look at intermediate results.
     """
     for op, attrs, _, places, _ in graph.steps:
         prepared, results = run(op, attrs, [arrays[place] for place in places], ctx, None, wrap)
@@ -122,7 +123,7 @@ def one_by_one(graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = Non
 
 
 def _picked(places: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
-    """The function that takes elements at these places out of a list."""
+    """A function that gets the elements at these indices of a list."""
     if len(places) > 1:
         return operator.itemgetter(*places)
     first = places[0] if places else 0
@@ -132,22 +133,22 @@ def _picked(places: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
 def differentiate(prepared: Lasting, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
                   needs: tuple[bool, ...], is_train: bool, inputs: Sequence[tuple[Any, int]] = ()
                   ) -> Sequence[Array | None] | None:
-    """Raw gradients of inputs by a recipe; None where the rule has to run as it is written.
+    """Raw gradients of inputs by a recipe; None if the rule must be called.
 
     Parameters
     ----------
     prepared : Lasting
-        What ran the operator on inputs like these.
+        The prepared call of the operator for inputs with these specs.
     out_grads : sequence
-        Raw gradients of the outputs, None where there is none.
+        Raw gradients of the outputs, or None.
     ins, outs : sequence
         Raw inputs and outputs.
     needs : tuple of bool
-        Which inputs want a gradient; the others get None.
+        Whether each input needs a gradient; the others get None.
     is_train : bool
         The mode.
     inputs : sequence of entries
-        Of the tape: what the inputs are, some of which may have a place for their gradient.
+        The entries of the inputs on the tape, some of which may have landings.
     """
     key: tuple[object, ...] = needs, is_train, EDITION[0]
     if len(out_grads) != 1:
@@ -179,15 +180,15 @@ def differentiate(prepared: Lasting, out_grads: Sequence[Array | None], ins: Seq
 
 def reads(prepared: Prepared, out_grads: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
           needs: tuple[bool, ...], is_train: bool) -> set[int] | None:
-    """Places among inputs, then outputs, whose numbers a gradient reads; None if unknown.
+    """Indices, among inputs and then outputs, of the arrays that a gradient reads; None if unknown.
 
-    ``out_grads`` says which outputs have a gradient; for the rest see ``differentiate``.
+    ``out_grads`` tells which outputs have a gradient; for other parameters see ``differentiate``.
     """
     if not isinstance(prepared, Lasting) or prepared.recipes is None:
         return None
     try:
         rule = _rule(prepared, out_grads, ins, outs, needs, is_train)
-    except Exception:  # it looks at numbers
+    except Exception:  # the rule reads elements
         return None
     return {place - len(out_grads) for place in rule.read() if place >= len(out_grads)}
 
@@ -201,18 +202,18 @@ def _rule(prepared: Lasting, out_grads: Sequence[bool], ins: Sequence[Array], ou
 def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, ...], prepared: Lasting,
            out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array], needs: tuple[bool, ...],
            is_train: bool) -> Sequence[Array | None] | None:
-    """The first gradients of a kind. The absence of a recipe is cached only if the rule says so: an error of
-    memory, say, ends this attempt alone."""
+    """The first gradients of a kind. That there is no recipe is cached only if the rule cannot have one; after another
+    error, such as one of memory, the next call tries again."""
     try:
         recipes[key], results = _traced(prepared, out_grads, ins, outs, needs, is_train)
-    except Exception:  # whatever it is, the rule itself says it better
+    except Exception:  # calling the rule raises a clearer error
         return None
     return results
 
 
 def _traced(prepared: Lasting, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
               needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Array | None] | None]:
-    """A recipe and the gradients that it gives; None where the rule says that there is none."""
+    """Make a recipe, and the gradients of its first run; two None if the rule cannot have a recipe."""
     if not all(map(known, prepared.shapes)):
         return None, None
     try:
