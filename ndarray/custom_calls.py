@@ -18,7 +18,7 @@ from opreg.core.keys import Same
 from opreg.core.launch import Call, prepare
 from opreg.core.mode import MODE
 from opreg.core.spec import Shape, Spec, known
-from opreg.custom.first_run import is_unwatched
+from opreg.custom.first_run import may_skip_checks
 from opreg.custom.invocation import read_by, run_backward, run_forward
 from opreg.custom.prop import asked_by
 from opreg.errors import ShapeError
@@ -37,7 +37,7 @@ _FLOAT32 = np.dtype(np.float32)
 def custom_run(op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context) -> CustomRun:
     """The prepared call for inputs with these specs. A Prop whose answers may vary is asked for shapes again, and for
     dtypes if it defines ``infer_type``."""
-    runs, is_train = attrs.kept.runs, MODE.__dict__["now"]().training
+    runs, is_train = attrs.cache.runs, MODE.__dict__["now"]().training
     key: Any = [is_train, ctx]
     for array in arrays:
         key += array.shape, array.dtype
@@ -76,8 +76,8 @@ class CustomRun:
         The mode.
     """
 
-    __slots__ = ("count", "visible", "is_train", "_answers", "_specs", "_asked", "_ctx", "_host", "_watched",
-                 "_watched_back")
+    __slots__ = ("count", "visible", "is_train", "_answers", "_specs", "_asked", "_ctx", "_host", "_checked",
+                 "_checked_back")
     recipes = None
 
     def __init__(self, op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context, is_train: bool,
@@ -91,8 +91,8 @@ class CustomRun:
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
         self._specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(out_shapes, out_dtypes)]
         self._answers, self._asked = _copied(answers), asked_by(arrays)
-        self._watched: Any = None  # the class of the operator whose first forward was checked
-        self._watched_back: dict[tuple[bool, ...], tuple[type, tuple[int, ...]] | None] = {}
+        self._checked: Any = None  # the class of the operator whose first forward was checked
+        self._checked_back: dict[tuple[bool, ...], tuple[type, tuple[int, ...]] | None] = {}
 
     def follows(self, answers: tuple[Any, Any]) -> bool:
         """Whether the call was prepared for equal answers."""
@@ -124,7 +124,7 @@ class CustomRun:
             prop = attrs.prop
             custom_op = attrs.make(ctx, [[*shape] for shape in shapes], [*dtypes])
             attrs.memo[Same(prop)] = custom_op
-            if custom_op.__class__ is self._watched:
+            if custom_op.__class__ is self._checked:
                 count = len(attrs.arguments)
                 aux = [wrap(array, ctx) for array in arrays[count:]] if len(arrays) > count else []
                 run_forward(attrs, custom_op, is_train, ["write"] * self.count,
@@ -132,7 +132,7 @@ class CustomRun:
             else:
                 attrs.check(custom_op)
                 self._first(attrs, arrays, [out._data for out in outs], self._specs, wrap)
-                self._watched = custom_op.__class__ if is_unwatched(custom_op) else None
+                self._checked = custom_op.__class__ if may_skip_checks(custom_op) else None
         finally:
             thread["reset"](token)
         return [out._data for out in outs]
@@ -161,7 +161,7 @@ class CustomRun:
         token = None if mode.training is self.is_train and current_context() is ctx else thread["set"](
             mode.recorded(None, self.is_train).within(ctx))
         try:
-            if self._watched_back.get(needs) == (custom_op.__class__, needed):
+            if self._checked_back.get(needs) == (custom_op.__class__, needed):
                 into = [wrap(np.zeros(array.shape, array.dtype) if self._host else
                              ctx.backend.zeros(array.shape, array.dtype, ctx.device_id), ctx) for array in inputs]
                 aux = [wrap(state, ctx) for state in states] if states else []
@@ -173,7 +173,7 @@ class CustomRun:
                 grads = [self._memory(i, data.shape, data.dtype) for i, data in enumerate(inputs)]
                 self._first(attrs.backward(needs[:count]), [*read, *[ins[i] for i in unread], *states], grads,
                             [Spec(data.shape, data.dtype) for data in inputs], wrap)
-                self._watched_back[needs] = (custom_op.__class__, needed) if is_unwatched(custom_op) else None
+                self._checked_back[needs] = (custom_op.__class__, needed) if may_skip_checks(custom_op) else None
         finally:
             if token is not None:
                 thread["reset"](token)

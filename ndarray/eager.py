@@ -352,7 +352,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
                     function = runs[key] = FunctionRunner(op, attrs, arrays, *key, wrap)
                 prepared = function
                 return function, function.run(attrs, arrays)
-            if getattr(attrs, "kept", None) is not None and len(op.kernels) == 1:
+            if getattr(attrs, "cache", None) is not None and len(op.kernels) == 1:
                 often = custom_run(op, attrs, arrays, ctx)
                 outs = often.outputs(wrap)
                 prepared = often

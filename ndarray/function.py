@@ -21,7 +21,7 @@ from opreg.core.spec import show
 from opreg.core.update_functions import updates
 from opreg.core.value import ARITHMETIC
 from opreg.core.versions import held, wrote
-from opreg.custom.prop import Kept, RegisteredProp
+from opreg.custom.prop import CallCache, RegisteredProp
 from opreg.errors import ArgumentError, AttrError, DTypeError, ShapeError
 
 from . import changes, sparse_arrays
@@ -110,15 +110,15 @@ def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[A
             except TypeError:
                 return _taken_apart(op, args, keywords, _is_array)
     key, registered = tuple(form), op.signature.schema
-    kept = registered.calls.get(key) or registered.calls.find(key)
-    if kept is not None:
-        attrs: Any = kept.shared()
+    cache = registered.calls.get(key) or registered.calls.find(key)
+    if cache is not None:
+        attrs: Any = cache.shared()
         if attrs is None:
-            attrs = registered.anew(kept.given, kept)
-            if attrs.kept is kept:
-                kept.share(attrs)
-        if attrs.kept is kept:
-            return attrs, [arrays[i] for i in kept.order]
+            attrs = registered.anew(cache.given, cache)
+            if attrs.cache is cache:
+                cache.share(attrs)
+        if attrs.cache is cache:
+            return attrs, [arrays[i] for i in cache.order]
         inputs, _ = split(op, args, keywords, _is_array)
         return attrs, ordered(op, inputs, attrs)
     attrs, values = _taken_apart(op, args, keywords, _is_array)
@@ -128,8 +128,8 @@ def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[A
                            for name, value in keywords.items()}, lambda value: isinstance(value, _Slot))
     slotted = any(isinstance(value, _Slot) for value in given.values())  # their values may change
     if not slotted and all(map(lasting, attrs.values())) and not op.rules.data_dependent:
-        attrs.kept = Kept(attrs, ordered(op, inputs, attrs))
-        registered.calls.keep(key, attrs.kept)
+        attrs.cache = CallCache(attrs, ordered(op, inputs, attrs))
+        registered.calls.keep(key, attrs.cache)
     return attrs, values
 
 
