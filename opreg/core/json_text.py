@@ -1,4 +1,4 @@
-"""JSON of files and attributes, read with errors that name what it is."""
+"""JSON texts of files and attributes, parsed with errors that name their source."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def json_of(text: str | bytes, name: str) -> Any:
     Raises
     ------
     FileFormatError
-        With the name of what the text is, and why it is none: no JSON, a key that stands twice, brackets or numbers
-        beyond all measure.
+        If the text is no JSON, has a repeated key, or has too deep brackets or too long numbers. The error names the
+        file.
 
     Examples
     --------

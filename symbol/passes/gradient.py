@@ -1,4 +1,4 @@
-"""gradient: the nodes of the gradients that are asked for, behind those of forward."""
+"""gradient: add the nodes that compute the requested gradients, behind those of forward."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["gradient"]
 
 
 def gradient(program: Program) -> Program:
-    """Add the nodes that compute the gradients asked for, behind the forward ones, with their specs."""
+    """Add the nodes that compute the requested gradients, and infer their shapes and dtypes."""
     bound = program.bound
     if program.backward is None or not bound.grads:
         return program
@@ -41,7 +41,7 @@ def gradient(program: Program) -> Program:
 
 
 def _seeds(program: Program, tracer: RuleTracer) -> tuple[list[tuple[Entry, TracedValue | None]], dict[Node, Array]]:
-    """The gradients of the heads, and the variables that stand for them with their arrays."""
+    """The gradients of the heads; and the variables of bound head gradients, with their arrays."""
     seeds: list[tuple[Entry, TracedValue | None]] = []
     head_grads: dict[Node, Array] = {}
     bound = program.bound
