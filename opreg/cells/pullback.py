@@ -1,6 +1,6 @@
-"""Pullback: a function that has run, and the backward pass from its outputs to its differentiated inputs.
+"""Pullback: the backward pass from a function's outputs to its differentiated inputs.
 
-Eagerly that is the tape, in a compiled function further nodes. It may be gone more than once.
+It runs on the tape, or adds nodes in a compiled function, and may run more than once.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Pullback:
             grads = self._inputs.arranged(grads, self._positions)
         return grads, by_weight
 
-    def _back(self, arriving: Sequence[Tensor] | None, keep: bool
+    def _back(self, out_grads: Sequence[Tensor] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[Any]]:
         """Gradients of the leaves, and of the weights, None for those that are not trained."""
         raise NotImplementedError
@@ -189,22 +189,22 @@ class _OnTape(Pullback):
                 weight._entry = entry
         self.out = out if again else _unrecorded(out)
 
-    def _back(self, arriving: Sequence[Tensor] | None, keep: bool
+    def _back(self, out_grads: Sequence[Tensor] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:
         heads, variables, entries, leaves = self.heads, self._variables, self._entries, self._inputs.leaves
         for head in heads:
             if getattr(head, "_entry", None) is None:
                 recorded = [i for i, head in enumerate(heads) if getattr(head, "_entry", None) is not None]
                 heads = [heads[i] for i in recorded]
-                arriving = None if arriving is None else [arriving[i] for i in recorded]
+                out_grads = None if out_grads is None else [out_grads[i] for i in recorded]
                 break
         if not heads or not entries:
             gradients = [zeros_as(variable) for variable in variables]
         elif MODE.now().recording:
             gradients = [_variable(g, g._entry) for g in
-                     tape.gradients(heads, list(map(_variable, variables, entries)), arriving, True, True, None)]
+                     tape.gradients(heads, list(map(_variable, variables, entries)), out_grads, True, True, None)]
         else:
-            raw = tape.raw_gradients(heads, variables, entries, arriving, keep, None)
+            raw = tape.raw_gradients(heads, variables, entries, out_grads, keep, None)
             gradients = [made(data, variable._ctx) for data, variable in zip(raw, variables)]
         for i, leaf in enumerate(leaves):
             if leaf._entry is not None or entries[i][0].attrs is not None:  # perhaps it has hooks
@@ -243,14 +243,14 @@ class _InTrace(Pullback):
         self.out = inputs.call(function, arguments)
         self.heads = [trace.read(head) for head in _heads(function, self.out, first_only)]
 
-    def _back(self, arriving: Sequence[Tensor] | None, keep: bool
+    def _back(self, out_grads: Sequence[Tensor] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:
         trace, leaves = STATE.trace, self._inputs.leaves
         assert trace is not None
-        if arriving is None:
+        if out_grads is None:
             pairs = [(head, ops.ones_like(head)) for head in self.heads]
         else:
-            pairs = [(head, trace.read(seed)) for head, seed in zip(self.heads, arriving)]
+            pairs = [(head, trace.read(seed)) for head, seed in zip(self.heads, out_grads)]
         gradients = trace.differentiate(pairs, [*self._entries, *self._weight_entries])
         grads = [ops.zeros_like(variable) if g is None else g for variable, g in zip(self._variables, gradients)]
         for i, (leaf, entry) in enumerate(zip(leaves, self._entries)):
@@ -347,9 +347,9 @@ def _heads(function: object, out: object, first_only: bool) -> list[Any]:
     return tree.tensors(out[0])
 
 
-def _seeds(heads: Sequence[TensorBase], arriving: object) -> Sequence[Tensor]:
+def _seeds(heads: Sequence[TensorBase], out_grads: object) -> Sequence[Tensor]:
     """The gradients of the heads, as they were given."""
-    seeds: Sequence[Tensor] = [arriving] if isinstance(arriving, Tensor) else tree.tensors(arriving)
+    seeds: Sequence[Tensor] = [out_grads] if isinstance(out_grads, Tensor) else tree.tensors(out_grads)
     if len(seeds) != len(heads):
         raise ArgumentError(f"grad: expected {len(heads)} sensitivities, one for each output, got {len(seeds)}")
     for i, (head, seed) in enumerate(zip(heads, seeds)):

@@ -592,9 +592,9 @@ class FunctionTracer(Tracer):
         """Gradients with respect to entries, grown behind all nodes so far; None where there is none. ``order`` are the
         nodes that are gone back through, all by default."""
         tracer = _Rules(self)
-        arriving = [(value._entry, tracer.value(seed._entry)) for value, seed in seeds]
+        out_grads = [(value._entry, tracer.value(seed._entry)) for value, seed in seeds]
         with self:
-            gradients = grow(tracer, self.order if order is None else order, arriving, {node for node, _ in wanted})
+            gradients = grow(tracer, self.order if order is None else order, out_grads, {node for node, _ in wanted})
         self.take_new()
         return [self.wrap(gradients[entry]._entry) if entry in gradients else None for entry in wanted]
 
