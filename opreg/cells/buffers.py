@@ -11,7 +11,7 @@ from opreg.ndarray.ndarray import NDArray
 from ..core.spec import show
 from ..errors import ArgumentError, did_you_mean
 from .handles import Hook, HookHandle, Hooks
-from .tensor import Tensor, has_numbers
+from .tensor import Tensor, has_values
 
 __all__ = ["Buffer", "Buffered", "IncompatibleKeys"]
 
@@ -37,7 +37,7 @@ class Buffer:
     __slots__ = ("data", "persistent")
 
     def __init__(self, data: Tensor, *, persistent: bool = True):
-        if not has_numbers(data):
+        if not has_values(data):
             raise TypeError(f"Buffer: expected a Tensor, got {type(data).__name__}")
         self.data, self.persistent = data, persistent
 
@@ -73,7 +73,7 @@ class Buffered:
             raise KeyError(f"{self.path}: the buffer name {name!r} can't contain \".\"")
         if not name or (hasattr(self, name) and name not in self._buffers):
             raise KeyError(f"{self.path}: the buffer name {name!r} is empty or exists already")
-        if tensor is not None and not has_numbers(tensor):
+        if tensor is not None and not has_values(tensor):
             raise TypeError(f"{self.path}: buffer {name!r} must be a Tensor or None, got {type(tensor).__name__}")
         self._buffers[name] = tensor
         (self._transient.discard if persistent else self._transient.add)(name)

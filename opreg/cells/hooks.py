@@ -268,8 +268,8 @@ def through_hooks(function: Chain, groups: Sequence[Sequence[Any]], specs: Seque
         if returned is shown[which]:  # the hook replaced nothing; its in-place changes are ignored
             return [value for (i, _), value in zip(present, values) if i == which]
         if any(new is not None and j not in expected for j, new in enumerate(returned)):
-            raise ArgumentError(f"{title}: a gradient was returned where none arrives, which a function does not "
-                                "expect that was compiled; leave None there, or run it in PYNATIVE_MODE")
+            raise ArgumentError(f"{title}: a gradient was returned in the place of a missing one, which a "
+                                "compiled function does not support; return None there, or use PYNATIVE_MODE")
         return [returned[j] for j in expected]
 
     title = title() if callable(title) else title

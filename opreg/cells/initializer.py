@@ -237,7 +237,7 @@ class Normal(Initializer):
 
 
 class TruncatedNormal(Initializer):
-    """Normal values, of which those outside of ``a`` to ``b`` are drawn again.
+    """Normal values, truncated to the range from ``a`` to ``b``.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ from .handles import HookHandle, Hooks
 from .initializer import InitializerLike, initializer
 from .state import EPOCH, STATE
 from .subscripts import subscript
-from .tensor import TENSORS, Tensor, has_numbers, lent, made, tensor
+from .tensor import TENSORS, Tensor, has_values, lent, made, tensor
 from .tensor_base import TensorBase, is_number
 from .typing import TensorDType, TensorLike
 
@@ -355,7 +355,7 @@ def assign(variable: Tensor, value: TensorLike) -> Tensor:
     TypeError
         When the cast of the dtype would be lossy.
     """
-    concrete = has_numbers(variable)  # otherwise it is an argument or a result of a compiled function
+    concrete = has_values(variable)  # otherwise it is an argument or a result of a compiled function
     if not (concrete or (STATE.trace is not None and isinstance(variable, TensorBase))):
         raise TypeError(f"assign: expected a Parameter or Tensor, got {type(variable).__name__}")
     if is_number(value):

@@ -19,7 +19,7 @@ from .hooks import Hooks
 from .parameter import Parameter, ParameterTuple, is_prefix
 from .reads import attribute
 from .state import EPOCH, STATE
-from .tensor import Tensor, has_numbers
+from .tensor import Tensor, has_values
 from .tensor_base import TensorBase
 from .tree import tensors
 
@@ -91,7 +91,7 @@ class ParameterContainer(Buffered):
             own["_cells"][name] = None
             own[name] = None
         elif name in own["_buffers"]:
-            if value is not None and not has_numbers(value):
+            if value is not None and not has_values(value):
                 raise TypeError(f"{self.path}: Buffer {name!r} already exists in network, can not assign this type "
                                 f"{type(value).__name__}; only a Tensor or None")
             own["_buffers"][name] = value

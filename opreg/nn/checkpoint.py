@@ -20,7 +20,7 @@ from opreg.ndarray import params_file
 from ..aliases import inner
 from ..cells.cell import Cell
 from ..cells.parameter import LONGEST_NAME, Parameter
-from ..cells.tensor import has_numbers, tensor
+from ..cells.tensor import has_values, tensor
 from ..cells.tensor_base import is_number
 from ..core.spec import is_floating, show
 from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError, warn
@@ -135,7 +135,7 @@ def _named(save_obj: Saved) -> Iterable[tuple[str, np.ndarray]]:
 def _array(label: str, value: Any) -> np.ndarray:
     if isinstance(value, np.ndarray) or is_number(value):
         value = tensor(value)
-    if not has_numbers(value):
+    if not has_values(value):
         raise TypeError(f"save_checkpoint: {label} must be a Tensor or a number, got {type(value).__name__}")
     return value.asnumpy()
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...cells.tensor import Tensor, has_numbers
+from ...cells.tensor import Tensor, has_values
 from ...cells.typing import Sizes, TensorLike
 from ...core.registry import ops
 from ...core.spec import is_floating, limits, show
@@ -212,7 +212,7 @@ def _unpooled(count: int, x: TensorLike, indices: TensorLike, kernel: Sizes, str
     if len(wanted) != count or not all(n - s < m < n + s for n, s, m in zip(usual, steps, wanted)):
         raise ShapeError(f"{what}: output_size must be less than a stride from {show(usual)}, got {size!r}")
     places = math.prod(wanted)
-    if has_numbers(at):
+    if has_values(at):
         numbers = at.asnumpy()
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < places:
             raise ArgumentError(f"{what}: indices must be from 0 to {places - 1}, those of {show(wanted)} numbers, got "
