@@ -34,7 +34,7 @@ __all__ = ["Cell", "converted"]
 
 def _check_keywords(cls: type, given: Mapping[str, object]) -> None:
     """Refuse keywords that a class does not accept, and suggest the nearest one."""
-    function = cls.__init__  # type: ignore[misc]  # type: ignore[misc]  # the class's own __init__
+    function = cls.__init__  # type: ignore[misc]  # the class's own __init__
     if hasattr(function, "__wrapped__"):
         return
     parameters = parameters_of(function)

@@ -45,7 +45,8 @@ __all__ = ["CACHED", "Noting", "Values", "stored"]
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
 _BUILT_IN = frozenset(name for name, value in vars(builtins).items() if isinstance(value, type))
 #: Modules of opreg whose objects, such as optimizers and data iterators, programs read attributes of.
-_FLOORS = ("opreg.nn.", "opreg.train.", "opreg.data.", "opreg.examples.", "opreg.gluon.parameter")
+_FLOORS = ("opreg.nn.", "opreg.train.", "opreg.data.", "opreg.examples.", "opreg.gluon.base_parameter",
+           "opreg.gluon.parameter_dict")
 #: Attributes of a Parameter other than its values.
 _OF_PARAMETERS = frozenset({"grad", "name", "requires_grad"})
 #: Names by which code reads an object's class.

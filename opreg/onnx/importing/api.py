@@ -18,7 +18,7 @@ from opreg.core.files import reading
 from opreg.core.mode import Recording
 from opreg.core.spec import ANY, Shape, is_floating
 from opreg.errors import ArgumentError, FileFormatError, did_you_mean
-from opreg.gluon.parameter import Contexts
+from opreg.gluon.base_parameter import Contexts
 from opreg.gluon.symbol_block import SymbolBlock
 from opreg.ndarray.creation import array
 from opreg.ndarray.ndarray import NDArray
