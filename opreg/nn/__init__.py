@@ -27,7 +27,7 @@ from .metrics import *  # noqa: F403
 from .optim import *  # noqa: F403
 from .train import *  # noqa: F403
 
-if not TYPE_CHECKING:  # type checkers follow the stars
+if not TYPE_CHECKING:  # type checkers read the star imports
     __all__ = ["Buffer", "Cell", "DistributedGradReducer", "HookHandle", "convention", "Jvp", "Vjp", "Parameter",  # noqa: PLE0604
                "ParameterTuple", "SymbolCell", "from_symbol",
                "Tensor", "ops", *layers.__all__, *losses.__all__, *metrics.__all__, *optim.__all__, *train.__all__,

@@ -33,7 +33,7 @@ from .similarity import BleuScore, CosineSimilarity, Dice
 from .surfaces import *  # noqa: F403
 from .surfaces import HausdorffDistance, MeanSurfaceDistance, RootMeanSquareDistance
 
-if not TYPE_CHECKING:  # type checkers follow the stars
+if not TYPE_CHECKING:  # type checkers read the star imports
     __all__ = [*metric.__all__, *scores.__all__, *confusion.__all__, *similarity.__all__,  # noqa: PLE0604
                *surfaces.__all__, *occlusion.__all__, "get_metric_fn", "get_metrics", "names"]
     __getattr__ = inner(__name__)

@@ -61,7 +61,7 @@ from .reductions import *  # noqa: F403
 int_, float_ = int32, float32
 inf, nan, pi = math.inf, math.nan, math.pi
 
-if not TYPE_CHECKING:  # type checkers follow the stars
+if not TYPE_CHECKING:  # type checkers read the star imports
     __all__ = ["bool_", "float16", "float32", "float64", "float_", "inf", "int16", "int32", "int64",  # noqa: PLE0604
                "int8", "int_", "nan", "pi", "uint16", "uint32", "uint64", "uint8",
                *creation.__all__, *elementwise.__all__, *lookups.__all__, *moving.__all__, *products.__all__,

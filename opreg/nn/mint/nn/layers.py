@@ -244,7 +244,7 @@ class Conv2d(_Conv):
     in_channels, out_channels : int
         Channels of the data and of the result.
     kernel_size, stride, dilation : int or tuple of 2 int
-        Lengths of the window, steps between windows, steps between the numbers of a window.
+        Lengths, strides and dilations of the kernel.
     padding : int or tuple of 2 int, "valid" or "same"
         Numbers on both sides of each axis.
     groups : int
