@@ -1,11 +1,11 @@
-"""nn: Cells, tensors and gradients with MindSpore's manners, over the one registry of operators."""
+"""nn: Cells, tensors and gradients with MindSpore's behaviour, over the registered operators."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ..aliases import inner
-from ..cells.buffers import Buffer as Buffer  # said twice, it is public to type checkers
+from ..cells.buffers import Buffer as Buffer  # repeated as a sign to type checkers that it is public
 from ..cells.cell import Cell as Cell
 from ..cells.hooks import HookHandle as HookHandle
 from ..cells.hooks import convention as convention

@@ -559,7 +559,7 @@ class RMSProp(_Rule):
     centered : bool
         Whether the square of the gradient's moving average is taken from ``s``.
     use_locking
-        Accepted, without effect here.
+        Accepted without effect.
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 0.1, decay: float = 0.9, momentum: float = 0.0,
@@ -627,7 +627,7 @@ class ProximalAdagrad(_Rule):
     l1, l2 : float
         How strongly they shrink.
     use_locking
-        Accepted, without effect here.
+        Accepted without effect.
     """
 
     def __init__(self, params: Params, accum: float = 0.1, learning_rate: Rate = 0.001, l1: float = 0.0,
@@ -669,7 +669,7 @@ class FTRL(_Rule):
     l1, l2 : float
         How strongly parameters are drawn to zero.
     use_locking
-        Accepted, without effect here.
+        Accepted without effect.
     """
 
     _spares = False

@@ -1,4 +1,4 @@
-"""``mint.nn.functional``: the functions of layers, with the arguments that PyTorch's have."""
+"""``mint.nn.functional``: the functions of layers, with PyTorch's arguments."""
 
 from __future__ import annotations
 
