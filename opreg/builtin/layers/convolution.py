@@ -1,11 +1,11 @@
-"""Convolution and Deconvolution in one to three dimensions, and their gradients, which are each other.
+"""Convolution and Deconvolution in one to three dimensions, and their gradients, which are each other's operators.
 
-Three functions do the work, for batches with channels on axis 1: ``correlate`` (a convolution), ``spread`` (its
-gradient of the data, a transposed convolution) and ``match`` (its gradient of the weight). Each goes through a block
-of the batch at a time, small enough to stay in the cache, in one of two ways:
+Three functions compute them, for batches with channels on axis 1: ``correlate`` (a convolution), ``spread`` (its
+gradient with respect to the data, a transposed convolution) and ``match`` (its gradient with respect to the weight).
+Each processes one block of the batch at a time, small enough for the cache, in one of two ways:
 
-*Columns.* The elements under every tap of the kernel are copied to a buffer, so that the sum over channels and taps is
-one matrix product (im2col).
+*Columns.* The elements under each kernel position are copied to a buffer, so that the sum over channels and positions
+is one matrix product (im2col).
 
 *Rows.* Only the taps along the trailing axes are copied. One product with the weights of all taps along the first axis
 gives that many partial images, which are added, each shifted by its tap. A 3x3 kernel copies 3 images instead of 9,
@@ -54,15 +54,15 @@ Tune = Literal["off", "limited_workspace", "fastest"]
 BLOCK = {"numpy": min(3 << 20, 3 * processor().l2)}
 BLOCK_GPU = 1 << 28
 
-#: Bytes up to which images share a buffer, or twice the weights, which BLAS packs anew for every block: what a product
-#: reads and what it writes stay in the second-level cache until partial images are added.
+#: Up to this size in bytes, or twice that of the weights, which BLAS packs for every block, images share a buffer: the
+#: inputs and outputs of a product stay in the second-level cache until partial images are added.
 NEAR = min(1 << 19, processor().l2 // 4)
 
-#: Into how many blocks work is divided at most that would fit fewer, for as many threads, and the least columns of
-#: their matrices: narrower ones are multiplied more slowly.
+#: Largest number of blocks that smaller work is divided into, for as many threads, and the smallest number of columns
+#: of their matrices: narrower ones are multiplied more slowly.
 SHARES, COLUMNS = 8, 256
 
-#: A single block is divided by its channels out, into parts of no less than this.
+#: Smallest number of output channels in a part of a single block.
 LEAST_OUTS = 32
 
 All = slice(None)
@@ -72,7 +72,8 @@ All = slice(None)
 
 
 def _parts(count: int, most: int, shares: int = 1) -> list[slice]:
-    """``count`` things in parts as equal as can be, none larger than ``most``; several make full shares."""
+    """``count`` items in parts of nearly equal size, none larger than ``most``; the number of parts is a multiple of
+    ``shares`` if there are several."""
     number = -(-count // max(1, most))
     if number > 1:
         number = min(count, -(-number // shares) * shares)
@@ -83,8 +84,8 @@ def _blocks(xp: ArrayModule, images: int, groups: int, rows: int, halo: int, cos
             weights: int) -> Iterator[tuple[slice, slice, slice]]:
     """Blocks of images, groups and output rows whose buffers fit the cache.
 
-    ``cost`` is the bytes of one row of one group of one image, ``run`` how many columns of a matrix it makes; each
-    block of rows reads ``halo`` rows more. ``weights`` is the bytes of those of one group.
+    ``cost`` is the bytes of one row of one group of one image, ``run`` the number of matrix columns that it gives; each
+    block reads ``halo`` more rows. ``weights`` is the bytes of one group's weights.
     """
     room = max(1, BLOCK.get(xp.__name__, BLOCK_GPU) // max(1, cost))
     shares, near = 1, room
@@ -92,7 +93,7 @@ def _blocks(xp: ArrayModule, images: int, groups: int, rows: int, halo: int, cos
         shares, least = _shares(), -(-COLUMNS // max(1, run))
         room = min(max(room, least), max(-(-images * groups * rows // shares), least) + halo)
         near = max(max(NEAR, 2 * weights) // max(1, cost), least)
-    # With fewer rows than eight halos too much of the work would be done twice.
+    # below eight times the halo too much work would be done twice
     height = rows if rows + halo <= room else max(room - halo, 8 * halo)
     in_block = max(1, min(room, near) // (min(height, rows) + halo))
     count = in_block // groups if height >= rows else 1
@@ -111,9 +112,10 @@ def _length(part: slice) -> int:
 
 
 class _Buffers:
-    """Buffers of one call: made when no block has left one of the size.
+    """Buffers of one call, reused between blocks of the same size.
 
-    They are no workspace's: blocks have theirs at the same time, and borders that nobody writes have to be zeros.
+    They are not part of the workspace: blocks use theirs at the same time, and borders that are never written have to
+    be zeros.
     """
 
     def __init__(self, make: Callable[[int, int, int], tuple[Array, Array]]):
@@ -131,7 +133,7 @@ class _Buffers:
 
 
 class _Plan:
-    """Sizes of one convolution, and its ways through the batch.
+    """Sizes of one convolution, and its blocks of the batch.
 
     ``x``, ``w`` and ``y`` are the shapes of data, weight and output: (N, C, *size), (O, C / groups, *kernel) and
     (N, O, *places).
@@ -146,13 +148,13 @@ class _Plan:
         self.taps, self.run = math.prod(self.rest), math.prod(self.places[1:])
         self.halo = win.reach[0] - 1
         self.padded = any(win.pad)
-        # With more taps than places, matrices of single images are small next to the weights: take several as one.
+        # a kernel with more positions than the output has: single images make small matrices, so several are merged
         self.folded = self.ins * self.first * self.taps > 4 * math.prod(self.places)
         self.spans = list(enumerate(map(self._trailing, itertools.product(*map(range, self.rest)))))
         self.spans.sort(key=lambda tap: tap[1][1] != tuple([slice(0, n, 1) for n in self.size[1:]]))
 
     def _trailing(self, tap: Shape) -> tuple[tuple, tuple]:
-        """Slices of places and of the input that a tap of the trailing axes reads."""
+        """Slices of the output and of the input for a kernel position along the trailing axes."""
         win = self.win
         spans = [span(n, t * d - p, s, q) for n, t, d, p, s, q in
                  zip(self.size[1:], tap, win.dilate[1:], win.pad[1:], win.stride[1:], self.places[1:])]
@@ -164,20 +166,20 @@ class _Plan:
         return array.reshape(n, self.groups, c // self.groups, *size)
 
     def pointwise(self) -> bool:
-        """Whether every output reads one place of the input, the one it is at."""
+        """Whether each output element reads one input element, at the same position."""
         return max(self.win.kernel) == max(self.win.stride) == 1 and not self.padded
 
     def whole(self) -> bool:
-        """Whether there is one output, which reads the whole input: a product of matrices."""
+        """Whether there is one output position, which reads the whole input: a product of matrices."""
         return (self.groups == 1 and math.prod(self.places) == 1 and self.win.kernel == self.size
                 and not self.padded)
 
     def by_rows(self) -> bool:
-        """Whether the way by rows is the faster one.
+        """Whether the way by rows is estimated to be faster.
 
-        In numbers copied: columns copy each tap of each channel, at a rate of one half because rows of the image
-        are short; rows add ``first`` partial images of the output and copy the weights, and 40 multiplications in
-        the wasted rows take the time of one copy. The constants are fitted to measured times.
+        The estimate counts copied elements: columns copy each kernel position of each channel, at half speed because
+        rows of an image are short; rows add ``first`` partial images of the output and copy the weights, and 40
+        multiplications in wasted rows take the time of one copy. The constants are fitted to measurements.
         """
         if self.win.stride[0] != 1:
             return False
