@@ -74,7 +74,7 @@ class Methods(Value):
     def ceil(self, *, out: Out = None) -> NDArray:
         """The next whole number above."""
     def clip(self, a_min: float, a_max: float, *, out: Out = None) -> NDArray:
-        """The number, or ``a_min`` if that is more, or ``a_max`` if that is less."""
+        """Elements clipped to the range from ``a_min`` to ``a_max``."""
     def cos(self, *, out: Out = None) -> NDArray:
         """The cosine, of radians."""
     def cosh(self, *, out: Out = None) -> NDArray:
@@ -105,7 +105,7 @@ class Methods(Value):
         """The logarithm to base two."""
     def log_softmax(self, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
                     use_length: bool | None = False, *, out: Out = None) -> NDArray:
-        """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
+        """The logarithm of ``softmax``, computed without its rounding."""
     def max(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
             out: Out = None) -> NDArray:
         """The largest number, or NaN."""
@@ -126,7 +126,7 @@ class Methods(Value):
         """The sum of absolute values, or the square root of the sum of squares."""
     def one_hot(self, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *,
                 out: Out = None) -> NDArray:
-        """Rows of ``off_value``, an index each, with ``on_value`` at its place, or nowhere if out of range."""
+        """One-hot vectors."""
     def ones_like(self, *, out: Out = None) -> NDArray:
         """An array of the shape and dtype of ``data``, filled with 1."""
     def pad(self, mode: Literal['constant', 'edge', 'reflect'], pad_width: Ints, constant_value: float = 0.0, *,
@@ -134,7 +134,7 @@ class Methods(Value):
         """``data`` with numbers around it."""
     def pick(self, index: Input, axis: int | None = -1, keepdims: bool = False,
              mode: Literal['wrap', 'clip', 'index'] = 'clip', *, out: Out = None) -> NDArray:
-        """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there."""
+        """One element along ``axis`` for each position of the other axes, at the index given there."""
     def prod(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
              out: Out = None) -> NDArray:
         """The product."""
@@ -178,10 +178,10 @@ class Methods(Value):
         """The first numbers of ``data``, along ``axes`` (all by default) as many as ``shape_like`` has."""
     def softmax(self, length: Input | None = None, axis: int = -1, temperature: float | None = None,
                 dtype: DType | None = None, use_length: bool | None = False, *, out: Out = None) -> NDArray:
-        """Exponentials of ``data / temperature``, scaled to add up to one along ``axis``."""
+        """Exponentials of ``data / temperature``, scaled to a sum of one along ``axis``."""
     def softmin(self, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
                 use_length: bool | None = False, *, out: Out = None) -> NDArray:
-        """Exponentials of ``-data / temperature``, scaled to add up to one along ``axis``."""
+        """Exponentials of ``-data / temperature``, scaled to a sum of one along ``axis``."""
     def sort(self, axis: int | None = -1, is_ascend: bool = True, *, out: Out = None) -> NDArray:
         """``data`` in order along ``axis``, or all of it."""
     def space_to_depth(self, block_size: int, *, out: Out = None) -> NDArray:
@@ -202,7 +202,7 @@ class Methods(Value):
         """``data`` with two axes exchanged."""
     def take(self, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip', 'index'] = 'clip', *,
              out: Out = None) -> NDArray:
-        """The slices of ``a`` along ``axis`` that ``indices`` name."""
+        """The slices of ``a`` along ``axis`` at ``indices``."""
     def tan(self, *, out: Out = None) -> NDArray:
         """The tangent, of radians."""
     def tanh(self, *, out: Out = None) -> NDArray:

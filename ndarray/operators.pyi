@@ -11,7 +11,7 @@ from opreg.ndarray.ndarray import NDArray
 
 def Activation(data: Input, act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'], *, out: Out = None,
                name: str | None = None) -> NDArray:
-    """The function ``act_type`` of every element.
+    """The activation ``act_type`` of each element.
 
     Examples
     --------
@@ -20,18 +20,18 @@ def Activation(data: Input, act_type: Literal['relu', 'sigmoid', 'softrelu', 'so
     array([0., 2.], dtype=float32)
     """
 def AllGather(data: Input, group: str = 'world', *, out: Out = None, name: str | None = None) -> NDArray:
-    """Arrays of all ranks of a group, joined along the first axis in the order of ranks."""
+    """Arrays of all ranks of a group, concatenated along the first axis in the order of ranks."""
 def AllReduce(data: Input, op: Literal['sum', 'mean', 'avg', 'max', 'min', 'prod'] = 'sum', group: str = 'world', *,
               out: Out = None, name: str | None = None) -> NDArray:
-    """The sum, mean, maximum, minimum or product of what all ranks of a group bring, on each of them."""
+    """The sum, mean, maximum, minimum or product of the arrays of all ranks of a group, on each of them."""
 def AlltoAll(data: Input, group: str = 'world', *, out: Out = None, name: str | None = None) -> NDArray:
-    """Part ``i`` along the first axis goes to rank ``i``."""
+    """Part ``i`` along the first axis is sent to rank ``i``."""
 def BatchNorm(data: Input, gamma: Input, beta: Input, moving_mean: Input, moving_var: Input, eps: float = 0.001,
               momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
               output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False,
               min_calib_range: float | None = None, max_calib_range: float | None = None, *, out: Out = None,
               name: str | None = None) -> NDArray:
-    """``data`` with mean ``beta`` and deviation ``gamma`` in every channel, over all samples.
+    """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each channel, over all ….
 
     Examples
     --------
@@ -47,7 +47,7 @@ def BatchNorm(data: Input, gamma: Input, beta: Input, moving_mean: Input, moving
 def BatchNorm_v1(data: Input, gamma: Input, beta: Input, moving_mean: Input, moving_var: Input, eps: float = 0.001,
                  momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
                  output_mean_var: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``BatchNorm`` with the channels in the second axis."""
+    """``BatchNorm`` with channels along the second axis."""
 def BilinearSampler(data: Input, grid: Input, cudnn_off: bool | None = None, *, out: Out = None,
                     name: str | None = None) -> NDArray:
     """Images read at the places of ``grid``, x and y from -1 to 1.
@@ -76,11 +76,11 @@ def BlockGrad(data: Input, *, out: Out = None, name: str | None = None) -> NDArr
     """
 def Broadcast(data: Input, root_rank: int, group: str = 'world', *, out: Out = None,
               name: str | None = None) -> NDArray:
-    """Array of one rank of a group, on all of them."""
+    """The array of one rank of a group, on all of them."""
 def CTCLoss(data: Input, label: Input, data_lengths: Input | None = None, label_lengths: Input | None = None,
             use_data_lengths: bool = False, use_label_lengths: bool = False,
             blank_label: Literal['first', 'last'] = 'first', *, out: Out = None, name: str | None = None) -> NDArray:
-    """Minus the logarithm of the probability that the scores spell the labels, blanks and repetitions left ….
+    """The negative log-probability that the scores spell the labels, after blanks and repetitions are ….
 
     Examples
     --------
@@ -90,7 +90,7 @@ def CTCLoss(data: Input, label: Input, data_lengths: Input | None = None, label_
     array([1.0986], dtype=float32)
     """
 def Cast(data: Input, dtype: DType, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` as values of ``dtype``.
+    """``data`` cast to ``dtype``.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def Convolution(data: Input, weight: Input, bias: Input | None = None, *, kernel
                 no_bias: bool = False, cudnn_tune: Literal['off', 'limited_workspace', 'fastest'] | None = None,
                 cudnn_off: bool = False, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NHWC', 'NDHWC'] | None = None,
                 out: Out = None, name: str | None = None) -> NDArray:
-    """Sums over windows of the data, weighted by ``num_filter`` kernels, and a bias.
+    """A convolution of the data with ``num_filter`` kernels, plus a bias.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def Deconvolution(data: Input, weight: Input, bias: Input | None = None, *, kern
                   cudnn_tune: Literal['off', 'limited_workspace', 'fastest'] | None = None, cudnn_off: bool = False,
                   layout: Literal['NCW', 'NCHW', 'NCDHW', 'NHWC', 'NDHWC'] | None = None, out: Out = None,
                   name: str | None = None) -> NDArray:
-    """The transposed convolution.
+    """A transposed convolution.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def Dropout(data: Input, p: float = 0.5, mode: Literal['always', 'training'] = '
     """
 def Embedding(data: Input, weight: Input, input_dim: int, output_dim: int, dtype: DType = 'float32',
               sparse_grad: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Rows of ``weight`` picked by the integers in ``data``.
+    """Rows of ``weight`` at the integers in ``data``.
 
     Examples
     --------
@@ -206,7 +206,7 @@ def Flatten(data: Input, *, out: Out = None, name: str | None = None) -> NDArray
     """
 def FullyConnected(data: Input, weight: Input, bias: Input | None = None, *, num_hidden: int, no_bias: bool = False,
                    flatten: bool = True, out: Out = None, name: str | None = None) -> NDArray:
-    """``data @ weight.T + bias``, over all axes but the first (``flatten``) or over the last alone.
+    """``data @ weight.T + bias``, over all axes but the first (``flatten``), or over the last axis.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def GridGenerator(data: Input, transform_type: Literal['affine', 'warp'], target
     """
 def GroupNorm(data: Input, gamma: Input, beta: Input, num_groups: int = 1, eps: float = 1e-05,
               output_mean_var: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with mean ``beta`` and deviation ``gamma`` in every group of channels of every sample.
+    """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each group of channels of ….
 
     Examples
     --------
@@ -243,7 +243,7 @@ def IdentityAttachKLSparseReg(data: Input, moving_avg: Input, sparseness_target:
     """The data, outputs of a sigmoid."""
 def InstanceNorm(data: Input, gamma: Input, beta: Input, eps: float = 0.001, *, out: Out = None,
                  name: str | None = None) -> NDArray:
-    """``data`` with mean ``beta`` and deviation ``gamma`` in every channel of every sample.
+    """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each channel of each sample.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def InstanceNorm(data: Input, gamma: Input, beta: Input, eps: float = 0.001, *, 
     """
 def L2Normalization(data: Input, eps: float = 1e-10, mode: Literal['channel', 'instance', 'spatial'] = 'instance', *,
                     out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` divided by a length.
+    """``data`` divided by a 2-norm.
 
     Examples
     --------
@@ -265,7 +265,7 @@ def L2Normalization(data: Input, eps: float = 1e-10, mode: Literal['channel', 'i
     """
 def LRN(data: Input, alpha: float = 0.0001, beta: float = 0.75, knorm: float = 2.0, *, nsize: int, out: Out = None,
         name: str | None = None) -> NDArray:
-    """``data`` divided by ``(knorm + alpha / nsize * s) ** beta``, s the sum of squares over neighbouring ….
+    """``data`` divided by ``(knorm + alpha / nsize * s) ** beta``, where ``s`` is the sum of squares over ….
 
     Examples
     --------
@@ -275,7 +275,7 @@ def LRN(data: Input, alpha: float = 0.0001, beta: float = 0.75, knorm: float = 2
     """
 def LayerNorm(data: Input, gamma: Input, beta: Input, axis: int = -1, eps: float = 1e-05,
               output_mean_var: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with mean zero and deviation one along ``axis``, times ``gamma``, plus ``beta``.
+    """``data`` normalised to mean zero and standard deviation one along ``axis``, times ``gamma``, plus ….
 
     Examples
     --------
@@ -287,7 +287,7 @@ def LeakyReLU(data: Input, gamma: Input | None = None,
               act_type: Literal['elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'] = 'leaky', slope: float = 0.25,
               lower_bound: float = 0.125, upper_bound: float = 0.334, *, out: Out = None,
               name: str | None = None) -> NDArray:
-    """A number above zero as it is, and below zero what ``act_type`` makes of it.
+    """``data`` where it is positive.
 
     Examples
     --------
@@ -326,7 +326,7 @@ def MAERegressionOutput(data: Input, label: Input, grad_scale: float = 1.0, *, o
 def MakeLoss(data: Input, grad_scale: float = 1.0, valid_thresh: float = 0.0,
              normalization: Literal['batch', 'null', 'valid'] = 'null', *, out: Out = None,
              name: str | None = None) -> NDArray:
-    """The data, as something to be minimised."""
+    """The data as a loss to minimise."""
 def MultiBoxDetection(cls_prob: Input, loc_pred: Input, anchor: Input, clip: bool = True, threshold: float = 0.01,
                       background_id: int = 0, nms_threshold: float = 0.5, force_suppress: bool = False,
                       variances: Floats = (0.1, 0.1, 0.2, 0.2), nms_topk: int = -1, *, out: Out = None,
@@ -366,7 +366,7 @@ def Pooling(data: Input, kernel: Ints = (), pool_type: Literal['max', 'avg', 'su
             p_value: int | None = None, count_include_pad: bool | None = None,
             layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *, out: Out = None,
             name: str | None = None) -> NDArray:
-    """Maximum, average, sum or p-norm of each window, or of whole images with ``global_pool``.
+    """The maximum, average, sum or p-norm of each window, or of whole images with ``global_pool``.
 
     Examples
     --------
@@ -380,14 +380,14 @@ def Pooling(data: Input, kernel: Ints = (), pool_type: Literal['max', 'avg', 'su
 def Pooling_v1(data: Input, kernel: Ints = (), pool_type: Literal['max', 'avg', 'sum'] = 'max',
                global_pool: bool = False, pooling_convention: Literal['full', 'valid'] = 'valid', stride: Ints = (),
                pad: Ints = (), *, out: Out = None, name: str | None = None) -> NDArray:
-    """Pooling as its first version had it."""
+    """The first version of ``Pooling``."""
 def RNN(data: Input, parameters: Input, state: Input, state_cell: Input | None = None,
         sequence_length: Input | None = None, *, state_size: int, num_layers: int, bidirectional: bool = False,
         mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'], p: float = 0.0, state_outputs: bool = False,
         projection_size: int | None = None, lstm_state_clip_min: float | None = None,
         lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False,
         use_sequence_length: bool = False, out: Out = None, name: str | None = None) -> NDArray:
-    """Recurrent layers, one on top of the other.
+    """Recurrent layers, stacked on top of each other.
 
     Examples
     --------
@@ -412,10 +412,10 @@ def ROIPooling(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float
     """
 def Receive(data: Input, src_rank: int, sr_tag: int = 0, group: str = 'world', *, out: Out = None,
             name: str | None = None) -> NDArray:
-    """Array that one rank of a group sends."""
+    """Receive an array from a rank of a group."""
 def ReduceScatter(data: Input, op: Literal['sum', 'mean', 'avg', 'max', 'min', 'prod'] = 'sum', group: str = 'world',
                   *, out: Out = None, name: str | None = None) -> NDArray:
-    """As ``AllReduce``, but each rank gets its part along the first axis, which is divided evenly."""
+    """``all_reduce``, of which each rank gets its part along the first axis."""
 def Reshape(data: Input, shape: Ints = (), reverse: bool = False, target_shape: Ints = (), keep_highest: bool = False,
             *, out: Out = None, name: str | None = None) -> NDArray:
     """``data`` in another shape.
@@ -432,7 +432,7 @@ def SVMOutput(data: Input, label: Input, margin: float = 1.0, regularization_coe
     """The data."""
 def Send(data: Input, dest_rank: int, sr_tag: int = 0, group: str = 'world', *, out: Out = None,
          name: str | None = None) -> NDArray:
-    """Bring an array to one rank of a group, which has a ``Receive``."""
+    """Send an array to a rank of a group, which runs ``Receive``."""
 def SequenceLast(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False, axis: int = 0,
                  *, out: Out = None, name: str | None = None) -> NDArray:
     """The last step of each sequence.
@@ -494,7 +494,7 @@ def SoftmaxOutput(data: Input, label: Input, grad_scale: float = 1.0, ignore_lab
                   multi_output: bool = False, use_ignore: bool = False, preserve_shape: bool = False,
                   normalization: Literal['batch', 'null', 'valid'] = 'null', out_grad: bool = False,
                   smooth_alpha: float = 0.0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Softmax of the data.
+    """The softmax of the data.
 
     Examples
     --------
@@ -577,10 +577,10 @@ def add_n(*data: Input | Sequence[Input], num_args: int = 1, out: Out = None, na
 def all_finite(data: Input, init_output: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
     """One if every element is finite, else zero."""
 def amp_cast(data: Input, dtype: DType, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` as values of ``dtype`` if it holds floating-point values."""
+    """``data`` cast to ``dtype`` if it is floating-point."""
 def amp_multicast(*data: Input | Sequence[Input], cast_narrow: bool = False, out: Out = None,
                   name: str | None = None) -> list[NDArray]:
-    """The inputs in the widest of their floating dtypes, or the narrowest."""
+    """The inputs cast to the widest of their floating dtypes, or the narrowest."""
 def arccos(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The angle in radians, from 0 to pi, whose cosine it is."""
 def arccosh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -645,7 +645,7 @@ def batch_dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bo
     (2, 1, 4)
     """
 def batch_take(a: Input, indices: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The element of each row of ``a`` that ``indices`` names."""
+    """One element of each row of ``a``, at the index given for it."""
 def broadcast_add(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The sum.
 
@@ -789,7 +789,7 @@ def ceil(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     array([ 2., -1.], dtype=float32)
     """
 def clip(data: Input, a_min: float, a_max: float, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The number, or ``a_min`` if that is more, or ``a_max`` if that is less.
+    """Elements clipped to the range from ``a_min`` to ``a_max``.
 
     Examples
     --------
@@ -838,7 +838,7 @@ def diag(data: Input, k: int = 0, axis1: int = 0, axis2: int = 1, *, out: Out = 
 def dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bool = False,
         forward_stype: Literal['default', 'row_sparse', 'csr'] | None = None, *, out: Out = None,
         name: str | None = None) -> NDArray:
-    """The last axis of ``lhs`` multiplied with the first of ``rhs``.
+    """The product over the last axis of ``lhs`` and the first of ``rhs``.
 
     Examples
     --------
@@ -935,7 +935,7 @@ def gammaln(data: Input, *, out: Out = None, name: str | None = None) -> NDArray
     array([0.    , 3.1781], dtype=float32)
     """
 def gather_nd(data: Input, indices: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The parts of ``data`` at places whose indices, one an axis from the first on, are columns.
+    """The parts of ``data`` at given coordinates.
 
     Examples
     --------
@@ -949,7 +949,7 @@ def group_adagrad_update(weight: Input, grad: Input, history: Input, lr: float, 
     """AdaGrad with one step size a row."""
 def hard_sigmoid(data: Input, alpha: float = 0.2, beta: float = 0.5, *, out: Out = None,
                  name: str | None = None) -> NDArray:
-    """``alpha`` times the number plus ``beta``, cut off at 0 and 1."""
+    """``alpha * x + beta``, clipped to the range from 0 to 1."""
 def identity(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The same values."""
 def im2col(data: Input, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad: Ints = (), *, out: Out = None,
@@ -967,21 +967,21 @@ def lamb_update_phase2(weight: Input, g: Input, r1: Input, r2: Input, lr: float,
                        upper_bound: float = -1.0, *, out: Out = None, name: str | None = None) -> NDArray:
     """LAMB's step along ``g``."""
 def linalg_det(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The determinant."""
+    """The determinant of matrices."""
 def linalg_extractdiag(A: Input, offset: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """A diagonal."""
+    """The elements of a diagonal."""
 def linalg_extracttrian(A: Input, offset: int = 0, lower: bool = True, *, out: Out = None,
                         name: str | None = None) -> NDArray:
-    """The elements of a triangle in a row."""
+    """The elements of a triangle as a vector."""
 def linalg_gelqf(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray]:
-    """Orthonormal rows ``Q`` and a lower triangular ``L``, the product of ``L`` and ``Q`` being ``A``."""
+    """The LQ decomposition."""
 def linalg_gemm(A: Input, B: Input, C: Input, transpose_a: bool = False, transpose_b: bool = False,
                 alpha: float = 1.0, beta: float = 1.0, axis: int = -2, *, out: Out = None,
                 name: str | None = None) -> NDArray:
-    """``alpha`` times the product of ``A`` and ``B``, plus ``beta`` times ``C``."""
+    """``alpha`` times the product of ``A`` and ``B``, plus ``beta * C``."""
 def linalg_gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
                  axis: int = -2, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``alpha`` times the product of matrices.
+    """``alpha`` times the product of matrices, whose rows lie along ``axis``.
 
     Examples
     --------
@@ -992,7 +992,7 @@ def linalg_gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: boo
            [22., 50.]], dtype=float32)
     """
 def linalg_inverse(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The inverse.
+    """The inverse of matrices.
 
     Examples
     --------
@@ -1005,9 +1005,9 @@ def linalg_makediag(A: Input, offset: int = 0, *, out: Out = None, name: str | N
     """Zeros with the elements of ``A`` on a diagonal."""
 def linalg_maketrian(A: Input, offset: int = 0, lower: bool = True, *, out: Out = None,
                      name: str | None = None) -> NDArray:
-    """Zeros with the elements of ``A`` in a triangle, as ``extracttrian`` takes them out."""
+    """Zeros with the elements of ``A`` in a triangle."""
 def linalg_potrf(A: Input, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The lower triangular matrix whose product with its transpose is ``A``.
+    """The Cholesky factor.
 
     Examples
     --------
@@ -1017,22 +1017,22 @@ def linalg_potrf(A: Input, lower: bool = True, *, out: Out = None, name: str | N
            [1., 2.]], dtype=float32)
     """
 def linalg_potri(A: Input, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The inverse of the product of a lower triangular matrix and its transpose."""
+    """The inverse of ``L @ L.T``, given the lower triangular ``A = L``."""
 def linalg_slogdet(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray]:
-    """The sign of the determinant and the logarithm of its size."""
+    """The sign of the determinant, and the logarithm of its absolute value."""
 def linalg_sumlogdiag(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The sum of the logarithms of the diagonal."""
+    """The sum of the logarithms of the diagonal elements."""
 def linalg_syevd(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray]:
-    """Eigenvectors, the rows of ``U``, and ascending eigenvalues ``L`` of a symmetric matrix."""
+    """Eigenvectors, the rows of ``U``, and ascending eigenvalues ``L`` of symmetric matrices."""
 def linalg_syrk(A: Input, transpose: bool = False, alpha: float = 1.0, *, out: Out = None,
                 name: str | None = None) -> NDArray:
-    """``alpha`` times the product of ``A`` and its transpose."""
+    """``alpha * A @ A.T``, or with ``transpose`` ``alpha * A.T @ A``."""
 def linalg_trmm(A: Input, B: Input, transpose: bool = False, rightside: bool = False, lower: bool = True,
                 alpha: float = 1.0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``alpha`` times the product of a triangular matrix ``A`` and ``B``, or of ``B`` and ``A``."""
+    """``alpha * A @ B`` for a triangular matrix ``A``, or with ``rightside`` ``alpha * B @ A``."""
 def linalg_trsm(A: Input, B: Input, transpose: bool = False, rightside: bool = False, lower: bool = True,
                 alpha: float = 1.0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``alpha`` times ``B`` multiplied by the inverse of a triangular matrix ``A``, from the left or right."""
+    """The solution ``X`` of ``A @ X = alpha * B`` for a triangular matrix ``A``, or with ``rightside`` of …."""
 def log(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The natural logarithm.
 
@@ -1050,7 +1050,7 @@ def log2(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The logarithm to base two."""
 def log_softmax(data: Input, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
                 use_length: bool | None = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The logarithm of ``softmax``, without the rounding of taking it afterwards.
+    """The logarithm of ``softmax``, computed without its rounding.
 
     Examples
     --------
@@ -1061,7 +1061,7 @@ def log_softmax(data: Input, axis: int = -1, temperature: float | None = None, d
 def logical_not(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """1 for zero, 0 for the rest."""
 def make_loss(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The data, as something to be minimised.
+    """The data as a loss to minimise.
 
     Examples
     --------
@@ -1201,7 +1201,7 @@ def normal(loc: float = 0.0, scale: float = 1.0, shape: Ints | None = None, ctx:
     """
 def one_hot(indices: Input, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *,
             out: Out = None, name: str | None = None) -> NDArray:
-    """Rows of ``off_value``, an index each, with ``on_value`` at its place, or nowhere if out of range.
+    """One-hot vectors.
 
     Examples
     --------
@@ -1221,7 +1221,7 @@ def ones_like(data: Input, *, out: Out = None, name: str | None = None) -> NDArr
     """
 def pick(data: Input, index: Input, axis: int | None = -1, keepdims: bool = False,
          mode: Literal['wrap', 'clip', 'index'] = 'clip', *, out: Out = None, name: str | None = None) -> NDArray:
-    """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there.
+    """One element along ``axis`` for each position of the other axes, at the index given there.
 
     Examples
     --------
@@ -1404,7 +1404,7 @@ def sample_uniform(low: Input, high: Input, shape: Ints | None = (), dtype: DTyp
                    name: str | None = None) -> NDArray:
     """Numbers of the uniform distribution, ``shape`` of them for each place in the inputs."""
 def scatter_nd(data: Input, indices: Input, shape: Ints, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Zeros of ``shape`` with ``data`` where ``gather_nd`` would find it.
+    """Zeros of ``shape`` with ``data`` written at the given coordinates.
 
     Examples
     --------
@@ -1515,7 +1515,7 @@ def slice_like(data: Input, shape_like: Input, axes: Ints = (), *, out: Out = No
     (2, 3)
     """
 def smooth_l1(data: Input, scalar: float = 1.0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Half the square of ``scalar`` times the number up to ``1 / scalar ** 2``, linear from there on.
+    """``0.5 * (scalar * x) ** 2`` up to ``1 / scalar ** 2``, ``|x| - 0.5 / scalar ** 2`` beyond.
 
     Examples
     --------
@@ -1526,7 +1526,7 @@ def smooth_l1(data: Input, scalar: float = 1.0, *, out: Out = None, name: str | 
 def softmax(data: Input, length: Input | None = None, axis: int = -1, temperature: float | None = None,
             dtype: DType | None = None, use_length: bool | None = False, *, out: Out = None,
             name: str | None = None) -> NDArray:
-    """Exponentials of ``data / temperature``, scaled to add up to one along ``axis``.
+    """Exponentials of ``data / temperature``, scaled to a sum of one along ``axis``.
 
     Examples
     --------
@@ -1536,7 +1536,7 @@ def softmax(data: Input, length: Input | None = None, axis: int = -1, temperatur
            [0.2689, 0.7311]], dtype=float32)
     """
 def softmax_cross_entropy(data: Input, label: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The sum over all rows of minus the logarithm of the label's probability, of shape (1,).
+    """The cross-entropy of the softmax of the data and class labels, summed over all rows, of shape (1,).
 
     Examples
     --------
@@ -1546,7 +1546,7 @@ def softmax_cross_entropy(data: Input, label: Input, *, out: Out = None, name: s
     """
 def softmin(data: Input, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
             use_length: bool | None = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Exponentials of ``-data / temperature``, scaled to add up to one along ``axis``."""
+    """Exponentials of ``-data / temperature``, scaled to a sum of one along ``axis``."""
 def softsign(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """x / (1 + |x|)."""
 def sort(data: Input, axis: int | None = -1, is_ascend: bool = True, *, out: Out = None,
@@ -1612,7 +1612,7 @@ def sum(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: 
     """
 def take(a: Input, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip', 'index'] = 'clip', *,
          out: Out = None, name: str | None = None) -> NDArray:
-    """The slices of ``a`` along ``axis`` that ``indices`` name.
+    """The slices of ``a`` along ``axis`` at ``indices``.
 
     Examples
     --------
@@ -1671,7 +1671,7 @@ def trunc(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
 def unravel_index(data: Input, shape: Ints | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
     """The indices in ``shape`` of places given as flat indices, as columns."""
 def where(condition: Input, x: Input, y: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Numbers of ``x`` where ``condition`` is not zero, of ``y`` elsewhere.
+    """``x`` where ``condition`` is nonzero, ``y`` elsewhere.
 
     Examples
     --------

@@ -19,7 +19,7 @@ def BatchNormWithReLU(data: Input, gamma: Input | None = None, beta: Input | Non
                       output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False,
                       min_calib_range: float | None = None, max_calib_range: float | None = None, *,
                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``BatchNorm``, with what is below zero set to zero."""
+    """``BatchNorm`` followed by relu."""
 def BilinearResize2D(data: Input, like: Input | None = None, height: int = 1, width: int = 1,
                      scale_height: float | None = None, scale_width: float | None = None,
                      mode: Literal['size', 'odd_scale', 'like', 'to_even_down', 'to_even_up', 'to_odd_down', 'to_odd_up'] = 'size',
@@ -30,7 +30,7 @@ def CTCLoss(data: Input, label: Input | None = None, data_lengths: Input | None 
             label_lengths: Input | None = None, use_data_lengths: bool = False, use_label_lengths: bool = False,
             blank_label: Literal['first', 'last'] = 'first', *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
-    """Minus the logarithm of the probability that the scores spell the labels, blanks and repetitions left …."""
+    """The negative log-probability that the scores spell the labels, after blanks and repetitions are …."""
 def DeformableConvolution(data: Input, offset: Input | None = None, weight: Input | None = None,
                           bias: Input | None = None, *, kernel: Ints, stride: Ints = (), dilate: Ints = (),
                           pad: Ints = (), num_filter: int, num_group: int = 1, num_deformable_group: int = 1,
@@ -91,13 +91,13 @@ def RROIAlign(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float,
 def SparseEmbedding(data: Input, weight: Input | None = None, *, input_dim: int, output_dim: int,
                     dtype: DType = 'float32', sparse_grad: bool = False, name: str | None = None,
                     attr: Mapping[str, str] | None = None) -> Symbol:
-    """Rows of ``weight`` picked by the integers in ``data``."""
+    """Rows of ``weight`` at the integers in ``data``."""
 def SyncBatchNorm(data: Input, gamma: Input | None = None, beta: Input | None = None,
                   moving_mean: Input | None = None, moving_var: Input | None = None, eps: float = 0.001,
                   momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
                   output_mean_var: bool = False, ndev: int = 1, *, key: str, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """``BatchNorm`` with the channels in the second axis."""
+    """``BatchNorm`` with channels along the second axis."""
 def allclose(a: Input, b: Input | None = None, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True, *,
              name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """One if all elements of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero."""
@@ -113,7 +113,7 @@ def bipartite_matching(data: Input, is_ascend: bool = False, *, threshold: float
     """Rows and columns of a matrix of scores (..., rows, columns) matched one to one, the best score first."""
 def boolean_mask(data: Input, index: Input, axis: int = 0, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """The parts of ``data`` along ``axis`` where ``index`` is not zero."""
+    """The slices of ``data`` along ``axis`` where ``index`` is nonzero."""
 def box_decode(data: Input, anchors: Input | None = None, std0: float = 1.0, std1: float = 1.0, std2: float = 1.0,
                std3: float = 1.0, clip: float = -1.0, format: Literal['center', 'corner'] = 'center', *,
                name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -135,13 +135,13 @@ def calibrate_entropy(hist: Input, hist_edges: Input, num_quantized_bins: int = 
     """The range that changes a distribution least when it is quantised."""
 def count_sketch(data: Input, h: Input, s: Input, out_dim: int, processing_batch_size: int = 32, *,
                  name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Every row of ``data``, signed by ``s``, added up in the ``out_dim`` places that ``h`` names."""
+    """The count sketch."""
 def dequantize(data: Input, min_range: Input | None = None, max_range: Input | None = None,
                out_type: Literal['float32'] = 'float32', *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
     """The fractions that quantised numbers stand for."""
 def div_sqrt_dim(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The data divided by the square root of their last dimension."""
+    """``data`` divided by the square root of its last length."""
 def fft(data: Input, compute_size: int = 128, *, name: str | None = None,
         attr: Mapping[str, str] | None = None) -> Symbol:
     """The discrete Fourier transform along the last axis."""
@@ -150,7 +150,7 @@ def getnnz(data: Input, axis: Literal[0, 1] | None = None, *, name: str | None =
     """Number of elements of a matrix that are stored."""
 def gradientmultiplier(data: Input, scalar: float = 1.0, is_int: bool = True, *, name: str | None = None,
                        attr: Mapping[str, str] | None = None) -> Symbol:
-    """The number itself, while gradients are multiplied by ``scalar``."""
+    """``data`` unchanged."""
 def group_adagrad_update(weight: Input, grad: Input | None = None, history: Input | None = None, *, lr: float,
                          rescale_grad: float = 1.0, clip_gradient: float = -1.0, epsilon: float = 1e-05,
                          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -159,28 +159,28 @@ def hawkesll(lda: Input, alpha: Input | None = None, beta: Input | None = None, 
              lags: Input | None = None, marks: Input | None = None, valid_length: Input | None = None,
              max_time: Input | None = None, *, name: str | None = None,
              attr: Mapping[str, str] | None = None) -> Symbol:
-    """Log likelihoods of event sequences, each of several processes with exponential memory."""
+    """Log-likelihoods of event sequences, each of several Hawkes processes with exponential decay."""
 def ifft(data: Input, compute_size: int = 128, *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
-    """The real part of the inverse transform of what ``fft`` gives, times the number of its terms."""
+    """The real part of the inverse Fourier transform, unscaled."""
 def index_array(data: Input, axes: Ints | None = None, *, name: str | None = None,
                 attr: Mapping[str, str] | None = None) -> Symbol:
     """Indices of every place in ``data``, or those along ``axes``, in a new last axis."""
 def index_copy(old_tensor: Input, index_vector: Input, new_tensor: Input, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """``old_tensor`` with the rows that ``index_vector`` names replaced by those of ``new_tensor``."""
+    """``old_tensor`` with the rows at ``index_vector`` replaced by those of ``new_tensor``."""
 def interleaved_matmul_encdec_qk(queries: Input, keys_values: Input, heads: int, *, name: str | None = None,
                                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """Scores (batch * heads, queries, keys) of queries (queries, batch, heads * size) and the keys among …."""
+    """Scores (batch * heads, queries, keys) from queries (queries, batch, heads * size) and the keys in …."""
 def interleaved_matmul_encdec_valatt(keys_values: Input, attention: Input, heads: int, *, name: str | None = None,
                                      attr: Mapping[str, str] | None = None) -> Symbol:
-    """Values of projections (keys, batch, heads * 2 * size), weighed by ``attention`` (batch * heads, …."""
+    """Weighted sums of the values in projections (keys, batch, heads * 2 * size), with weights …."""
 def interleaved_matmul_selfatt_qk(queries_keys_values: Input, heads: int, *, name: str | None = None,
                                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """Scores of self attention, (batch * heads, length, length), of projections (length, batch, heads * 3 …."""
+    """Scores of self-attention, (batch * heads, length, length), from projections (length, batch, heads * …."""
 def interleaved_matmul_selfatt_valatt(queries_keys_values: Input, attention: Input, heads: int, *,
                                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Values of self attention, weighed by ``attention`` (batch * heads, length, length)."""
+    """Weighted sums of the values of self-attention, with weights ``attention`` (batch * heads, length, …."""
 def quadratic(data: Input, a: float = 0.0, b: float = 0.0, c: float = 0.0, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
     """``a x ** 2 + b x + c``."""
