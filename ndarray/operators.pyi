@@ -50,7 +50,7 @@ def BatchNorm_v1(data: Input, gamma: Input, beta: Input, moving_mean: Input, mov
     """``BatchNorm`` with channels along the second axis."""
 def BilinearSampler(data: Input, grid: Input, cudnn_off: bool | None = None, *, out: Out = None,
                     name: str | None = None) -> NDArray:
-    """Images read at the places of ``grid``, x and y from -1 to 1.
+    """Images sampled at the coordinates in ``grid``, x and y from -1 to 1.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def Cast(data: Input, dtype: DType, *, out: Out = None, name: str | None = None)
     """
 def Concat(*data: Input | Sequence[Input], num_args: int = 1, dim: int = 1, out: Out = None,
            name: str | None = None) -> NDArray:
-    """The inputs one after the other along ``dim``.
+    """The inputs concatenated along ``dim``.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def Correlation(data1: Input, data2: Input, kernel_size: int = 1, max_displaceme
     """
 def Crop(*data: Input | Sequence[Input], offset: Ints = (0, 0), h_w: Ints = (0, 0), center_crop: bool = False,
          out: Out = None, name: str | None = None) -> NDArray:
-    """A window of the height and width of the first input, of ``h_w`` or of the size of a second input, ….
+    """A window of height and width of the first input, with the size ``h_w`` or that of a second input, at ….
 
     Examples
     --------
@@ -196,7 +196,7 @@ def Embedding(data: Input, weight: Input, input_dim: int, output_dim: int, dtype
            [ 0.,  0.]], dtype=float32)
     """
 def Flatten(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """All axes but the first made one.
+    """``data`` with all axes but the first joined.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def FullyConnected(data: Input, weight: Input, bias: Input | None = None, *, num
     """
 def GridGenerator(data: Input, transform_type: Literal['affine', 'warp'], target_shape: Ints = (0, 0), *,
                   out: Out = None, name: str | None = None) -> NDArray:
-    """Sampling grid.
+    """A sampling grid.
 
     Examples
     --------
@@ -331,11 +331,11 @@ def MultiBoxDetection(cls_prob: Input, loc_pred: Input, anchor: Input, clip: boo
                       background_id: int = 0, nms_threshold: float = 0.5, force_suppress: bool = False,
                       variances: Floats = (0.1, 0.1, 0.2, 0.2), nms_topk: int = -1, *, out: Out = None,
                       name: str | None = None) -> NDArray:
-    """Objects found."""
+    """Decoded detections."""
 def MultiBoxPrior(data: Input, sizes: Floats = (1.0,), ratios: Floats = (1.0,), clip: bool = False,
                   steps: Floats = (-1.0, -1.0), offsets: Floats = (0.5, 0.5), *, out: Out = None,
                   name: str | None = None) -> NDArray:
-    """Boxes around every place of the feature map ``data`` (batch, channel, height, width), of any content.
+    """Prior boxes around each position of the feature map ``data`` (batch, channel, height, width), whose ….
 
     Examples
     --------
@@ -351,7 +351,7 @@ def MultiBoxTarget(anchor: Input, label: Input, cls_pred: Input, overlap_thresho
     """Training targets for the boxes of ``anchor`` (1, n, 4), given the objects in ``label``."""
 def Pad(data: Input, mode: Literal['constant', 'edge', 'reflect'], pad_width: Ints, constant_value: float = 0.0, *,
         out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with numbers around it.
+    """``data`` padded with a constant, with its outermost elements, or with its reflection.
 
     Examples
     --------
@@ -471,7 +471,7 @@ def SequenceReverse(data: Input, sequence_length: Input | None = None, use_seque
     """
 def SliceChannel(data: Input, num_outputs: int, axis: int = 1, squeeze_axis: bool = False, *, out: Out = None,
                  name: str | None = None) -> list[NDArray]:
-    """``data`` in equal parts along ``axis``.
+    """``data`` split into equal parts along ``axis``.
 
     Examples
     --------
@@ -510,7 +510,7 @@ def SoftmaxOutput(data: Input, label: Input, grad_scale: float = 1.0, ignore_lab
 def SpatialTransformer(data: Input, loc: Input, target_shape: Ints = (0, 0), *, transform_type: Literal['affine'],
                        sampler_type: Literal['bilinear'], cudnn_off: bool | None = None, out: Out = None,
                        name: str | None = None) -> NDArray:
-    """Images seen through affine maps, six numbers each, that take places of the output to places of the ….
+    """Images transformed by affine maps of six elements each, which map output coordinates to input ….
 
     Examples
     --------
@@ -521,7 +521,7 @@ def SpatialTransformer(data: Input, loc: Input, target_shape: Ints = (0, 0), *, 
              [3., 4.]]]], dtype=float32)
     """
 def SwapAxis(data: Input, dim1: int = 0, dim2: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with two axes exchanged.
+    """``data`` with two axes swapped.
 
     Examples
     --------
@@ -532,7 +532,7 @@ def SwapAxis(data: Input, dim1: int = 0, dim2: int = 0, *, out: Out = None, name
 def UpSampling(*data: Input | Sequence[Input], scale: int, num_filter: int = 0,
                sample_type: Literal['nearest', 'bilinear'], multi_input_mode: Literal['concat', 'sum'] = 'concat',
                num_args: int = 1, workspace: int = 512, out: Out = None, name: str | None = None) -> NDArray:
-    """Images enlarged ``scale`` times, each element repeated or spread by a kernel of ``weight``.
+    """Images enlarged ``scale`` times, by repetition or by a transposed convolution with ``weight``.
 
     Examples
     --------
@@ -575,7 +575,7 @@ def add_n(*data: Input | Sequence[Input], num_args: int = 1, out: Out = None, na
     array([6.], dtype=float32)
     """
 def all_finite(data: Input, init_output: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
-    """One if every element is finite, else zero."""
+    """One if all elements are finite, else zero."""
 def amp_cast(data: Input, dtype: DType, *, out: Out = None, name: str | None = None) -> NDArray:
     """``data`` cast to ``dtype`` if it is floating-point."""
 def amp_multicast(*data: Input | Sequence[Input], cast_narrow: bool = False, out: Out = None,
@@ -611,7 +611,7 @@ def argmax(data: Input, axis: int | None = None, keepdims: bool = False, *, out:
     array([1., 0.], dtype=float32)
     """
 def argmax_channel(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The place of the largest element along axis 1."""
+    """The index of the largest element along axis 1."""
 def argmin(data: Input, axis: int | None = None, keepdims: bool = False, *, out: Out = None,
            name: str | None = None) -> NDArray:
     """The place of the smallest number along an axis, or among all in a row, in the dtype of the data.
@@ -624,7 +624,7 @@ def argmin(data: Input, axis: int | None = None, keepdims: bool = False, *, out:
     """
 def argsort(data: Input, axis: int | None = -1, is_ascend: bool = True, dtype: DType = 'float32', *, out: Out = None,
             name: str | None = None) -> NDArray:
-    """The places along ``axis``, or in all of ``data``, that its numbers in order come from.
+    """Indices that sort ``data`` along ``axis``, or flat.
 
     Examples
     --------
@@ -658,7 +658,7 @@ def broadcast_add(lhs: Input, rhs: Input, *, out: Out = None, name: str | None =
     """
 def broadcast_axis(data: Input, axis: Ints = (), size: Ints = (), *, out: Out = None,
                    name: str | None = None) -> NDArray:
-    """``data`` repeated along axes of length one, ``size`` times each.
+    """``data`` repeated ``size`` times along axes of length one.
 
     Examples
     --------
@@ -707,7 +707,7 @@ def broadcast_lesser_equal(lhs: Input, rhs: Input, *, out: Out = None, name: str
     """Whether the first of two numbers is no greater, 1 or 0."""
 def broadcast_like(lhs: Input, rhs: Input, lhs_axes: Ints | None = None, rhs_axes: Ints | None = None, *,
                    out: Out = None, name: str | None = None) -> NDArray:
-    """``lhs`` repeated to fill the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``.
+    """``lhs`` broadcast to the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``.
 
     Examples
     --------
@@ -768,7 +768,7 @@ def broadcast_sub(lhs: Input, rhs: Input, *, out: Out = None, name: str | None =
            [ -8., -18.]], dtype=float32)
     """
 def broadcast_to(data: Input, shape: Ints = (), *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` repeated along its axes of length one to fill ``shape``, in which 0 keeps a dimension.
+    """``data`` broadcast to ``shape``, in which 0 keeps a length.
 
     Examples
     --------
@@ -799,7 +799,7 @@ def clip(data: Input, a_min: float, a_max: float, *, out: Out = None, name: str 
     """
 def col2im(data: Input, output_size: Ints, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad: Ints = (), *,
            out: Out = None, name: str | None = None) -> NDArray:
-    """Columns, as ``im2col`` makes them, added up where they came from in an image of ``output_size``."""
+    """Columns, as ``im2col`` makes them, added at their positions in an image of ``output_size``."""
 def cos(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The cosine, of radians.
 
@@ -813,7 +813,7 @@ def cosh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The hyperbolic cosine."""
 def cumsum(a: Input, axis: int | None = None, dtype: DType | None = None, *, out: Out = None,
            name: str | None = None) -> NDArray:
-    """The sums of the numbers so far, along an axis or of all of them in a row.
+    """Cumulative sums along an axis, or of the flat array.
 
     Examples
     --------
@@ -824,7 +824,7 @@ def cumsum(a: Input, axis: int | None = None, dtype: DType | None = None, *, out
 def degrees(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """Degrees from radians."""
 def depth_to_space(data: Input, block_size: int, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Channels spread over blocks of height and width."""
+    """Moves channels to blocks of height and width."""
 def diag(data: Input, k: int = 0, axis1: int = 0, axis2: int = 1, *, out: Out = None,
          name: str | None = None) -> NDArray:
     """The ``k``-th diagonal over two axes of ``data``, as last axis.
@@ -891,7 +891,7 @@ def exp(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     array([1.    , 2.7183], dtype=float32)
     """
 def expand_dims(data: Input, axis: int, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with an axis of length one inserted, so that it is ``axis`` of the result.
+    """``data`` with an axis of length one inserted at position ``axis`` of the result.
 
     Examples
     --------
@@ -918,11 +918,11 @@ def floor(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
 def ftml_update(weight: Input, grad: Input, d: Input, v: Input, z: Input, lr: float, beta1: float = 0.6,
                 beta2: float = 0.999, epsilon: float = 1e-08, *, t: int, wd: float = 0.0, rescale_grad: float = 1.0,
                 clip_grad: float = -1.0, out: Out = None, name: str | None = None) -> NDArray:
-    """Follow the moving leader."""
+    """FTML, follow the moving leader."""
 def ftrl_update(weight: Input, grad: Input, z: Input, n: Input, lr: float, lamda1: float = 0.01, beta: float = 1.0,
                 wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, *, out: Out = None,
                 name: str | None = None) -> NDArray:
-    """Follow the regularised leader."""
+    """FTRL, follow the regularised leader."""
 def gamma(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The gamma function."""
 def gammaln(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -946,7 +946,7 @@ def gather_nd(data: Input, indices: Input, *, out: Out = None, name: str | None 
 def group_adagrad_update(weight: Input, grad: Input, history: Input, lr: float, rescale_grad: float = 1.0,
                          clip_gradient: float = -1.0, epsilon: float = 1e-05, *, out: Out = None,
                          name: str | None = None) -> NDArray:
-    """AdaGrad with one step size a row."""
+    """AdaGrad with one step size for each row."""
 def hard_sigmoid(data: Input, alpha: float = 0.2, beta: float = 0.5, *, out: Out = None,
                  name: str | None = None) -> NDArray:
     """``alpha * x + beta``, clipped to the range from 0 to 1."""
@@ -957,7 +957,7 @@ def im2col(data: Input, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad:
     """The windows of an image as columns."""
 def khatri_rao(*data: Input | Sequence[Input], num_args: int = 1, out: Out = None,
                name: str | None = None) -> NDArray:
-    """Column by column, the Kronecker product of the inputs' columns."""
+    """The Khatri-Rao product."""
 def lamb_update_phase1(weight: Input, grad: Input, mean: Input, var: Input, beta1: float = 0.9, beta2: float = 0.999,
                        epsilon: float = 1e-06, *, t: int, bias_correction: bool = True, wd: float,
                        rescale_grad: float = 1.0, clip_gradient: float = -1.0, out: Out = None,
@@ -1119,11 +1119,11 @@ def mp_lamb_update_phase1(weight: Input, grad: Input, mean: Input, var: Input, w
                           beta2: float = 0.999, epsilon: float = 1e-06, *, t: int, bias_correction: bool = True,
                           wd: float, rescale_grad: float = 1.0, clip_gradient: float = -1.0, out: Out = None,
                           name: str | None = None) -> NDArray:
-    """``lamb_update_phase1`` of a float32 copy of the weight."""
+    """``lamb_update_phase1`` for a float32 copy of the weight."""
 def mp_lamb_update_phase2(weight: Input, g: Input, r1: Input, r2: Input, weight32: Input, lr: float,
                           lower_bound: float = -1.0, upper_bound: float = -1.0, *, out: Out = None,
                           name: str | None = None) -> NDArray:
-    """``lamb_update_phase2`` of a float32 copy of the weight."""
+    """``lamb_update_phase2`` for a float32 copy of the weight."""
 def mp_nag_mom_update(weight: Input, grad: Input, mom: Input, weight32: Input, lr: float, momentum: float = 0.0,
                       wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, *, out: Out = None,
                       name: str | None = None) -> NDArray:
@@ -1138,7 +1138,7 @@ def mp_sgd_update(weight: Input, grad: Input, weight32: Input, lr: float, wd: fl
     """``sgd_update`` of a float32 copy of the weight."""
 def multi_all_finite(*data: Input | Sequence[Input], num_arrays: int = 1, init_output: bool = True, out: Out = None,
                      name: str | None = None) -> NDArray:
-    """``all_finite`` over all the arrays together."""
+    """``all_finite`` over all arrays together."""
 def multi_lars(lrs: Input, weights_sum_sq: Input, grads_sum_sq: Input, wds: Input, eta: float, eps: float,
                rescale_grad: float = 1.0, *, out: Out = None, name: str | None = None) -> NDArray:
     """Learning rates scaled as in LARS."""
@@ -1298,7 +1298,7 @@ def random_poisson(lam: float = 1.0, shape: Ints | None = None, ctx: Context | s
     """Numbers of the poisson distribution."""
 def random_randint(low: int, high: int, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Integers from ``low`` up to but not ``high``, all equally likely."""
+    """Random integers from ``low`` to before ``high``, uniform."""
 def random_uniform(low: float = 0.0, high: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
     """Numbers of the uniform distribution.
@@ -1326,7 +1326,7 @@ def relu(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """
 def repeat(data: Input, repeats: int, axis: int | None = None, *, out: Out = None,
            name: str | None = None) -> NDArray:
-    """Every element of ``data`` repeated in place.
+    """Each element of ``data`` repeated along ``axis``, or of the flat array.
 
     Examples
     --------
@@ -1335,13 +1335,13 @@ def repeat(data: Input, repeats: int, axis: int | None = None, *, out: Out = Non
     array([1., 1., 2., 2.], dtype=float32)
     """
 def reset_arrays(*data: Input | Sequence[Input], out: Out = None, name: str | None = None) -> NDArray:
-    """Set all inputs to zero, in place."""
+    """Set all inputs to zero in place."""
 def reshape_like(lhs: Input, rhs: Input, lhs_begin: int | None = None, lhs_end: int | None = None,
                  rhs_begin: int | None = None, rhs_end: int | None = None, *, out: Out = None,
                  name: str | None = None) -> NDArray:
-    """``lhs`` in the shape of ``rhs``, or with its dimensions ``[lhs_begin, lhs_end)`` replaced by the …."""
+    """``lhs`` in the shape of ``rhs``, or with its lengths ``[lhs_begin, lhs_end)`` replaced by the …."""
 def reverse(data: Input, axis: Ints, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` in opposite order along each ``axis``.
+    """``data`` in reverse order along each ``axis``.
 
     Examples
     --------
@@ -1355,12 +1355,12 @@ def rint(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
 def rmsprop_update(weight: Input, grad: Input, n: Input, lr: float, gamma1: float = 0.95, epsilon: float = 1e-08,
                    wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
                    clip_weights: float = -1.0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """RMSProp after Tieleman and Hinton."""
+    """RMSProp by Tieleman and Hinton."""
 def rmspropalex_update(weight: Input, grad: Input, n: Input, g: Input, delta: Input, lr: float, gamma1: float = 0.95,
                        gamma2: float = 0.9, epsilon: float = 1e-08, wd: float = 0.0, rescale_grad: float = 1.0,
                        clip_gradient: float = -1.0, clip_weights: float = -1.0, *, out: Out = None,
                        name: str | None = None) -> NDArray:
-    """RMSProp after Graves."""
+    """RMSProp by Graves."""
 def round(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The nearest whole number, halves away from zero.
 
@@ -1439,9 +1439,9 @@ def sgd_update(weight: Input, grad: Input, lr: float, wd: float = 0.0, rescale_g
     array([0.95], dtype=float32)
     """
 def shape_array(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The shape of ``data`` as int64 numbers."""
+    """The shape of ``data``, as int64."""
 def shuffle(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The rows of ``data``, the entries of its first axis, in random order."""
+    """The slices of ``data`` along the first axis, in random order."""
 def sigmoid(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """1 / (1 + exp(-x)).
 
@@ -1479,10 +1479,10 @@ def sin(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
 def sinh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The hyperbolic sine."""
 def size_array(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Number of elements of ``data``, as one int64 number."""
+    """Number of elements of ``data``, as an int64 scalar."""
 def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[int | None],
           step: int | Sequence[int | None] | None = (), *, out: Out = None, name: str | None = None) -> NDArray:
-    """The part of ``data`` from ``begin`` to before ``end`` along the first axes.
+    """The slice of ``data`` from ``begin`` to before ``end`` along the first axes.
 
     Examples
     --------
@@ -1494,7 +1494,7 @@ def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[in
     """
 def slice_axis(data: Input, axis: int, begin: int, end: int | None, *, out: Out = None,
                name: str | None = None) -> NDArray:
-    """The part of ``data`` from ``begin`` to before ``end`` along ``axis``.
+    """The slice of ``data`` from ``begin`` to before ``end`` along ``axis``.
 
     Examples
     --------
@@ -1506,7 +1506,7 @@ def slice_axis(data: Input, axis: int, begin: int, end: int | None, *, out: Out 
     """
 def slice_like(data: Input, shape_like: Input, axes: Ints = (), *, out: Out = None,
                name: str | None = None) -> NDArray:
-    """The first numbers of ``data``, along ``axes`` (all by default) as many as ``shape_like`` has.
+    """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has.
 
     Examples
     --------
@@ -1551,7 +1551,7 @@ def softsign(data: Input, *, out: Out = None, name: str | None = None) -> NDArra
     """x / (1 + |x|)."""
 def sort(data: Input, axis: int | None = -1, is_ascend: bool = True, *, out: Out = None,
          name: str | None = None) -> NDArray:
-    """``data`` in order along ``axis``, or all of it.
+    """``data`` sorted along ``axis``, or flat.
 
     Examples
     --------
@@ -1560,7 +1560,7 @@ def sort(data: Input, axis: int | None = -1, is_ascend: bool = True, *, out: Out
     array([3., 2., 1.], dtype=float32)
     """
 def space_to_depth(data: Input, block_size: int, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Blocks of height and width laid along the channels."""
+    """Moves blocks of height and width to channels, ordered by block row, block column, channel."""
 def sqrt(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The square root.
 
@@ -1580,7 +1580,7 @@ def square(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     array([4., 9.], dtype=float32)
     """
 def squeeze(data: Input, axis: Ints | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` without those axes, without all axes of length one for None.
+    """``data`` without the given axes, or for None without all axes of length one.
 
     Examples
     --------
@@ -1590,7 +1590,7 @@ def squeeze(data: Input, axis: Ints | None = None, *, out: Out = None, name: str
     """
 def stack(*data: Input | Sequence[Input], axis: int = 0, num_args: int = 1, out: Out = None,
           name: str | None = None) -> NDArray:
-    """The inputs side by side along a new axis.
+    """The inputs stacked along a new axis.
 
     Examples
     --------
@@ -1633,7 +1633,7 @@ def tanh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     array([0.    , 0.7616], dtype=float32)
     """
 def tile(data: Input, reps: Ints, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` laid side by side, ``reps`` times along each axis.
+    """``data`` repeated ``reps`` times along each axis.
 
     Examples
     --------
@@ -1645,7 +1645,7 @@ def tile(data: Input, reps: Ints, *, out: Out = None, name: str | None = None) -
 def topk(data: Input, axis: int | None = -1, k: int = 1,
          ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
          dtype: DType = 'float32', *, out: Out = None, name: str | None = None) -> NDArray:
-    """The ``k`` largest elements along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest.
+    """The ``k`` largest elements along ``axis`` or of flat ``data``, or with ``is_ascend`` the smallest.
 
     Examples
     --------

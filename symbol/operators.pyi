@@ -34,7 +34,7 @@ def BatchNorm_v1(data: Input, gamma: Input | None = None, beta: Input | None = N
     """``BatchNorm`` with channels along the second axis."""
 def BilinearSampler(data: Input, grid: Input, cudnn_off: bool | None = None, *, name: str | None = None,
                     attr: Mapping[str, str] | None = None) -> Symbol:
-    """Images read at the places of ``grid``, x and y from -1 to 1."""
+    """Images sampled at the coordinates in ``grid``, x and y from -1 to 1."""
 def BlockGrad(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The same values, through which no gradient passes."""
 def Broadcast(data: Input, root_rank: int, group: str = 'world', *, name: str | None = None,
@@ -49,7 +49,7 @@ def Cast(data: Input, dtype: DType, *, name: str | None = None, attr: Mapping[st
     """``data`` cast to ``dtype``."""
 def Concat(*data: Input | Sequence[Input], num_args: int = 1, dim: int = 1, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
-    """The inputs one after the other along ``dim``."""
+    """The inputs concatenated along ``dim``."""
 def Convolution(data: Input, weight: Input | None = None, bias: Input | None = None, *, kernel: Ints,
                 stride: Ints = (), dilate: Ints = (), pad: Ints = (), num_filter: int, num_group: int = 1,
                 workspace: int = 1024, no_bias: bool = False,
@@ -63,7 +63,7 @@ def Correlation(data1: Input, data2: Input, kernel_size: int = 1, max_displaceme
     """Means over patches and channels of products of ``data1`` and displaced ``data2``, or of absolute …."""
 def Crop(*data: Input | Sequence[Input], offset: Ints = (0, 0), h_w: Ints = (0, 0), center_crop: bool = False,
          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """A window of the height and width of the first input, of ``h_w`` or of the size of a second input, …."""
+    """A window of height and width of the first input, with the size ``h_w`` or that of a second input, at …."""
 def Deconvolution(data: Input, weight: Input | None = None, bias: Input | None = None, *, kernel: Ints,
                   stride: Ints = (), dilate: Ints = (), pad: Ints = (), adj: Ints = (), target_shape: Ints = (),
                   num_filter: int, num_group: int = 1, workspace: int = 512, no_bias: bool = True,
@@ -79,14 +79,14 @@ def Embedding(data: Input, weight: Input | None = None, *, input_dim: int, outpu
               sparse_grad: bool = False, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Rows of ``weight`` at the integers in ``data``."""
 def Flatten(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """All axes but the first made one."""
+    """``data`` with all axes but the first joined."""
 def FullyConnected(data: Input, weight: Input | None = None, bias: Input | None = None, *, num_hidden: int,
                    no_bias: bool = False, flatten: bool = True, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
     """``data @ weight.T + bias``, over all axes but the first (``flatten``), or over the last axis."""
 def GridGenerator(data: Input, transform_type: Literal['affine', 'warp'], target_shape: Ints = (0, 0), *,
                   name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Sampling grid."""
+    """A sampling grid."""
 def GroupNorm(data: Input, gamma: Input | None = None, beta: Input | None = None, num_groups: int = 1,
               eps: float = 1e-05, output_mean_var: bool = False, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
@@ -130,11 +130,11 @@ def MultiBoxDetection(cls_prob: Input, loc_pred: Input | None = None, anchor: In
                       threshold: float = 0.01, background_id: int = 0, nms_threshold: float = 0.5,
                       force_suppress: bool = False, variances: Floats = (0.1, 0.1, 0.2, 0.2), nms_topk: int = -1, *,
                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Objects found."""
+    """Decoded detections."""
 def MultiBoxPrior(data: Input, sizes: Floats = (1.0,), ratios: Floats = (1.0,), clip: bool = False,
                   steps: Floats = (-1.0, -1.0), offsets: Floats = (0.5, 0.5), *, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """Boxes around every place of the feature map ``data`` (batch, channel, height, width), of any content."""
+    """Prior boxes around each position of the feature map ``data`` (batch, channel, height, width), whose …."""
 def MultiBoxTarget(anchor: Input, label: Input, cls_pred: Input, overlap_threshold: float = 0.5,
                    ignore_label: float = -1.0, negative_mining_ratio: float = -1.0,
                    negative_mining_thresh: float = 0.5, minimum_negative_samples: int = 0,
@@ -143,7 +143,7 @@ def MultiBoxTarget(anchor: Input, label: Input, cls_pred: Input, overlap_thresho
     """Training targets for the boxes of ``anchor`` (1, n, 4), given the objects in ``label``."""
 def Pad(data: Input, mode: Literal['constant', 'edge', 'reflect'], pad_width: Ints, constant_value: float = 0.0, *,
         name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` with numbers around it."""
+    """``data`` padded with a constant, with its outermost elements, or with its reflection."""
 def Pooling(data: Input, kernel: Ints = (), pool_type: Literal['max', 'avg', 'sum', 'lp'] = 'max',
             global_pool: bool = False, cudnn_off: bool = False,
             pooling_convention: Literal['valid', 'full', 'same'] = 'valid', stride: Ints = (), pad: Ints = (),
@@ -192,7 +192,7 @@ def SequenceReverse(data: Input, sequence_length: Input | None = None, use_seque
     """Each sequence in reverse order."""
 def SliceChannel(data: Input, num_outputs: int, axis: int = 1, squeeze_axis: bool = False, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` in equal parts along ``axis``."""
+    """``data`` split into equal parts along ``axis``."""
 def SoftmaxActivation(data: Input, mode: Literal['channel', 'instance'] = 'instance', *, name: str | None = None,
                       attr: Mapping[str, str] | None = None) -> Symbol:
     """``softmax`` along the last axis, or along the second in the mode ``channel``."""
@@ -206,15 +206,15 @@ def SpatialTransformer(data: Input, loc: Input | None = None, target_shape: Ints
                        transform_type: Literal['affine'], sampler_type: Literal['bilinear'],
                        cudnn_off: bool | None = None, name: str | None = None,
                        attr: Mapping[str, str] | None = None) -> Symbol:
-    """Images seen through affine maps, six numbers each, that take places of the output to places of the …."""
+    """Images transformed by affine maps of six elements each, which map output coordinates to input …."""
 def SwapAxis(data: Input, dim1: int = 0, dim2: int = 0, *, name: str | None = None,
              attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` with two axes exchanged."""
+    """``data`` with two axes swapped."""
 def UpSampling(*data: Input | Sequence[Input], scale: int, num_filter: int = 0,
                sample_type: Literal['nearest', 'bilinear'], multi_input_mode: Literal['concat', 'sum'] = 'concat',
                num_args: int = 1, workspace: int = 512, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """Images enlarged ``scale`` times, each element repeated or spread by a kernel of ``weight``."""
+    """Images enlarged ``scale`` times, by repetition or by a transposed convolution with ``weight``."""
 def abs(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The absolute value."""
 def adam_update(weight: Input, grad: Input, mean: Input, var: Input, lr: float, beta1: float = 0.9,
@@ -227,7 +227,7 @@ def add_n(*data: Input | Sequence[Input], num_args: int = 1, name: str | None = 
     """The sum of arrays of one shape."""
 def all_finite(data: Input, init_output: bool = True, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """One if every element is finite, else zero."""
+    """One if all elements are finite, else zero."""
 def amp_cast(data: Input, dtype: DType, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` cast to ``dtype`` if it is floating-point."""
 def amp_multicast(*data: Input | Sequence[Input], cast_narrow: bool = False, name: str | None = None,
@@ -249,13 +249,13 @@ def argmax(data: Input, axis: int | None = None, keepdims: bool = False, *, name
            attr: Mapping[str, str] | None = None) -> Symbol:
     """The place of the largest number along an axis, or among all in a row, in the dtype of the data."""
 def argmax_channel(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The place of the largest element along axis 1."""
+    """The index of the largest element along axis 1."""
 def argmin(data: Input, axis: int | None = None, keepdims: bool = False, *, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
     """The place of the smallest number along an axis, or among all in a row, in the dtype of the data."""
 def argsort(data: Input, axis: int | None = -1, is_ascend: bool = True, dtype: DType = 'float32', *,
             name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The places along ``axis``, or in all of ``data``, that its numbers in order come from."""
+    """Indices that sort ``data`` along ``axis``, or flat."""
 def batch_dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bool = False,
               forward_stype: Literal['default', 'row_sparse', 'csr'] | None = None, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
@@ -268,7 +268,7 @@ def broadcast_add(lhs: Input, rhs: Input, *, name: str | None = None,
     """The sum."""
 def broadcast_axis(data: Input, axis: Ints = (), size: Ints = (), *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` repeated along axes of length one, ``size`` times each."""
+    """``data`` repeated ``size`` times along axes of length one."""
 def broadcast_div(lhs: Input, rhs: Input, *, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
     """The quotient."""
@@ -292,7 +292,7 @@ def broadcast_lesser_equal(lhs: Input, rhs: Input, *, name: str | None = None,
     """Whether the first of two numbers is no greater, 1 or 0."""
 def broadcast_like(lhs: Input, rhs: Input, lhs_axes: Ints | None = None, rhs_axes: Ints | None = None, *,
                    name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``lhs`` repeated to fill the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
+    """``lhs`` broadcast to the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
 def broadcast_logical_and(lhs: Input, rhs: Input, *, name: str | None = None,
                           attr: Mapping[str, str] | None = None) -> Symbol:
     """Whether none of two numbers is zero, 1 or 0."""
@@ -325,7 +325,7 @@ def broadcast_sub(lhs: Input, rhs: Input, *, name: str | None = None,
     """The difference."""
 def broadcast_to(data: Input, shape: Ints = (), *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` repeated along its axes of length one to fill ``shape``, in which 0 keeps a dimension."""
+    """``data`` broadcast to ``shape``, in which 0 keeps a length."""
 def cast_storage(data: Input, stype: Literal['default', 'row_sparse', 'csr'], *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` in a storage type."""
@@ -338,19 +338,19 @@ def clip(data: Input, a_min: float, a_max: float, *, name: str | None = None,
     """Elements clipped to the range from ``a_min`` to ``a_max``."""
 def col2im(data: Input, output_size: Ints, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad: Ints = (), *,
            name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Columns, as ``im2col`` makes them, added up where they came from in an image of ``output_size``."""
+    """Columns, as ``im2col`` makes them, added at their positions in an image of ``output_size``."""
 def cos(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The cosine, of radians."""
 def cosh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The hyperbolic cosine."""
 def cumsum(a: Input, axis: int | None = None, dtype: DType | None = None, *, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
-    """The sums of the numbers so far, along an axis or of all of them in a row."""
+    """Cumulative sums along an axis, or of the flat array."""
 def degrees(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Degrees from radians."""
 def depth_to_space(data: Input, block_size: int, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """Channels spread over blocks of height and width."""
+    """Moves channels to blocks of height and width."""
 def diag(data: Input, k: int = 0, axis1: int = 0, axis2: int = 1, *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
     """The ``k``-th diagonal over two axes of ``data``, as last axis."""
@@ -377,7 +377,7 @@ def erfinv(data: Input, *, name: str | None = None, attr: Mapping[str, str] | No
 def exp(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The exponential."""
 def expand_dims(data: Input, axis: int, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` with an axis of length one inserted, so that it is ``axis`` of the result."""
+    """``data`` with an axis of length one inserted at position ``axis`` of the result."""
 def expm1(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The exponential less one, exact near zero."""
 def fill_element_0index(lhs: Input, mhs: Input, rhs: Input, *, name: str | None = None,
@@ -390,11 +390,11 @@ def floor(data: Input, *, name: str | None = None, attr: Mapping[str, str] | Non
 def ftml_update(weight: Input, grad: Input, d: Input, v: Input, z: Input, lr: float, beta1: float = 0.6,
                 beta2: float = 0.999, epsilon: float = 1e-08, *, t: int, wd: float = 0.0, rescale_grad: float = 1.0,
                 clip_grad: float = -1.0, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Follow the moving leader."""
+    """FTML, follow the moving leader."""
 def ftrl_update(weight: Input, grad: Input, z: Input, n: Input, lr: float, lamda1: float = 0.01, beta: float = 1.0,
                 wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, *, name: str | None = None,
                 attr: Mapping[str, str] | None = None) -> Symbol:
-    """Follow the regularised leader."""
+    """FTRL, follow the regularised leader."""
 def gamma(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The gamma function."""
 def gammaln(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -405,7 +405,7 @@ def gather_nd(data: Input, indices: Input, *, name: str | None = None,
 def group_adagrad_update(weight: Input, grad: Input | None = None, history: Input | None = None, *, lr: float,
                          rescale_grad: float = 1.0, clip_gradient: float = -1.0, epsilon: float = 1e-05,
                          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """AdaGrad with one step size a row."""
+    """AdaGrad with one step size for each row."""
 def hard_sigmoid(data: Input, alpha: float = 0.2, beta: float = 0.5, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
     """``alpha * x + beta``, clipped to the range from 0 to 1."""
@@ -416,7 +416,7 @@ def im2col(data: Input, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad:
     """The windows of an image as columns."""
 def khatri_rao(*data: Input | Sequence[Input], num_args: int = 1, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """Column by column, the Kronecker product of the inputs' columns."""
+    """The Khatri-Rao product."""
 def lamb_update_phase1(weight: Input, grad: Input, mean: Input, var: Input, beta1: float = 0.9, beta2: float = 0.999,
                        epsilon: float = 1e-06, *, t: int, bias_correction: bool = True, wd: float,
                        rescale_grad: float = 1.0, clip_gradient: float = -1.0, name: str | None = None,
@@ -506,12 +506,12 @@ def mp_lamb_update_phase1(weight: Input, grad: Input, mean: Input, var: Input, w
                           beta2: float = 0.999, epsilon: float = 1e-06, *, t: int, bias_correction: bool = True,
                           wd: float, rescale_grad: float = 1.0, clip_gradient: float = -1.0, name: str | None = None,
                           attr: Mapping[str, str] | None = None) -> Symbol:
-    """``lamb_update_phase1`` of a float32 copy of the weight."""
+    """``lamb_update_phase1`` for a float32 copy of the weight."""
 def mp_lamb_update_phase2(weight: Input, g: Input | None = None, r1: Input | None = None, r2: Input | None = None,
                           weight32: Input | None = None, *, lr: float, lower_bound: float = -1.0,
                           upper_bound: float = -1.0, name: str | None = None,
                           attr: Mapping[str, str] | None = None) -> Symbol:
-    """``lamb_update_phase2`` of a float32 copy of the weight."""
+    """``lamb_update_phase2`` for a float32 copy of the weight."""
 def mp_nag_mom_update(weight: Input, grad: Input, mom: Input, weight32: Input, lr: float, momentum: float = 0.0,
                       wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, *,
                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -527,7 +527,7 @@ def mp_sgd_update(weight: Input, grad: Input, weight32: Input, lr: float, wd: fl
     """``sgd_update`` of a float32 copy of the weight."""
 def multi_all_finite(*data: Input | Sequence[Input], num_arrays: int = 1, init_output: bool = True,
                      name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``all_finite`` over all the arrays together."""
+    """``all_finite`` over all arrays together."""
 def multi_lars(lrs: Input, weights_sum_sq: Input, grads_sum_sq: Input, wds: Input, eta: float, eps: float,
                rescale_grad: float = 1.0, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
@@ -647,7 +647,7 @@ def random_poisson(lam: float = 1.0, shape: Ints | None = None, ctx: Context | s
 def random_randint(low: int, high: int, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """Integers from ``low`` up to but not ``high``, all equally likely."""
+    """Random integers from ``low`` to before ``high``, uniform."""
 def random_uniform(low: float = 0.0, high: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
@@ -663,28 +663,28 @@ def relu(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None
     """The number, or zero if that is more."""
 def repeat(data: Input, repeats: int, axis: int | None = None, *, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
-    """Every element of ``data`` repeated in place."""
+    """Each element of ``data`` repeated along ``axis``, or of the flat array."""
 def reset_arrays(*data: Input | Sequence[Input], name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """Set all inputs to zero, in place."""
+    """Set all inputs to zero in place."""
 def reshape_like(lhs: Input, rhs: Input, lhs_begin: int | None = None, lhs_end: int | None = None,
                  rhs_begin: int | None = None, rhs_end: int | None = None, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """``lhs`` in the shape of ``rhs``, or with its dimensions ``[lhs_begin, lhs_end)`` replaced by the …."""
+    """``lhs`` in the shape of ``rhs``, or with its lengths ``[lhs_begin, lhs_end)`` replaced by the …."""
 def reverse(data: Input, axis: Ints, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` in opposite order along each ``axis``."""
+    """``data`` in reverse order along each ``axis``."""
 def rint(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The nearest whole number, halves down."""
 def rmsprop_update(weight: Input, grad: Input, n: Input, lr: float, gamma1: float = 0.95, epsilon: float = 1e-08,
                    wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
                    clip_weights: float = -1.0, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """RMSProp after Tieleman and Hinton."""
+    """RMSProp by Tieleman and Hinton."""
 def rmspropalex_update(weight: Input, grad: Input, n: Input, g: Input, delta: Input, lr: float, gamma1: float = 0.95,
                        gamma2: float = 0.9, epsilon: float = 1e-08, wd: float = 0.0, rescale_grad: float = 1.0,
                        clip_gradient: float = -1.0, clip_weights: float = -1.0, *, name: str | None = None,
                        attr: Mapping[str, str] | None = None) -> Symbol:
-    """RMSProp after Graves."""
+    """RMSProp by Graves."""
 def round(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The nearest whole number, halves away from zero."""
 def rsqrt(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -726,9 +726,9 @@ def sgd_update(weight: Input, grad: Input, lr: float, wd: float = 0.0, rescale_g
                attr: Mapping[str, str] | None = None) -> Symbol:
     """Gradient descent."""
 def shape_array(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The shape of ``data`` as int64 numbers."""
+    """The shape of ``data``, as int64."""
 def shuffle(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The rows of ``data``, the entries of its first axis, in random order."""
+    """The slices of ``data`` along the first axis, in random order."""
 def sigmoid(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """1 / (1 + exp(-x))."""
 def sign(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -746,17 +746,17 @@ def sin(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None 
 def sinh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The hyperbolic sine."""
 def size_array(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Number of elements of ``data``, as one int64 number."""
+    """Number of elements of ``data``, as an int64 scalar."""
 def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[int | None],
           step: int | Sequence[int | None] | None = (), *, name: str | None = None,
           attr: Mapping[str, str] | None = None) -> Symbol:
-    """The part of ``data`` from ``begin`` to before ``end`` along the first axes."""
+    """The slice of ``data`` from ``begin`` to before ``end`` along the first axes."""
 def slice_axis(data: Input, axis: int, begin: int, end: int | None, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """The part of ``data`` from ``begin`` to before ``end`` along ``axis``."""
+    """The slice of ``data`` from ``begin`` to before ``end`` along ``axis``."""
 def slice_like(data: Input, shape_like: Input, axes: Ints = (), *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """The first numbers of ``data``, along ``axes`` (all by default) as many as ``shape_like`` has."""
+    """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has."""
 def smooth_l1(data: Input, scalar: float = 1.0, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
     """``0.5 * (scalar * x) ** 2`` up to ``1 / scalar ** 2``, ``|x| - 0.5 / scalar ** 2`` beyond."""
@@ -775,20 +775,20 @@ def softsign(data: Input, *, name: str | None = None, attr: Mapping[str, str] | 
     """x / (1 + |x|)."""
 def sort(data: Input, axis: int | None = -1, is_ascend: bool = True, *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` in order along ``axis``, or all of it."""
+    """``data`` sorted along ``axis``, or flat."""
 def space_to_depth(data: Input, block_size: int, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """Blocks of height and width laid along the channels."""
+    """Moves blocks of height and width to channels, ordered by block row, block column, channel."""
 def sqrt(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The square root."""
 def square(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The square."""
 def squeeze(data: Input, axis: Ints | None = None, *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` without those axes, without all axes of length one for None."""
+    """``data`` without the given axes, or for None without all axes of length one."""
 def stack(*data: Input | Sequence[Input], axis: int = 0, num_args: int = 1, name: str | None = None,
           attr: Mapping[str, str] | None = None) -> Symbol:
-    """The inputs side by side along a new axis."""
+    """The inputs stacked along a new axis."""
 def sum(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
         name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The sum."""
@@ -800,11 +800,11 @@ def tan(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None 
 def tanh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The hyperbolic tangent."""
 def tile(data: Input, reps: Ints, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` laid side by side, ``reps`` times along each axis."""
+    """``data`` repeated ``reps`` times along each axis."""
 def topk(data: Input, axis: int | None = -1, k: int = 1,
          ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
          dtype: DType = 'float32', *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The ``k`` largest elements along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest."""
+    """The ``k`` largest elements along ``axis`` or of flat ``data``, or with ``is_ascend`` the smallest."""
 def transpose(data: Input, axes: Ints = (), *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` with its axes in the order of ``axes``, or in reverse."""
