@@ -130,7 +130,7 @@ class Module(BaseModule):
         self._optimizer: Any = None
         self._updater: Any = None
         self._compression_params = compression_params
-        self._kvstore: KVStoreBase | None = None  # a store given by the caller; stores given by name run in this process
+        self._kvstore: KVStoreBase | None = None  # a store given by the caller
         self._update_on_kvstore = False
         self._reduction: Reduction | None = None  # over all ranks, for a store given by name
 
