@@ -1,4 +1,4 @@
-"""Optimizers, and learning rates that change with the step."""
+"""Optimizers, and learning rate schedules."""
 
 from __future__ import annotations
 
