@@ -1,4 +1,5 @@
-"""Augmenters of images with boxes: a label is a row (class, left, top, right, bottom, ...) a box, from 0 to 1."""
+"""Augmenters of images with boxes: a label has a row (class, left, top, right, bottom, ...) for each box, from 0 to
+1."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ Sample = tuple[NDArray, np.ndarray]
 
 
 class DetAugmenter(Described):
-    """A change of an image and its boxes.
+    """Base of augmenters of images with boxes.
 
     A subclass passes its arguments to this constructor, and defines ``__call__``.
     """
@@ -34,7 +35,7 @@ class DetAugmenter(Described):
 
 
 class DetBorrowAug(DetAugmenter):
-    """An augmenter of images that leaves boxes where they are."""
+    """An image augmenter that does not change boxes."""
 
     def __init__(self, augmenter: Augmenter):
         if not isinstance(augmenter, Augmenter):
@@ -51,7 +52,7 @@ class DetBorrowAug(DetAugmenter):
 
 
 class DetRandomSelectAug(DetAugmenter):
-    """Any one of several augmenters, or with probability ``skip_prob`` none."""
+    """One of several augmenters, chosen at random, or with probability ``skip_prob`` none."""
 
     def __init__(self, aug_list: DetAugmenter | Sequence[DetAugmenter], skip_prob: float = 0):
         super().__init__(skip_prob=skip_prob)
@@ -74,7 +75,7 @@ class DetRandomSelectAug(DetAugmenter):
 
 
 class DetHorizontalFlipAug(DetAugmenter):
-    """Mirror images, with probability ``p``; the boxes are changed in their memory."""
+    """Mirrors images and boxes left to right, with probability ``p``; boxes are changed in place."""
 
     def __init__(self, p: float):
         super().__init__(p=p)
@@ -93,7 +94,7 @@ def _areas(boxes: np.ndarray) -> np.ndarray:
 
 
 def _bounds(what: str, bounds: float | Sequence[float]) -> Sequence[float]:
-    """Least and largest, which may be one number."""
+    """Lower and upper bound, which may be given as one number."""
     if not isinstance(bounds, (list, tuple)):
         bounds = (bounds, bounds)  # type: ignore[assignment]
     if len(bounds) != 2:  # type: ignore[arg-type]
@@ -102,7 +103,7 @@ def _bounds(what: str, bounds: float | Sequence[float]) -> Sequence[float]:
 
 
 class _RandomWindow(DetAugmenter):
-    """Augmenter that draws a window whose area and ratio are within bounds."""
+    """Base of augmenters that draw a window with area and aspect ratio within bounds."""
 
     _least_area = 0.0  # and never as little
 
@@ -117,7 +118,7 @@ class _RandomWindow(DetAugmenter):
                           f"aspect_ratio_range={ratios}", UserWarning, stacklevel=3)
 
     def _ratios(self, height: int, width: int) -> Iterator[tuple[float, float, float]]:
-        """Ratios as they are drawn, with the least and the largest area, as often as may be tried."""
+        """Random ratios with the smallest and largest area, one for each attempt."""
         if self.enabled and height > 0 and width > 0:
             for _ in range(self.max_attempts):
                 ratio = random.uniform(*self.aspect_ratio_range)
@@ -125,18 +126,18 @@ class _RandomWindow(DetAugmenter):
 
 
 class DetRandomCropAug(_RandomWindow):
-    """Any part of an image that shows enough of its boxes; boxes of which too little is left are dropped.
+    """Crops images at random so that boxes stay visible; boxes with too little left are dropped.
 
     Parameters
     ----------
     min_object_covered : float
-        Least share of each box in the crop.
+        Least fraction of each box inside of the crop.
     aspect_ratio_range, area_range : pair of floats, or one
-        Ratio of the part's width to its height, and its share of the image.
+        Ranges of the crop's aspect ratio (width to height), and of its fraction of the image.
     min_eject_coverage : float
-        The share of a box from which on it is kept.
+        Least fraction of a box that is kept.
     max_attempts : int
-        How often to try; then the image stays as it is.
+        Number of attempts; then the image is not changed.
     """
 
     def __init__(self, min_object_covered: float = 0.1, aspect_ratio_range: float | Sequence[float] = (0.75, 1.33),
@@ -166,7 +167,7 @@ class DetRandomCropAug(_RandomWindow):
 
     @staticmethod
     def _drawn(ratio: float, least: float, most: float, height: int, width: int) -> Place | None:
-        """A part of an image, if one of that ratio and area fits into it."""
+        """A crop of that aspect ratio and area, if one fits into the image."""
         h, highest = round(sqrt(least / ratio)), round(sqrt(most / ratio))
         if round(highest * ratio) > width:
             highest = int((width + 0.4999999) / ratio)
@@ -187,7 +188,7 @@ class DetRandomCropAug(_RandomWindow):
         return x, y, w, h
 
     def _shows(self, label: np.ndarray, place: Place, height: int, width: int) -> bool:
-        """Whether the part shows a box, and enough of each that it shows."""
+        """Whether a crop shows a box, and enough of each box that it shows."""
         x, y, w, h = place
         if w * h < 2:
             return False
@@ -201,7 +202,7 @@ class DetRandomCropAug(_RandomWindow):
         return covered.size > 0 and bool(covered.min() > self.min_object_covered)
 
     def _moved(self, label: np.ndarray, place: Place, height: int, width: int) -> np.ndarray:
-        """The boxes of a part, of which enough is left."""
+        """The boxes in a crop with enough area left."""
         x, y, w, h = place[0] / width, place[1] / height, place[2] / width, place[3] / height
         out = label.copy()
         out[:, 1:5] -= (x, y, x, y)
@@ -213,14 +214,14 @@ class DetRandomCropAug(_RandomWindow):
 
 
 class DetRandomPadAug(_RandomWindow):
-    """Images somewhere on a larger area.
+    """Places images at a random position on a larger canvas.
 
     Parameters
     ----------
     aspect_ratio_range, area_range : pair of floats, or one
-        Ratio of the area's width to its height, and how much larger it is.
+        Ranges of the canvas's aspect ratio (width to height), and of its area relative to the image.
     max_attempts : int
-        How often to try; then the image stays as it is.
+        Number of attempts; then the image is not changed.
     pad_val : tuple of float
         The colour around the image.
     """
@@ -253,7 +254,7 @@ class DetRandomPadAug(_RandomWindow):
             if h < highest:
                 h = random.randint(h, highest)
             w = round(h * ratio)
-            if h - height >= 2 and w - width >= 2:  # less helps nobody
+            if h - height >= 2 and w - width >= 2:  # smaller has no effect
                 y, x = random.randint(0, h - height), random.randint(0, w - width)
                 return x, y, w, h
         return None
@@ -263,7 +264,8 @@ def CreateMultiRandCropAugmenter(min_object_covered: Any = 0.1,
                                  aspect_ratio_range: Any = (0.75, 1.33), area_range: Any = (0.05, 1.0),
                                  min_eject_coverage: Any = 0.3, max_attempts: Any = 50, skip_prob: float = 0
                                  ) -> DetRandomSelectAug:
-    """Any one of several `DetRandomCropAug`, made of lists of their arguments; what is no list all have in common.
+    """One of several `DetRandomCropAug`, chosen at random, made from lists of arguments; an argument that is no list is
+    shared by all.
 
     Examples
     --------

@@ -66,7 +66,7 @@ class MpiWindow(Window):
 
     def _begin(self, what: str) -> None:
         self._count += 1
-        self._position = Position("", self._ranks, self._count, what)  # not a collective: ranks may start and end at different times
+        self._position = Position("", self._ranks, self._count, what)  # ranks may start and end at different times
         self._watch.glance(self._position)
 
     def _until(self, test: Callable[[], bool]) -> None:

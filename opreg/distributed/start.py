@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     link, lock = inherited(LINK), inherited(LOCK)
     if lock is not None:
         hold(lock)
-    if link is not None:  # then the parent is MPICH's proxy, whose single thread has started this; others have several threads
+    if link is not None:  # then the parent is MPICH's proxy, which has one thread
         die_with(os.getppid())
     since = int(os.environ.pop(SINCE, "0"))  # not after this point: another rank may have created its memory
     ours, theirs = os.pipe()
