@@ -42,7 +42,7 @@ def modern(text: str) -> Modern:
     Parameters
     ----------
     text : str
-        For Python 2 or 3; lines end in ``\\n`` alone.
+        Code of Python 2 or 3; lines end in ``\\n`` alone.
 
     Raises
     ------

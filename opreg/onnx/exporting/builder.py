@@ -1,8 +1,7 @@
-"""A graph of ONNX while it grows: nodes, constants, names, and the words that translations are written in.
+"""Builder of an ONNX graph: nodes, constants, names, and the operations used by translations.
 
-The meaning of an operation is the same in all versions of ONNX's operators; its encoding may differ, and is decided
-here. Each node is checked against the schema of its operator, and its outputs get the shapes and dtypes that ONNX
-infers.
+Operations have the same meaning for all versions of ONNX's operators; this module chooses the encoding. Each node is
+checked against the schema of its operator, and its outputs get the shapes and dtypes inferred by ONNX.
 """
 
 from __future__ import annotations
@@ -46,20 +45,20 @@ class Names:
 
 
 class Model:
-    """State that the graph, its functions and bodies share.
+    """State shared by the graph, its functions and bodies.
 
     Attributes
     ----------
     opset : int
         Version of ONNX's operators.
     sizes : int
-        How many sizes of dynamic dimensions it is looked at with; one if there is none.
+        Number of sample sizes for dynamic dimensions; one without any.
     functions : dict of domain and name to FunctionProto
-        Those that nodes call.
+        Functions that nodes call.
     domains : dict of domain to version
-        Those of nodes.
+        Domains of nodes.
     training : bool
-        Whether nodes compute as in training where they do not say that they do not, as those of Cells.
+        Mode of nodes that have no mode of their own, as nodes of Cells have.
     """
 
     def __init__(self, opset: int, sizes: int = 1, training: bool = False):
@@ -71,7 +70,7 @@ class Model:
 class Builder:
     """A graph, the body of a loop or branch, or of a function, while it grows.
 
-    Call it with an operator's name, values or numbers, and attributes: it adds a node and returns its output, or a list
+    Called with an operator's name, values or numbers, and attributes, it adds a node and returns its output, or a list
     of several.
 
     Parameters
@@ -180,7 +179,7 @@ class Builder:
     # --------------------------------------------------------------------------------------- constants
 
     def constant(self, array: Any, name: str = "") -> Value:
-        """Numbers as a value; equal ones without a name are one."""
+        """Values as a constant; equal unnamed constants are shared."""
         array = np.asarray(array)
         if self.outer is not None:
             held = self.outer.constant(array, name)
@@ -319,7 +318,7 @@ class Builder:
         return result
 
     def filled(self, value: float, like: Value, dtype: np.dtype) -> Value:
-        """One number in the shape of another value."""
+        """A value in the shape of another value."""
         return self.broadcast_like(self.constant(np.asarray(value, dtype)), like)
 
     def reduce(self, kind: str, x: Value, axes: Sequence[int], keepdims: bool = True) -> Value:
@@ -445,7 +444,8 @@ class Builder:
         return self(kind, x, y)
 
     def _equal(self, x: Value, y: Value) -> Value:
-        """Equality of floats, which ONNX has for integers alone: neither is the larger, and none is NaN."""
+        """Equality of floats, which old versions of ONNX have for integers only: neither is larger, and neither is
+        NaN."""
         numbers = [self("Or", self("Less", each, math.inf), self("Greater", each, -math.inf)) for each in (x, y)]
         apart = self("Or", self("Less", x, y), self("Greater", x, y))
         return self("And", self("Not", apart), self("And", *numbers))
@@ -587,7 +587,7 @@ class Builder:
         return result
 
 
-#: Beyond every length.
+#: An index beyond every length.
 _FAR = 2 ** 31 - 1
 
 

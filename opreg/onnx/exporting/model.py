@@ -1,4 +1,4 @@
-"""Whole models: what is exported, with which inputs and weights, and the file."""
+"""Export of whole models: the inputs, the weights, and the file."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ __all__ = ["OLDEST", "export", "export_model", "to_model"]
 helper = package("helper")
 numpy_helper = package("numpy_helper")
 
-#: The first version of ONNX's operators that models are written for, which is the oldest that ONNX Runtime runs.
+#: The oldest version of ONNX's operators that is written, which is the oldest that ONNX Runtime runs.
 OLDEST = 7
-#: From how many bytes of weights on they lie in a file of their own: protocol buffers hold less than 2 GiB.
+#: Bytes of weights above which they are stored in a second file: protocol buffers hold less than 2 GiB.
 EXTERNAL = 2 ** 31 - 2 ** 24
 
 #: Names of dynamic dimensions by axis; the axes of an input, or a shape with names in it.
@@ -94,27 +94,28 @@ class _Program:
 def export(thing: Any, file: str | os.PathLike[str], *examples: Any, params: Mapping[str, Any] | None = None,
            dynamic: Dynamic = None, opset_version: int | None = None, external_data: bool | None = None,
            inputs: Sequence[str] | None = None) -> str:
-    """Write a Symbol, Cell, compiled function or executor as a model of ONNX, in inference.
+    """Write a Symbol, Cell, compiled function or executor as an ONNX model for inference.
 
     Parameters
     ----------
     thing : Symbol, Cell, function or Executor
-        What is written. An executor knows its shapes and weights; a Symbol needs ``params``.
+        The object to export. An executor has shapes and weights; a Symbol needs ``params``.
     file : str
-        The file, which is whole or not there.
+        The file, written completely or not at all.
     *examples : array, Tensor or shape
-        An input each, in order; a shape is one of float32.
+        Example inputs, in order; a shape means float32.
     params : mapping of str to array, optional
         Weights and auxiliary states of a Symbol, also as ``arg:name`` and ``aux:name``.
     dynamic : bool, or mapping, optional
-        True for a first axis, ``batch``, of every input that may have any length; or by the name of an input the names
-        of dimensions by axis: ``{"data": {0: "batch", 1: "length"}}``.
+        True makes the first axis of every input dynamic, under the name ``batch``. Or for each input by name, the names
+        of its dynamic dimensions by axis: ``{"data": {0: "batch", 1: "length"}}``.
     opset_version : int, optional
         The version of ONNX's operators, 7 or later; the newest that the package ``onnx`` knows.
     external_data : bool, optional
-        Whether weights lie in a file beside it, ``file`` with ``.data``; by default where they must.
+        Whether weights are stored in a second file, ``file`` with ``.data``; by default if they are too large for one
+        file.
     inputs : sequence of str, optional
-        For an executor the arguments that are inputs; else all that no one knows a value of.
+        Arguments of an executor that are inputs; otherwise all variables without a value.
 
     Returns
     -------
@@ -124,7 +125,7 @@ def export(thing: Any, file: str | os.PathLike[str], *examples: Any, params: Map
     Raises
     ------
     OpError
-        An operator cannot be said in ONNX: its name and node, and why.
+        When an operator has no ONNX form; the message gives its name, node, and the reason.
 
     Examples
     --------
@@ -169,7 +170,7 @@ def export_model(sym: Any, params: Any, in_shapes: Sequence[Any] | None = None, 
                  onnx_file_path: str = "model.onnx", verbose: bool = False, dynamic: bool = False,
                  dynamic_input_shapes: Sequence[Any] | None = None, run_shape_inference: bool = False,
                  input_type: Any = None, input_shape: Any = None, opset_version: int | None = None) -> str:
-    """Write a Symbol and its weights as a model of ONNX, with the arguments of MXNet 1.9.1.
+    """Write a Symbol and its weights as an ONNX model, with the arguments of MXNet 1.9.1.
 
     Parameters
     ----------
@@ -180,16 +181,15 @@ def export_model(sym: Any, params: Any, in_shapes: Sequence[Any] | None = None, 
     in_shapes : list of tuple
         The shape of each input, in the order of arguments; labels may be left out.
     in_types : dtype or list of dtypes
-        Those of the inputs.
+        Dtypes of the inputs.
     onnx_file_path : str
         The file to write.
     verbose : bool
         Whether to print the model.
     dynamic : bool
-        Whether dimensions may have any length: those that ``dynamic_input_shapes`` names, or without it all that the
-        graph leaves open.
+        Whether lengths are dynamic: those in ``dynamic_input_shapes``, or by default all unknown ones.
     dynamic_input_shapes : list of tuple, optional
-        The shapes with text or None where a dimension is dynamic.
+        Shapes with text or None for dynamic dimensions.
     run_shape_inference : bool
         Whether to run ONNX's shape inference over the model.
     input_type, input_shape
