@@ -188,7 +188,7 @@ class DetRandomCropAug(_RandomWindow):
         return x, y, w, h
 
     def _shows(self, label: np.ndarray, place: Place, height: int, width: int) -> bool:
-        """Whether a crop shows a box, and enough of each box that it shows."""
+        """Whether a crop covers a box, and enough of each box that it covers."""
         x, y, w, h = place
         if w * h < 2:
             return False
@@ -202,13 +202,13 @@ class DetRandomCropAug(_RandomWindow):
         return covered.size > 0 and bool(covered.min() > self.min_object_covered)
 
     def _moved(self, label: np.ndarray, place: Place, height: int, width: int) -> np.ndarray:
-        """The boxes in a crop with enough area left."""
+        """The boxes in the coordinates of a crop, without those whose remaining area is too small."""
         x, y, w, h = place[0] / width, place[1] / height, place[2] / width, place[3] / height
         out = label.copy()
         out[:, 1:5] -= (x, y, x, y)
         out[:, 1:5] /= (w, h, w, h)
         out[:, 1:5] = np.clip(out[:, 1:5], 0, 1)
-        with np.errstate(divide="ignore", invalid="ignore"):  # boxes of no area are dropped
+        with np.errstate(divide="ignore", invalid="ignore"):  # boxes of zero area are dropped
             left = _areas(out[:, 1:5]) * w * h / _areas(label[:, 1:5])
         return out[(out[:, 3] > out[:, 1]) & (out[:, 4] > out[:, 2]) & (left > self.min_eject_coverage)]
 
@@ -264,8 +264,8 @@ def CreateMultiRandCropAugmenter(min_object_covered: Any = 0.1,
                                  aspect_ratio_range: Any = (0.75, 1.33), area_range: Any = (0.05, 1.0),
                                  min_eject_coverage: Any = 0.3, max_attempts: Any = 50, skip_prob: float = 0
                                  ) -> DetRandomSelectAug:
-    """One of several `DetRandomCropAug`, chosen at random, made from lists of arguments; an argument that is no list is
-    shared by all.
+    """One of several `DetRandomCropAug`, chosen at random and made from lists of arguments; an argument that is not a
+    list applies to all.
 
     Examples
     --------
@@ -289,25 +289,25 @@ def CreateDetAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: fl
                        aspect_ratio_range: Any = (0.75, 1.33), area_range: Any = (0.05, 3.0),
                        min_eject_coverage: Any = 0.3, max_attempts: Any = 50,
                        pad_val: float | Sequence[float] = (127, 127, 127)) -> list[DetAugmenter]:
-    """The augmenters that detectors are usually trained with.
+    """The augmenters commonly used to train detectors.
 
     Parameters
     ----------
     data_shape : tuple of int
-        Channels, height and width of what comes out.
+        Channels, height and width of the images.
     resize : int
-        Length that the shorter edge is resized to first; 0 leaves it.
+        Length to which the shorter edge is resized first; 0 for no resizing.
     rand_crop, rand_pad : float
-        How probable it is that an image is cropped, and laid on a larger area.
+        Probabilities of cropping an image and of padding it.
     rand_mirror : bool
-        Whether half of the images are mirrored.
+        Whether to mirror each image with probability 0.5.
     min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts
-        Of the crops, each also a list, see `CreateMultiRandCropAugmenter`; what is above 1 of the areas is that of the
-        padding.
+        Parameters of the crops, each also a list; see `CreateMultiRandCropAugmenter`. The part of the area range above
+        1 applies to the padding.
     pad_val : tuple of float
         The colour around a padded image.
     rand_gray, mean, std, brightness, contrast, saturation, pca_noise, hue, inter_method
-        As of `CreateAugmenter`.
+        See `CreateAugmenter`.
     """
     augmenters: list[DetAugmenter] = [DetBorrowAug(ResizeAug(resize, inter_method))] if resize > 0 else []
     if rand_crop > 0:
@@ -315,7 +315,7 @@ def CreateDetAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: fl
                                                        min_eject_coverage, max_attempts, 1 - rand_crop))
     if rand_mirror > 0:
         augmenters.append(DetHorizontalFlipAug(0.5))
-    if rand_pad > 0:  # late, where least has to be done to what is added
+    if rand_pad > 0:  # late, so that less is done to the added pixels
         pad = DetRandomPadAug(aspect_ratio_range, (1.0, area_range[1]), max_attempts, pad_val)
         augmenters.append(DetRandomSelectAug([pad], 1 - rand_pad))
     last = [ForceResizeAug((data_shape[2], data_shape[1]), inter_method), CastAug(),
