@@ -1,4 +1,4 @@
-"""Export to ONNX: a table of translations, and whole models."""
+"""Export to ONNX: the translations of operators, and whole models."""
 
 from __future__ import annotations
 
