@@ -1,6 +1,6 @@
-"""Numbers read at places of an array, and numbers written there: slices, indices, masks and diagonals are one idea.
+"""Reading and writing elements of an array by a key: slices, indices, masks and diagonals have the same rules.
 
-A key is whatever NumPy takes in brackets.
+A key is a valid subscript of NumPy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["reading", "writing"]
 
 
 def reading(op: Op, where: Callable[..., tuple]) -> None:
-    """Declare that an operator reads numbers at some places.
+    """Declare that an operator reads elements.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def reading(op: Op, where: Callable[..., tuple]) -> None:
 
 
 def writing(op: Op, where: Callable[..., tuple]) -> None:
-    """Declare that an operator writes numbers to some places, among zeros or those of another array.
+    """Declare that an operator writes elements into zeros or into another array.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Reads of blocks: what ``hybrid_forward`` reads from outside while it is traced, to be compared before each call."""
+"""Reads of blocks: values that ``hybrid_forward`` reads from outside while it is traced, compared before each call."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ __all__ = ["FOUND", "Seen", "observed"]
 #: Says of a block, in a warning, how it is used.
 FOUND = "is hybridized with what it found while it was traced"
 
-#: Functions that answer by the mode of the caller, by the identity of their code.
+#: Functions whose result depends on the caller's mode, by the identity of their code.
 _MODES = {id(function.__code__): function for function in (is_recording, is_training, is_np_shape)}
-#: Attributes of blocks that opreg's own code reads for what they compute.
+#: Attributes of blocks that this library's own code reads.
 _FORWARDS = frozenset({"forward", "hybrid_forward"})
 
 
 class Seen:
-    """Everything that a trace of a block has met.
+    """The values and blocks that a trace of a block has used.
 
     Attributes
     ----------
     changed : function or None
-        Says what has changed of what was read; None where nothing was.
+        Returns a text about a read value that has changed; None if no value was read.
     blocks : list of Block
-        Those that took part and stand nowhere below the block.
+        Blocks that the trace used and that are not inside of the block.
     """
 
     def __init__(self, block: Block, observer: _Observer):
@@ -48,14 +48,14 @@ class Seen:
 
 
 class _Observer(GraphObserver):
-    """An observer of the user's code alone: opreg's own reads of blocks are counted by the blocks' versions."""
+    """An observer of the user's code only: reads of blocks by this library are counted by the blocks' versions."""
 
     def __init__(self) -> None:
         super().__init__()
         self.blocks: dict[int, Block] = {}
 
     def attribute(self, owner: Any, name: str, value: Any, frame: FrameType) -> None:
-        """An attribute of an object is read in a frame."""
+        """Note that an attribute of an object is read in a frame."""
         if name in _FORWARDS or not (issubclass(type(owner), Block) and is_ours(frame.f_code)):
             super().attribute(owner, name, value, frame)
 

@@ -1,4 +1,4 @@
-"""``mx.np.linalg``: norms by operators, which have gradients; the rest by NumPy, of arrays that are not recorded."""
+"""``mx.np.linalg``: norms are operators with gradients; NumPy computes the others, for unrecorded arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["norm", "det", "slogdet", "inv", "svd", "cholesky", "qr", "solve", "t
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm of vectors, or of matrices; Frobenius's and the sums of powers along axes have gradients.
+    """The norm of vectors or matrices; Frobenius norms and p-norms have gradients.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def det(a: Any) -> Any:
 
 
 def slogdet(a: Any) -> Any:
-    """The sign and the logarithm of the determinant of matrices."""
+    """The sign and the logarithm of the absolute value of the determinant of matrices."""
     value = held(a)
     return tuple(_of_matrices(value, each) for each in ops._npi_slogdet(value))
 
@@ -60,7 +60,7 @@ def inv(a: Any) -> Any:
 
 
 def cholesky(a: Any) -> Any:
-    """The lower triangle whose product with its transpose a matrix is."""
+    """The Cholesky factor: lower triangular ``L`` with ``a = L @ L.T``."""
     return ops._linalg_potrf(held(a))
 
 

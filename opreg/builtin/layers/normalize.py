@@ -1,7 +1,6 @@
-"""Normalised data, and the operators that their gradients are made of.
+"""Normalisation of data, and the operators of which its gradients consist.
 
-The mean of a set of elements is taken from them, and they are divided by their deviation. They differ in the set,
-``over``:
+The mean of a set of elements is subtracted, and they are divided by their standard deviation. ``over`` tells the sets:
 
 - ``batch``: the elements of one channel in all samples; the statistics have the shape (channels,).
 - ``axis``: the elements along one axis; the statistics keep that axis, with one element.
@@ -36,7 +35,7 @@ Over = Literal["batch", "axis", "group"]
 
 
 class Layout(NamedTuple):
-    """A view of the data: its shape, that of statistics and scales in it, subscripts of einsum for sums."""
+    """A view of the data: its shape, the shape of statistics and scales in it, subscripts of einsum for sums."""
 
     view: Shape
     keep: Shape
@@ -48,7 +47,7 @@ class Layout(NamedTuple):
 
 @cached(1024)
 def layout_of(shape: Shape, over: Over, axis: int, num_groups: int) -> Layout:
-    """How data of a shape are seen; ``axis`` counts for sets along or across it, ``num_groups`` for groups."""
+    """The view of data of a shape; ``axis`` is used for sets along or across it, ``num_groups`` for groups."""
     if over == "group":
         groups = num_groups or shape[1]
         view: Shape = (shape[0], groups, shape[1] // groups * math.prod(shape[2:]))
@@ -136,7 +135,7 @@ def _over_sets(op: Op, data: int, statistics: Sequence[int], count: int, compute
 
 
 def moments(xp: ArrayModule, x: Array, layout: Layout, out: Array | None = None) -> tuple[Array, Array, Array]:
-    """Mean, variance and what is left of ``x`` without the mean; all in the view."""
+    """Mean, variance and centred values of ``x``, all in the view."""
     totals = by_rows(xp, x, lambda rows: xp.einsum(layout.total, x[rows]))
     mean = _gathered(xp, totals, layout).reshape(layout.keep) / layout.size
     centred = out_or_empty_like(xp, out, x)
@@ -145,13 +144,13 @@ def moments(xp: ArrayModule, x: Array, layout: Layout, out: Array | None = None)
         part = xp.subtract(x[rows], _part(mean, rows), out=centred[rows])
         return xp.einsum(layout.dot, part, part)
 
-    # From the centred numbers: the difference of the mean square and the squared mean would cancel.
+    # from centred values: the difference of the mean square and the squared mean would cancel
     variance = _gathered(xp, by_rows(xp, x, centre), layout).reshape(layout.keep) / layout.size
     return mean, variance, centred
 
 
 def _part(array: Array, rows: slice) -> Array:
-    """Rows of an array as the view has them: all of an array that has one row for all."""
+    """Rows of an array in the view; the whole array if it has one row for all."""
     return array if array.shape[0] == 1 else array[rows]
 
 
@@ -165,7 +164,7 @@ def _words(**attrs: Any) -> dict[str, Any]:
 
 @declare(name="_normalize_scale", types="T,P->T", inplace=(0,), cheap=True)
 def normalize_scale(data, scale, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
-    """``data`` times the number that belongs to its set."""
+    """``data`` times the value of its set."""
 
 
 _over_sets(normalize_scale, 0, (1,), 0, lambda xp, layout, x, scale, y: by_rows(
@@ -189,7 +188,7 @@ linear(normalize_total, "_normalize_expand", slice(0, 1))
 
 @declare(name="_normalize_expand", types="P,T->T", unread=(1,), cheap=True)
 def normalize_expand(values, like, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
-    """The value of its set for every element of ``like``."""
+    """The value of its set for each element of ``like``."""
 
 
 _over_sets(normalize_expand, 1, (0,), 0, lambda xp, layout, values, like, y: xp.copyto(y, values))
@@ -198,7 +197,7 @@ linear(normalize_expand, "_normalize_total", slice(0, 1))
 
 @declare(name="_normalize_moments", types="T,P->P,P", unread=(1,), outputs=("mean", "inverse"), cheap=True)
 def normalize_moments(data, like, *, eps: float = 1e-3, over: Over = "batch", axis: int = 1, num_groups: int = 0):
-    """Mean and inverse deviation of each set, in the dtype of ``like``."""
+    """Mean and inverse standard deviation of each set, in the dtype of ``like``."""
 
 
 def _moments(xp: ArrayModule, layout: Layout, x: Array, like: Array, eps: float) -> list[Array]:
@@ -218,13 +217,13 @@ def normalize_moments_grad(g, ins, outs, *, over, axis, num_groups):
 
 
 def count_of(data: Value, like: Value, words: dict[str, Any]) -> Value:
-    """Number of elements of each set, as a value: a gradient rule does not know shapes."""
+    """Number of elements of each set, as a value, since a gradient rule does not know shapes."""
     return ops._normalize_total(ops.ones_like(data), like, **words)
 
 
 def from_statistics(data: Value, mean: Value, constant: Value | None, slope: Value | None, words: dict[str, Any]
                     ) -> Value | None:
-    """``constant + slope * (data - mean)``: what a mean and a deviation hand down, each element's share."""
+    """``constant + slope * (data - mean)``: the gradient of each element through a mean and a standard deviation."""
     total = None
     if slope is not None:
         total = ops._normalize_scale(data, slope, **words)
@@ -244,7 +243,7 @@ def _gathered(xp: ArrayModule, sums: Sequence[Array], layout: Layout) -> Array:
 
 @declare(name="_backward_normalize_sums", types="T,T,P,P->P,P", outputs=("product", "total"), cheap=True)
 def backward_sums(g, data, mean, inverse, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
-    """Sums of ``g`` times the normalised data, and of ``g``, a set each."""
+    """Sums of ``g`` times the normalised data, and of ``g``, for each set."""
 
 
 def _sums(xp: ArrayModule, layout: Layout, g: Array, x: Array, mean: Array, inverse: Array) -> list[Array]:
@@ -271,7 +270,8 @@ def backward_sums_grad(h, ins, outs, **attrs):
     "g", "data", *(("gamma",) if scaled else ()), "mean", "inverse", "product", "total"), cheap=True)
 def backward_normalize(g, data, gamma, mean, inverse, product, total, *, scaled: bool = True, over: Over = "batch",
                        axis: int = 1, num_groups: int = 0):
-    """The gradient of normalised data with respect to the data, ``product`` and ``total`` being the sums."""
+    """The gradient of normalised data with respect to the data; ``product`` and ``total`` are the results of
+    ``backward_sums``."""
 
 
 @backward_normalize.infer

@@ -1,8 +1,8 @@
-"""Pooling in one to three dimensions: maxima, sums, averages and norms over windows.
+"""Pooling in one to three dimensions: maxima, sums, averages and p-norms of windows.
 
-A maximum or sum over windows is taken one axis after the other, and along an axis tap by tap, over strided views: the
-two taps of a 2x2 window along an axis are one call for a whole block, while a reduction over windows would run short
-inner loops. Arrays are seen as (images, *size, rest), whether channels come before or after the spatial axes.
+A maximum or sum over windows is computed along one axis after the other, and along an axis position by position, over
+strided views: a 2x2 window needs two calls for each axis and block, while a reduction over windows would run short
+inner loops. Arrays are viewed as (images, *size, rest), with channels before or after the spatial axes.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Cut = tuple[slice, ...]
 Convention = Literal["valid", "full", "same"]
 Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"]
 
-#: Bytes of the input of one block, so that it and its temporaries stay in the cache; a GPU wants large steps.
+#: Bytes of the input of one block, which fits the cache with its temporaries; a GPU needs large steps.
 BLOCK = {"numpy": min(1 << 20, processor().l2)}
 BLOCK_GPU = 1 << 28
 
-# One number of a window takes as long as so many multiplications of a product of matrices.
+# time for one element of a window, in multiplications of a matrix product
 _EACH = 32
 
 
@@ -50,7 +50,7 @@ _EACH = 32
 
 @dataclasses.dataclass(frozen=True)
 class Pool:
-    """A window, and the shapes (images, *size, rest) and (images, *places, rest) it goes between."""
+    """A window, and the shapes of its input and output: (images, *size, rest) and (images, *places, rest)."""
 
     win: Window
     x: Shape
@@ -58,13 +58,13 @@ class Pool:
 
     @functools.cached_property
     def axes(self) -> list[tuple[int, int, int, int, int, int]]:
-        """Axis, size, kernel, stride, padding and places of each spatial axis."""
+        """For each spatial axis its number, size, kernel, stride, padding and output length."""
         win = self.win
         return [*zip(range(1, len(self.x)), self.x[1:-1], win.kernel, win.stride, win.pad, self.y[1:-1])]
 
     @functools.cached_property
     def whole(self) -> bool:
-        """Whether there is one window, which holds exactly the input."""
+        """Whether there is one window, which is exactly the input."""
         return self.win.kernel == self.x[1:-1] and not any(self.win.pad)
 
     @functools.cached_property
@@ -126,7 +126,7 @@ def _there(values: Shape, rank: int, neutral: int) -> Shape:
 
 
 def _places(size: Shape, kernel: Shape, stride: Shape, pad: Shape, convention: str) -> tuple[Window, Shape]:
-    """The window and how often it fits along each axis; see ``Pooling``."""
+    """The window, and the number of windows along each axis; see ``Pooling``."""
     win = window(kernel, _there(stride, len(kernel), 1), (), _there(pad, len(kernel), 0))
     if convention == "same" and any(win.pad):
         raise AttrError(f"pooling_convention 'same' takes no padding, got pad={pad}")
@@ -181,7 +181,7 @@ def window_of(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_poo
 
 
 def _blocks(xp: ArrayModule, pool: Pool, itemsize: int) -> list[slice]:
-    """Runs of images whose numbers fit the cache."""
+    """Blocks of images that fit the cache."""
     cost = max(1, math.prod(pool.x[1:]) * itemsize)
     step = max(1, BLOCK.get(xp.__name__, BLOCK_GPU) // cost)
     return stretches(pool.x[0], step)
@@ -196,7 +196,7 @@ def _at(axis: int, part: slice) -> Cut:
 
 
 def _reduced(xp: ArrayModule, combine: Callable, x: Array, pool: Pool, start: float) -> Array:
-    """Windows combined, axis after axis; ``start`` is what one that lies outside the input gives."""
+    """Windows combined along one axis after the other; ``start`` is the result of an empty window."""
     for axis, places, inside, edges in pool.passes:
         y = xp.empty((*x.shape[:axis], places, *x.shape[axis + 1:]), x.dtype)
         if len(inside) > 1:
@@ -213,7 +213,7 @@ def _reduced(xp: ArrayModule, combine: Callable, x: Array, pool: Pool, start: fl
 
 
 def _maximum(xp: ArrayModule, x: Array, pool: Pool) -> Array:
-    """Maxima of windows. NaN does not count, nor infinity: a window of nothing else has the lowest number."""
+    """Maxima of windows. NaN and infinity are ignored: a window with nothing else gives the lowest finite value."""
     lowest = limits(x.dtype)[0]
     return xp.fmax(_reduced(xp, xp.fmax, x, pool, lowest), lowest)
 
@@ -226,7 +226,7 @@ def _sum(xp: ArrayModule, x: Array, pool: Pool) -> Array:
 
 
 def _spread(xp: ArrayModule, g: Array, pool: Pool) -> Array:
-    """The gradient of ``_sum``: each element added to all places of its window."""
+    """The gradient of ``_sum``: each element added to all positions of its window."""
     for (axis, n, k, s, _, places), spans in zip(pool.axes[::-1], pool.spans[::-1]):  # the last first, with few rows
         if k == s == 1 and n == places:
             continue
@@ -242,7 +242,7 @@ def _spread(xp: ArrayModule, g: Array, pool: Pool) -> Array:
 
 
 def _counts(xp: ArrayModule, pool: Pool, include_pad: bool, dtype: np.dtype) -> Array | int:
-    """How many elements each window averages over: an array that broadcasts over the output, or a number."""
+    """The number of elements that each window averages over, broadcasting with the output, or a single number."""
     total: Any = 1
     for axis, counts in enumerate(pool.padded if include_pad else pool.inside, 1):
         if len(counts) > 1:
@@ -260,13 +260,13 @@ def pooling(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "av
             global_pool: bool = False, cudnn_off: bool = False, pooling_convention: Convention = "valid",
             stride: tuple[int, ...] = (), pad: tuple[int, ...] = (), p_value: int | None = None,
             count_include_pad: bool | None = None, layout: Layout | None = None):
-    """Maximum, average, sum or p-norm of each window, or of whole images with ``global_pool``.
+    """The maximum, average, sum or p-norm of each window, or of whole images with ``global_pool``.
 
-    ``pooling_convention`` says how many windows there are along an axis of ``n``: "valid" rounds
-    ``(n + 2 * pad - kernel) / stride`` down, "full" rounds it up, "same" gives ``ceil(n / stride)`` windows that begin
-    at the first number. A window at the border holds what is inside; padding counts for averages unless
-    ``count_include_pad`` is false. ``stride`` and ``pad`` may go on for axes that are not there, with ones and zeros.
-    The p-norm takes powers and roots of 1, 2 or 3, and no absolute values.
+    ``pooling_convention`` decides the number of windows along an axis of length ``n``: "valid" rounds ``(n + 2 * pad -
+    kernel) / stride`` down, "full" rounds it up, "same" gives ``ceil(n / stride)`` windows from the first element on. A
+    window at the border is cut to the input; averages count its padding unless ``count_include_pad`` is false.
+    ``stride`` and ``pad`` may have additional ones and zeros. The p-norm takes powers and roots of 1, 2 or 3, without
+    absolute values.
     """
 
 
@@ -395,7 +395,7 @@ linear(pooling_sum, "Pooling", slice(1, -1))
 
 def _hits(xp: ArrayModule, x: Array, maxima: Array, pool: Pool, first: bool = True
           ) -> Iterator[tuple[Array, tuple, tuple]]:
-    """Taps, each with where it is the first maximum of its window, and what it reads and where."""
+    """For each window position: a mask of windows whose first maximum it is, and the input that it reads."""
     free = xp.ones(maxima.shape, bool)
     for to, read in pool.taps:
         hit = x[read] == maxima[to]
@@ -406,13 +406,14 @@ def _hits(xp: ArrayModule, x: Array, maxima: Array, pool: Pool, first: bool = Tr
 
 
 def _masked(xp: ArrayModule, g: Array, hit: Array, out: Array | None = None) -> Array:
-    """``g`` where ``hit``, else zero: a product of bits, which is exact for NaN and infinity, and needs no branches."""
+    """``g`` where ``hit``, else zero: a bitwise product, exact for NaN and infinity, without branches."""
     bits = f"i{g.dtype.itemsize}"
     return xp.multiply(g.view(bits), hit, out=None if out is None else out.view(bits)).view(g.dtype)
 
 
 def _place(xp: ArrayModule, g: Array, x: Array, maxima: Array, pool: Pool, first: bool, out: Array) -> None:
-    """Write to ``out`` the elements of ``g`` at the places of the maxima, added where several meet."""
+    """Write to ``out`` the elements of ``g`` at the positions of the maxima; elements at the same position are
+    added."""
     out[...] = 0
     for hit, to, read in _hits(xp, x, maxima, pool, first):
         if pool.apart:
@@ -463,8 +464,8 @@ def pooling_at_max_xp(xp, h, data, maxima, *, kernel, global_pool, pooling_conve
 def pooling_v1(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "avg", "sum"] = "max",
                global_pool: bool = False, pooling_convention: Literal["full", "valid"] = "valid",
                stride: tuple[int, ...] = (), pad: tuple[int, ...] = ()):
-    """Pooling as its first version had it: padding is zeros, which take part in maxima, and every average is over
-    the whole kernel. The gradient of a maximum goes to all places that have it."""
+    """The first version of ``Pooling``: padding is zeros that count in maxima, and each average is over the whole
+    kernel. The gradient of a maximum goes to all equal elements."""
 
 
 @pooling_v1.infer

@@ -1,9 +1,8 @@
 """Reductions with NumPy's rules, under MXNet's names for them.
 
-``axis`` is one axis, several, or None for all of them; naming none with ``()`` reduces nothing. A reduction of all
-axes has rank zero. Sums and products of integers are int64, means and deviations of them float64, unless ``dtype``
-says otherwise; smaller floating types are added up in float32. Gradients are written in operators, so all of them
-can be differentiated again.
+``axis`` is one axis, several, or None for all; ``()`` reduces nothing. A reduction over all axes has rank zero. Sums
+and products of integers are int64, their means and standard deviations float64, unless ``dtype`` is given; float16 is
+summed in float32. Gradients are written in operators, so all of them can be differentiated again.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def _results(whole: type) -> Callable:
 
 @declare(name="_backward_np_sum", types="T,U->T", unread=(1,))
 def spread(g, a, *, axis: Axes = None, keepdims: bool = False):
-    """``g`` repeated along the axes of ``a`` that were reduced."""
+    """``g`` repeated along the reduced axes of ``a``."""
 
 
 along(spread, of=1)
@@ -93,7 +92,7 @@ linear(spread, "_np_sum", slice(1, -1))
 
 @composed(name="_backward_npi_mean", types="T,U->T", unread=(1,))
 def share(g, a, *, axis: Axes = None, ddof: int = 0):
-    """``g`` divided by how many elements of ``a`` are reduced to one, less ``ddof``."""
+    """``g`` divided by the number of elements of ``a`` that are reduced to one, less ``ddof``."""
     count = _count(a.shape, _axes(axis, len(a.shape)), ddof)
     return ops._mul_scalar(g, scalar=1 / count if count else math.inf)
 

@@ -1,8 +1,8 @@
-"""Layers with what follows them, as MXNet fuses them for oneDNN: a node holds the graph that it stands for.
+"""Layers fused with the operators after them, as MXNet fuses them for oneDNN: a node holds its original subgraph.
 
-The graph is a convolution or dense layer, perhaps BatchNorm, an activation, a sum with another array, an activation
-again. A quantised node computes the layer on integers, what follows on the fractions that its sums stand for, and
-quantises the result in its calibrated range. The numbers are those of oneDNN, but where rounding decides a half.
+The subgraph is a convolution or dense layer, with an optional BatchNorm, activation, sum with another array, and second
+activation. A quantised node computes the layer on integers, the rest on their floating-point values, and quantises the
+result in its calibrated range. Results equal oneDNN's, except where a value lies half way between two integers.
 """
 
 from __future__ import annotations
@@ -331,11 +331,10 @@ def fused_convolution(*values, with_bn: bool = False, with_act: bool = False, wi
                       with_postsum_act: bool = False, with_relu: bool = False, with_postsum_relu: bool = False,
                       quantized: bool = False, min_calib_range: float | None = None,
                       max_calib_range: float | None = None, subgraphs: tuple[Any, ...] = ()):
-    """A convolution and what follows it in inference: its subgraph, in integers where it is ``quantized``.
+    """A convolution and the operators after it in inference: its subgraph, on integers if ``quantized``.
 
-    The operators behind the layer are read from the subgraph alone; attributes that begin with ``with`` repeat it.
-    Weights are fractions, and quantised by the node. A result is of eight bits in a calibrated range, of 32 bits
-    without one.
+    The subgraph alone decides the operators after the layer; attributes that begin with ``with`` repeat it. Weights are
+    floating-point, and quantised by the node. A result has 8 bits in a calibrated range, 32 bits without one.
     """
     return _CONV.compute(values, {"quantized": quantized, "min_calib_range": min_calib_range,
                                   "max_calib_range": max_calib_range, "subgraphs": subgraphs})
@@ -348,10 +347,11 @@ def fused_dense(*values, with_eltwise: bool = False, with_relu: bool = False, qu
                 enable_float_output: bool = False, min_calib_range: float | None = None,
                 max_calib_range: float | None = None, channel_wise_quantize: bool | None = None,
                 subgraphs: tuple[Any, ...] = ()):
-    """A dense layer and what follows it in inference: its subgraph, in integers where it is ``quantized``.
+    """A dense layer and the operators after it in inference: its subgraph, on integers if ``quantized``.
 
-    Weights are integers with ranges of their own; with ``channel_wise_quantize`` fractions, which the node
-    quantises. A result is of fractions with ``enable_float_output``, of eight bits in a calibrated range, else of 32.
+    Weights are integers with their own ranges; with ``channel_wise_quantize`` they are floating-point, and quantised by
+    the node. A result is floating-point with ``enable_float_output``, has 8 bits in a calibrated range, and 32 bits
+    otherwise.
     """
     return _DENSE.compute(values, {"quantized": quantized, "enable_float_output": enable_float_output,
                                    "min_calib_range": min_calib_range, "max_calib_range": max_calib_range,

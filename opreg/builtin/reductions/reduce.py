@@ -1,8 +1,8 @@
-"""Reductions: one number from those along some axes.
+"""Reductions: one value from the elements along some axes.
 
-``axis`` is one axis, several, or None for all of them; ``exclude`` takes the others instead. Nothing has rank
-zero: what reduces everything has the shape (1,). Results keep the dtype of the data; sums of float16 are
-added up in float32. Gradients are written in operators, so all of them can be differentiated again.
+``axis`` is one axis, several, or None for all; ``exclude`` reduces the other axes instead. No result has rank zero: a
+reduction over all axes has the shape (1,). Results have the dtype of the data; float16 is summed in float32. Gradients
+are written in operators, so all of them can be differentiated again.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _reduced_axes(rank: int, *, axis: Axes, exclude: bool) -> tuple[int, ...]:
 
 @declare(name="_backward_sum", types="T,U->T", unread=(1,))
 def sum_backward(g, data, *, axis: Axes = None, keepdims: bool = False, exclude: bool = False):
-    """``g`` repeated along the axes that were reduced."""
+    """``g`` repeated along the reduced axes."""
 
 
 spreads(sum_backward, _reduced_axes, reduced)
@@ -127,7 +127,7 @@ linear(sum_backward, "sum", slice(1, -1))
 
 @declare(name="_backward_mean", types="T,U->T", unread=(1,), cheap=True)
 def mean_backward(g, data, *, axis: Axes = None, keepdims: bool = False, exclude: bool = False):
-    """``g`` shared out evenly along the axes that were reduced."""
+    """``g`` repeated along the reduced axes, and divided by the number of elements."""
 
 
 spreads(mean_backward, _reduced_axes, reduced, mean=True)
@@ -151,8 +151,8 @@ _spread_at_once(mean_backward)
 
 
 def reduction(name: str, function: Callable[[Any], Any], doc: str, aliases: Sequence[str] = ()) -> Op:
-    """Register a reduction: what a function of a term makes of the elements along axes. Its gradient is that of the
-    function, unless a rule of its own is better.
+    """Register a reduction: a function of the elements along axes. Its gradient is that of the function, unless the
+    operator has a better one.
 
     Examples
     --------
@@ -331,7 +331,7 @@ _place("argmin", "The place of the smallest number along an axis, or among all i
 
 @declare(cheap=True)
 def argmax_channel(data):
-    """The place of the largest element along axis 1."""
+    """The index of the largest element along axis 1."""
 
 
 placing(argmax_channel, "argmax", reduced, axis=1)
@@ -342,7 +342,7 @@ placing(argmax_channel, "argmax", reduced, axis=1)
 
 @declare(name="_np_cumsum", aliases=("cumsum",), cheap=True)
 def cumsum(a, *, axis: int | None = None, dtype: Summed | None = None):
-    """The sums of the numbers so far, along an axis or of all of them in a row; ``dtype`` is that of what is added."""
+    """Cumulative sums along an axis, or of the flat array; ``dtype`` is the dtype of the sums."""
 
 
 along(cumsum, flat=True)
@@ -368,7 +368,7 @@ def cumsum_types(ins, outs, *, dtype):
 
 @declare(name="_backward_cumsum", types="T,U->U", unread=(1,), cheap=True)
 def cumsum_backward(g, a, *, axis: int | None = None):
-    """The sums of the elements of ``g`` from each place on, in the shape and dtype of ``a``."""
+    """Sums of the elements of ``g`` from each position to the end, in the shape and dtype of ``a``."""
 
 
 along(cumsum_backward, of=1, flat=True)

@@ -1,6 +1,6 @@
-"""Numbers repeated to fill a larger shape, and the sums that undo it.
+"""Broadcasting to a larger shape, and the sums that are its gradient.
 
-``_reduce_like`` is the gradient side of every broadcast: it sums down to the shape of another array.
+``_reduce_like`` is the gradient of every broadcast: it sums to the shape of another array.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _kept(data: Shape, *, shape: int | Sequence[int]) -> Shape:
 
 @declare
 def broadcast_to(data, *, shape: int | tuple[int, ...] = ()):
-    """``data`` repeated along its axes of length one to fill ``shape``, in which 0 keeps a dimension."""
+    """``data`` broadcast to ``shape``, in which 0 keeps a length."""
 
 
 _broadcasting(broadcast_to, _kept)
@@ -112,7 +112,7 @@ def _literal(array: Shape, *, shape: int | Shape) -> Shape:
 
 @declare(name="_np_broadcast_to")
 def np_broadcast_to(array, *, shape: int | tuple[int, ...]):
-    """``array`` repeated along its axes of length one to fill ``shape``, in which 0 is a length."""
+    """``array`` broadcast to ``shape``, in which 0 is a length of zero."""
 
 
 _broadcasting(np_broadcast_to, _literal)
@@ -141,7 +141,7 @@ def _sized(data: Shape, *, axis: int | Sequence[int], size: int | Sequence[int])
 
 @declare(aliases=("broadcast_axes",))
 def broadcast_axis(data, *, axis: int | tuple[int, ...] = (), size: Count | tuple[Count, ...] = ()):
-    """``data`` repeated along axes of length one, ``size`` times each."""
+    """``data`` repeated ``size`` times along axes of length one."""
 
 
 _broadcasting(broadcast_axis, _sized)
@@ -167,7 +167,7 @@ def _matched(lhs: Shape, rhs: Shape, *, lhs_axes: int | Shape | None, rhs_axes: 
 @declare(types="T,U->T", unread=(1,))
 def broadcast_like(lhs, rhs, *, lhs_axes: int | tuple[int, ...] | None = None,
                    rhs_axes: int | tuple[int, ...] | None = None):
-    """``lhs`` repeated to fill the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
+    """``lhs`` broadcast to the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
 
 
 _broadcasting(broadcast_like, _matched)
@@ -175,7 +175,7 @@ _broadcasting(broadcast_like, _matched)
 
 @declare(name="_reduce_like", types="T,U->T", unread=(1,))
 def reduce_like(data, like):
-    """``data`` summed down to the shape of ``like``, which broadcasts to it."""
+    """``data`` summed to the shape of ``like``, which broadcasts to it."""
 
 
 reduce_like.identity(lambda ins, outs: ins[0] == outs[0])
@@ -253,7 +253,7 @@ def _repetitions(reps: int | Sequence[int], data: Shape) -> tuple[tuple[int, ...
 
 @composed(aliases=("_npi_tile",), cheap=True)
 def tile(data, *, reps: Count | tuple[Count, ...]):
-    """``data`` laid side by side, ``reps`` times along each axis."""
+    """``data`` repeated ``reps`` times along each axis."""
     times, dims = _repetitions(reps, data.shape)
     apart = ops._np_reshape(data, newshape=tuple([length for dim in dims for length in (1, dim)]))
     whole = ops._np_broadcast_to(apart, shape=tuple([length for pair in zip(times, dims) for length in pair]))
@@ -278,7 +278,7 @@ def tile_grad(g, ins, outs, *, reps):
 
 @composed(aliases=("_np_repeat",), cheap=True)
 def repeat(data, *, repeats: Count, axis: int | None = None):
-    """Every element of ``data`` repeated in place: along ``axis``, or all of them in one row; no numbers for zero."""
+    """Each element of ``data`` repeated along ``axis``, or of the flat array."""
     shape, place = flattened(data.shape, axis)
     outer, inner = math.prod(shape[:place + 1]), math.prod(shape[place + 1:])
     apart = ops._np_reshape(data, newshape=(outer, 1, inner))
@@ -311,7 +311,7 @@ def _like(number: float, name: str, aliases: tuple[str, ...] = ()) -> None:
 
     @declare(name=name, aliases=aliases, unread=(0,), constant=number, cheap=True)
     def filled(data):
-        """An array like ``data``, filled with one number."""
+        """An array with the shape of ``data``, filled with one value."""
 
     filled.doc = f"An array of the shape and dtype of ``data``, filled with {number:g}."
 

@@ -1,4 +1,4 @@
-"""Numbers added around an array."""
+"""Padding of arrays."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _core(widths: list[tuple[int, int]], shape: Shape) -> Cut:
 
 @declare(name="Pad", aliases=("pad",), cheap=True)
 def pad(data, *, mode: Mode, pad_width: tuple[int, ...], constant_value: Number = 0.0):
-    """``data`` with numbers around it: a constant, the outermost elements, or those a mirror would show."""
+    """``data`` padded with a constant, with its outermost elements, or with its reflection."""
 
 
 @pad.infer
@@ -62,7 +62,7 @@ def pad_xp(xp, data, *, mode, pad_width, constant_value, out=None):
 
 @declare(name="_backward_Pad")
 def pad_fold(g, *, mode: Mode, pad_width: tuple[int, ...]):
-    """The sum of the elements of ``g`` that ``Pad`` made of each element."""
+    """The gradient of ``Pad``: the sum of the elements of ``g`` that are copies of each element."""
 
 
 @pad_fold.infer

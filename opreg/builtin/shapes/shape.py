@@ -1,7 +1,7 @@
-"""One array in another shape: the numbers stay, in their order.
+"""Reshaping: the elements keep their order.
 
-Wherever the layout allows, these outputs are views of their inputs, and a plan spends no step on them.
-Called on arrays they copy.
+Where the layout allows it, outputs are views of their inputs, and a plan needs no step for them. Called on arrays they
+copy.
 """
 
 from __future__ import annotations
@@ -164,16 +164,16 @@ def reshaping(op: Op, target: Callable[..., Shape | None]) -> None:
 
 
 def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) -> Shape:
-    """The shape that codes ask for.
+    """The shape that codes describe.
 
-    A positive number stands for itself. 0 keeps the dimension at that place, -1 follows from the rest, -2
-    keeps all that are left, -3 merges two, and -4 splits one into the two numbers after it, one of which may
-    be -1. With ``reverse``, codes and dimensions are read from the right.
+    A positive number is a length. 0 keeps the length at that position, -1 is inferred, -2 keeps all remaining lengths,
+    -3 merges two, and -4 splits one into the two numbers after it, one of which may be -1. With ``reverse``, codes and
+    lengths are read from the right.
 
     Raises
     ------
     AttrError
-        For codes that mean nothing.
+        For invalid codes.
     ShapeError
         When the number of elements differs, or the codes ask for more dimensions than there are.
 
@@ -255,9 +255,9 @@ def reshape(data, *, shape: int | tuple[int, ...] = (), reverse: bool = False,
             target_shape: int | tuple[int, ...] = (), keep_highest: bool = False):
     """``data`` in another shape.
 
-    In ``shape``, 0 keeps a dimension, -1 follows from the rest, -2 keeps all that are left, -3 merges two, -4
-    splits one into the two numbers that come after it; ``reverse`` reads from the right. ``target_shape``, in
-    which 0 follows from the rest, and ``keep_highest`` are older forms.
+    In ``shape``, 0 keeps a length, -1 is inferred, -2 keeps all remaining lengths, -3 merges two, -4 splits one into
+    the two numbers after it; ``reverse`` reads from the right. ``target_shape``, in which 0 is inferred, and
+    ``keep_highest`` are older forms.
     """
 
 
@@ -292,8 +292,8 @@ def _like(lhs: Shape, rhs: Shape, *, lhs_begin: int | None, lhs_end: int | None,
 @declare(types="T,U->T", unread=(1,), aliases=("_npx_reshape_like",))
 def reshape_like(lhs, rhs, *, lhs_begin: int | None = None, lhs_end: int | None = None,
                  rhs_begin: int | None = None, rhs_end: int | None = None):
-    """``lhs`` in the shape of ``rhs``, or with its dimensions ``[lhs_begin, lhs_end)`` replaced by the
-    dimensions ``[rhs_begin, rhs_end)`` of ``rhs``."""
+    """``lhs`` in the shape of ``rhs``, or with its lengths ``[lhs_begin, lhs_end)`` replaced by the lengths
+    ``[rhs_begin, rhs_end)`` of ``rhs``."""
 
 
 reshaping(reshape_like, _like)
@@ -309,7 +309,7 @@ def _rows(data: Shape) -> Shape:
 
 @declare(name="Flatten", aliases=("flatten", "_npx_batch_flatten"))
 def flatten(data):
-    """All axes but the first made one."""
+    """``data`` with all axes but the first joined."""
 
 
 reshaping(flatten, _rows)
@@ -330,7 +330,7 @@ def _inserted(shape: Shape, *, axis: int) -> Shape:
 
 @declare(aliases=("_npi_expand_dims",))
 def expand_dims(data, *, axis: int):
-    """``data`` with an axis of length one inserted, so that it is ``axis`` of the result."""
+    """``data`` with an axis of length one inserted at position ``axis`` of the result."""
 
 
 reshaping(expand_dims, _inserted)
@@ -361,7 +361,7 @@ def _squeezed(shape: Shape, *, axis: int | Sequence[int] | None) -> Shape | None
 
 @declare
 def squeeze(data, *, axis: int | tuple[int, ...] | None = None):
-    """``data`` without those axes, without all axes of length one for None; one axis stays in any case."""
+    """``data`` without the given axes, or for None without all axes of length one; one axis always remains."""
 
 
 reshaping(squeeze, _squeezed)
@@ -386,12 +386,12 @@ def _as_numbers(op: Op, numbers: Callable[[Shape], Shape]) -> None:
 
 @declare(types="T->int64", unread=(0,), aliases=("_npx_shape_array",), cheap=True)
 def shape_array(data):
-    """The shape of ``data`` as int64 numbers."""
+    """The shape of ``data``, as int64."""
 
 
 @declare(types="T->int64", unread=(0,), cheap=True)
 def size_array(data):
-    """Number of elements of ``data``, as one int64 number."""
+    """Number of elements of ``data``, as an int64 scalar."""
 
 
 _as_numbers(shape_array, lambda shape: shape)

@@ -1,7 +1,7 @@
-"""Images (height, width, channel) resized and given borders, as OpenCV does it.
+"""Resizing and borders of images (height, width, channel), as in OpenCV.
 
-Every interpolation weighs rows and columns apart. Positions and weights are in single precision, those for bytes in
-2048ths, because OpenCV's are.
+Interpolation weights rows and columns separately. Positions and weights are in single precision, those for uint8 in
+multiples of 1/2048, as in OpenCV.
 """
 
 from __future__ import annotations
@@ -251,8 +251,8 @@ def _wide(xp: ArrayModule, data: Array) -> DTypeLike:
 def resize(data, *, size: int | tuple[int, ...] = (), keep_ratio: bool = False, interp: Interpolation = 1):
     """Images (..., height, width, channel) resized to ``size``, (width, height) or one number for both.
 
-    With ``keep_ratio`` one number is that of the shorter side. ``interp`` is 0 for the nearest pixel, 1 linear,
-    2 cubic, 3 area, 4 Lanczos over eight pixels.
+    With ``keep_ratio`` a single number is the length of the shorter side. ``interp`` is 0 for the nearest pixel, 1
+    linear, 2 cubic, 3 area, 4 Lanczos over eight pixels.
     """
 
 
@@ -317,10 +317,10 @@ Border = Literal[0, 1, 2, 3, 4]
 @declare(name="_cvcopyMakeBorder")
 def border(src, *, top: int, bot: int, left: int, right: int, type: Border = 0, value: float = 0.0,
            values: tuple[float, ...] = ()):
-    """One image with a border of so many pixels on each side.
+    """One image padded by given numbers of pixels on each side.
 
-    ``type`` says what the border is made of: 0, ``values``, one a channel, or ``value`` for all; 1, the outermost
-    pixels; 2, the mirror image; 3, the other side; 4, the mirror image less the outermost pixels.
+    ``type`` tells the border: 0, ``values``, one for each channel, or ``value`` for all; 1, the outermost pixels; 2,
+    the reflection; 3, the opposite side; 4, the reflection without the outermost pixels.
     """
 
 

@@ -1,4 +1,4 @@
-"""Single-shot detection: prior boxes, what a network should learn of them, and detections from what it predicts.
+"""Single-shot detection: prior boxes, training targets, and decoding of predictions.
 
 W. Liu and others, SSD: Single Shot MultiBox Detector, 2016. Boxes are given by corners, in fractions of the image.
 """
@@ -44,7 +44,8 @@ def _centered(xp: ArrayModule, boxes: Array) -> tuple[Array, Array, Array, Array
 @declare(name="_contrib_MultiBoxPrior", types="*T:floating->*T", aliases=("MultiBoxPrior",), unread=(0,))
 def prior(data, *, sizes: tuple[float, ...] = (1.0,), ratios: tuple[float, ...] = (1.0,), clip: bool = False,
           steps: tuple[float, ...] = (-1.0, -1.0), offsets: tuple[float, ...] = (0.5, 0.5)):
-    """Boxes around every place of the feature map ``data`` (batch, channel, height, width), of any content.
+    """Prior boxes around each position of the feature map ``data`` (batch, channel, height, width), whose values are
+    not read.
 
     A place has one box of each size with the first ratio of width to height, and one of the first size with each
     further ratio. ``steps`` between places and ``offsets`` of the first, in steps, are (y, x); steps of -1 cover
@@ -170,7 +171,7 @@ target.grad(ZERO)
 def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float = 0.01, background_id: int = 0,
               nms_threshold: float = 0.5, force_suppress: bool = False, variances: Variances = _VARIANCES,
               nms_topk: int = -1):
-    """Objects found: rows of (class, score, left, top, right, bottom) in descending order of score.
+    """Decoded detections: rows of (class, score, left, top, right, bottom) in descending order of score.
 
     ``cls_prob`` (batch, classes, n) are probabilities, class 0 the background; ``loc_pred`` (batch, 4 n) are offsets
     times ``variances`` from the boxes of ``anchor`` (1, n, 4). Boxes below ``threshold`` are left out; of the
