@@ -105,6 +105,8 @@ ROWS += [
             lambda x, y: np.broadcast_to(x, (3, 2, 5))),
     _linear("_reduce_like", [_X, _zeros(1, 4)], {}, lambda x, y: x.sum((0, 1)).reshape(1, 4), name="rank"),
     _linear("_reduce_like", [_X, _zeros(2, 1, 4)], {}, lambda x, y: x.sum(1, keepdims=True), name="middle"),
+    _linear("_reduce_like", [_X, _zeros(2, 3, 1)], {}, lambda x, y: x.sum(2, keepdims=True), name="rows"),
+    _linear("_reduce_like", [_X, _zeros(3, 1)], {}, lambda x, y: x.sum((0, 2)).reshape(3, 1), name="rows, rank"),
     _linear("_reduce_like", [_X, _zeros(2, 3, 4)], {}, lambda x, y: x, name="same"),
     _linear("_reduce_like", [normal(1, 2, 3), _zeros(2, 3)], {}, lambda x, y: x[0], name="ones"),
     *[_linear("tile", [_SMALL], {"reps": reps}, lambda x, reps=reps: np.tile(x, reps))

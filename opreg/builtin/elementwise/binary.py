@@ -15,11 +15,13 @@ import numpy as np
 
 from ...core.attrs import Field, Schema
 from ...core.cache import cached
+from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import REGISTERED, ops
 from ...core.value import BINARY, Value
 from ...elementwise import expression as e
 from ...elementwise.expression import Expression, Term, floor, where
+from ...elementwise.integers import floor_quotient
 from ...typing import Array, ArrayModule
 from .elementwise import elementwise
 
@@ -97,6 +99,17 @@ binary(_mod, "_mod", "broadcast_mod", "The remainder with the sign of ``rhs``; z
 elementwise(e.mod, name="_npi_mod", arguments=_ARGUMENTS, broadcasts=True,
             derivatives=(lambda g, x, y, z: g, lambda g, x, y, z: -g * floor(x / y)),
             doc="The remainder with the sign of ``rhs``; by zero NaN, of integers zero. Shapes broadcast.")
+
+
+def _floor_quotient(xp: ArrayModule, x1: Array, x2: Array) -> Array:
+    if x1.dtype.kind == "b":
+        return floor_quotient(xp, x1.astype(xp.int8), x2.astype(xp.int8)).astype(xp.bool_)
+    return floor_quotient(xp, x1, x2)
+
+
+elementwise(lambda x1, x2: floor(x1 / x2), name="_npi_floor_divide", arguments=("x1", "x2"), broadcasts=True,
+            whole=_floor_quotient, doc="The quotient, rounded down. An integer divided by zero gives the largest "
+            "value of the dtype, a negative one the least, 0 gives 0. Shapes broadcast.").grad(ZERO)
 binary(lambda x, y: x ** y, "_power", "broadcast_power", "``lhs`` to the power ``rhs``.", aliases=("_Power",))
 binary(e.maximum, "_maximum", "broadcast_maximum", "The larger one, or NaN.", aliases=("_Maximum",),
        broadcast_aliases=("_npi_maximum",))

@@ -20,7 +20,6 @@ from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, broadcast, check_axis, is_numpy_float, show
 from ...core.value import Value
-from ...elementwise.integers import floor_quotient
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attending import Seen, multiplies
@@ -321,29 +320,6 @@ def subscript_sum_grad(g, ins, outs, *, key):
 
 
 # ----------------------------------------------------------------------------------------- moved and rounded
-
-
-@declare(name="_npi_floor_divide", types="T,T->T")
-def floor_divide(x1, x2):
-    """The quotient, rounded down. An integer divided by zero gives the largest value of the dtype, a negative one the
-    smallest, 0 gives 0. Shapes broadcast.
-    """
-
-
-alike(floor_divide, broadcasts=True)
-
-
-floor_divide.infer(broadcast)
-floor_divide.grad(ZERO)
-
-
-@floor_divide.kernel()  # no body: among integers no expression rounds down
-def floor_divide_xp(xp, x1, x2):
-    if x1.dtype.kind in "iu":
-        return floor_quotient(xp, x1, x2)
-    if x1.dtype.kind == "b":
-        return floor_quotient(xp, x1.astype(xp.int8), x2.astype(xp.int8)).astype(xp.bool_)
-    return xp.floor(xp.divide(x1, x2))
 
 
 def _triangle(name: str, function: str, doc: str) -> None:
