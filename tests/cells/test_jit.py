@@ -107,6 +107,38 @@ def test_results_are_the_callers():
     assert function(x())[0].asnumpy().tolist() == (2 * X).tolist()
 
 
+class Holds(Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = Parameter(Tensor([3.0]), name="w")
+        self.held = {"list": [self.w, x()], "n": 3, "counts": collections.Counter(a=2)}
+
+    def construct(self, a: Any) -> Any:
+        return a * self.w, self.held, [self.held["list"], (self.held["counts"],)]
+
+
+def test_containers_from_outside_are_returned_as_they_are() -> None:
+    net, one = Holds(), Tensor([1.0])
+    for function in (net, jit(net)):
+        for _ in range(2):
+            out, held, (inner, (counts,)) = function(one)
+            assert out.asnumpy().tolist() == [3]
+            assert held is net.held
+            assert inner is held["list"]
+            assert counts is held["counts"]
+        held["n"] += 1
+        assert function(one)[1]["n"] == net.held["n"]
+
+
+def test_gradients_beside_containers_from_outside() -> None:
+    net, one = Holds(), Tensor([2.0])
+    for function in (net, jit(net)):
+        first = grad(lambda a, function=function: function(a)[0])
+        assert first(one).asnumpy().tolist() == [3]
+        second = grad(grad(lambda a, function=function: function(a)[0] * function(a)[0]))
+        assert second(one).asnumpy().tolist() == [18]
+
+
 def test_shapes_and_dtypes_are_known_while_tracing():
     @jit
     def function(a: Any) -> Any:
