@@ -29,7 +29,7 @@ __all__ = [
     "lerp", "less", "less_equal", "lgamma", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and",
     "logical_not", "logical_or", "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mod", "mul", "multiply",
     "mvlgamma", "nan_to_num", "ne", "neg", "negative", "not_equal", "polygamma", "positive", "pow", "rad2deg",
-    "reciprocal", "remainder", "round", "rsqrt", "select", "sgn", "sign", "sin", "sinc", "sinh", "sqrt", "square",
+    "reciprocal", "remainder", "round", "rsqrt", "select", "sgn", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square",
     "sub", "subtract", "tan", "tanh", "true_divide", "trunc", "where", "xdivy", "xlogy"]
 
 
@@ -349,6 +349,11 @@ def isneginf(input: TensorLike) -> Tensor:
 def isposinf(input: TensorLike) -> Tensor:
     """Whether it is infinite and above zero."""
     return tensor(input) == math.inf
+
+
+def signbit(input: TensorLike) -> Tensor:
+    """Whether it is below zero."""
+    return tensor(input) < 0
 
 
 def gcd(input: TensorLike, other: TensorLike) -> Tensor:
