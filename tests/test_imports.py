@@ -112,7 +112,7 @@ def test_every_module_below_a_package_is_its_attribute(tmp_path: Path) -> None:
 @pytest.mark.parametrize("code, said", [
     ("from opreg.ops import ReduceSun", "ImportError: opreg.ops has no 'ReduceSun'. Did you mean 'ReduceSum'"),
     ("from opreg.ops.operations import matmull", "ImportError: opreg.ops has no 'matmull'. Did you mean 'matmul'"),
-    ("import opreg.nn as nn; from opreg.nn import Densee", "ImportError: opreg.nn has no 'Densee'. Did you mean 'Dense'"),
+    ("from opreg.nn import Densee", "ImportError: opreg.nn has no 'Densee'. Did you mean 'Dense'"),
     ("from opreg import Parametre", "ImportError: opreg has no 'Parametre'. Did you mean 'Parameter'"),
     ("from opreg.ops import rfft", "ImportError: opreg.ops has no 'rfft': there are no complex dtypes"),
     ("import opreg.nn.nothing", "ImportError: opreg.nn has no 'nothing'"),

@@ -31,7 +31,6 @@ from .parameter_container import ParameterContainer
 from .python_op import PYTHON
 from .state import STATE
 from .tensor import Tensor
-from .tensor_base import TensorBase
 from .trace import FunctionTracer, LeftToPython, TracedTensor
 from .tree import Structure
 

@@ -360,7 +360,7 @@ def test_inputs_and_outputs_of_a_weight() -> None:
     with pytest.raises(ShapeError, match=r"at least two axes, .* got the shape \(3,?\)"):
         common.initializer._calculate_fan_in_and_fan_out((3,))
     assert common.initializer._calculate_correct_fan((4, 3, 5, 5), "fan_out") == 100
-    with pytest.raises(AttrError, match="no mode 'fan'. Did you mean 'fan_in'"):
+    with pytest.raises(AttrError, match=r"no mode 'fan'\. Did you mean 'fan_in'"):
         common.initializer._calculate_correct_fan((4, 3), "fan")
 
 
@@ -372,5 +372,5 @@ def test_gains_are_those_of_mindspore(words: tuple[Any, ...], gain: float) -> No
 
 
 def test_a_gain_of_nothing_that_follows_is_refused() -> None:
-    with pytest.raises(AttrError, match="there is no nonlinearity 'relo'. Did you mean 'relu'"):
+    with pytest.raises(AttrError, match=r"there is no nonlinearity 'relo'\. Did you mean 'relu'"):
         common.initializer._calculate_gain("relo")

@@ -139,6 +139,29 @@ def test_gradients_beside_containers_from_outside() -> None:
         assert second(one).asnumpy().tolist() == [18]
 
 
+@pytest.mark.parametrize("text", [
+    str, lambda a: f"{a}", lambda a: f"{a * 2} and {a[0]:.3f}", "{0} {0}".format, lambda a: "%s" % a])
+def test_the_text_of_a_tensor_is_that_of_its_numbers(text: Any) -> None:
+    def function(a: Any) -> Any:
+        return a + 1, text(a), [text(a * 2)]
+
+    compiled = jit(function)
+    for numbers in ([1.0, 2.0], [1.0, 2.0], [-3.0, 0.5]):
+        assert compiled(Tensor(numbers))[1:] == function(Tensor(numbers))[1:]
+
+
+def test_the_text_of_a_tensor_that_has_no_numbers_says_so() -> None:
+    said = []
+
+    class Says(Cell):
+        def construct(self, a: Any) -> Any:
+            said.append(str(a))
+            return a * 2
+
+    Says().to_symbol(x())
+    assert said == ["<tensor of a trace, shape (3,), float32, a>"]
+
+
 def test_shapes_and_dtypes_are_known_while_tracing():
     @jit
     def function(a: Any) -> Any:

@@ -29,8 +29,8 @@ __all__ = [
     "lerp", "less", "less_equal", "lgamma", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and",
     "logical_not", "logical_or", "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mod", "mul", "multiply",
     "mvlgamma", "nan_to_num", "ne", "neg", "negative", "not_equal", "polygamma", "positive", "pow", "rad2deg",
-    "reciprocal", "remainder", "round", "rsqrt", "select", "sgn", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square",
-    "sub", "subtract", "tan", "tanh", "true_divide", "trunc", "where", "xdivy", "xlogy"]
+    "reciprocal", "remainder", "round", "rsqrt", "select", "sgn", "sign", "signbit", "sin", "sinc", "sinh", "sqrt",
+    "square", "sub", "subtract", "tan", "tanh", "true_divide", "trunc", "where", "xdivy", "xlogy"]
 
 
 # ------------------------------------------------------------------------------------------------ of one number
