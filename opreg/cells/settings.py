@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, overload
@@ -74,6 +75,14 @@ def constexpr(fn: F | None = None, get_instance: bool = True, name: str | None =
     return fn if fn is not None else lambda function: function
 
 
+@overload
+def add_flags(fn: F, **flags: Any) -> F: ...
+
+
+@overload
+def add_flags(fn: None = None, **flags: Any) -> Callable[[F], F]: ...
+
+
 def add_flags(fn: F | None = None, **flags: Any) -> F | Callable[[F], F]:
     """Remember flags of a Cell or function; also a decorator.
 
@@ -86,7 +95,7 @@ def add_flags(fn: F | None = None, **flags: Any) -> F | Callable[[F], F]:
     {'has_effect': True}
     """
     if fn is None:
-        return lambda function: add_flags(function, **flags)
+        return functools.partial(add_flags, **flags)
     if hasattr(fn, "add_flags"):
         return fn.add_flags(**flags)
     fn._func_graph_flags = {**getattr(fn, "_func_graph_flags", {}), **flags}  # type: ignore[attr-defined]
