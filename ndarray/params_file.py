@@ -73,6 +73,8 @@ STORAGES: dict[int, tuple[str, ...]] = {
     0: (), 1: ("row indices",), 2: ("row pointers", "column indices"),
 }
 MAX_NDIM = 64  # NumPy's own limit
+#: The ending of the name of an array that has the bytes of a text.
+TEXT = ":text"
 _LONGEST_ENTRY = 4096  # of a name in a zip
 # A sparse record may be made dense, and tensors may share a storage, which takes far more memory than the file has
 # bytes. The size is bounded: an array of which less than one row in 256 is stored is not worth keeping dense.
