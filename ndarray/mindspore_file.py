@@ -134,9 +134,12 @@ class _Tensor:
         self.shape = shape
 
     def array(self, reader: _Reader, key: str) -> np.ndarray:
-        """Its numbers; of a text its bytes."""
+        """Its numbers; of a text, four bytes a character, its bytes in UTF-8."""
         if self.dtype == _TEXT:
-            return np.frombuffer(b"".join(self.parts), np.uint8)
+            try:
+                return np.frombuffer(b"".join(self.parts).decode("utf-32-le").encode(), np.uint8)
+            except UnicodeError as error:
+                reader.fail(f"{key!r} to be a text", error)
         if self.dtype not in _DTYPES:
             reader.fail(f"{key!r} of a dtype of {listed([*_DTYPES], 20)}", repr(self.dtype)[:80])
         name, stored = _DTYPES[self.dtype]
