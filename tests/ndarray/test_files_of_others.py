@@ -97,7 +97,7 @@ def test_a_text_in_a_checkpoint_of_mindspore(tmp_path: Path) -> None:
     found = mx.load_checkpoint(str(path))
     assert found["note"] == "größer" and found["w"].asnumpy().tolist() == [2]
     path.write_bytes(value("note", [1], b"\xff", "str"))
-    with pytest.raises(FileFormatError, match="'note'.*text"):
+    with pytest.raises(FileFormatError, match=r"'note'.*text"):
         mx.load_checkpoint(str(path))
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from ...cells import tree
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import is_number
 from ...cells.typing import TensorLike
@@ -422,9 +424,21 @@ def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | No
 clip = clamp
 
 
-def clip_by_value(x: TensorLike, clip_value_min: TensorLike | None = None, clip_value_max: TensorLike | None = None
-                 ) -> Tensor:
-    """The number, or the first limit if that is more, or the second if that is less; see ``clamp``."""
+def clip_by_value(x: Any, clip_value_min: TensorLike | None = None, clip_value_max: TensorLike | None = None) -> Any:
+    """The number, or the first limit if that is more, or the second if that is less; see ``clamp``.
+
+    Parameters
+    ----------
+    x : tensor, or tuple or list
+        Tuples and lists of tensors, as gradients come, give tuples.
+
+    Examples
+    --------
+    >>> clip_by_value((tensor([-3.0]), tensor([0.5])), -1.0, 1.0)[0]
+    Tensor(shape=[1], dtype=Float32, value= [-1.00000000e+00])
+    """
+    if isinstance(x, (tuple, list)) and (not x or tree.tensors(x)):
+        return tuple([clip_by_value(each, clip_value_min, clip_value_max) for each in x])
     return clamp(x, clip_value_min, clip_value_max)
 
 
