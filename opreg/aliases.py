@@ -87,7 +87,9 @@ _DEEPER = {
                         "save_checkpoint", "load_checkpoint", "load_param_into_net")},
                     "export": "opreg.onnx.by_format:export"},
     "opreg.nn.checkpoint": {"export": "opreg.onnx.by_format:export"},
-    "opreg.train.callback": {**_TRAINING_NAMES, "_InternalCallbackParam": "opreg.nn.model.callback:Params"},
+    "opreg.train.callback": {
+        **_TRAINING_NAMES, "_InternalCallbackParam": "opreg.nn.model.callback:Params",
+        **dict.fromkeys(("_callback", "_checkpoint", "_loss_monitor", "_time_monitor"), "opreg.train.callback")},
     "opreg.train.model": {"Model": "opreg.nn.model:Model",
                           "ParallelMode": "opreg.cells.parallel:ParallelMode"},
     "opreg.nn.model.summaries": {"summary_record": "opreg.nn.model.summaries"},

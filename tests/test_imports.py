@@ -47,6 +47,7 @@ NAMES = {
     "nn.optim.optimizer": "Optimizer", "ops.composite.base": "GradOperation",
     "ops.function.math_func": "add", "ops.operations.nn_ops": "Conv2D", "ops.operations.comm_ops": "ReduceOp",
     "ops.primitive": "constexpr", "train.summary": "SummaryRecord", "train.summary.summary_record": "SummaryRecord",
+    "train.callback._callback": "LossMonitor", "train.callback._checkpoint": "ModelCheckpoint",
     "train.model": "ParallelMode", "nn.wrap.cell_wrapper": "WithLossCell", "nn.layer.combined": "Conv2dBnAct",
 }
 

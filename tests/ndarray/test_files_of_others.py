@@ -93,7 +93,8 @@ def test_a_tensor_in_several_values(tmp_path: Path) -> None:
 
 def test_a_text_in_a_checkpoint_of_mindspore(tmp_path: Path) -> None:
     path = tmp_path / "a.ckpt"
-    path.write_bytes(value("w", [1], np.float32([2]).tobytes()) + value("note", [1], "größer".encode("utf-32-le"), "str"))
+    note = value("note", [1], "größer".encode("utf-32-le"), "str")
+    path.write_bytes(value("w", [1], np.float32([2]).tobytes()) + note)
     found = mx.load_checkpoint(str(path))
     assert found["note"] == "größer" and found["w"].asnumpy().tolist() == [2]
     path.write_bytes(value("note", [1], b"\xff", "str"))
