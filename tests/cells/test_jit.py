@@ -140,7 +140,7 @@ def test_gradients_beside_containers_from_outside() -> None:
 
 
 @pytest.mark.parametrize("text", [
-    str, lambda a: f"{a}", lambda a: f"{a * 2} and {a[0]:.3f}", "{0} {0}".format, lambda a: ", ".join(map(str, [a, 3]))])
+    str, lambda a: f"{a}", lambda a: f"{a * 2} and {a[0]:.3f}", "{0} {0}".format, lambda a: ", ".join(map(str, [a]))])
 def test_the_text_of_a_tensor_is_that_of_its_numbers(text: Any) -> None:
     def function(a: Any) -> Any:
         return a + 1, text(a), [text(a * 2)]

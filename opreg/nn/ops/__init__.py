@@ -42,6 +42,7 @@ from . import (
     reduce,
     sampling,
     scalars,
+    updates,
     windows,
 )
 from .activation import *  # noqa: F403
@@ -65,6 +66,7 @@ from .random import *  # noqa: F403
 from .reduce import *  # noqa: F403
 from .sampling import *  # noqa: F403
 from .scalars import *  # noqa: F403
+from .updates import *  # noqa: F403
 from .windows import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers follow the stars
@@ -73,7 +75,8 @@ if not TYPE_CHECKING:  # type checkers follow the stars
                *activation.__all__, *array.__all__, *attention.__all__, *collectives.__all__, *control.__all__,
                *creation.__all__, *custom.__all__, *detection.__all__, *indexing.__all__, *layer_primitives.__all__,
                *linalg.__all__, *losses.__all__, *math.__all__, *multitype.__all__, *nn.__all__, *primitives.__all__,
-               *random.__all__, *reduce.__all__, *sampling.__all__, *scalars.__all__, *windows.__all__]
+               *random.__all__, *reduce.__all__, *sampling.__all__, *scalars.__all__, *updates.__all__,
+               *windows.__all__]
 
     def _said(name: str) -> str:
         if "fft" in name.lower():
