@@ -328,8 +328,18 @@ class Comparisons:
             self._early[id(value)] = HeldElements(value)
             self._outside.setdefault(id(value), (value, elements(value), label))
 
+    def attributes(self, attributes: dict[str, Any] | None, label: str) -> None:
+        """The attributes that an object had, for ``outside``."""
+        if attributes is not None:
+            self._outside.setdefault(id(attributes), (attributes, elements(attributes), label))
+
+    def is_outside(self, container: object) -> bool:
+        """Whether a container, or the ``__dict__`` of an object, was there before."""
+        return id(container) in self._outside
+
     def outside(self) -> list[tuple[Any, list[Any], str]]:
-        """Containers that were there before, with the elements they had and what they are called; until ``close``."""
+        """Containers that were there before, attributes of objects, too, with the elements they had and what they are
+        called; until ``close``."""
         return list(self._outside.values())
 
     def close(self) -> None:

@@ -334,12 +334,53 @@ def test_mistakes_name_the_line_and_the_cell():
     assert __file__ in text and "in Cell Net.inner" in text and "(3,) float32" in text
 
 
+class Kept:
+    """A place for a tensor."""
+
+    it: Any = None
+
+
+@pytest.mark.parametrize("program", [
+    lambda kept, a: (setattr(kept, "it", kept.it + a), a * 2)[1],
+    lambda kept, a: (setattr(kept, "new", [a]), a * 2)[1],
+    lambda kept, a: (vars(kept).update(it=a * 3), a * kept.it)[1],
+])
+def test_a_tensor_that_is_kept_on_an_object_leaves_the_function_to_python(program: Any) -> None:
+    found = []
+    for run in (jit, lambda function: function):
+        kept = Kept()
+        kept.it = Tensor([1.0, 2.0, 3.0])
+        function = run(lambda a, kept=kept: program(kept, a))
+        with pytest.warns(UserWarning, match="it keeps a tensor in ") if run is jit else contextlib.nullcontext():
+            results = [function(x()).asnumpy().tolist() for _ in range(3)]
+        found.append((results, _numbers(vars(kept))))
+    assert found[0] == found[1]
+
+
+def test_objects_that_a_function_makes_or_only_reads_are_compiled() -> None:
+    kept = Kept()
+    kept.it = Tensor([1.0, 2.0, 3.0])
+
+    def function(a: Any) -> Any:
+        made = Kept()
+        made.it = Kept()
+        made.it.it = a * kept.it
+        return made.it.it + kept.it
+
+    compiled = jit(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            assert compiled(x()).asnumpy().tolist() == function(x()).asnumpy().tolist()
+
+
 def test_values_of_a_trace_must_not_stay():
-    kept: Any = type("Kept", (), {})()
+    kept: Any = Kept
     jit(lambda a: (setattr(kept, "it", a), a * 2)[1])(x())
     assert isinstance(kept.it, TracedTensor)
     with pytest.raises(TraceError, match="belongs to another compiled function"):
         jit(lambda a: a * kept.it)(x())
+    kept.it = None
 
 
 def _keeps_in_its_cache(cache: dict[str, Any], seen: list[Any], a: Any) -> Any:
