@@ -19,7 +19,7 @@ import numpy as np
 from opreg.core.protobuf import field, varint
 from opreg.errors import FileFormatError, listed
 
-from .params_file import MAX_NDIM, MINDSPORE_WRITER, READ_MINDSPORE, Pairs, Record, bytes_of, meant, whole_arrays
+from .params_file import MAX_NDIM, MINDSPORE_WRITER, READ_MINDSPORE, TEXT, Pairs, Record, bytes_of, meant, whole_arrays
 
 __all__: list[str] = []
 
@@ -28,6 +28,7 @@ _DTYPES = {"Float64": ("float64", "<f8"), "Float32": ("float32", "<f4"), "Float1
            "BFloat16": ("bfloat16", "<u2"), "Int64": ("int64", "<i8"), "Int32": ("int32", "<i4"),
            "Int16": ("int16", "<i2"), "Int8": ("int8", "i1"), "UInt64": ("uint64", "<u8"), "UInt32": ("uint32", "<u4"),
            "UInt16": ("uint16", "<u2"), "UInt8": ("uint8", "u1"), "Bool": ("bool", "u1")}
+_TEXT = "str"
 _NAMES = {name: code for code, (name, _) in _DTYPES.items()}
 #: The largest number of bytes of a tensor in one value.
 _LONGEST = 1 << 29
@@ -134,7 +135,12 @@ class _Tensor:
         self.shape = shape
 
     def array(self, reader: _Reader, key: str) -> np.ndarray:
-        """The tensor as an array."""
+        """The tensor as an array; of a text, four bytes a character, its bytes in UTF-8."""
+        if self.dtype == _TEXT:
+            try:
+                return np.frombuffer(b"".join(self.parts).decode("utf-32-le").encode(), np.uint8)
+            except UnicodeError as error:
+                reader.fail(f"{key!r} to be a text", error)
         if self.dtype not in _DTYPES:
             reader.fail(f"{key!r} of a dtype of {listed([*_DTYPES], 20)}", repr(self.dtype)[:80])
         name, stored = _DTYPES[self.dtype]
@@ -174,4 +180,5 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
         if tensor is None or not key:
             value.fail("a name and a tensor", "something else")
         tensors.setdefault(key, _Tensor()).take(tensor)
-    return [Record(each.array(reader, key)) for key, each in tensors.items()], list(tensors)
+    return ([Record(each.array(reader, key)) for key, each in tensors.items()],
+            [f"{key}{TEXT}" if each.dtype == _TEXT else key for key, each in tensors.items()])

@@ -73,6 +73,8 @@ STORAGES: dict[int, tuple[str, ...]] = {
     0: (), 1: ("row indices",), 2: ("row pointers", "column indices"),
 }
 MAX_NDIM = 64  # NumPy's own limit
+#: The ending of the name of an array that has the bytes of a text.
+TEXT = ":text"
 _LONGEST_ENTRY = 4096  # the longest name of a zip member that is read
 # Limits of the memory for a file. Sparse records that are made dense, and tensors that share a storage, may need far
 # more memory than the file has bytes; at most this factor is allowed.

@@ -129,7 +129,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.nn.checkpoint", name) for name in ("save_checkpoint", "load_checkpoint", "load_param_into_net")},
     **{name: ("opreg.cells.dtype", name) for name in (
         "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
-        "uint64", "bool_", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype")},
+        "uint64", "bool_", "half", "single", "double", "float_", "byte", "short", "intc", "long", "intp", "int_",
+        "ubyte", "ushort", "uintc", "uintp", "uint", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype")},
 }
 
 #: Names of MXNet that are missing here, each with its replacement.

@@ -16,6 +16,21 @@ from opreg.cells.dtype import uint16 as uint16
 from opreg.cells.dtype import uint32 as uint32
 from opreg.cells.dtype import uint64 as uint64
 from opreg.cells.dtype import bool_ as bool_
+from opreg.cells.dtype import half as half
+from opreg.cells.dtype import single as single
+from opreg.cells.dtype import double as double
+from opreg.cells.dtype import float_ as float_
+from opreg.cells.dtype import byte as byte
+from opreg.cells.dtype import short as short
+from opreg.cells.dtype import intc as intc
+from opreg.cells.dtype import long as long
+from opreg.cells.dtype import intp as intp
+from opreg.cells.dtype import int_ as int_
+from opreg.cells.dtype import ubyte as ubyte
+from opreg.cells.dtype import ushort as ushort
+from opreg.cells.dtype import uintc as uintc
+from opreg.cells.dtype import uintp as uintp
+from opreg.cells.dtype import uint as uint
 from opreg.cells.dtype import dtype_to_nptype as dtype_to_nptype
 from opreg.cells.dtype import dtype_to_pytype as dtype_to_pytype
 from opreg.cells.dtype import pytype_to_dtype as pytype_to_dtype
@@ -211,22 +226,23 @@ __all__ = [
     "ParameterTuple", "Perplexity", "Precision", "ROC", "Recall", "ReduceLROnPlateau", "RootMeanSquareDistance",
     "RowTensor", "RunContext", "STRICT", "SparseTensor", "SummaryCollector", "SummaryRecord", "Symbol", "Tensor",
     "TimeMonitor", "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "_Function",
-    "_no_grad", "amp", "attribute", "auc", "autograd", "base", "bfloat16", "bool_", "build_train_network", "caches",
-    "callback", "common", "communication", "context", "contrib", "cpu", "cpu_pinned", "current_context", "dataset",
-    "distributed", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error", "errors", "executor",
-    "executor_manager", "experimental", "export", "float16", "float32", "float64", "from_numpy",
+    "_no_grad", "amp", "attribute", "auc", "autograd", "base", "bfloat16", "bool_", "build_train_network", "byte",
+    "caches", "callback", "common", "communication", "context", "contrib", "cpu", "cpu_pinned", "current_context",
+    "dataset", "distributed", "double", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error", "errors",
+    "executor", "executor_manager", "experimental", "export", "float16", "float32", "float64", "float_", "from_numpy",
     "get_algo_parameters", "get_auto_parallel_context", "get_context", "get_grad", "get_metric_fn", "get_rng_state",
-    "get_seed", "gluon", "gpu", "grad", "image", "img", "init", "initial_seed", "initializer", "int16", "int32",
-    "int64", "int8", "io", "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp",
-    "kv", "kvstore", "load_checkpoint", "load_param_into_net", "log", "lr_scheduler", "manual_seed", "metric", "mint",
-    "mod", "model", "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "names", "nd",
-    "ndarray", "nn", "no_grad", "notebook", "np", "np_array", "np_shape", "npx", "num_gpus", "numpy",
-    "numpy_extension", "onnx", "operator", "ops", "opt", "optimizer", "parallel", "profiler", "pytype_to_dtype",
-    "random", "rearrange_inputs", "recompute", "recordio", "registry", "reset_algo_parameters",
-    "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint", "seed", "set_algo_parameters",
-    "set_auto_parallel_context", "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed", "sym",
-    "symbol", "tensor", "test_utils", "train", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array",
-    "use_np_shape", "util", "value_and_grad", "visualization", "viz", "vjp", "vmap",
+    "get_seed", "gluon", "gpu", "grad", "half", "image", "img", "init", "initial_seed", "initializer", "int16",
+    "int32", "int64", "int8", "int_", "intc", "intp", "io", "is_np_array", "is_np_shape", "is_tensor", "jacfwd",
+    "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore", "load_checkpoint", "load_param_into_net", "log", "long",
+    "lr_scheduler", "manual_seed", "metric", "mint", "mod", "model", "module", "mon", "monitor", "ms_class",
+    "ms_function", "mutable", "name", "names", "nd", "ndarray", "nn", "no_grad", "notebook", "np", "np_array",
+    "np_shape", "npx", "num_gpus", "numpy", "numpy_extension", "onnx", "operator", "ops", "opt", "optimizer",
+    "parallel", "profiler", "pytype_to_dtype", "random", "rearrange_inputs", "recompute", "recordio", "registry",
+    "reset_algo_parameters", "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint", "seed",
+    "set_algo_parameters", "set_auto_parallel_context", "set_context", "set_device", "set_np_shape", "set_rng_state",
+    "set_seed", "short", "single", "sym", "symbol", "tensor", "test_utils", "train", "ubyte", "uint", "uint16",
+    "uint32", "uint64", "uint8", "uintc", "uintp", "use_np", "use_np_array", "use_np_shape", "ushort", "util",
+    "value_and_grad", "visualization", "viz", "vjp", "vmap",
 ]
 
 __version__: str

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["TRAINING", "install", "refuse", "serve", "why", "tidy", "inner", "below", "adopt"]
 
 #: Modules below ``ops`` in MindSpore: ``ops.composite.base``, ``ops.operations.math_ops``.
-_FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "comm_ops", "control_ops", "custom_ops", "debug_func",
-                 "debug_ops", "image_ops", "linalg_func", "linalg_ops", "math_func", "math_ops", "nn_func", "nn_ops",
-                 "other_func", "other_ops", "parameter_func", "random_func", "random_ops")
+_FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "comm_ops", "control_ops", "custom_ops",
+                 "debug_func", "debug_ops", "image_ops", "linalg_func", "linalg_ops", "math_func", "math_ops",
+                 "nn_func", "nn_ops", "other_func", "other_ops", "parameter_func", "random_func", "random_ops",
+                 "_grad_ops", "_inner_ops", "_sequence_ops")
 
 #: Names in MindSpore's ``train``, and the module that has each here.
 TRAINING = {
@@ -86,7 +87,9 @@ _DEEPER = {
                         "save_checkpoint", "load_checkpoint", "load_param_into_net")},
                     "export": "opreg.onnx.by_format:export"},
     "opreg.nn.checkpoint": {"export": "opreg.onnx.by_format:export"},
-    "opreg.train.callback": {**_TRAINING_NAMES, "_InternalCallbackParam": "opreg.nn.model.callback:Params"},
+    "opreg.train.callback": {
+        **_TRAINING_NAMES, "_InternalCallbackParam": "opreg.nn.model.callback:Params",
+        **dict.fromkeys(("_callback", "_checkpoint", "_loss_monitor", "_time_monitor"), "opreg.train.callback")},
     "opreg.train.model": {"Model": "opreg.nn.model:Model",
                           "ParallelMode": "opreg.cells.parallel:ParallelMode"},
     "opreg.nn.model.summaries": {"summary_record": "opreg.nn.model.summaries"},
@@ -166,7 +169,21 @@ class _Aliases:
         sys.modules[name] = thing
 
 
+class _Absent:
+    """Comes last where modules are looked for, and says of a name that no door has what its attribute would say."""
+
+    def find_spec(self, name: str, path: Iterable[str] | None = None, target: ModuleType | None = None) -> None:
+        package, _, last = name.rpartition(".")
+        ask = vars(sys.modules[package]).get("__getattr__") if package.partition(".")[0] == "opreg" else None
+        if ask is not None:
+            try:
+                ask(last)
+            except AttributeError as error:
+                raise ModuleNotFoundError(str(error)) from None  # without a name, as above
+
+
 _ALIASES = _Aliases()
+_ABSENT = _Absent()
 
 
 def tidy(module: ModuleType) -> ModuleType:
@@ -185,6 +202,7 @@ def install(doors: Iterable[tuple[str, str]]) -> None:
     _ALIASES.targets.update((f"opreg.{door}", module) for door, module in doors if module != f"opreg.{door}")
     if _ALIASES not in sys.meta_path:  # before the finder of files, which would load a file below an alias again
         sys.meta_path.insert(0, _ALIASES)
+        sys.meta_path.append(_ABSENT)
 
 
 def refuse(library: str, modules: dict[str, str]) -> None:

@@ -48,6 +48,7 @@ NAMES = {
     "nn.optim.optimizer": "Optimizer", "ops.composite.base": "GradOperation",
     "ops.function.math_func": "add", "ops.operations.nn_ops": "Conv2D", "ops.operations.comm_ops": "ReduceOp",
     "ops.primitive": "constexpr", "train.summary": "SummaryRecord", "train.summary.summary_record": "SummaryRecord",
+    "train.callback._callback": "LossMonitor", "train.callback._checkpoint": "ModelCheckpoint",
     "train.model": "ParallelMode", "nn.wrap.cell_wrapper": "WithLossCell", "nn.layer.combined": "Conv2dBnAct",
 }
 
@@ -108,6 +109,27 @@ def test_every_module_below_a_package_is_its_attribute(tmp_path: Path) -> None:
               hasattr(ms.nn, "no"), hasattr(ms.ops, "no"))
     """, tmp_path)
     assert printed.splitlines() == ["True True True True False False"]
+
+
+@pytest.mark.parametrize("code, said", [
+    ("from opreg.ops import ReduceSun", "ImportError: opreg.ops has no 'ReduceSun'. Did you mean 'ReduceSum'"),
+    ("from opreg.ops.operations import matmull", "ImportError: opreg.ops has no 'matmull'. Did you mean 'matmul'"),
+    ("from opreg.nn import Densee", "ImportError: opreg.nn has no 'Densee'. Did you mean 'Dense'"),
+    ("from opreg import Parametre", "ImportError: opreg has no 'Parametre'. Did you mean 'Parameter'"),
+    ("from opreg.ops import rfft", "ImportError: opreg.ops has no 'rfft': there are no complex dtypes"),
+    ("import opreg.nn.nothing", "ImportError: opreg.nn has no 'nothing'"),
+    ("import opreg.ops as ops; print(hasattr(ops, 'no'), ops.no)", "AttributeError: opreg.ops has no 'no'"),
+])
+def test_a_name_that_is_not_there_is_told_the_nearest(code: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(code)
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+                          capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].replace("ModuleNotFoundError", "ImportError").startswith(said)
+
+
+def test_short_names_of_dtypes() -> None:
+    assert mx.half is mx.float16 and mx.double is mx.float64 and mx.long is mx.int64 and mx.ubyte is mx.uint8
+    assert mx.ops.operations._inner_ops is mx.ops.operations._sequence_ops is mx.ops
 
 
 def test_helpers_that_programs_take_from_private_modules(tmp_path: Path) -> None:

@@ -352,7 +352,7 @@ def _recorded(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -
     try:
         with generators.again(run.drawn), Recording(None, run.training):
             out = run_in_python(run.function, *tree.rebuild(compiled.arguments, iter(variables[:count])))
-        results = [leaf for leaf, kept in zip(tree.tensors(out), compiled.traced.kept) if not kept]
+        results = compiled.traced.computed(out)
     finally:
         for array, data, entry in before:  # its assignments were made already
             array._data, array._entry = data, entry

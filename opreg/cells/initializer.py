@@ -335,9 +335,7 @@ class HeNormal(_Scaled):
         self.negative_slope, self.mode, self.nonlinearity = negative_slope, mode, nonlinearity
 
     def _deviation(self, shape: Shape) -> float:
-        gain = _GAINS[self.nonlinearity]
-        if self.nonlinearity == "leaky_relu":
-            gain /= math.sqrt(1 + self.negative_slope**2)
+        gain = gain_of(self.nonlinearity, self.negative_slope)
         return gain / math.sqrt(self._fan(shape, self.mode.lower().removeprefix("fan_")))
 
 
@@ -464,6 +462,11 @@ _NAMED: dict[str, type[Initializer]] = {
 #: Gains by activation: the factor of the standard deviation of the weights.
 _GAINS = {"leaky_relu": math.sqrt(2), "relu": math.sqrt(2), "tanh": 5 / 3, "sigmoid": 1.0, "linear": 1.0,
           **{f"conv{kind}{axes}d": 1.0 for kind in ("", "_transpose") for axes in (1, 2, 3)}}
+
+
+def gain_of(nonlinearity: str, negative_slope: float) -> float:
+    """How much larger the weights of a layer may be that one of ``_GAINS`` follows."""
+    return _GAINS[nonlinearity] / (math.sqrt(1 + negative_slope**2) if nonlinearity == "leaky_relu" else 1)
 
 
 def _one_of(owner: Initializer, what: str, word: str, valid: Iterable[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, overload
@@ -9,7 +10,7 @@ from typing import Any, TypeVar, overload
 from ..errors import ArgumentError, did_you_mean
 from .state import set_context
 
-__all__ = ["JitConfig", "constexpr", "jit_class", "recompute", "set_device"]
+__all__ = ["JitConfig", "add_flags", "constexpr", "jit_class", "recompute", "set_device"]
 
 C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -72,6 +73,33 @@ def constexpr(fn: F | None = None, get_instance: bool = True, name: str | None =
     2
     """
     return fn if fn is not None else lambda function: function
+
+
+@overload
+def add_flags(fn: F, **flags: Any) -> F: ...
+
+
+@overload
+def add_flags(fn: None = None, **flags: Any) -> Callable[[F], F]: ...
+
+
+def add_flags(fn: F | None = None, **flags: Any) -> F | Callable[[F], F]:
+    """Remember flags of a Cell or function; also a decorator.
+
+    Examples
+    --------
+    >>> @add_flags(has_effect=True)
+    ... def identity(x):
+    ...     return x
+    >>> identity._func_graph_flags
+    {'has_effect': True}
+    """
+    if fn is None:
+        return functools.partial(add_flags, **flags)
+    if hasattr(fn, "add_flags"):
+        return fn.add_flags(**flags)
+    fn._func_graph_flags = {**getattr(fn, "_func_graph_flags", {}), **flags}  # type: ignore[attr-defined]
+    return fn
 
 
 def recompute(block: Callable[..., R], *args: Any, use_reentrant: bool = True, output_recompute: bool = False,

@@ -182,10 +182,15 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     has_init = False
 
     def __repr__(self) -> str:
-        return printing.show(self._copied())
+        return printing.show(self._shown())
 
     def __str__(self) -> str:
-        return str(self._copied())
+        return str(self._shown())
+
+    def _shown(self) -> np.ndarray:
+        """The elements that its text has, which are looked at in every run of a trace that goes on."""
+        variable = self._variable()
+        return self._copied() if variable is None or not variable.has_text else variable.asnumpy()
 
     # --------------------------------------------------------------------------------------- numbers for Python
 

@@ -575,6 +575,8 @@ class Methods(Value):
         """-1, 0 or 1."""
     def sign_(self) -> Tensor:
         """``x[...] = ops.sign(x, …)``."""
+    def signbit(self) -> Tensor:
+        """Whether it is below zero."""
     def sin(self) -> Tensor:
         """The sine, of radians."""
     def sinc(self) -> Tensor:

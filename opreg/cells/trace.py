@@ -125,6 +125,14 @@ class TracedTensor(Sized, OneNumber, TensorBase):
         shape = "?" if self._spec.shape is None else show(self._spec.shape)
         return f"<tensor of a trace, shape {shape}, {self._dt}, {self._entry[0].name}>"
 
+    def __str__(self) -> str:
+        return str(self.asnumpy()) if self.has_text else repr(self)
+
+    @property
+    def has_text(self) -> bool:
+        """Whether its text is that of its numbers: in the trace of a function, not in that of a Symbol."""
+        return STATE.trace is not None and not STATE.trace.root.symbolic
+
     def value(self) -> TracedTensor:
         """This tensor."""
         return self

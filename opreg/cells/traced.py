@@ -31,7 +31,6 @@ from .parameter_container import ParameterContainer
 from .python_op import PYTHON
 from .state import STATE
 from .tensor import Tensor
-from .tensor_base import TensorBase
 from .trace import FunctionTracer, LeftToPython, TracedTensor
 from .tree import Structure
 
@@ -52,8 +51,6 @@ class Traced:
         The tensors among the results.
     structure
         The nesting of the results.
-    kept : list of bool
-        For each result, whether it is returned itself: a Parameter that was not assigned.
     ctx : Context
         The device.
     training : bool or None
@@ -75,10 +72,12 @@ class Traced:
 
     def __init__(self, trace: FunctionTracer, inputs: list[Node], out: object, ctx: Context | None):
         self.trace, self.inputs, self.reads = trace, inputs, trace.reads
-        leaves: list[TensorBase] = []
-        structure = tree.flatten(out, leaves)
-        kept = [isinstance(leaf, Parameter) and id(leaf) not in trace.values for leaf in leaves]
-        self.kept = kept
+        self._outside = {id(container): container for container, _, _ in trace.reads.comparisons.outside()}
+        structure, leaves = self._taken_apart(out)
+        self._outside = {id(leaf): leaf for leaf in leaves if id(leaf) in self._outside}
+        kept = [id(leaf) in self._outside or (isinstance(leaf, Parameter) and id(leaf) not in trace.values)
+                for leaf in leaves]
+        self._kept = kept
         self.heads: list[Entry] = [trace.read(leaf)._entry for leaf, as_it_is in zip(leaves, kept) if not as_it_is]
         self.structure = _with(structure, iter(zip(leaves, kept))) if any(kept) else structure
         if ctx is None:
@@ -101,8 +100,17 @@ class Traced:
         trace.path, trace.constants = None, {}
         self.reads.close()
 
+    def _taken_apart(self, out: object) -> tuple[Structure, list[Any]]:
+        """How results are nested, and their leaves: tensors, and containers from outside, which stay whole."""
+        leaves: list[Any] = []
+        return tree.flatten(out, leaves, lambda value: id(value) in self._outside), leaves
 
-def _with(structure: Structure, leaves: Iterator[tuple[TensorBase, bool]]) -> Structure:
+    def computed(self, out: object) -> list[Any]:
+        """The tensors among the results that its heads stand for."""
+        return [leaf for leaf, as_it_is in zip(self._taken_apart(out)[1], self._kept) if not as_it_is]
+
+
+def _with(structure: Structure, leaves: Iterator[tuple[Any, bool]]) -> Structure:
     """The structure, with the results that are returned themselves as constants in it."""
     if structure is tree.LEAF:
         leaf, as_it_is = next(leaves)

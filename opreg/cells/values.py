@@ -229,7 +229,7 @@ class Values:
                 if is_read:
                     label = f"the global {name}"
                     self.comparisons.entry(scope, name, value, label)
-                    self.read(value, label)
+                    self._given(value, label)
             elif is_read:
                 self.comparisons.missing(scope, name, "a global like a built-in function")
                 if name not in _BUILT_IN:
@@ -277,7 +277,7 @@ class Values:
             value = getattr(function, name)
             if value is not None or not _MISTAKES.isdisjoint(self._names):
                 self.comparisons.path(function, "{}." + name, value, f"a default of {title}")
-                self.read(value, f"a default of {title}")
+                self._given(value, f"a default of {title}")
         outer = loads(function.__code__).outer
         for cell, name in zip(function.__closure__ or (), function.__code__.co_freevars):
             try:
@@ -288,7 +288,7 @@ class Values:
             if name in outer:
                 label = f"the variable {name} that {title} has from outside"
                 self.comparisons.variable(cell, value, label)
-                self.read(value, label)
+                self._given(value, label)
 
     # ---------------------------------------------------------------------------------------------------- values
 
@@ -300,6 +300,16 @@ class Values:
             self._changed[place] = value
             self.comparisons.remember(value, place[1])
         return value
+
+    def _given(self, value: Any, label: str) -> None:
+        """A value was read that no function made meanwhile: nor may one keep a tensor on it, if it is an object."""
+        is_new = id(value) not in self._read
+        self.read(value, label)
+        if isinstance(value, CONTAINERS) and is_new and len(value) <= MOST_ELEMENTS:
+            for element in elements(value):
+                self._given(element, label)
+        elif is_user_module(type(value).__module__) and not isinstance(value, (ParameterContainer, TensorBase, type)):
+            self.comparisons.attributes(attributes_of(value), f"an attribute of {label}")
 
     def read(self, value: Any, label: str) -> None:
         """Note that a value from outside was read: its contents are compared, too."""
@@ -581,7 +591,7 @@ class Values:
         if user and isinstance(value, PLAIN):
             self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
         elif (not name.startswith("_") or name == "_flags") and (user or isinstance(value, CONTAINERS)):
-            self.read(value, f"{owner.path}.{name}")
+            self._given(value, f"{owner.path}.{name}")
 
     def _of_object(self, owner: Any, name: str, value: Any) -> None:
         """Note that user code reads an attribute of an object that is no Cell."""
@@ -590,7 +600,7 @@ class Values:
         if name == "__getstate__":  # the object is copied
             value = attributes_of(owner, ABSENT)
         if value is not ABSENT:
-            self.read(value, label)
+            (self._given if self.comparisons.is_outside(attributes_of(owner)) else self.read)(value, label)
         if name.startswith("__") or not name.isidentifier() or runs_python(cls):
             return
         own, found = attributes_of(owner, {}), stored(cls, name)[1]

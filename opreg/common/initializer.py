@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..cells import initializer as _own
 from ..cells.initializer import *  # noqa: F403
+from ..cells.initializer import HeNormal, gain_of
 from ..core.spec import Shape, show
-from ..errors import ShapeError
+from ..errors import AttrError, ShapeError, did_you_mean
 from ..fills import fan
 
 __all__ = _own.__all__
@@ -17,6 +18,21 @@ def _calculate_fan_in_and_fan_out(shape: Shape) -> tuple[int, int]:
         raise ShapeError("_calculate_fan_in_and_fan_out: expected at least two axes, which count outputs and inputs, "
                          f"got the shape {show(shape)}")
     return int(fan(shape, "in")), int(fan(shape, "out"))
+
+
+def _calculate_correct_fan(shape: Shape, mode: str) -> int:
+    """How many inputs a weight has, or how many outputs, for ``fan_in`` and ``fan_out``."""
+    fans = dict(zip(("fan_in", "fan_out"), _calculate_fan_in_and_fan_out(shape)))
+    if mode.lower() not in fans:
+        raise AttrError(f"_calculate_correct_fan: there is no mode {mode!r}. {did_you_mean(mode, fans)}")
+    return fans[mode.lower()]
+
+
+def _calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The gain of ``HeNormal`` for what follows a layer; ``param`` is the slope of the leaky rectifier, 0.01 where it
+    is None."""
+    kind = HeNormal(0.01 if param is None else param, nonlinearity=nonlinearity)
+    return gain_of(nonlinearity, kind.negative_slope)
 
 
 def __dir__() -> list[str]:

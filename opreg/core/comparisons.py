@@ -375,8 +375,18 @@ class Comparisons:
             self._early[id(value)] = HeldElements(value)
             self._outside.setdefault(id(value), (value, elements(value), label))
 
+    def attributes(self, attributes: dict[str, Any] | None, label: str) -> None:
+        """The attributes that an object had, for ``outside``."""
+        if attributes is not None:
+            self._outside.setdefault(id(attributes), (attributes, elements(attributes), label))
+
+    def is_outside(self, container: object) -> bool:
+        """Whether a container, or the ``__dict__`` of an object, was there before."""
+        return id(container) in self._outside
+
     def outside(self) -> list[tuple[Any, list[Any], str]]:
-        """Containers from before the trace, each with its former elements and its label; available until ``close``."""
+        """Containers from before the trace, those of attributes included, each with its former elements and its label;
+        available until ``close``."""
         return list(self._outside.values())
 
     def close(self) -> None:

@@ -52,7 +52,7 @@ def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrat
     ckpt_file_name : str or path
         The file. ``.npz`` writes NumPy's format; a name without an ending gets that of ``format``.
     append_dict : dict, optional
-        Numbers and Tensors to save too.
+        Numbers, Tensors and texts to save too.
     choice_func : callable, optional
         A function of a name that tells whether it is saved.
     format : {"ckpt", "safetensors"}
@@ -86,7 +86,10 @@ def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrat
     for name, value in (append_dict or {}).items():
         if name in arrays:
             raise ArgumentError(f"save_checkpoint: append_dict: there is a parameter {name!r} already")
-        arrays[name] = _array(f"append_dict: {name!r}", value)
+        if isinstance(value, str):
+            arrays[f"{name}{params_file.TEXT}"] = np.frombuffer(value.encode(), np.uint8)
+        else:
+            arrays[name] = _array(f"append_dict: {name!r}", value)
     if choice_func is not None:
         arrays = {name: value for name, value in arrays.items() if choice_func(name)}
     path = _path("save_checkpoint", ckpt_file_name)
@@ -155,7 +158,7 @@ def load_checkpoint(ckpt_file_name: str | os.PathLike, net: Cell | None = None, 
                     filter_prefix: str | Sequence[str] | None = None, dec_key: object = None, dec_mode: str = "AES-GCM",
                     specify_prefix: str | Sequence[str] | None = None, choice_func: Callable[[str], bool] | None = None,
                     crc_check: bool = False, remove_redundancy: bool = False, format: str = "ckpt"
-                    ) -> dict[str, Parameter]:
+                    ) -> dict[str, Any]:
     """Read the parameters of a file.
 
     Parameters
@@ -178,7 +181,7 @@ def load_checkpoint(ckpt_file_name: str | os.PathLike, net: Cell | None = None, 
     Returns
     -------
     dict
-        Parameters by name, in the order of the file.
+        Parameters by name, in the order of the file, and texts that were saved with them.
 
     Raises
     ------
@@ -193,18 +196,27 @@ def load_checkpoint(ckpt_file_name: str | os.PathLike, net: Cell | None = None, 
     if not os.path.exists(path) and os.path.exists(f"{path}.ckpt"):  # the ending that save_checkpoint appends
         path = f"{path}.ckpt"
     filtered, wanted = _prefixes("filter_prefix", filter_prefix), _prefixes("specify_prefix", specify_prefix)
-    parameters: dict[str, Parameter] = {}
-    for name, array in read_checkpoint(path).items():
+    parameters: dict[str, Parameter | str] = {}
+    for stored, array in read_checkpoint(path).items():
+        is_text = stored.endswith(params_file.TEXT) and array.dtype == np.uint8
+        name = stored.removesuffix(params_file.TEXT) if is_text else stored
         if (_begins(name, filtered) or (specify_prefix is not None and not _begins(name, wanted))
                 or (choice_func is not None and not choice_func(name))):
             continue
-        parameters[name] = Parameter(tensor(array), name=name)
+        parameters[name] = _text(path, name, array) if is_text else Parameter(tensor(array), name=name)
     if not parameters:
         raise ArgumentError(f"load_checkpoint: {path} has no parameters that filter_prefix, specify_prefix and "
                             "choice_func let through")
     if net is not None:
         load_param_into_net(net, parameters, strict_load)
     return parameters
+
+
+def _text(path: str, name: str, array: np.ndarray) -> str:
+    try:
+        return array.tobytes().decode()
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{path}: expected {name!r} to be a text, found {error}") from error
 
 
 def _prefixes(what: str, prefixes: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -268,7 +280,7 @@ def _compared(path: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]
     return others if sound else arrays
 
 
-def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter], strict_load: bool = False,
+def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter | str], strict_load: bool = False,
                         remove_redundancy: bool = False) -> tuple[list[str], list[str]]:
     """Load Parameters into a Cell by name; everything is checked before anything changes.
 
@@ -276,8 +288,8 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter], stri
     ----------
     net : Cell
         The Cell, whose parameters change in place.
-    parameter_dict : dict of Parameter
-        Parameters by name, as returned by ``load_checkpoint``.
+    parameter_dict : dict of Parameter and str
+        Parameters by name, as returned by ``load_checkpoint``; texts are ignored.
     strict_load : bool
         Whether dtypes and names have to be equal. Otherwise floating-point values are cast to other floating dtypes and
         integers to integers; and names in the dict may have an additional prefix, or be the names of the same Cell in
@@ -306,21 +318,22 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter], stri
     if not isinstance(strict_load, bool):
         raise TypeError(f"load_param_into_net: strict_load must be a bool, got {type(strict_load).__name__}")
     for name, value in parameter_dict.items():
-        if type(name) is not str or not isinstance(value, Parameter):
+        if type(name) is not str or not isinstance(value, (Parameter, str)):
             raise TypeError("load_param_into_net: parameter_dict must have Parameters by name, got "
                             f"{type(value).__name__} under {name!r}")
+    given = {name: value for name, value in parameter_dict.items() if isinstance(value, Parameter)}
     own = {parameter.name: parameter for parameter in net.get_parameters()}
     if strict_load:
-        source = {name: name for name in own if name in parameter_dict}
+        source = {name: name for name in own if name in given}
     else:  # a dict has names of one kind; where both fit equally, opreg's are taken
         namings = ({name: name for name in own},
                    {name: parameter.mindspore_name for name, parameter in own.items()})
-        source = max((_sources(names, parameter_dict) for names in namings), key=lambda keys: len({*keys.values()}))
+        source = max((_sources(names, given) for names in namings), key=lambda keys: len({*keys.values()}))
     _refuse_shared(source)
     for name, key in source.items():
-        _check(own[name], parameter_dict[key], strict_load)
+        _check(own[name], given[key], strict_load)
     for name, key in source.items():
-        own[name]._write(Ellipsis, parameter_dict[key].reshape(own[name].shape))
+        own[name]._write(Ellipsis, given[key].reshape(own[name].shape))
     used = set(source.values())
     missing, unused = [name for name in own if name not in source], [key for key in parameter_dict if key not in used]
     if missing and unused and not source:

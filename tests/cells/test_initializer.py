@@ -359,3 +359,18 @@ def test_inputs_and_outputs_of_a_weight() -> None:
     assert common.initializer._calculate_fan_in_and_fan_out((2, 3)) == (3, 2)
     with pytest.raises(ShapeError, match=r"at least two axes, .* got the shape \(3,?\)"):
         common.initializer._calculate_fan_in_and_fan_out((3,))
+    assert common.initializer._calculate_correct_fan((4, 3, 5, 5), "fan_out") == 100
+    with pytest.raises(AttrError, match=r"no mode 'fan'\. Did you mean 'fan_in'"):
+        common.initializer._calculate_correct_fan((4, 3), "fan")
+
+
+@pytest.mark.parametrize("words, gain", [
+    (("relu",), 2 ** 0.5), (("tanh",), 5 / 3), (("conv2d",), 1), (("leaky_relu",), 1.4141428569978354),
+    (("leaky_relu", 0.2), 1.3867504905630728)])
+def test_gains_are_those_of_mindspore(words: tuple[Any, ...], gain: float) -> None:
+    assert common.initializer._calculate_gain(*words) == pytest.approx(gain)
+
+
+def test_a_gain_of_nothing_that_follows_is_refused() -> None:
+    with pytest.raises(AttrError, match=r"there is no nonlinearity 'relo'\. Did you mean 'relu'"):
+        common.initializer._calculate_gain("relo")

@@ -107,6 +107,61 @@ def test_results_are_the_callers():
     assert function(x())[0].asnumpy().tolist() == (2 * X).tolist()
 
 
+class Holds(Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = Parameter(Tensor([3.0]), name="w")
+        self.held = {"list": [self.w, x()], "n": 3, "counts": collections.Counter(a=2)}
+
+    def construct(self, a: Any) -> Any:
+        return a * self.w, self.held, [self.held["list"], (self.held["counts"],)]
+
+
+def test_containers_from_outside_are_returned_as_they_are() -> None:
+    net, one = Holds(), Tensor([1.0])
+    for function in (net, jit(net)):
+        for _ in range(2):
+            out, held, (inner, (counts,)) = function(one)
+            assert out.asnumpy().tolist() == [3]
+            assert held is net.held
+            assert inner is held["list"]
+            assert counts is held["counts"]
+        held["n"] += 1
+        assert function(one)[1]["n"] == net.held["n"]
+
+
+def test_gradients_beside_containers_from_outside() -> None:
+    net, one = Holds(), Tensor([2.0])
+    for function in (net, jit(net)):
+        first = grad(lambda a, function=function: function(a)[0])
+        assert first(one).asnumpy().tolist() == [3]
+        second = grad(grad(lambda a, function=function: function(a)[0] * function(a)[0]))
+        assert second(one).asnumpy().tolist() == [18]
+
+
+@pytest.mark.parametrize("text", [
+    str, lambda a: f"{a}", lambda a: f"{a * 2} and {a[0]:.3f}", "{0} {0}".format, lambda a: ", ".join(map(str, [a]))])
+def test_the_text_of_a_tensor_is_that_of_its_numbers(text: Any) -> None:
+    def function(a: Any) -> Any:
+        return a + 1, text(a), [text(a * 2)]
+
+    compiled = jit(function)
+    for numbers in ([1.0, 2.0], [1.0, 2.0], [-3.0, 0.5]):
+        assert compiled(Tensor(numbers))[1:] == function(Tensor(numbers))[1:]
+
+
+def test_the_text_of_a_tensor_that_has_no_numbers_says_so() -> None:
+    said = []
+
+    class Says(Cell):
+        def construct(self, a: Any) -> Any:
+            said.append(str(a))
+            return a * 2
+
+    Says().to_symbol(x())
+    assert said == ["<tensor of a trace, shape (3,), float32, a>"]
+
+
 def test_shapes_and_dtypes_are_known_while_tracing():
     @jit
     def function(a: Any) -> Any:
@@ -279,12 +334,53 @@ def test_mistakes_name_the_line_and_the_cell():
     assert __file__ in text and "in Cell Net.inner" in text and "(3,) float32" in text
 
 
+class Kept:
+    """A place for a tensor."""
+
+    it: Any = None
+
+
+@pytest.mark.parametrize("program", [
+    lambda kept, a: (setattr(kept, "it", kept.it + a), a * 2)[1],
+    lambda kept, a: (setattr(kept, "new", [a]), a * 2)[1],
+    lambda kept, a: (vars(kept).update(it=a * 3), a * kept.it)[1],
+])
+def test_a_tensor_that_is_kept_on_an_object_leaves_the_function_to_python(program: Any) -> None:
+    found = []
+    for run in (jit, lambda function: function):
+        kept = Kept()
+        kept.it = Tensor([1.0, 2.0, 3.0])
+        function = run(lambda a, kept=kept: program(kept, a))
+        with pytest.warns(UserWarning, match="it keeps a tensor in ") if run is jit else contextlib.nullcontext():
+            results = [function(x()).asnumpy().tolist() for _ in range(3)]
+        found.append((results, _numbers(vars(kept))))
+    assert found[0] == found[1]
+
+
+def test_objects_that_a_function_makes_or_only_reads_are_compiled() -> None:
+    kept = Kept()
+    kept.it = Tensor([1.0, 2.0, 3.0])
+
+    def function(a: Any) -> Any:
+        made = Kept()
+        made.it = Kept()
+        made.it.it = a * kept.it
+        return made.it.it + kept.it
+
+    compiled = jit(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            assert compiled(x()).asnumpy().tolist() == function(x()).asnumpy().tolist()
+
+
 def test_values_of_a_trace_must_not_stay():
-    kept: Any = type("Kept", (), {})()
+    kept: Any = Kept
     jit(lambda a: (setattr(kept, "it", a), a * 2)[1])(x())
     assert isinstance(kept.it, TracedTensor)
     with pytest.raises(TraceError, match="belongs to another compiled function"):
         jit(lambda a: a * kept.it)(x())
+    kept.it = None
 
 
 def _keeps_in_its_cache(cache: dict[str, Any], seen: list[Any], a: Any) -> Any:

@@ -58,6 +58,8 @@ USES: dict[str, Callable[[Any, Any], Any]] = {
     "logic": lambda x, m: x * ((m > 1) & (m < 9)).astype(ms.float32), "softmax": lambda x, m: x + ops.softmax(m),
     "a layer": lambda x, m: x + Dropout(p=0.0)(m), "masked_fill": lambda x, m: x.masked_fill(m > 1.5, 0.0),
     "gather": lambda x, m: ops.gather(m, Tensor([0, 1]), 0), "one_hot": lambda x, m: ops.one_hot(m.astype(ms.int32), 9),
+    "its text": lambda x, m: x * sum(str(m).encode()), "its text in a list": lambda x, m: x * sum(str([m]).encode()),
+    "a format": lambda x, m: x * sum(f"{m} {m[0]:.3f}".encode()),
     "a key": lambda x, m: {id(m): m}[id(m)] * x,
 }
 

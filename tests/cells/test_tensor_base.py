@@ -776,6 +776,7 @@ def test_a_layer_is_not_blamed_for_others():
 def test_settings_of_the_compiler():
     assert ms.JitConfig(jit_level="O1", extra=2).jit_config_dict["extra"] == 2
     assert ops.constexpr(check=False)(len)("ab") == ops.constexpr(len)("ab") == 2
+    assert ops.add_flags(nn.Dense(2, 2), predict=True).get_flags()["predict"]
     ms.set_device("CPU")
     for wrong, kind in ((lambda: ms.JitConfig("O9"), ValueError), (lambda: ms.set_device("NPU"), ValueError),
                         (lambda: ms.jit_class(len), TypeError), (lambda: ms.from_numpy([1]), TypeError)):

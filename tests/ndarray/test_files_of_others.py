@@ -76,9 +76,9 @@ def test_functions_that_load_read_them() -> None:
         np.testing.assert_array_equal(mx.nd.load(str(path))["w"].asnumpy(), read(path)["w"])
 
 
-def value(name: str, shape: list[int], numbers: bytes) -> bytes:
+def value(name: str, shape: list[int], numbers: bytes, dtype: str = "Float32") -> bytes:
     lengths = b"".join(b"\x08" + bytes([dim]) for dim in shape)
-    tensor = lengths + b"\x12\x07Float32\x1a" + bytes([len(numbers)]) + numbers
+    tensor = lengths + b"\x12" + bytes([len(dtype)]) + dtype.encode() + b"\x1a" + bytes([len(numbers)]) + numbers
     inner = b"\n" + bytes([len(name)]) + name.encode() + b"\x12" + bytes([len(tensor)]) + tensor
     return b"\n" + bytes([len(inner)]) + inner
 
@@ -89,6 +89,17 @@ def test_a_tensor_in_several_values(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(value("w", [2, 3], numbers[:4].tobytes()) + value("w", [2, 3], numbers[4:].tobytes()))
     np.testing.assert_array_equal(read(path)["w"], numbers.reshape(2, 3))
+
+
+def test_a_text_in_a_checkpoint_of_mindspore(tmp_path: Path) -> None:
+    path = tmp_path / "a.ckpt"
+    note = value("note", [1], "größer".encode("utf-32-le"), "str")
+    path.write_bytes(value("w", [1], np.float32([2]).tobytes()) + note)
+    found = mx.load_checkpoint(str(path))
+    assert found["note"] == "größer" and found["w"].asnumpy().tolist() == [2]
+    path.write_bytes(value("note", [1], b"\xff", "str"))
+    with pytest.raises(FileFormatError, match=r"'note'.*text"):
+        mx.load_checkpoint(str(path))
 
 
 def test_a_checksum_that_is_another(tmp_path: Path) -> None:

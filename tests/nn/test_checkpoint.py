@@ -138,6 +138,16 @@ def test_more_is_saved_and_less_is_read(tmp_path):
     assert list(load_checkpoint(path, choice_func=lambda name: name == "rate")) == ["rate"]
 
 
+@pytest.mark.parametrize("ending", [".ckpt", ".npz", ".safetensors"])
+def test_texts_are_saved_beside_parameters(tmp_path, ending):
+    path, texts = tmp_path / f"x{ending}", {"run": "größer", "note.run": "", "epoch:text": "3"}
+    save_checkpoint(Net(), path, append_dict={**texts, "epoch": 3})
+    found = load_checkpoint(path)
+    assert {name: value for name, value in found.items() if isinstance(value, str)} == texts
+    assert load_param_into_net(Net(), found) == ([], [*texts, "epoch"])
+    assert list(load_checkpoint(path, specify_prefix="note")) == ["note.run"]
+
+
 def test_fitting_parameters_are_loaded_and_the_rest_is_named():
     net = Net()
     given = {"scale": Parameter(4.0, name="scale"), "other": Parameter(1.0, name="other")}

@@ -674,6 +674,17 @@ def test_half_precision(layer: str, shape: tuple[int, ...]) -> None:
         np.testing.assert_allclose(found.astype("f4"), expected, rtol=0.02, atol=0.02)
 
 
+@pytest.mark.parametrize("make, shape", [
+    (lambda weight: nn.Conv1d(2, 3, 4, weight_init=weight), (3, 2, 4)),
+    (lambda weight: nn.Conv1dTranspose(3, 2, 4, weight_init=weight), (3, 2, 4))])
+def test_a_weight_of_a_sequence_has_no_height(make: Callable, shape: tuple[int, ...]) -> None:
+    weight = np.arange(24, dtype=np.float32).reshape(shape)
+    layer = make(Tensor(weight))
+    assert layer.weight.shape == (3, 2, 1, 4)
+    np.testing.assert_array_equal(layer.weight.asnumpy()[:, :, 0], weight)
+    np.testing.assert_array_equal(make(layer.weight).weight.asnumpy(), layer.weight.asnumpy())
+
+
 def test_initial_values() -> None:
     """Weights lie within one by the root of the inputs, and biases too; a padding row is zeros."""
     for layer, bound in ((nn.Dense(100, 50), 0.1), (nn.Conv2d(4, 50, 5, has_bias=True), 0.1), (nn.GRU(3, 25), 0.2)):

@@ -8,6 +8,7 @@ from ...cells.cell import Cell
 from ...cells.dtype import float32
 from ...cells.initializer import InitializerLike
 from ...cells.tensor import Tensor
+from ...cells.tensor_base import TensorBase
 from ...cells.typing import Sizes, TensorDType
 from ...core.registry import ops
 from ...core.spec import show
@@ -59,6 +60,8 @@ class _Convolution(Cell):
         first, second = (in_channels, out_channels) if self._transposed else (out_channels, in_channels)
         shape = (first, second // group, *self.kernel_size)
         self.weight_init, self.bias_init = weight_init, bias_init
+        if dims == 1 and isinstance(weight_init, TensorBase) and len(weight_init.shape) == 3:
+            weight_init = weight_init.expand_dims(2)
         self.weight = fan_filled(weight_init, shape, "weight", dtype)
         self.bias = filled(bound_of(bias_init, shape), (out_channels,), "bias", dtype) if has_bias else None
 
@@ -165,7 +168,8 @@ class Conv3d(_Forward):
 class Conv1d(_Forward):
     """A convolution over sequences (batch, channels, length); see ``Conv2d``.
 
-    Its weight has the shape (out_channels, in_channels / group, 1, kernel_size).
+    Its weight has the shape (out_channels, in_channels / group, 1, kernel_size); a Tensor that it begins with may have
+    it without the 1.
     """
 
     _dims = 1

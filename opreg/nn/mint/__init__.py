@@ -125,6 +125,7 @@ from ..ops import (
     searchsorted,
     sigmoid,
     sign,
+    signbit,
     sin,
     sinc,
     sinh,
@@ -162,6 +163,6 @@ __all__ = [  # noqa: PLE0604
     "matmul", "maximum", "minimum", "mm", "mul", "mv", "nan_to_num", "ne", "neg", "negative", "nn", "nonzero",
     "not_equal", "ones", "ones_like", "optim", "outer", "pow", "rand_like", "randint_like", "randn_like",
     "randperm", "ravel", "reciprocal", "remainder", "reshape", "roll", "round", "rsqrt", "searchsorted", "sigmoid",
-    "sign", "sin", "sinc", "sinh", "special", "sqrt", "square", "sum", "swapaxes", "t", "tan", "tanh", "tile",
-    "trace", "tril", "triu", "trunc", "unbind", "unsqueeze", "where", "xlogy", "zeros_like",
+    "sign", "signbit", "sin", "sinc", "sinh", "special", "sqrt", "square", "sum", "swapaxes", "t", "tan", "tanh",
+    "tile", "trace", "tril", "triu", "trunc", "unbind", "unsqueeze", "where", "xlogy", "zeros_like",
     *functions.__all__]

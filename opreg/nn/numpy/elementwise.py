@@ -84,7 +84,7 @@ rad2deg = _unary("rad2deg", ops.rad2deg, "Radians as degrees.")
 isfinite = _unary("isfinite", ops.isfinite, "Whether it is neither infinite nor NaN.")
 isinf = _unary("isinf", ops.isinf, "Whether it is infinite.")
 isnan = _unary("isnan", ops.isnan, "Whether it is NaN.")
-signbit = _unary("signbit", lambda x: x < 0, "Whether it is below zero.")
+signbit = _unary("signbit", ops.signbit, "Whether it is below zero.")
 bitwise_not = _unary("bitwise_not", lambda x: ~x, "The number with all bits of its dtype turned around.")
 invert = _unary("invert", lambda x: ~x, "The number with all bits of its dtype turned around.")
 

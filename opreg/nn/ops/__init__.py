@@ -17,7 +17,7 @@ from ... import aliases as _aliases
 from ...cells.grad import GradOperation, get_grad, grad, value_and_grad
 from ...cells.hooks import HookBackward, InsertGradientOf
 from ...cells.jacobian import jacfwd, jacrev, jvp, vjp
-from ...cells.settings import constexpr
+from ...cells.settings import add_flags, constexpr
 from ...cells.taylor import derivative, jet, linearize
 from ...cells.vmap import vmap
 from ...errors import did_you_mean
@@ -42,6 +42,7 @@ from . import (
     reduce,
     sampling,
     scalars,
+    updates,
     windows,
 )
 from .activation import *  # noqa: F403
@@ -65,15 +66,17 @@ from .random import *  # noqa: F403
 from .reduce import *  # noqa: F403
 from .sampling import *  # noqa: F403
 from .scalars import *  # noqa: F403
+from .updates import *  # noqa: F403
 from .windows import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers read the star imports
-    __all__ = ["GradOperation", "HookBackward", "InsertGradientOf", "constexpr", "get_grad", "grad",  # noqa: PLE0604
-               "derivative", "jacfwd", "jacrev", "jet", "jvp", "linearize", "value_and_grad", "vjp", "vmap",
+    __all__ = ["GradOperation", "HookBackward", "InsertGradientOf", "add_flags", "constexpr", "get_grad",  # noqa: PLE0604
+               "derivative", "grad", "jacfwd", "jacrev", "jet", "jvp", "linearize", "value_and_grad", "vjp", "vmap",
                *activation.__all__, *array.__all__, *attention.__all__, *collectives.__all__, *control.__all__,
                *creation.__all__, *custom.__all__, *detection.__all__, *indexing.__all__, *layer_primitives.__all__,
                *linalg.__all__, *losses.__all__, *math.__all__, *multitype.__all__, *nn.__all__, *primitives.__all__,
-               *random.__all__, *reduce.__all__, *sampling.__all__, *scalars.__all__, *windows.__all__]
+               *random.__all__, *reduce.__all__, *sampling.__all__, *scalars.__all__, *updates.__all__,
+               *windows.__all__]
 
     def _said(name: str) -> str:
         if "fft" in name.lower():

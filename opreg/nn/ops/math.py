@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from ...cells import tree
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import is_number
 from ...cells.typing import TensorLike
@@ -29,8 +31,8 @@ __all__ = [
     "lerp", "less", "less_equal", "lgamma", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and",
     "logical_not", "logical_or", "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mod", "mul", "multiply",
     "mvlgamma", "nan_to_num", "ne", "neg", "negative", "not_equal", "polygamma", "positive", "pow", "rad2deg",
-    "reciprocal", "remainder", "round", "rsqrt", "select", "sgn", "sign", "sin", "sinc", "sinh", "sqrt", "square",
-    "sub", "subtract", "tan", "tanh", "true_divide", "trunc", "where", "xdivy", "xlogy"]
+    "reciprocal", "remainder", "round", "rsqrt", "select", "sgn", "sign", "signbit", "sin", "sinc", "sinh", "sqrt",
+    "square", "sub", "subtract", "tan", "tanh", "true_divide", "trunc", "where", "xdivy", "xlogy"]
 
 
 # ------------------------------------------------------------------------------------------------ of one number
@@ -353,6 +355,11 @@ def isposinf(input: TensorLike) -> Tensor:
     return tensor(input) == math.inf
 
 
+def signbit(input: TensorLike) -> Tensor:
+    """Whether it is below zero."""
+    return tensor(input) < 0
+
+
 def gcd(input: TensorLike, other: TensorLike) -> Tensor:
     """The greatest common divisor of integers, by as many steps of Euclid's algorithm as the widest integers need."""
     x, y = (abs(each) for each in together(input, other))
@@ -419,9 +426,21 @@ def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | No
 clip = clamp
 
 
-def clip_by_value(x: TensorLike, clip_value_min: TensorLike | None = None, clip_value_max: TensorLike | None = None
-                 ) -> Tensor:
-    """Elements clipped to a range; see ``clamp``."""
+def clip_by_value(x: Any, clip_value_min: TensorLike | None = None, clip_value_max: TensorLike | None = None) -> Any:
+    """Elements clipped to a range; see ``clamp``.
+
+    Parameters
+    ----------
+    x : tensor, or tuple or list
+        Tuples and lists of tensors, such as gradients, give tuples.
+
+    Examples
+    --------
+    >>> clip_by_value((tensor([-3.0]), tensor([0.5])), -1.0, 1.0)[0]
+    Tensor(shape=[1], dtype=Float32, value= [-1.00000000e+00])
+    """
+    if isinstance(x, (tuple, list)) and (not x or tree.tensors(x)):
+        return tuple([clip_by_value(each, clip_value_min, clip_value_max) for each in x])
     return clamp(x, clip_value_min, clip_value_max)
 
 

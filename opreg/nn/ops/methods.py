@@ -477,7 +477,7 @@ _AS_THEY_ARE = {
         greater greater_equal gt heaviside hypot isclose isfinite isinf isnan le lerp less less_equal lgamma log
         log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor lt masked_fill
         maximum minimum mul multiply nan_to_num ne neg negative not_equal positive pow rad2deg reciprocal
-        remainder round rsqrt sgn sign sin sinc sinh sqrt square sub subtract tan tanh true_divide trunc xlogy
+        remainder round rsqrt sgn sign signbit sin sinc sinh sqrt square sub subtract tan tanh true_divide trunc xlogy
         gcd i0 isneginf isposinf lcm ldexp mvlgamma xdivy""",
     activation: "hardshrink log_softmax logit relu sigmoid softmax softmin",
     reduce: "aminmax cummax cummin histc logcumsumexp median norm ptp renorm",
