@@ -63,9 +63,9 @@ class Kernel:
                  serves: Callable[[ArrayModule], bool] | None = None, adds: bool = False, rank: Rank = Rank.USER,
                  channels_last: ChannelsLast | None = None):
         self.order = rank is Rank.USER, rank is not Rank.USER and serves is not None, rank
-        self.name, self.rule, self.accepts, self.bound, self.serves = name, Rule(function), accepts, bound, serves
-        self.adds, self.channels_last = adds, channels_last
         parameters = parameters_of(function)
+        self.name, self.rule, self.accepts = name, Rule(function, parameters), accepts
+        self.bound, self.serves, self.adds, self.channels_last = bound, serves, adds, channels_last
         self.takes_out = "out" in parameters.keyword_only or "out" in parameters.positional
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import DTypeError
-from .parameters import parameters_of
+from .parameters import Parameters, parameters_of
 from .spec import Shape, as_dtype, common_dtype, is_floating
 
 __all__ = ["SAME_TYPE", "Again", "Attrs", "AttrsRule", "Dtypes", "Norm", "Rule", "Shapes", "Tail", "TypeRule"]
@@ -84,8 +84,9 @@ class Rule:
 
     __slots__ = ("function", "names", "all")
 
-    def __init__(self, function: Callable):
-        parameters = parameters_of(function)
+    def __init__(self, function: Callable, parameters: Parameters | None = None):
+        if parameters is None:
+            parameters = parameters_of(function)
         self.function, self.names, self.all = function, parameters.keyword_only, parameters.open
 
     @staticmethod

@@ -42,6 +42,9 @@ def import_all(modules: Iterable[str]) -> None:
             importlib.import_module(module)
     finally:
         if collects:
+            if not gc.get_freeze_count():  # a user's stay frozen
+                gc.freeze()
+                gc.unfreeze()  # now they are of the oldest generation, without a look at each
             gc.enable()
 
 

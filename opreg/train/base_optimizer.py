@@ -301,10 +301,16 @@ class Optimizer:
         """Weights in the form of ``count_updates``, for an optimizer that updates by operators."""
         rows: list[Row] = []
         kinds: dict[tuple[Any, ...], int] = {}
+        last, kind = "", 0
+        ctx: Any = None
+        dtype: Any = None
         for index, weight, grad, state in updates:
             name, states = self._operator(state)
-            kind = kinds.setdefault((name, weight.context, weight._data.dtype), len(kinds))
-            rows.append(Row(index, name, weight.context, kind, [array._data for array in (weight, grad, *states)]))
+            data = weight._data
+            if name != last or weight._ctx is not ctx or data.dtype is not dtype:  # few differ from the one before
+                last, ctx, dtype = name, weight._ctx, data.dtype
+                kind = kinds.setdefault((name, ctx, dtype), len(kinds))
+            rows.append(Row(index, name, ctx, kind, [data, grad._data, *[array._data for array in states]]))
         return rows
 
     def count_updates(self, rows: Sequence[Row]) -> list[Alike]:

@@ -110,6 +110,7 @@ FEW = {
     "builtin.lookup.indexing": {"_PREPARED": 0},
     "builtin.matrices.dense": {"SMALL": 1},
     "builtin.optimizers.optimizer_updates": {"LONG": 1},
+    "builtin.optimizers.bound_updates": {"_MANY": 2},
     "builtin.optimizers.updating": {"SMALL": 1, "TILE": 8, "GATHERED": 4, "MANY": 2, "SHARED": 1},
     "builtin.shapes.joining": {"MANY": 1},
     "builtin.vision.boxes": {"BLOCK": 2},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,24 @@ def test_many_weights_move_as_one_by_one(name, dtype, cut):
     for expected, found in zip(one, other):
         for a, b in zip(expected, found):
             np.testing.assert_array_equal(a, b)
+
+
+def test_gathered_weights_take_no_fresh_memory():
+    """Fresh memory of this size costs more than the update itself."""
+    weights = [[np.ones(updates.GATHERED, np.float32) for _ in range(4)] for _ in range(updates.MANY + 2)]
+    function = get("adam_update").kernels[0].rule.function
+
+    def move():
+        function.together(np, updates=[(arrays[0], arrays) for arrays in weights], lr=0.1, beta1=0.9, beta2=0.999,
+                          epsilon=1e-8, wd=0.0, rescale_grad=1.0, clip_gradient=-1.0)
+
+    move()
+    tracemalloc.start()
+    try:
+        move()
+        assert tracemalloc.get_traced_memory()[1] < weights[0][0].nbytes
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("name, count, decayed, instructions", [

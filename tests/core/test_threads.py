@@ -228,6 +228,7 @@ def test_the_collector_rests_while_many_modules_are_imported(enabled, tmp_path, 
     (tmp_path / "failing_to_import.py").write_text("raise ValueError('no')\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "noting_the_collector", raising=False)
+    frozen = gc.get_freeze_count() > 0  # the tests themselves are, as a rule
     if not enabled:
         gc.disable()
     try:
@@ -235,6 +236,7 @@ def test_the_collector_rests_while_many_modules_are_imported(enabled, tmp_path, 
             import_all(["noting_the_collector", "failing_to_import"])
         assert not sys.modules.pop("noting_the_collector").seen
         assert gc.isenabled() is enabled
+        assert (gc.get_freeze_count() > 0) is frozen
     finally:
         gc.enable()
 

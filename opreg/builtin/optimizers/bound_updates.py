@@ -23,6 +23,9 @@ from .updating import SHARED, TILE, Update, divided, movers
 
 __all__ = ["Alike", "Bound", "Row", "bind"]
 
+# Fewest weights that are gathered here, where a call costs less than one of ``updating``.
+_MANY = 16
+
 
 class Row(NamedTuple):
     """A weight, and the operator that updates it.
@@ -114,7 +117,7 @@ class _Anew:
 
 def _ufuncs(rule: Callable, updates: Sequence[Update], rates: Rates) -> list[Callable[[], object]]:
     """Functions that move weights of the host by ufuncs, in the order that ``together`` has."""
-    parts, groups = divided(updates)
+    parts, groups = divided(updates, _MANY)
     work: list[tuple[int, Callable[[Workspace], list[Callable[[], object]]]]] = [
         (part[0].size, functools.partial(_part, rule, rates, part)) for part in parts]
     work += [(sum(new.size for new, _ in group), functools.partial(_group, rule, rates, group))

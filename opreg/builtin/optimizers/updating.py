@@ -32,7 +32,7 @@ SMALL = 1 << 14
 # Python.
 TILE = max(2 * SMALL, min(1 << 17, processor().l2 // 8))
 # Largest weights that are gathered, and fewest of them: else copying takes longer than calls of their own.
-GATHERED, MANY = 1 << 12, 16
+GATHERED, MANY = 1 << 12, 6
 # Numbers from which another thread is worth waking.
 SHARED = 1 << 18
 
@@ -137,25 +137,27 @@ def _one_by_one(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtyp
 
 def _by_tiles(rule: Callable, updates: Sequence[Update], dtype: np.dtype | None, attrs: Attrs) -> None:
     """A rule of arrays of the host, by ufuncs."""
-    parts, groups = divided(updates)
+    parts, groups = divided(updates, MANY)
     work = [functools.partial(_apply, np, rule, dtype, attrs, *part) for part in parts]
     work += [functools.partial(_gather, rule, dtype, attrs, group) for group in groups]
     threads.run(work, shared=sum(part[0].size for part in parts) >= SHARED)
 
 
-def divided(updates: Sequence[Update]) -> tuple[list[Update], list[list[Update]]]:
-    """Weights to update one by one, in parts, and groups of small weights to update together."""
-    if len(updates) < MANY and sum(new.size for new, _ in updates) <= TILE:
+def divided(updates: Sequence[Update], many: int) -> tuple[list[Update], list[list[Update]]]:
+    """Weights to update one by one, in parts, and groups of at least ``many`` small weights to update together."""
+    if len(updates) < many and sum(new.size for new, _ in updates) <= TILE:
         return list(updates), []
     alike: dict[tuple[object, ...], list[Update]] = {}
     parts: list[Update] = []
     for new, arrays in updates:
-        every = new, *arrays
-        if not all(a.flags.c_contiguous for a in every if a.size == new.size):
+        size = new.size
+        every = arrays if new is arrays[0] else [new, *arrays]
+        sizes = [a.size for a in every]
+        if [a for a, n in zip(every, sizes) if n == size and not a.flags.c_contiguous]:
             parts.append((new, arrays))
-        elif new.size > GATHERED:
+        elif size > GATHERED:
             parts += _tiles(new, arrays)
-        elif len(updates) >= MANY and all(a.size == new.size for a in every):
+        elif len(updates) >= many and sizes.count(size) == len(sizes):
             alike.setdefault(tuple([a.dtype for a in every]), []).append((new, arrays))
         else:
             parts.append((new, arrays))
@@ -176,23 +178,35 @@ def _apply(xp: ArrayModule, rule: Callable, dtype: np.dtype | None, attrs: Attrs
 
 
 def _groups(updates: Sequence[Update]) -> list[list[Update]]:
-    """Updates in groups of not much more than a tile."""
-    ends = list(itertools.accumulate(new.size for new, _ in updates))
-    return [[update for update, _ in group] for _, group in
-            itertools.groupby(zip(updates, ends), key=lambda pair: pair[1] // TILE)]
+    """Updates in groups of no more than a tile."""
+    groups: list[list[Update]] = []
+    room = -1
+    for update in updates:
+        size = update[0].size
+        room -= size
+        if room < 0:
+            groups.append([])
+            room = TILE - size
+        groups[-1].append(update)
+    return groups
 
 
 def _gather(rule: Callable, dtype: np.dtype | None, attrs: Attrs, updates: Sequence[Update]) -> None:
     """Run a rule on copies, one behind the other, and bring back what it has written: new weights and states."""
-    flat = [np.concatenate([a.reshape(-1) for a in column]) for column in zip(*(arrays for _, arrays in updates))]
+    size = sum([new.size for new, _ in updates])
+    flat = [np.concatenate([a if a.ndim == 1 else a.reshape(-1) for a in column],
+                           out=_tile_scratch.array(("gathered", i), (size,), column[0].dtype))
+            for i, column in enumerate(zip(*[arrays for _, arrays in updates]))]
     _apply(np, rule, dtype, attrs, flat[0], flat)
     start = 0
     for new, arrays in updates:
-        part = slice(start, start + new.size)
-        start += new.size
-        new.reshape(-1)[...] = flat[0][part]
-        for state, whole in zip(arrays[2:], flat[2:]):
-            state.reshape(-1)[...] = whole[part]
+        end = start + new.size
+        for array, whole in zip((new, *arrays[2:]), (flat[0], *flat[2:])):
+            if array.ndim == 1:
+                array[:] = whole[start:end]
+            else:
+                array.reshape(-1)[:] = whole[start:end]
+        start = end
 
 
 def widened(rule: Callable, tail: int = 0, moves: bool = True) -> Callable:
