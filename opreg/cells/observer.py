@@ -93,8 +93,10 @@ class Observer(Values):
             self.reason = self.reason or DRAWS
         for cls in self._classes:
             self._close_class(cls)
+        for function in self._caches:
+            self._close_cache(function)
         self._met, self._functions, self._owners, self._generators, self._codes = {}, {}, [], [], []
-        self._classes = {}
+        self._classes, self._caches = {}, []
 
     # ------------------------------------------------------------------------------------------------ code that runs
 

@@ -176,8 +176,9 @@ BY_NAME: dict[str, Any] = {"FloatingPointError": np.geterr, "seterr": np.geterr,
                            "reprlib": short_texts}
 #: Methods that tell attributes of a Symbol.
 SYMBOLS = frozenset(method.__code__ for method in (Symbol.attr, Symbol.list_attr, Symbol.attr_dict))
-#: Functions written in Python that read files, or memory at an address.
-AT_PLACES = frozenset({"linecache.getline", "linecache.getlines", "ctypes.string_at", "ctypes.wstring_at"})
+#: Functions written in Python that read files, memory at an address, or past the hooks of classes.
+AT_PLACES = frozenset({"linecache.getline", "linecache.getlines", "ctypes.string_at", "ctypes.wstring_at",
+                       "inspect.getattr_static"})
 #: Names of functions that answer by what an argument holds.
 ABOUT = frozenset({"signature", "get_type_hints", *(code.co_name for code in SYMBOLS),
                    *(name.partition(".")[2] for name in AT_PLACES)})

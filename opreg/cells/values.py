@@ -11,6 +11,7 @@ import abc
 import builtins
 import collections
 import contextvars
+import ctypes
 import decimal
 import enum
 import functools
@@ -57,6 +58,8 @@ _OF_CLASS = frozenset({"type", "__class__"})
 _CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type(np.dot))
 #: Names of mistakes by which code notices that a call has failed.
 _MISTAKES = frozenset({"TypeError", "Exception", "BaseException"})
+#: Attributes of frames that lead to globals by other names than code loads.
+_OF_FRAMES = frozenset({"f_builtins", "f_globals"})
 #: Names by which code asks for warnings.
 _WARNS = frozenset({"catch_warnings", "simplefilter", "warn", "warn_explicit"})
 #: Names by which code asks a module for all that it has.
@@ -110,8 +113,8 @@ def _names_of(cls: type) -> frozenset[str]:
 @cached(1024)
 def _is_of_ctypes(cls: type) -> bool:
     """Whether objects of a class are memory of C."""
-    return any(base.__module__ == "_ctypes" and base.__name__ in ("_SimpleCData", "Array", "Structure", "Union")
-               for base in cls.__mro__)
+    return any(base.__module__ == "_ctypes" and base.__name__ in (
+        "_SimpleCData", "Array", "Structure", "Union", "_Pointer") for base in cls.__mro__)
 
 
 @cached(1024)
@@ -171,10 +174,17 @@ class Values:
         self._changed: dict[tuple[int, str], Any] = {}  # what places had that were only changed so far
         self._noted: dict[tuple[int, str], bool] = {}  # attributes that were read, and whether in user code
         self._hooked: list[type] = []
+        self._caches: list[Any] = []  # functions that remember what they answered
         self._generators: list[tuple[Any, Any]] = []  # with their states
         self._profile: Any = None
         self._outside: types.FrameType | None = None  # the frame in which the trace begins
         self._before: Any = None  # the observer of a trace around this one
+
+    def _close_cache(self, function: Any) -> None:
+        """Note the answers that a function remembers by now: once they are forgotten it computes them anew."""
+        for part in gc.get_referents(function):
+            if type(part) is dict and part is not vars(function):
+                self.comparisons.entries(part, f"the cache of {function.__name__}")
 
     def _close_class(self, cls: type) -> None:
         """Note which special methods a class has, by the number of its names, and what it derives from."""
@@ -218,10 +228,12 @@ class Values:
                     label = f"the global {name}"
                     self.comparisons.entry(scope, name, value, label)
                     self.read(value, label)
-            elif is_read and name not in _BUILT_IN:
-                value = vars(builtins)[name]
-                self.comparisons.entry(vars(builtins), name, value, f"the built-in {name}")
-                self.read(value, f"the built-in {name}")
+            elif is_read:
+                self.comparisons.missing(scope, name, "a global like a built-in function")
+                if name not in _BUILT_IN:
+                    value = vars(builtins)[name]
+                    self.comparisons.entry(vars(builtins), name, value, f"the built-in {name}")
+                    self.read(value, f"the built-in {name}")
         self._updates.update(found.changes.values())
         for owner in tuple(self._owners):
             for name in found.changes.values():
@@ -236,6 +248,8 @@ class Values:
             self._asks_setting(BY_NAME[name])
         if not new.isdisjoint(_WARNS):
             self.read(warnings.filters, "warnings.filters")
+        for name in new & _OF_FRAMES:
+            self.comparisons.unseen[f"{name} of a frame"] = None
         if not _ENVIRONMENT.isdisjoint(new):
             self.read(os.environ, "os.environ")
         for text in found.texts:
@@ -311,6 +325,8 @@ class Values:
                 _is_of_ctypes(cls) and not isinstance(value, type)):
             self.comparisons.content(value, label)
             self._own(value)
+            if isinstance(value, ctypes._Pointer) and "contents" not in self._names:
+                self.comparisons.unseen[f"what {label} points to"] = None
             if hasattr(value, "_mask"):  # of a masked array
                 self.comparisons.path(value, "{}._mask", value._mask, label)
                 self.read(value._mask, label)
@@ -318,7 +334,7 @@ class Values:
             for name in ("func", "args", "keywords"):
                 self.comparisons.path(value, f"{{}}.{name}", getattr(value, name), label)
                 self.read(getattr(value, name), label)
-        elif isinstance(value, _BOUND):
+        elif isinstance(value, (*_BOUND, types.MethodType)):
             self.read(value.__self__, label)
         elif isinstance(value, types.MappingProxyType):
             for part in gc.get_referents(value):
@@ -328,6 +344,10 @@ class Values:
             self.read(value(), label)
         elif isinstance(value, contextvars.ContextVar):
             self.comparisons.path(value, "{}.get(absent)", value.get(ABSENT), label)
+            try:
+                self.read(value.get(), label)  # perhaps its default
+            except LookupError:
+                pass
         elif isinstance(value, io.IOBase):
             printed = value in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
             if not printed and not value.closed and value.readable():
@@ -421,6 +441,7 @@ class Values:
         elif cls is threading.local or isinstance(value, enum.Enum):
             self._own(value)
         if cls is CACHED:
+            self._caches.append(value)
             function = value.__wrapped__
             self.meet(function)
             if isinstance(function, types.FunctionType) and is_user_code(function.__code__):
@@ -502,8 +523,14 @@ class Values:
 
     def _field(self, owner: Any, name: str) -> None:
         """An attribute that a C type holds."""
-        value, label = getattr(owner, name, ABSENT), f"{type(owner).__name__}.{name}"
-        if isinstance(value, (*PLAIN, *CONTAINERS, types.FunctionType)):
+        label = f"{type(owner).__name__}.{name}"
+        try:
+            value = getattr(owner, name)
+        except (AttributeError, ValueError):  # nothing is there, or a pointer leads nowhere
+            value = ABSENT
+        if _is_of_ctypes(type(value)):  # another object each time, over the same memory
+            self.read(value, label)
+        elif isinstance(value, (*PLAIN, *CONTAINERS, types.FunctionType)):
             path = f"{{}}.{name}"
             if isinstance(value, tuple):  # perhaps another one each time
                 path, value = f"repr({path})", repr(value)
@@ -573,8 +600,9 @@ class Values:
             self._class_attribute(cls, name)  # what its code reads is noted by itself
             if isinstance(value, PLAIN) and is_standard(cls.__module__) and stored(cls, "__eq__")[0] is object:
                 self.comparisons.path(owner, f"{{}}.{name}", value, label)  # Python's own, which nobody notes
-        elif name not in own and isinstance(value, _BOUND) and value.__self__ is owner:
-            pass  # a method written in C, another object each time
+        elif name not in own and (
+                (isinstance(value, _BOUND) and value.__self__ is owner) or _is_of_ctypes(type(value))):
+            pass  # a method written in C, or a part of C's memory: another object each time
         elif name in own or not isinstance(value, types.MethodType):
             self.comparisons.path(owner, f"{{}}.{name}", value, label)
         else:

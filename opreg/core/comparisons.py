@@ -222,6 +222,36 @@ class _Elements:
         text.report(condition, self.label)
 
 
+class _Entries:
+    """The entries that a dict had, which others may have joined since."""
+
+    __slots__ = ("entries", "label", "keys", "values")
+
+    def __init__(self, entries: dict[Any, Any], label: str):
+        self.entries, self.label = entries, label
+        self.keys, self.values = tuple(entries), tuple(entries.values())
+
+    def write(self, text: _Text) -> None:
+        """The line that compares them."""
+        name, keys, values = map(text.name, (self.entries, self.keys, self.values))
+        text.report(f"not all(map(identical, map({name}.get, {keys}), {values}))", self.label)
+
+
+class _Missing:
+    """Names that a dict has not, for none of which it is asked while it is as long as it was."""
+
+    __slots__ = ("names", "missing", "label")
+
+    def __init__(self, names: dict[str, Any], label: str):
+        self.names, self.label = names, label
+        self.missing: set[str] = set()
+
+    def write(self, text: _Text) -> None:
+        """The line that looks for them."""
+        name, missing = text.name(self.names), text.name(self.missing)
+        text.report(f"len({name}) != {len(self.names)} and not {name}.keys().isdisjoint({missing})", self.label)
+
+
 class _Bytes:
     """A buffer, with the bytes it had."""
 
@@ -258,7 +288,8 @@ class Comparisons:
         self._alive: list[object] = []  # while places are collected: identities are keys
         self._places: list[Callable[[_Text], None]] = []
         self._paths: dict[object, tuple[Held, list[tuple[str, Held, str]]]] = {}
-        self._contents: list[_Elements | _Bytes] = []
+        self._contents: list[_Elements | _Bytes | _Entries | _Missing] = []
+        self._missing: dict[int, _Missing] = {}
         self._early: dict[int, HeldElements] = {}
         self._outside: dict[int, tuple[Any, list[Any], str]] = {}
         self._elements, self._bytes = MOST_ELEMENTS, MOST_BYTES  # that may still be compared
@@ -321,6 +352,22 @@ class Comparisons:
         self._contents.append(_Bytes(value, label))
         return True
 
+    def entries(self, value: dict[Any, Any], label: str) -> None:
+        """The entries that a dict has by now, as a cache that is emptied; it may get others."""
+        if self._is_new(value, "entries"):
+            if len(value) > self._elements:
+                self.unseen[f"{label}, which has {len(value)} entries"] = None
+                return
+            self._elements -= len(value)
+            self._contents.append(_Entries(value, label))
+
+    def missing(self, names: dict[str, Any], name: str, label: str) -> None:
+        """A name that a dict of globals has not, so that the built-in function is meant."""
+        if id(names) not in self._missing:
+            self._missing[id(names)] = _Missing(names, label)
+            self._contents.append(self._missing[id(names)])
+        self._missing[id(names)].missing.add(name)
+
     def remember(self, value: Any, label: str) -> None:
         """The elements of a container that is about to be changed, in case that somebody reads them later."""
         if isinstance(value, CONTAINERS) and len(value) <= MOST_ELEMENTS and id(value) not in self._early:
@@ -333,7 +380,7 @@ class Comparisons:
 
     def close(self) -> None:
         """All places are noted."""
-        self._alive, self._early, self._outside = [], {}, {}
+        self._alive, self._early, self._outside, self._missing = [], {}, {}, {}
 
     def join(self, other: Comparisons) -> None:
         """Add the places of another."""

@@ -47,6 +47,14 @@ def row(setup: str, read: str, *changes: str, end: str = "") -> Row:
 SEEN: dict[str, Row] = {
     # ------------------------------------------------------------------------------------------ functions
     "lru_cache": row("@functools.lru_cache\ndef f(a): return a", "f.cache_info().currsize + 1", "f(5)", "f(6)"),
+    "lru_cache that is cleared": row("k = 1.0\n@functools.lru_cache\ndef f(): return k\nf()", "f()", "k = 2.0",
+                                     "f.cache_clear()", "k = 4.0", "f.cache_clear(); f()"),
+    "cached method that is cleared": row(
+        "class C:\n    k = 1.0\n    @functools.cache\n    def m(self, n): return self.k * n\nc = C()", "c.m(2)",
+        "c.k = 2.0; c.m(3)", "C.m.cache_clear()"),
+    "function like a built-in one": row("", "len([1, 2])", "k = 1", "def len(value): return 8.0", "del len"),
+    "method of a library's object": row("import calendar", "(calendar.firstweekday() + 1)",
+                                        "calendar.setfirstweekday(6)", "calendar.setfirstweekday(0)"),
     "__defaults__": row("def f(a=1.0): return a", "f()", "f.__defaults__ = (2.0,)"),
     "no defaults": row("def f(a): return a\ndef g():\n    try: return f()\n    except TypeError: return 8.0", "g()",
                        "f.__defaults__ = (4.0,)", "f.__defaults__ = None"),
@@ -130,6 +138,12 @@ SEEN: dict[str, Row] = {
     "order of a dict": row("d = dict(a=1.0, b=2.0)", "next(iter(d.values()))", "d['a'] = d.pop('a')"),
     "memoryview": row("b = bytearray(b'ab')\nm = memoryview(b)", "float(m[0])", "b[0] = 60", "m[0] = 61"),
     "ctypes": row("c = ctypes.c_double(1.0)", "c.value", "c.value = 2.0"),
+    "pointer": row("c = ctypes.c_double(1.0)\np = ctypes.pointer(c)", "p.contents.value", "c.value = 2.0",
+                   "p.contents = ctypes.c_double(4.0)", "p[0] = 8.0"),
+    "pointer in a structure": row(
+        "c = ctypes.c_double(1.0)\nclass S(ctypes.Structure): _fields_ = [('p', ctypes.POINTER(ctypes.c_double))]\n"
+        "s = S(ctypes.pointer(c))", "s.p.contents.value", "c.value = 2.0",
+        "s.p = ctypes.pointer(ctypes.c_double(4.0))"),
     "ctypes array": row("c = (ctypes.c_double * 2)(1.0, 2.0)", "c[0]", "c[0] = 4.0"),
     "ctypes structure": row("class S(ctypes.Structure): _fields_ = [('a', ctypes.c_double)]\nc = S(1.0)", "c.a",
                             "c.a = 2.0"),
@@ -156,6 +170,8 @@ SEEN: dict[str, Row] = {
     "future": row("l = concurrent.futures.Future()", "(2 if l.done() else 1)", "l.set_result(1)"),
     "finalizer": row("class R: pass\no = R()\nf = weakref.finalize(o, lambda: 0)", "(2 if f.alive else 1)",
                      "f.detach()"),
+    "list of a context variable": row("v = contextvars.ContextVar('v', default=[1.0])", "v.get()[0]",
+                                      "v.get()[0] = 2.0", "v.set([4.0])"),
     "weak reference": row("class R: pass\no = R()\nr = weakref.ref(o)", "(1 if r() is None else 2)", "del o"),
     # ------------------------------------------------------------------------------------------ the process
     "isEnabledFor": row("l = logging.Logger('l', 30)\nl.isEnabledFor(10)", "(2 if l.isEnabledFor(10) else 1)",
@@ -269,6 +285,12 @@ NAMED: dict[str, tuple[Row, str]] = {
                     "c.value = 2.0"), r"c_double.from_address\(\)"),
     "text at an address": (row("c = ctypes.create_string_buffer(b'a')\na = ctypes.addressof(c)",
                                "len(ctypes.string_at(a))"), r"ctypes.string_at\(\)"),
+    "element of a pointer": (row("c = (ctypes.c_double * 2)(1.0, 2.0)\n"
+                                 "p = ctypes.cast(c, ctypes.POINTER(ctypes.c_double))", "p[1]", "c[1] = 4.0"),
+                             "what p points to|what the global p points to"),
+    "globals of a frame": (row("k = 1.0", "sys._getframe().f_globals['k']", "k = 2.0"), "f_globals of a frame"),
+    "attribute as it is stored": (row("class A: k = 1.0\na = A()", "inspect.getattr_static(a, 'k')", "a.k = 2.0"),
+                                  r"inspect.getattr_static\(\)"),
     "local time": (row("", "time.localtime().tm_year"), r"time.localtime\(\)"),
     "program": (row("", "(os.system('true') + 1)"), r"os.system\(\)"),
 }
