@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from opreg.ndarray.io import load, save
 from opreg.symbol.naming import Prefix, named
@@ -29,12 +29,11 @@ __all__ = ["Block", "indented", "listing"]
 class _BlockScope:
     """The ``with`` statement of a block, in which blocks are named after it: a counter of its own for each hint."""
 
-    _current: ContextVar[_BlockScope | None] = ContextVar("the block in whose scope blocks are made", default=None)
+    _current: ContextVar[_Inside | None] = ContextVar("the block in whose scope blocks are made", default=None)
 
     def __init__(self, block: Block):
         self._block = block
         self._counter: dict[str, int] = {}
-        self._entered: list[tuple[Any, Prefix]] = []
 
     def number(self, hint: str) -> str:
         """A name made of a hint and its number here."""
@@ -45,7 +44,8 @@ class _BlockScope:
     @classmethod
     def create(cls, prefix: str | None, params: ParameterDict | None, hint: str) -> tuple[str, ParameterDict]:
         """Prefix and parameters of a block that is made now."""
-        scope = cls._current.get()
+        inside = cls._current.get()
+        scope = None if inside is None else inside.scope
         if prefix is None:
             prefix = f"{named(None, hint) if scope is None else scope.number(hint)}_"
         outer = None if scope is None else scope._block
@@ -59,16 +59,25 @@ class _BlockScope:
 
     def __enter__(self) -> Self:
         if not self._block._empty_prefix:
-            names = Prefix(self._block.prefix)
-            self._entered.append((_BlockScope._current.set(self), names))
-            names.__enter__()
+            inside = _Inside(self, Prefix(self._block.prefix), _BlockScope._current.get())
+            _BlockScope._current.set(inside)
+            inside.names.__enter__()
         return self
 
     def __exit__(self, *error: type[BaseException] | BaseException | TracebackType | None) -> None:
         if not self._block._empty_prefix:
-            token, names = self._entered.pop()
-            names.__exit__(*error)
-            _BlockScope._current.reset(token)
+            inside = _BlockScope._current.get()
+            assert inside is not None
+            inside.names.__exit__(*error)
+            _BlockScope._current.set(inside.outer)
+
+
+class _Inside(NamedTuple):
+    """The scope that a thread is in, the names in it, and what it was in before: a scope is of all threads."""
+
+    scope: _BlockScope
+    names: Prefix
+    outer: _Inside | None
 
 
 class Block:

@@ -125,7 +125,8 @@ class HybridBlock(Block):
     def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
         """The variables of inputs, and the outputs as one symbol; traced where it was not yet."""
         self._still()
-        if not self._cached_graph:
+        graph: tuple[list[Symbol], Symbol] = self._cached_graph
+        if not graph:
             flat, in_format = flatten(args, "input")
             given = sum(value is not None for value in flat)
             if not given:
@@ -137,12 +138,12 @@ class HybridBlock(Block):
             with self.name_scope():
                 out, seen = observed(self, symbol, *nested, **parameters)
             heads, out_format = flatten(out, "output")
+            graph = [value for value in inputs if value is not None], Group(heads)
             self.__dict__.update(
                 _seen=seen, _in_format=in_format, _out_format=out_format,
-                _faces=(_any_numpy(inputs), [isinstance(head, NumpySymbol) for head in heads]),
-                _cached_graph=([value for value in inputs if value is not None], Group(heads)))
+                _faces=(_any_numpy(inputs), [isinstance(head, NumpySymbol) for head in heads]), _cached_graph=graph)
             self.__dict__["_traced"] = _CHANGES[0], self._versions()
-        return self._cached_graph
+        return graph
 
     def _build_cache(self, *args: Any) -> BlockPlans:
         """Make the plans of the graph, and the parameters whose shapes follow from these inputs."""
@@ -185,8 +186,8 @@ class HybridBlock(Block):
     def _call_cached_op(self, *args: Any) -> Any:
         """Run as a plan."""
         self._still()
-        plans = self._cached_op
-        if plans is None:
+        plans, graph = self._cached_op, self._cached_graph
+        if plans is None or not graph or plans.symbol is not graph[1]:  # perhaps another thread has forgotten the graph
             plans = self._build_cache(*args)
         flat, form = flatten(args, "input")
         if not same(form, self._in_format):
