@@ -75,8 +75,9 @@ def rows(*columns: Any) -> list[tuple[Any, ...]]:
     return list(zip(*columns))
 
 
-# The methods of a class by which it moves a weight.
-_methods = operator.attrgetter("update", "update_all", "_move", "update_multi_precision")
+#: The methods of a class by which it moves a weight.
+_MOVES = ("update", "update_all", "_move", "update_multi_precision")
+_methods = operator.attrgetter(*_MOVES)
 
 
 def _by_operators(kind: Any) -> bool:
@@ -290,6 +291,8 @@ class Optimizer:
         weights."""
         if self.multi_precision:
             return "multi_precision: float16 weights move in float32 copies"
+        if not vars(self).keys().isdisjoint(_MOVES):
+            return f"this {type(self).__name__} was given a method of its own"
         return None if _by_operators(type(self)) else f"{type(self).__name__} moves each weight by itself"
 
     def undivided(self) -> str | None:
