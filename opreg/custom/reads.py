@@ -107,6 +107,7 @@ class _Places:
         self.comparisons, self.known = Comparisons(), True
         self._seen: list[object] = []  # kept alive, as identities are compared
         self._attributes: set[tuple[int, str]] = set()  # of functions
+        self._met: dict[tuple[int, frozenset[str]], object] = {}  # modules and containers, by the names that code reads
 
     def function(self, function: Any, given: bool = False) -> None:
         """Note what a function of the user's reads, and the functions that it calls; ``given`` says that all of its
@@ -152,6 +153,10 @@ class _Places:
 
     def value(self, value: Any, label: str, names: frozenset[str]) -> None:
         """Note what is read of a value by code that loads attributes of these names."""
+        if isinstance(value, (types.ModuleType, *CONTAINERS)):  # which may hold themselves
+            if (id(value), names) in self._met:
+                return
+            self._met[id(value), names] = value
         if isinstance(value, types.FunctionType):
             if not is_ours(value.__code__):
                 self.function(value)

@@ -52,6 +52,19 @@ SEEN: dict[str, Row] = {
     "cached method that is cleared": row(
         "class C:\n    k = 1.0\n    @functools.cache\n    def m(self, n): return self.k * n\nc = C()", "c.m(2)",
         "c.k = 2.0; c.m(3)", "C.m.cache_clear()"),
+    **{f"attribute of a module by {name}": row(
+        "m = types.ModuleType('m')\nm.n, m.a1, m.b1 = m, 1.0, 8.0\nk, o = 'a1', types.SimpleNamespace(m=m)\n"
+        "def by(owner, name): return getattr(owner, name)", read, "m.a1 = 2.0", "k = 'b1'", "m.b1 = 4.0", end="del k")
+       for name, read in (
+           ("a variable", "getattr(m, k)"), ("text", "getattr(m, k[0] + '1')"), ("a helper", "by(m, k)"),
+           ("a path", "getattr(m.n, k, 0.0)"), ("an object", "getattr(o.m, k)"),
+           ("hasattr", "(getattr(m, k) if hasattr(m, k) else 1.0)"))},
+    "attribute of a class by a variable": row("class A: a1 = 1.0\nk = 'a1'", "getattr(A, k)", "A.a1 = 2.0",
+                                              "k = 'b1'; A.b1 = 4.0"),
+    "attribute of a function by a variable": row("def f(): pass\nf.a1 = 1.0\nk = 'a1'", "getattr(f, k)", "f.a1 = 2.0",
+                                                 "k = 'b1'; f.b1 = 4.0"),
+    "attribute that a module has not yet": row(
+        "m = types.ModuleType('m')\nk = 'a1'", "getattr(m, k, 1.0)", "m.a1 = 2.0", "del m.a1"),
     "function like a built-in one": row("", "len([1, 2])", "k = 1", "def len(value): return 8.0", "del len"),
     "method of a library's object": row("import calendar", "(calendar.firstweekday() + 1)",
                                         "calendar.setfirstweekday(6)", "calendar.setfirstweekday(0)"),
