@@ -55,7 +55,7 @@ from .values import CACHED, Values, stored
 __all__ = ["Observer"]
 
 #: Functions that read an attribute by a name that code may have computed.
-_BY_NAME = frozenset({"getattr", "hasattr"})
+_BY_NAME = frozenset({"getattr", "hasattr", "vars"})
 #: Modules that read source files to show a line of them.
 _SHOWING = frozenset({"linecache", "tokenize", "traceback", "warnings"})
 
@@ -180,7 +180,7 @@ class Observer(Values):
     def _asks_outside(self, frame: types.FrameType, function: Any) -> None:
         """A function written in C is called that may answer by the time, by files, by chance or by what an object
         holds: note it where code of the user's did so, or a library that it calls."""
-        if function is getattr or function is hasattr:
+        if function is getattr or function is hasattr or function is vars:
             self._asked_by_name(*asked_of(frame, _BY_NAME))
         if not isinstance(getattr(function, "__self__", None), (types.ModuleType, type, types.NoneType)):
             self._asks_object(frame, function)

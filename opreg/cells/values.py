@@ -524,7 +524,8 @@ class Values:
     def _asked_by_name(self, owner: Any, name: Any) -> None:
         """Code asks for an attribute by a name that it has computed: all are noted where the name is not known."""
         if isinstance(owner, type):
-            names = list(vars(owner)) if is_user_module(owner.__module__) else []
+            names = [each for each in vars(owner) if not each.startswith("__")] if is_user_module(
+                owner.__module__) else []
         elif isinstance(owner, types.FunctionType) or (
                 isinstance(owner, types.ModuleType) and (isinstance(name, str) or is_user_module(owner.__name__))):
             names = list(vars(owner))

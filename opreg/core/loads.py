@@ -108,7 +108,7 @@ def asked_of(frame: types.FrameType, functions: frozenset[str]) -> tuple[Any, An
     True
     """
     steps = _steps(frame.f_code)
-    end = next(i for i, step in enumerate(steps) if step.offset == frame.f_lasti)
+    end = next((i for i, step in enumerate(steps) if step.offset == frame.f_lasti), 0)
     begin = end
     while begin and not (steps[begin].opname in _GLOBALS and steps[begin].argval in functions):
         begin -= 1
@@ -122,10 +122,12 @@ def asked_of(frame: types.FrameType, functions: frozenset[str]) -> tuple[Any, An
         elif step.opname == "LOAD_CONST":
             loaded.append(step.argval)
         elif step.opname in _ATTRIBUTES and loaded:
-            own = object.__getattribute__(loaded[-1], "__dict__") if hasattr(type(loaded[-1]), "__dict__") else {}
-            loaded[-1] = own.get(step.argval)
+            try:
+                loaded[-1] = object.__getattribute__(loaded[-1], "__dict__").get(step.argval)
+            except AttributeError:  # its attributes are elsewhere
+                loaded[-1] = None
         elif step.opname not in ("PRECALL", "PUSH_NULL"):  # an expression that takes what was loaded last
-            loaded[len(loaded) > 1:] = []
+            del loaded[len(loaded) > 1:]
             break
     return (*loaded, None, None)[:2]
 

@@ -37,8 +37,9 @@ _FUNCTIONS = frozenset(getattr(builtins, name) for name in (
 _MODULES = frozenset({np, math, operator})
 _RANDOM = frozenset({"random", "default_rng"})
 #: Names by which code asks functions, classes and arrays for what is not compared, or answers by NumPy's settings.
-_FIELDS = frozenset({"__annotations__", "__module__", "__mro__", "__name__", "__qualname__", "__subclasses__",
-                     "__wrapped__", "array2string", "flags", "names"})
+_FIELDS = frozenset({"__annotations__", "__doc__", "__module__", "__mro__", "__name__", "__qualname__",
+                     "__subclasses__", "__wrapped__", "array2string", "array_repr", "array_str", "flags",
+                     "get_printoptions", "getbufsize", "geterr", "geterrcall", "names"})
 _MISTAKES = frozenset({"FloatingPointError"})
 #: Packages whose classes are no user's.
 _LIBRARIES = frozenset({"opreg", "numpy", "cupy", *sys.stdlib_module_names})
