@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..core.comparisons import ABSENT, PLAIN
-from ..core.loads import loads
+from ..core.loads import asked_of, loads
 from ..errors import Where, is_ours
 from .class_hooks import attributes_of, hookable, unhook
 from .outside import (
@@ -54,6 +54,8 @@ from .values import CACHED, Values, stored
 
 __all__ = ["Observer"]
 
+#: Functions that read an attribute by a name that code may have computed.
+_BY_NAME = frozenset({"getattr", "hasattr", "vars"})
 #: Modules that read source files to show a line of them.
 _SHOWING = frozenset({"linecache", "tokenize", "traceback", "warnings"})
 
@@ -178,6 +180,8 @@ class Observer(Values):
     def _asks_outside(self, frame: types.FrameType, function: Any) -> None:
         """Note a call of a C function whose result may depend on time, files, randomness or an object's content, by the
         user's code or a library that it calls."""
+        if function is getattr or function is hasattr or function is vars:
+            self._asked_by_name(*asked_of(frame, _BY_NAME))
         if not isinstance(getattr(function, "__self__", None), (types.ModuleType, type, types.NoneType)):
             self._asks_object(frame, function)
         setting = INSTEAD.get(function, function)

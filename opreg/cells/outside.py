@@ -126,6 +126,18 @@ def short_texts() -> object:
     return None if module is None else sorted(vars(module.aRepr).items())
 
 
+def temporary_files() -> object:
+    """The folder in which ``tempfile`` makes files, and what their names begin with.
+
+    Examples
+    --------
+    >>> isinstance(temporary_files(), (tuple, type(None)))
+    True
+    """
+    module = sys.modules.get("tempfile")
+    return None if module is None else (module.gettempdir(), module.template)
+
+
 def time_zone() -> tuple[Any, ...]:
     """The time zone of the process.
 
@@ -141,7 +153,7 @@ def time_zone() -> tuple[Any, ...]:
 SETTINGS: dict[Any, str] = {
     os.getcwd: "os.getcwd", decimal_context: "decimal.getcontext", locale_settings: "locale.setlocale",
     time_zone: "time.tzname", start_method: "multiprocessing.get_start_method", zone_paths: "zoneinfo.TZPATH",
-    text_domain: "gettext.textdomain", short_texts: "reprlib.aRepr",
+    text_domain: "gettext.textdomain", short_texts: "reprlib.aRepr", temporary_files: "tempfile.gettempdir",
     **{getattr(module, name): f"{module.__name__}.{name}" for module, names in (
         (atexit, "_ncallbacks"), (faulthandler, "is_enabled"),
         (gc, "isenabled get_threshold get_freeze_count get_debug"),
@@ -173,7 +185,7 @@ BY_NAME: dict[str, Any] = {"FloatingPointError": np.geterr, "seterr": np.geterr,
                            "timestamp": time_zone, "astimezone": time_zone, "mktime": time_zone,
                            "get_start_method": start_method, "TZPATH": zone_paths,
                            "textdomain": text_domain, "gettext": text_domain, "ngettext": text_domain,
-                           "reprlib": short_texts}
+                           "reprlib": short_texts, "gettempdir": temporary_files, "gettempprefix": temporary_files}
 #: Methods that return attributes of a Symbol.
 SYMBOLS = frozenset(method.__code__ for method in (Symbol.attr, Symbol.list_attr, Symbol.attr_dict))
 #: Functions written in Python that read files, memory at an address, or past the hooks of classes.

@@ -533,6 +533,21 @@ class Values:
         elif _has_fields(type(owner)) and _is_field(type(owner), name):
             self._field(owner, name)
 
+    def _asked_by_name(self, owner: Any, name: Any) -> None:
+        """Code asks for an attribute by a name that it has computed: all are noted where the name is not known."""
+        if isinstance(owner, type):
+            names = [each for each in vars(owner) if not each.startswith("__")] if is_user_module(
+                owner.__module__) else []
+        elif isinstance(owner, types.FunctionType) or (
+                isinstance(owner, types.ModuleType) and (isinstance(name, str) or is_user_module(owner.__name__))):
+            names = list(vars(owner))
+            if isinstance(name, str) and name not in vars(owner):
+                self.comparisons.entry(vars(owner), name, ABSENT, f"{owner.__name__}.{name}")
+        else:
+            return
+        for each in [name] if isinstance(name, str) else names:
+            self._owned(owner, each)
+
     def _field(self, owner: Any, name: str) -> None:
         """Compare an attribute of a C type."""
         label = f"{type(owner).__name__}.{name}"

@@ -10,11 +10,11 @@ from __future__ import annotations
 import dis
 import types
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .cache import cached
 
-__all__ = ["Loads", "loads", "parts"]
+__all__ = ["Loads", "asked_of", "loads", "parts"]
 
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _OUTER = frozenset({"LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
@@ -89,6 +89,53 @@ def loads(code: types.CodeType) -> Loads:
         elif isinstance(const, str):
             found.texts.add(const)
     return found
+
+
+def asked_of(frame: types.FrameType, functions: frozenset[str]) -> tuple[Any, Any]:
+    """The first two arguments of the call of a function, one of these names, that a frame stands at; None for one that
+    is neither a variable nor a constant, nor what a module or an object has by an attribute.
+
+    Examples
+    --------
+    >>> import math, sys
+    >>> found = []
+    >>> def f(owner, name):
+    ...     return getattr(owner, name), getattr(owner, name + "")
+    >>> sys.setprofile(lambda frame, event, function: found.append(asked_of(frame, frozenset({"getattr"})))
+    ...                if event == "c_call" and function is getattr else None)
+    >>> _ = f(math, "pi")
+    >>> sys.setprofile(None)
+    >>> found == [(math, "pi"), (math, None)]
+    True
+    """
+    steps = _steps(frame.f_code)
+    end = next((i for i, step in enumerate(steps) if step.offset == frame.f_lasti), 0)
+    begin = end
+    while begin and not (steps[begin].opname in _GLOBALS and steps[begin].argval in functions):
+        begin -= 1
+    loaded: list[Any] = []
+    for step in steps[begin + 1:end]:
+        if step.opname.startswith("LOAD_FAST"):
+            names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+            loaded += map(frame.f_locals.get, names)
+        elif step.opname in _GLOBALS or step.opname in _OUTER:
+            loaded.append(frame.f_locals.get(step.argval, frame.f_globals.get(step.argval)))
+        elif step.opname == "LOAD_CONST":
+            loaded.append(step.argval)
+        elif step.opname in _ATTRIBUTES and loaded:
+            try:
+                loaded[-1] = object.__getattribute__(loaded[-1], "__dict__").get(step.argval)
+            except AttributeError:  # its attributes are elsewhere
+                loaded[-1] = None
+        elif step.opname not in ("PRECALL", "PUSH_NULL"):  # an expression that takes what was loaded last
+            del loaded[len(loaded) > 1:]
+            break
+    return (*loaded, None, None)[:2]
+
+
+@cached(256)
+def _steps(code: types.CodeType) -> list[dis.Instruction]:
+    return list(dis.get_instructions(code))
 
 
 def parts(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -38,8 +38,9 @@ _FUNCTIONS = frozenset(getattr(builtins, name) for name in (
 _MODULES = frozenset({np, math, operator})
 _RANDOM = frozenset({"random", "default_rng"})
 #: Names of attributes that are not compared, and of functions that depend on NumPy's settings.
-_FIELDS = frozenset({"__annotations__", "__module__", "__mro__", "__name__", "__qualname__", "__subclasses__",
-                     "__wrapped__", "array2string", "flags", "names"})
+_FIELDS = frozenset({"__annotations__", "__doc__", "__module__", "__mro__", "__name__", "__qualname__",
+                     "__subclasses__", "__wrapped__", "array2string", "array_repr", "array_str", "flags",
+                     "get_printoptions", "getbufsize", "geterr", "geterrcall", "names"})
 _MISTAKES = frozenset({"FloatingPointError"})
 #: Packages whose classes are not users' classes.
 _LIBRARIES = frozenset({"opreg", "numpy", "cupy", *sys.stdlib_module_names})
@@ -107,6 +108,7 @@ class _Places:
         self.comparisons, self.known = Comparisons(), True
         self._seen: list[object] = []  # references, since identities are compared
         self._attributes: set[tuple[int, str]] = set()  # attributes of functions
+        self._met: dict[tuple[int, frozenset[str]], object] = {}  # modules and containers, by the names that code reads
 
     def function(self, function: Any, given: bool = False) -> None:
         """Record the reads of a user's function and of the functions that it calls. With ``given``, all its keywords
@@ -152,6 +154,10 @@ class _Places:
 
     def value(self, value: Any, label: str, names: frozenset[str]) -> None:
         """Record the reads of a value, by code that loads attributes of these names."""
+        if isinstance(value, (types.ModuleType, *CONTAINERS)):  # which may hold themselves
+            if (id(value), names) in self._met:
+                return
+            self._met[id(value), names] = value
         if isinstance(value, types.FunctionType):
             if not is_ours(value.__code__):
                 self.function(value)

@@ -76,7 +76,8 @@ def rows(*columns: Any) -> list[tuple[Any, ...]]:
 
 
 # Methods by which a class updates a weight.
-_methods = operator.attrgetter("update", "update_all", "_move", "update_multi_precision")
+_MOVES = ("update", "update_all", "_move", "update_multi_precision")
+_methods = operator.attrgetter(*_MOVES)
 
 
 def _by_operators(kind: Any) -> bool:
@@ -289,6 +290,8 @@ class Optimizer:
         """The reason why weights are updated one by one; None if one call of an operator updates many."""
         if self.multi_precision:
             return "multi_precision: float16 weights move in float32 copies"
+        if not vars(self).keys().isdisjoint(_MOVES):
+            return f"this {type(self).__name__} was given a method of its own"
         return None if _by_operators(type(self)) else f"{type(self).__name__} moves each weight by itself"
 
     def undivided(self) -> str | None:

@@ -52,6 +52,26 @@ SEEN: dict[str, Row] = {
     "cached method that is cleared": row(
         "class C:\n    k = 1.0\n    @functools.cache\n    def m(self, n): return self.k * n\nc = C()", "c.m(2)",
         "c.k = 2.0; c.m(3)", "C.m.cache_clear()"),
+    **{f"attribute of a module by {name}": row(
+        "m = types.ModuleType('m')\nm.n, m.a1, m.b1 = m, 1.0, 8.0\nk, o = 'a1', types.SimpleNamespace(m=m)\n"
+        "def by(owner, name): return getattr(owner, name)", read, "m.a1 = 2.0", "k = 'b1'", "m.b1 = 4.0", end="del k")
+       for name, read in (
+           ("a variable", "getattr(m, k)"), ("text", "getattr(m, k[0] + '1')"), ("a helper", "by(m, k)"),
+           ("a path", "getattr(m.n, k, 0.0)"), ("an object", "getattr(o.m, k)"),
+           ("hasattr", "(getattr(m, k) if hasattr(m, k) else 1.0)"))},
+    "fields of a dataclass": row("import dataclasses\n@dataclasses.dataclass\nclass D: a: float = 1.0\nd = D()",
+                                 "sum(getattr(d, each.name) for each in dataclasses.fields(d))", "d.a = 2.0"),
+    "names of a module by vars()": row("m = types.ModuleType('m')\nm.a1, k = 1.0, 'a1'", "vars(m)[k]", "m.a1 = 2.0",
+                                       "m.b1 = 4.0; k = 'b1'"),
+    "names of a class by vars()": row("class A: a1 = 1.0\nk = 'a1'", "vars(A)[k]", "A.a1 = 2.0"),
+    "text of a function": row("def f(): 'a'", "len(f.__doc__)", "f.__doc__ = 'abc'"),
+    "text of a class": row("class A: 'a'", "len(A.__doc__)", "A.__doc__ = 'abc'"),
+    "attribute of a class by a variable": row("class A: a1 = 1.0\nk = 'a1'", "getattr(A, k)", "A.a1 = 2.0",
+                                              "k = 'b1'; A.b1 = 4.0"),
+    "attribute of a function by a variable": row("def f(): pass\nf.a1 = 1.0\nk = 'a1'", "getattr(f, k)", "f.a1 = 2.0",
+                                                 "k = 'b1'; f.b1 = 4.0"),
+    "attribute that a module has not yet": row(
+        "m = types.ModuleType('m')\nk = 'a1'", "getattr(m, k, 1.0)", "m.a1 = 2.0", "del m.a1"),
     "function like a built-in one": row("", "len([1, 2])", "k = 1", "def len(value): return 8.0", "del len"),
     "method of a library's object": row("import calendar", "(calendar.firstweekday() + 1)",
                                         "calendar.setfirstweekday(6)", "calendar.setfirstweekday(0)"),
@@ -196,6 +216,10 @@ SEEN: dict[str, Row] = {
                               "gettext.textdomain(before)"),
     "shortened text": row("before = reprlib.aRepr.maxlist", "len(reprlib.repr([1] * 9))", "reprlib.aRepr.maxlist = 3",
                           "reprlib.aRepr.maxlist = before"),
+    "temporary folder": row("import tempfile\nbefore = tempfile.gettempdir()", "len(tempfile.gettempdir())",
+                            "tempfile.tempdir = '/a/b/c/d/e'", "tempfile.tempdir = before"),
+    "names of temporary files": row("import tempfile\nbefore = tempfile.template", "len(tempfile.gettempprefix())",
+                                    "tempfile.template = 'abcdef'", "tempfile.template = before"),
     "signal handler": row("", "(2 if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL else 1)",
                           "signal.signal(signal.SIGUSR1, signal.SIG_IGN)",
                           "signal.signal(signal.SIGUSR1, signal.SIG_DFL)"),
@@ -219,6 +243,8 @@ SEEN: dict[str, Row] = {
     "function of NumPy": row("before = np.hypot", "float(np.hypot(3.0, 4.0))", "np.hypot = lambda a, b: 8.0",
                              "np.hypot = before"),
     "function of ops": row("before = ops.abs", "ops.abs(x)", "ops.abs = lambda value: value * 8.0", "ops.abs = before"),
+    "call for errors of NumPy": row("before = np.geterrcall()", "(2.0 if np.geterrcall() else 1.0)",
+                                    "np.seterrcall(print)", "np.seterrcall(before)"),
     **{f"{text} of an array": row("a = np.array([1 / 3])\nbefore = np.get_printoptions()['precision']",
                                   f"len({text})", "np.set_printoptions(precision=3)",
                                   "np.set_printoptions(precision=before)")

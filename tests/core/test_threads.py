@@ -323,3 +323,50 @@ def test_threads_that_may_not_be_told_work_all_the_same(monkeypatch):
     for _ in range(2):
         threads.run([functools.partial(found.append, i) for i in range(4)], apart=True)
     assert sorted(found) == sorted([*range(4)] * 2)
+
+
+def of_a_block(name: str) -> Callable[[], object]:
+    class Net(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return getattr(F.custom, name)(x)
+
+    net = Net()
+    net.hybridize()
+    return lambda: net(nd.ones(1))
+
+
+#: Uses of an operator that is called by its name.
+USES = {
+    "eager": lambda name: lambda: getattr(nd.custom, name)(nd.ones(1)),
+    "compiled": lambda name: functools.partial(mx.jit(lambda x: getattr(nd.custom, name)(x)), mx.Tensor([1.0])),
+    "hybridized": of_a_block,
+    "bound": lambda name: lambda: getattr(sym.custom, name)(sym.ones(1)).bind(mx.cpu(), []).forward()[0],
+}
+
+
+@pytest.mark.parametrize("traced", [True, False], ids=["traced", "as Python"])
+@pytest.mark.parametrize("use", USES)
+def test_an_operator_is_registered_again_while_another_thread_runs_it(use, traced):
+    """That thread has one of the answers, and all have the new one from then on."""
+    name, answers = f"_example_again_{use}_{traced}", []
+    running, registered = threading.Event(), threading.Event()
+
+    @mx.operator.define(traced=traced, name=name)
+    def old(x):
+        if threading.current_thread() is thread:
+            running.set()
+            registered.wait()
+        return x * 2
+
+    call = USES[use](name)
+    thread = threading.Thread(target=lambda: answers.append(call().asnumpy().tolist()))
+    thread.start()
+    running.wait()
+    try:
+        with pytest.warns(UserWarning, match="is replaced by"):
+            mx.operator.define(traced=traced, name=name)(lambda x: x * 3)
+    finally:
+        registered.set()
+        thread.join()
+    assert answers in ([[2]], [[3]])
+    assert [call().asnumpy().tolist() for _ in range(2)] == [[3], [3]]

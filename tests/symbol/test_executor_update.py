@@ -124,6 +124,21 @@ def test_explain_says_what_moves_weights(name: str) -> None:
         assert title == f"update: {kind} moves each weight by itself" and not steps
 
 
+def test_a_method_that_one_optimizer_was_given_moves_the_weights() -> None:
+    loss = mx.sym.MakeLoss(mx.sym.Variable("w") * 3)
+    executor = loss.bind(mx.cpu(), [mx.nd.ones(1)], args_grad=[mx.nd.zeros(1)])
+    optimizer = mx.optimizer.create("sgd", learning_rate=1.0)
+    executor.set_optimizer(optimizer)
+    for method, expected in (
+            (None, -2.0), (lambda index, weight, grad, state: weight.__isub__(grad * 2), -8.0), (None, -11.0)):
+        if method is None:
+            vars(optimizer).pop("update", None)
+        else:
+            optimizer.update = method
+        executor.step()
+        assert executor.arg_dict["w"].asnumpy() == expected
+
+
 @pytest.mark.filterwarnings("ignore:small steps are lost on float16 weights")
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("count", [1, 3])

@@ -90,6 +90,9 @@ CHANGES: dict[str, tuple[str, ...]] = {
     "closure variable that it only adds to": (
         "k = 2.0\ndef make(log):\n    @mx.operator.define(traced=True, name='_example_stale_log')\n    def f(x):\n"
         "        log.append(1)\n        return x * k\n    return f\nf = make([])", "k = 3.0"),
+    "list that holds itself": (body("x * k[1]", "k = [0, 2.0]\nk[0] = k"), "k[1] = 3.0"),
+    "module that holds itself": (body("x * m.m.k", "import types\nm = types.ModuleType('m')\nm.m, m.k = m, 2.0"),
+                                 "m.k = 3.0"),
     "array": (body("x * k", "k = mx.nd.array([2.0, 3.0, 4.0])"), "k[:] = 3.0", "k = mx.nd.ones(3)"),
     "array in a gradient": (RULE.replace("k = 2.0", "k = mx.nd.array([2.0, 3.0, 4.0])"), "k[:] = 3.0"),
 }
