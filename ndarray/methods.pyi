@@ -190,7 +190,7 @@ class Methods(Value):
         """``data`` in equal parts along ``axis``."""
     def split_v2(self, indices_or_sections: int | Sequence[int], axis: int = 0,
                  squeeze_axis: bool = False) -> list[NDArray]:
-        """Parts of an array or symbol along an axis."""
+        """Split an array or symbol along an axis."""
     def sqrt(self, *, out: Out = None) -> NDArray:
         """The square root."""
     def square(self, *, out: Out = None) -> NDArray:

@@ -272,36 +272,36 @@ ctc_loss = CTCLoss
 def adamw_update(weight: Input, grad: Input, mean: Input, var: Input, rescale_grad: Input | float, lr: float,
                  eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, wd: float = 0,
                  clip_gradient: float = -1, out: Any = None, name: str | None = None, **kwargs: Any) -> Symbol:
-    """Adam with decay apart."""
+    """Adam with decoupled weight decay."""
 def isfinite(data: Input) -> Symbol:
-    """1 where a number is neither infinite nor NaN, else 0, in the dtype of the data."""
+    """1 where an element is neither infinite nor NaN, and else 0, in the dtype of the data."""
 def isinf(data: Input) -> Symbol:
-    """1 where a number is infinite, else 0, in the dtype of the data."""
+    """1 where an element is infinite, and else 0, in the dtype of the data."""
 def isnan(data: Input) -> Symbol:
-    """1 where a number is NaN, else 0, in the dtype of the data."""
+    """1 where an element is NaN, and else 0, in the dtype of the data."""
 def mp_adamw_update(weight: Input, grad: Input, mean: Input, var: Input, weight32: Input, rescale_grad: Input | float,
                     lr: float, eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08,
                     wd: float = 0, clip_gradient: float = -1, out: Any = None, name: str | None = None,
                     **kwargs: Any) -> Symbol:
-    """``adamw_update`` of a float32 copy of the weight."""
+    """``adamw_update`` computed in ``weight32``, a float32 copy of the weight."""
 def multi_adamw_update(weights: Sequence[Input], grads: Sequence[Input], mean: Sequence[Input], var: Sequence[Input],
                        rescale_grad: Input | float, lrs: Sequence[float], wds: Sequence[float], etas: Sequence[float],
                        out: Any = None, name: str | None = None, size: int = 0, **kwargs: Any) -> Symbol:
-    """``adamw_update`` of several weights, each with a rate, a decay and a schedule of its own."""
+    """``adamw_update`` of several weights, each with its own learning rate, weight decay and schedule …."""
 def multi_lamb_update(weights: Sequence[Input], grads: Sequence[Input], mean: Sequence[Input], var: Sequence[Input],
                       step_count: Sequence[int], lrs: Sequence[float], wds: Sequence[float], out: Any = None,
                       num_tensors: int = 0, **kwargs: Any) -> Symbol:
-    """LAMB of several weights, each with a count of steps, a rate and a decay of its own."""
+    """LAMB of several weights, each with its own step count, learning rate and weight decay."""
 def multi_mp_adamw_update(weights: Sequence[Input], grads: Sequence[Input], mean: Sequence[Input],
                           var: Sequence[Input], weights32: Sequence[Input], rescale_grad: Input | float,
                           lrs: Sequence[float], wds: Sequence[float], etas: Sequence[float], out: Any = None,
                           name: str | None = None, size: int = 0, **kwargs: Any) -> Symbol:
-    """``multi_adamw_update`` of float32 copies of the weights."""
+    """``multi_adamw_update`` computed in ``weights32``, float32 copies of the weights."""
 def multi_mp_lamb_update(weights: Sequence[Input], grads: Sequence[Input], mean: Sequence[Input],
                          var: Sequence[Input], weights32: Sequence[Input], step_count: Sequence[int],
                          lrs: Sequence[float], wds: Sequence[float], out: Any = None, num_tensors: int = 0,
                          **kwargs: Any) -> Symbol:
-    """``multi_lamb_update`` of float32 copies of the weights."""
+    """``multi_lamb_update`` computed in ``weights32``, float32 copies of the weights."""
 def rand_zipfian(true_classes: Input, num_sampled: int, range_max: int,
                  ctx: Context | None = None) -> tuple[Symbol, Symbol, Symbol]:
-    """Classes drawn from a log-uniform distribution, and how often true and sampled ones are expected …."""
+    """Classes drawn from a log-uniform distribution, and the expected counts of the true and the sampled …."""

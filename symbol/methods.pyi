@@ -193,7 +193,7 @@ class Methods(Value):
               name: str | None = None) -> Symbol:
         """``data`` in equal parts along ``axis``."""
     def split_v2(self, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False) -> Symbol:
-        """Parts of an array or symbol along an axis."""
+        """Split an array or symbol along an axis."""
     def sqrt(self, *, name: str | None = None) -> Symbol:
         """The square root."""
     def square(self, *, name: str | None = None) -> Symbol:

@@ -852,7 +852,7 @@ def greater(lhs: Operand, rhs: Operand) -> Symbol:
 def greater_equal(lhs: Operand, rhs: Operand) -> Symbol:
     """The operator ``broadcast_greater_equal``."""
 def histogram(a: Input, bins: Input | int = 10, range: tuple[float, float] | None = None) -> Symbol:
-    """How many elements fall between the edges of bins, and the edges."""
+    """The histogram of an array."""
 def hypot(lhs: Operand, rhs: Operand) -> Symbol:
     """The operator ``broadcast_hypot``."""
 def lesser(lhs: Operand, rhs: Operand) -> Symbol:
@@ -881,7 +881,7 @@ def power(lhs: Operand, rhs: Operand) -> Symbol:
     """The operator ``broadcast_power``."""
 def split_v2(ary: Input, indices_or_sections: int | Sequence[int], axis: int = 0,
              squeeze_axis: bool = False) -> Symbol:
-    """Parts of an array or symbol along an axis."""
+    """Split an array or symbol along an axis."""
 def subtract(lhs: Operand, rhs: Operand) -> Symbol:
     """The operator ``broadcast_sub``."""
 def true_divide(lhs: Operand, rhs: Operand) -> Symbol:

@@ -263,9 +263,9 @@ def gradient_of(rows: RowExpression, wrt: int, known: bool = False) -> Expressio
             value = row_sum(value)
         grads[register] = grads[register] + value if register in grads else value
 
-    for result, g, along in zip(expression.results, given, rows.results):
+    for result, out_grad, along in zip(expression.results, given, rows.results):
         if isinstance(result, int):
-            add(result, g, along)
+            add(result, out_grad, along)
     for register in range(len(terms) - 1, arity - 1, -1):
         prim, args = expression.code[register - arity]
         if register not in grads:
