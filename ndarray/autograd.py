@@ -84,7 +84,7 @@ def is_recording() -> bool:
 
 
 def is_training() -> bool:
-    """Whether operators run as in training now. In a Cell that is the mode of the Cell."""
+    """Whether operators run as in training now. In a Cell, it is the mode of the Cell."""
     if MODE.tracer is not None:
         MODE.tracer.mind_training()
     return MODE.training

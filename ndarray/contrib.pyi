@@ -304,7 +304,7 @@ def mp_adamw_update(weight: Input, grad: Input, mean: Input, var: Input, weight3
 def multi_adamw_update(weights: Sequence[Input], grads: Sequence[Input], mean: Sequence[Input], var: Sequence[Input],
                        rescale_grad: Input | float, lrs: Sequence[float], wds: Sequence[float], etas: Sequence[float],
                        out: Any = None, name: str | None = None, size: int = 0, **kwargs: Any) -> list[NDArray]:
-    """``adamw_update`` of several weights, each with its own learning rate, weight decay and schedule …."""
+    """``adamw_update`` of several weights, each with its own rate, decay and schedule multiplier."""
 def multi_lamb_update(weights: Sequence[Input], grads: Sequence[Input], mean: Sequence[Input], var: Sequence[Input],
                       step_count: Sequence[int], lrs: Sequence[float], wds: Sequence[float], out: Any = None,
                       num_tensors: int = 0, **kwargs: Any) -> list[NDArray]:
@@ -321,4 +321,4 @@ def multi_mp_lamb_update(weights: Sequence[Input], grads: Sequence[Input], mean:
     """``multi_lamb_update`` computed in ``weights32``, float32 copies of the weights."""
 def rand_zipfian(true_classes: Input, num_sampled: int, range_max: int,
                  ctx: Context | None = None) -> tuple[NDArray, NDArray, NDArray]:
-    """Classes drawn from a log-uniform distribution, and the expected counts of the true and the sampled …."""
+    """Classes drawn from a log-uniform distribution, and the expected counts of true and sampled ones."""

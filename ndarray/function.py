@@ -181,7 +181,7 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
 
 
 def _kind(values: Sequence[Any]) -> type[NDArray] | None:
-    """The class of a user's operator's results: that of tensors for tensors, so that Cells can call it."""
+    """The class of the results of a user's operator: tensors if inputs are tensors, so that Cells can call it."""
     for value in values:
         kind = getattr(value, "_results", None)
         if kind is not None:

@@ -487,7 +487,7 @@ def of_record(record: params_file.Record, ctx: Context) -> NDArray:
 
 
 def _numbers(source: Any, dtype: DTypeLike, what: str) -> np.ndarray:
-    """Values as a NumPy array, of the given dtype, or else their own if they are an array, or else float32."""
+    """Values as a NumPy array; without a given dtype, arrays keep theirs and other values become float32."""
     host = source._data if isinstance(source, NDArray) else source
     known = getattr(source, "dtype", None) if isinstance(source, (np.ndarray, NDArray)) else None
     try:

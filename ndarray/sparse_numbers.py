@@ -118,12 +118,12 @@ class Rows:
 
 
 class Csr:
-    """A matrix by rows: the columns of the numbers that are stored of each.
+    """A matrix by rows: for each row, the stored elements and their columns.
 
     Parameters
     ----------
     numbers : numpy.ndarray
-        Those that are stored, row by row.
+        The stored elements, row by row.
     indices : numpy.ndarray of int64
         Their columns.
     indptr : numpy.ndarray of int64

@@ -51,7 +51,7 @@ _NAMES = {name: code for code, (name, _) in _STORAGES.items() if name != "bytes"
 _STORED = {**{name: stored for name, stored in _STORAGES.values() if name != "bytes"}, **_UNTYPED}
 #: Storages begin at a multiple of this in the file, so that they may be mapped into memory.
 _ALIGNED = 64
-#: The extra field of a zip that pads: its code and length.
+#: The extra field of a zip file that is used as padding: its code and length.
 _PADDING = b"FB\0\0"
 #: Bytes of the header of a zip member without its name, and of the extra field for sizes beyond 32 bits.
 _HEADER, _SIZES = 30, 20

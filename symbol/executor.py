@@ -327,7 +327,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         Parameters
         ----------
         out_grads : NDArray, list or dict by output name
-            Gradients of the outputs, as ``backward`` has them.
+            Gradients of the outputs, as for ``backward``.
         **kwargs : NDArray or NumPy array
             New values of arguments, copied into their arrays.
 

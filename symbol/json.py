@@ -39,7 +39,7 @@ VERSION = 10901
 _GRAPH_KEYS = ("nodes", "arg_nodes", "node_row_ptr", "heads", "attrs")
 _NODE_KEYS = ("op", "name", "attrs", "attr", "param", "inputs", "control_deps", "subgraphs", "backward_source_id")
 _NEEDED = ("nodes", "arg_nodes", "heads")
-_MOST_OUTPUTS = 1 << 16  # of one node: a larger count is damage, and would cost memory
+_MOST_OUTPUTS = 1 << 16  # most per node: a larger count means a damaged file, and would take memory
 _DEEPEST = 32  # levels of graphs within graphs
 
 

@@ -234,7 +234,7 @@ def _sysctl(name: str, text: bool = False) -> int | str | None:
     return None
 
 
-# ------------------------------------------------------------------------------------------------- told otherwise
+# ------------------------------------------------------------------------------------------------- overridden
 
 
 def _told(here: Processor, text: str) -> Processor:

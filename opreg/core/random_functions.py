@@ -140,8 +140,7 @@ def zipfian(sampling: Sampling[V]) -> Callable[..., tuple[V, V, V]]:
     """``contrib.rand_zipfian`` for arrays or symbols, whichever ``sampling`` draws."""
 
     def rand_zipfian(true_classes: V, num_sampled: int, range_max: int, ctx: Context | None = None) -> tuple[V, V, V]:
-        """Classes drawn from a log-uniform distribution, and the expected counts of the true and the sampled classes in
-        the draw.
+        """Classes drawn from a log-uniform distribution, and the expected counts of true and sampled ones.
 
         Class ``k`` of ``range_max`` has the probability ``log((k + 2) / (k + 1)) / log(range_max + 1)``.
 

@@ -57,8 +57,7 @@ class Updates(Generic[V]):
     def multi_adamw_update(self, weights: Sequence[V], grads: Sequence[V], mean: Sequence[V], var: Sequence[V],
                            rescale_grad: V | float, lrs: Sequence[float], wds: Sequence[float], etas: Sequence[float],
                            out: Any = None, name: str | None = None, size: int = 0, **kwargs: Any) -> Any:
-        """``adamw_update`` of several weights, each with its own learning rate, weight decay and schedule
-        multiplier."""
+        """``adamw_update`` of several weights, each with its own rate, decay and schedule multiplier."""
         scale = self._scale(rescale_grad, weights[0])
         return self._several("_multi_adamw_update", (weights, grads, mean, var), [scale], "num_weights", size, lrs=lrs,
                              wds=wds, etas=etas, **given(out=out, name=name), **kwargs)

@@ -9,7 +9,7 @@ In an ``Expression``, registers 0 to ``arity - 1`` are the inputs. Instruction `
 ``arity + i`` from earlier registers and constants (floats). ``results`` are the registers or constants that the
 expression returns, and ``result`` is the first of them. A traced expression has one result. An expression from a
 ``Composition`` may have several, all of one shape, to which the inputs broadcast: each is the result of a different
-instruction, the first that of the last instruction; and an instruction with a ``dtype`` changes the dtype.
+instruction, the first result is that of the last instruction; and an instruction with a ``dtype`` changes the dtype.
 """
 
 from __future__ import annotations

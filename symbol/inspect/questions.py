@@ -75,7 +75,7 @@ class Questions(Shown):
         raise NotImplementedError
 
     def _asked(self, is_train: bool) -> Sequence[Asked]:
-        """The plans for a mode. Of several that exist side by side, those that ran last."""
+        """The plans for a mode. The plans that ran last, if several exist."""
         raise NotImplementedError
 
     def _every(self, is_train: bool) -> Sequence[Asked]:

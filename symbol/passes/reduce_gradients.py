@@ -306,7 +306,7 @@ def _ordered(program: Program, behind: Mapping[int, Sequence[Node]]) -> list[Nod
 
 
 def _long(program: Program, node: Node) -> bool:
-    """Whether a step on the host is long enough for a poll behind it."""
+    """Whether a step on the host takes long enough that the reductions should be polled after it."""
     op, specs = node.op, program.specs
     if op is None or program.contexts[node].xp is not np:
         return False

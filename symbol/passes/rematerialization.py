@@ -38,8 +38,8 @@ AGAIN = "__again__"
 
 
 def asked(choice: bool | str | None) -> bool | str:
-    """The results to compute again: none (False), cheap ones (True), or ``"all"``. None reads the environment
-    variable."""
+    """The results to compute again: none (False), cheap ones (True), or ``"all"``. With None, the environment variable
+    decides."""
     if choice is None:
         return os.environ.get("MXNET_BACKWARD_DO_MIRROR", "").strip().lower() in ("1", "true")
     if choice not in (False, True, "all"):

@@ -1,12 +1,13 @@
-"""Compiled code in files: found again by a later program, and believed only when it is ours and whole.
+"""Compiled code cached in files for later programs; a file is used only if it is complete and no other user can have
+written it.
 
-Machine code is kept under ``OPREG_CACHE_DIR``, or else in the user's directory for caches (``opreg/code`` in it). The
-directory is made when there is something to keep; where it cannot be written, nothing is kept. It may be deleted at any
+Machine code is stored under ``OPREG_CACHE_DIR``, by default in ``opreg/code`` in the user's cache directory. The
+directory is made when something is first stored; if it cannot be written, nothing is stored. It may be deleted at any
 time.
 
-The content of a file is executed, so two things are checked before any of it is read. Its possible writers: folder
-and file belong to this user or the administrator, and nobody else may write them, as ssh asks of its keys;
-otherwise there is a warning and no cache. And whether it is what was written: it begins with the hash of the rest.
+Since the content of a file is executed, it is checked twice before it is used. First, folder and file must belong to
+this user or the administrator and be writable by nobody else, as ssh requires for its keys; otherwise there is a
+warning and no cache. Second, the file must be undamaged: it begins with the hash of the rest.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
     from numba.core.cpu import CPUContext
     from numba.core.typing import Signature
 
-__all__ = ["Kept", "directory", "store", "stored"]
+__all__ = ["CodeFile", "directory", "store", "stored"]
 
 _MAGIC = b"opreg machine code 1\n"
 
 
 def directory() -> Path | None:
-    """Directory of cached machine code; None where the system names none."""
+    """Directory of cached machine code; None if the system gives none."""
     chosen = os.environ.get("OPREG_CACHE_DIR")
     if chosen:
         return Path(chosen).absolute()
@@ -48,13 +49,13 @@ def directory() -> Path | None:
     else:
         base, variable = "~/.cache", "XDG_CACHE_HOME"
     named = os.environ.get(variable)
-    # The owner of the directory that a program starts in must not supply its code.
+    # A relative path would let the owner of the current directory supply the code.
     path = Path(named if named and os.path.isabs(named) else os.path.expanduser(base)) / "opreg" / "code"
     return path if path.is_absolute() else None
 
 
 def _strange(status: os.stat_result) -> str | None:
-    """The reason why another user could have written a file; None where no other could."""
+    """The reason why another user could have written a file; None if no other could."""
     if not hasattr(os, "geteuid"):  # Windows: a user's directories are the user's
         return None
     if status.st_uid not in (os.geteuid(), 0):
@@ -65,11 +66,11 @@ def _strange(status: os.stat_result) -> str | None:
 
 
 def _folder() -> Path | None:
-    """The directory, made if need be; None where it cannot be had or is not ours alone."""
+    """The directory, made if needed; None if it cannot be made, or if other users may write it."""
     folder = directory()
     if folder is None:
         return None
-    with suppress(OSError):  # nothing is kept then
+    with suppress(OSError):  # nothing is stored then
         missing = [path for path in (folder, *folder.parents) if not path.exists()]
         for path in reversed(missing):
             path.mkdir(mode=0o700, exist_ok=True)
@@ -90,7 +91,7 @@ def _refuse(folder: Path, reason: str) -> None:
 
 
 def stored(name: str) -> bytes | None:
-    """Content of a cached file; None where it is absent or cannot be trusted."""
+    """Content of a cached file; None if it is absent or cannot be trusted."""
     folder = _folder()
     with suppress(OSError, ValueError):
         return None if folder is None else _content(folder / name)
@@ -98,7 +99,7 @@ def stored(name: str) -> bytes | None:
 
 
 def store(name: str, content: bytes) -> None:
-    """Store a value under a name, if the folder allows it."""
+    """Store content under a name, if the folder can be written."""
     folder = _folder()
     if folder is not None:
         _write(folder / name, content)
@@ -109,13 +110,13 @@ def _write(path: Path, content: bytes) -> None:
         file.write(_MAGIC + _digest(path, content) + content)
 
 
-class Kept:
-    """The machine code of one function in a file; numba asks it as it asks caches of its own.
+class CodeFile:
+    """A file with the machine code of one function, with the interface of numba's caches.
 
     Parameters
     ----------
     text : bytes
-        What the code is made of, everything that makes a difference but for signature and processor.
+        Everything that the code depends on except signature and processor.
     """
 
     cache_path = ""
@@ -131,7 +132,7 @@ class Kept:
         return folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:40]}.code"
 
     def load_overload(self, signature: Signature, target_context: CPUContext) -> CompileResult | None:
-        """The cached overload; None where the file is absent or cannot be trusted, which removes it."""
+        """The cached overload; None if the file is absent or cannot be trusted. In the latter case it is deleted."""
         target_context.refresh()
         path = self._path(signature, target_context.codegen())
         if path is None:
@@ -140,13 +141,13 @@ class Kept:
             content = _content(path)
             result = importlib.import_module("numba.core.compiler").CompileResult
             return None if content is None else result._rebuild(target_context, *pickle.loads(content))
-        except Exception:  # compiling it anew will tell if anything else is wrong
+        except Exception:  # if anything else is wrong, compiling will raise it
             with suppress(OSError):
                 path.unlink()
             return None
 
     def save_overload(self, signature: Signature, result: Any) -> None:
-        """Keep something: a ``CompileResult``, whose fields numba names at run time."""
+        """Store a ``CompileResult``, whose fields numba defines at run time."""
         path = self._path(signature, result.codegen)
         if path is None or result.library.has_dynamic_globals:
             return
@@ -154,7 +155,13 @@ class Kept:
 
 
 def _content(path: Path) -> bytes | None:
-    """Content of a file, if it is ours and complete; else None."""
+    """Content of a file; None if there is none.
+
+    Raises
+    ------
+    ValueError
+        When another user could have written it, or it is damaged.
+    """
     try:
         file = open(path, "rb", opener=_unfollowed)  # noqa: SIM115 (the next block closes it)
     except FileNotFoundError:
@@ -170,10 +177,10 @@ def _content(path: Path) -> bytes | None:
 
 
 def _unfollowed(path: str, flags: int) -> int:
-    """Open a file, but not where a link leads, nor a pipe that nobody writes into."""
+    """Open a file without following a link, and without waiting for the writer of a pipe."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def _digest(path: Path, content: bytes) -> bytes:
-    """The hash of what a file of that name holds."""
+    """The hash of a file's name and content."""
     return hashlib.sha256(path.name.encode() + content).digest()

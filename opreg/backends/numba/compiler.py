@@ -1,19 +1,20 @@
-"""Texts of functions compiled to machine code with numba, the extra ``opreg[fast]``: when, and where it is kept.
+"""Generated functions compiled to machine code with numba, the extra ``opreg[fast]``: when they are compiled, and how
+they
+run.
 
 Compiling takes some tenths of a second, and no run waits for it. A step runs NumPy's functions until they have taken
-about as long as compiling does; then the function is compiled beside the program, and the step runs it as soon as
-it is there. So the results of an executor may change once, in their last bits, from one run to a later one, and at
-which run is not the same every time. A program that needs the same bits every time names the kernels that compute:
+about as long as compiling does. Then the function is compiled in another thread, and the step uses it as soon as it is
+ready. So the results of an executor may change once, in their last bits, and not at the same run every time. A program
+that needs the same bits every time chooses a mode:
 
 - ``auto``: as described; the default.
-- ``numpy``: those that need no compiler.
-- ``numba``: the compiled ones, whatever the size, and ``bind`` waits for the compiler.
+- ``numpy``: only kernels that need no compiler.
+- ``numba``: compiled kernels for arrays of any size; ``bind`` waits for the compiler.
 
-The environment variable ``OPREG_JIT`` says so for a process, ``use`` for the executors that are bound while it holds.
-How many threads share the work makes no difference to the numbers.
+The environment variable ``OPREG_JIT`` sets the mode of a process, ``use`` that of executors bound in its ``with``
+block. Results do not depend on the number of threads.
 
-Machine code is kept in files, so that a program finds what an earlier one compiled; ``cache`` says where, and which of
-them are believed.
+Machine code is cached in files for later programs; see ``cache``.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from opreg.errors import ArgumentError, did_you_mean, passing
 from opreg.typing import Array
 
 from . import gemm, pointers, rnn_cells, simd, values, vector
-from .cache import Kept
+from .cache import CodeFile
 from .values import FORMATS, FloatValue
 from .vector import VECTOR
 
@@ -62,9 +63,9 @@ __all__ = ["CompiledStep", "CompilingStep", "Function", "ThreadedStep", "cut", "
 
 _MODES = ("auto", "numpy", "numba")
 
-# Seconds that NumPy computes what a function would, before it is compiled: about as long as that takes.
+# How many seconds NumPy computes in place of a function before it is compiled: about as long as compiling takes.
 _PATIENCE = 0.3
-# Numbers times instructions that are worth another thread's while.
+# Another thread is used for at least this number of elements times instructions.
 _SHARED = 1 << 20
 
 
@@ -72,12 +73,12 @@ class _Chosen(threading.local):
     name: str | None = None
 
 
-# No context variable: operators run in a context of their own, see ``mode.quiet``.
+# Not a context variable, since operators run in a context of their own, see ``mode.quiet``.
 _CHOSEN = _Chosen()
 
 
 def mode() -> str:
-    """The kernels that plans bind: ``auto``, ``numpy`` or ``numba``."""
+    """The mode by which plans choose kernels: ``auto``, ``numpy`` or ``numba``."""
     return _CHOSEN.name or _known(os.environ.get("OPREG_JIT") or "auto")
 
 
@@ -89,12 +90,12 @@ def _known(name: str) -> str:
 
 @contextmanager
 def use(name: str) -> Iterator[None]:
-    """Within a ``with`` block, which kernels steps are bound to.
+    """Set the mode by which kernels are chosen, within a ``with`` block.
 
     Parameters
     ----------
     name : str
-        ``auto``, ``numpy`` or ``numba``, as the module says.
+        ``auto``, ``numpy`` or ``numba``, see the module's docstring.
 
     Examples
     --------
@@ -111,17 +112,17 @@ def use(name: str) -> Iterator[None]:
 
 @functools.cache
 def _missing() -> str | None:
-    """The reason why there is no numba."""
+    """The reason why numba cannot be used, or None."""
     return None if importlib.util.find_spec("numba") else "numba is not installed"
 
 
 def idle() -> str | None:
-    """The reason why nothing is compiled at all."""
+    """The reason why nothing is compiled at all, or None."""
     return "numpy is asked for" if mode() == "numpy" else _missing()
 
 
 def unavailable(call: Call) -> str | None:
-    """The reason why nothing is compiled for a call, whatever it computes."""
+    """The reason why nothing is compiled for a call, whatever it computes, or None."""
     return idle() or (None if call.xp is np else "only arrays of NumPy")
 
 
@@ -129,16 +130,16 @@ def unavailable(call: Call) -> str | None:
 
 
 class Function:
-    """A function ``kernel(table, first, last)`` of one text and dtype, compiled once a process.
+    """A function ``kernel(table, first, last)`` of one text and dtype, compiled once per process.
 
     Attributes
     ----------
     length : int
-        How many instructions a number takes, about.
+        About how many instructions it runs for an element.
     left : float
-        Seconds that NumPy may still compute before it is compiled.
+        How many more seconds NumPy computes before the function is compiled.
     address : int or None
-        Where its machine code is, once there is some.
+        The address of its machine code, once it is compiled.
     """
 
     __slots__ = ("source", "dtype", "length", "left", "thread", "address", "compiled")
@@ -146,12 +147,12 @@ class Function:
     def __init__(self, source: str, dtype: np.dtype, length: int):
         self.source, self.dtype, self.length = source, dtype, length
         self.left = _PATIENCE
-        self.thread: threading.Thread | None = None  # that compiles it, once somebody has asked for that
+        self.thread: threading.Thread | None = None  # compiles it, once that was requested
         self.address: int | None = None
-        self.compiled: CFunc | None = None  # what keeps that code alive
+        self.compiled: CFunc | None = None  # owns the machine code
 
     def compile(self) -> None:
-        """Compile it, or find it among the files, unless that is done."""
+        """Compile it, or load it from the cache, unless that is done."""
         with _COMPILING:
             if self.address is None:
                 compiled = self.compiled = _compile(self.source, self.dtype)
@@ -159,26 +160,26 @@ class Function:
                 self.address = compiled.address
 
     def ask(self) -> None:
-        """Have it compiled beside the program."""
+        """Have it compiled in another thread."""
         if self.thread is None:
             self.thread = threading.Thread(target=self._work, name="opreg compiler")
             self.thread.start()
 
     def spent(self, seconds: float) -> None:
-        """Count what NumPy took in its place; have it compiled when that is as long as compiling takes."""
+        """Count the time that NumPy took in its place; have it compiled if that is as long as compiling takes."""
         self.left -= seconds
         if self.left < 0:
             self.ask()
 
     def _work(self) -> None:
         with _COMPILING:
-            if not threading.main_thread().is_alive():  # there is no program left to compile for
+            if not threading.main_thread().is_alive():  # the program is ending
                 return
             try:
                 self.compile()
             except Exception as error:
                 if passing(error):
-                    self.left, self.thread = _PATIENCE, None  # it is asked for again
+                    self.left, self.thread = _PATIENCE, None  # so that it can be requested again
                     return
                 warnings.warn(f"a function could not be compiled, NumPy goes on: {error}", RuntimeWarning, stacklevel=1)
 
@@ -188,19 +189,20 @@ _COMPILING = threading.RLock()
 
 
 def _forked() -> None:
-    """A forked child has none of its parent's threads: what they had been asked for is asked for again."""
+    """A forked child has none of its parent's threads, so what they were compiling can be requested again."""
     _COMPILING.release()
     for function in _FUNCTIONS.values():
         function.thread = None
 
 
-if hasattr(os, "register_at_fork"):  # a child of a process that was just compiling could never compile
-    importlib.import_module("logging")  # numba does, perhaps while a fork waits: half of its handlers would run
+if hasattr(os, "register_at_fork"):  # without this, a child forked during a compilation could never compile
+    # Before numba imports it: if that happened while a fork waits, only half of its handlers would run.
+    importlib.import_module("logging")
     os.register_at_fork(before=_COMPILING.acquire, after_in_parent=_COMPILING.release, after_in_child=_forked)
 
 
 def function_of(source: str, dtype: np.dtype, length: int) -> Function:
-    """The function of a text, one a process."""
+    """The function of a text, one per process."""
     key = source, dtype
     if key not in _FUNCTIONS:
         _FUNCTIONS[key] = Function(source, dtype, length)
@@ -208,7 +210,7 @@ def function_of(source: str, dtype: np.dtype, length: int) -> Function:
 
 
 def wait() -> None:
-    """Return when every function that is being compiled is there."""
+    """Wait until all functions that are being compiled are ready."""
     for function in list(_FUNCTIONS.values()):
         if function.thread is not None:
             function.thread.join()
@@ -218,18 +220,18 @@ def _compile(source: str, dtype: np.dtype) -> CFunc:
     numba = importlib.import_module("numba")
     types = numba.types
     signature = types.void(types.CPointer(types.int64), types.int64, types.int64)
-    # As numba.cfunc makes it, whose cache is pickles that it opens unseen.
+    # As numba.cfunc does, but without its cache, which loads pickles unchecked.
     function = importlib.import_module("numba.core.ccallback").CFunc(
         _defined(source, _scope(dtype)), (signature.args, signature.return_type), locals={},
         options={"error_model": "numpy"})
-    function._cache = _kept(source, dtype)
+    function._cache = _code_file(source, dtype)
     function.compile()
     return function
 
 
 def _defined(source: str, scope: Mapping[str, object]) -> Callable[..., None]:
-    """The Python function of a text."""
-    namespace = {**scope, "__name__": __name__}  # numba looks it up by its module
+    """The Python function that a text defines."""
+    namespace = {**scope, "__name__": __name__}  # numba looks the function up by its module
     exec(compile(source, "<compiled>", "exec"), namespace)
     kernel = namespace["kernel"]
     assert callable(kernel)
@@ -238,7 +240,7 @@ def _defined(source: str, scope: Mapping[str, object]) -> Callable[..., None]:
 
 @functools.cache
 def _version() -> bytes:
-    """Facts that the machine code of a text depends on beside signature and processor."""
+    """A hash of everything else that the machine code of a text depends on, except signature and processor."""
     numba = importlib.import_module("numba")
     files = __file__, *(str(module.__file__) for module in (values, vector, simd, rnn_cells, pointers, gemm, special))
     zeros = [special.of_equal_zeros(name, dtype) for name in ("maximum", "minimum") for dtype in FORMATS]
@@ -246,9 +248,9 @@ def _version() -> bytes:
     return hashlib.sha256(b"\0".join(parts)).digest()
 
 
-def _kept(source: str, dtype: np.dtype) -> Kept:
-    """Cache entry for the machine code of a text."""
-    return Kept(_version() + dtype.name.encode() + source.encode())
+def _code_file(source: str, dtype: np.dtype) -> CodeFile:
+    """The cache entry for the machine code of a text."""
+    return CodeFile(_version() + dtype.name.encode() + source.encode())
 
 
 if TYPE_CHECKING:
@@ -256,18 +258,18 @@ if TYPE_CHECKING:
 
 
 def _fill_registers(function: ir.Function) -> None:
-    """Have loops of a function vectorised for registers of 64 bytes where there are such.
+    """Have loops of a function vectorised for registers of 64 bytes, if the processor has them.
 
-    For most processors the compiler prefers half of them, as what little would be gained elsewhere may cost clock.
+    For most processors the compiler prefers 32 bytes by default, since wide registers may lower the clock rate.
     """
     if simd.register_bytes() == 64:
-        set.add(function.attributes, '"prefer-vector-width"="512"')  # ``add`` has no word for attributes with values
+        set.add(function.attributes, '"prefer-vector-width"="512"')  # the method ``add`` rejects attributes with values
 
 
 @cached(16)
 def _scope(dtype: np.dtype) -> dict[str, object]:
-    """Names that texts use: instructions, ``address``, which makes a pointer of an integer, ``place``, which makes an
-    integer of a pointer, and a panel's ``width``."""
+    """The names that texts use: instructions; ``address``, which converts an integer to a pointer; ``place``, which
+    converts an index to an element of the dtype; and ``width``, the width of a panel."""
     numba = importlib.import_module("numba")
     extending = importlib.import_module("numba.extending")
     kind = FORMATS[dtype]
@@ -289,7 +291,7 @@ def _scope(dtype: np.dtype) -> dict[str, object]:
 
         return extending.intrinsic((unary, binary, ternary)[len(inspect.signature(function).parameters) - 1])
 
-    def address(typing: Typing, integer: Type) -> Emitted:  # numba has no pointers from integers of its own
+    def address(typing: Typing, integer: Type) -> Emitted:  # numba itself cannot convert integers to pointers
         def emit(context: BaseContext, builder: IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
             _fill_registers(builder.function)
             return builder.inttoptr(values[0], context.get_value_type(pointer))
@@ -319,10 +321,10 @@ def kernel(calls, count):
 
 @functools.cache
 def _caller() -> Callable[[int, int], None]:
-    """A function that calls ``count`` functions one after the other without the GIL.
+    """A function that calls ``count`` functions one after the other without Python's global lock.
 
-    From the address ``calls`` on there are four integers for each: the addresses of the function and of its table,
-    and from where to where it computes. Python calls this as it calls its own functions; by ctypes a single call with
+    At the address ``calls`` there are four integers for each function: its address, the address of its table, and the
+    first and last index that it computes. Python calls this like its own functions; through ctypes, a single call with
     three arguments takes four times as long.
     """
     numba = importlib.import_module("numba")
@@ -342,7 +344,7 @@ def _caller() -> Callable[[int, int], None]:
 
     function = _defined(_CALLER, {"call": importlib.import_module("numba.extending").intrinsic(call)})
     dispatcher = numba.njit(nogil=True)(function)
-    dispatcher._cache = _kept(_CALLER, np.dtype(np.int64))
+    dispatcher._cache = _code_file(_CALLER, np.dtype(np.int64))
     return dispatcher.compile(numba.types.void(numba.types.int64, numba.types.int64))
 
 
@@ -353,17 +355,19 @@ def runner(function: Function, arrays: Sequence[Array], rest: Sequence[int], tot
            ) -> Callable[[], None]:
     """A function without arguments that runs a compiled one from 0 to ``total``.
 
-    Its table is the addresses of the arrays, then the ``rest``; so many ``numbers`` are computed for every one of the
-    total.
+    Its table holds the addresses of the arrays, then the ``rest``. For each index up to ``total`` it computes
+    ``numbers`` elements.
     """
     table = np.array([*map(address_of, arrays), *rest], np.int64)
-    keepalive = function, list(arrays), table  # alive as long as what reads them
+    keepalive = function, list(arrays), table  # referenced as long as they are read
     return over(function, table, total, total * numbers * function.length, keepalive)
 
 
 def over(function: Function, table: Array, total: int, work: int, keepalive: object) -> Callable[[], None]:
-    """The same of a table; ``work`` is numbers times instructions, ``keepalive`` what has to be alive."""
-    # Some more parts than threads, one of which may be kept waiting.
+    """``runner`` for a table; ``work`` is the number of elements times instructions, ``keepalive`` holds references to
+    all
+    that the function reads."""
+    # More parts than threads, so that one slow thread does not delay the rest.
     parts = min(4 * threads.count(), total, work // _SHARED)
     if parts < 2 or threads.count() < 2:
         parts = 1
@@ -372,22 +376,22 @@ def over(function: Function, table: Array, total: int, work: int, keepalive: obj
 
 
 def cut(function: Function, table: Array, parts: Sequence[slice], keepalive: object) -> list[CompiledStep]:
-    """Calls of a compiled one, one for each part; they may run at the same time."""
+    """Calls of a compiled function, one for each part; they may run at the same time."""
     return [CompiledStep(np.array([[function.address, address_of(table), part.start, part.stop]], np.int64), keepalive)
             for part in parts]
 
 
 class CompiledStep(JoinableStep):
-    """Compiled functions, each over arrays of its own, one after the other.
+    """Calls of compiled functions, one after the other, each with its own arrays.
 
     Attributes
     ----------
     calls : array of int64
-        A row for each, as ``_caller`` reads it.
+        A row for each call, as ``_caller`` reads it.
     keepalive
-        What has to be alive for that.
+        References to all that the functions read.
     run : function
-        Calls them; it holds nothing alive.
+        Makes the calls; it holds no references.
     """
 
     __slots__ = ("calls", "keepalive", "run")
@@ -400,7 +404,7 @@ class CompiledStep(JoinableStep):
         self.run()
 
     def join(self, following: Sequence[CompiledStep]) -> CompiledStep:
-        """Each further function costs a few nanoseconds, not a call of Python."""
+        """Join with further steps: each of these then costs a few nanoseconds, not a Python call."""
         if not following:
             return self
         steps = (self, *following)
@@ -408,7 +412,7 @@ class CompiledStep(JoinableStep):
 
 
 class ThreadedStep(PlainStep):
-    """A compiled function over parts of its arrays, side by side."""
+    """A compiled function called for parts of its arrays, on several threads."""
 
     __slots__ = ("parts",)
 
@@ -420,7 +424,7 @@ class ThreadedStep(PlainStep):
 
 
 class CompilingStep(TieredStep):
-    """A step that runs NumPy's functions until its own is compiled, which is ``made`` then."""
+    """A step that runs NumPy's functions until its own is compiled; from then on, that is ``made``."""
 
     __slots__ = ("steps", "function", "make", "made")
 
@@ -452,7 +456,7 @@ def steps(function: Function, make: Callable[[], Callable[[], object]],
           numpy: Callable[[], Sequence[Callable[[], object]]]) -> list[Callable[[], object]]:
     """The steps of a bound kernel.
 
-    ``make`` makes a function without arguments of the compiled one, and ``numpy`` the steps until there is one.
+    ``make`` gives the compiled step, and ``numpy`` the steps to run until the function is compiled.
     """
     if mode() == "numba":
         function.compile()

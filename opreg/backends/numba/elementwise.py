@@ -1,8 +1,9 @@
-"""Element-wise expressions compiled with numba: numbers are read once and written once, in all lanes of all processors.
+"""Element-wise expressions compiled with numba: each element is read once and written once, in vector registers and on
+all cores.
 
-The instructions are those of ``vector``. Arithmetic and comparisons give to the bit what NumPy gives; exponentials and
-their like may differ in the last one or two. When a function is compiled, where it is kept, and how to say which
-kernels compute, is in ``compiler``.
+The instructions are those of ``vector``. Arithmetic and comparisons give the same bits as NumPy; exponentials and the
+like may differ in the last one or two. For when functions are compiled, where they are cached, and how to choose
+kernels, see ``compiler``.
 """
 
 from __future__ import annotations
@@ -31,13 +32,14 @@ from .vector import DETOURS, VECTOR
 
 __all__ = ["Arrangement", "Layout", "arrange", "attach", "bound", "fuses"]
 
-# So many numbers at least for fewer than three instructions, whose calls cost no more than that of a function.
+# The least number of elements for fewer than three instructions, since their calls cost no more than that of a
+# function.
 _LEAST = 1 << 10
-# Inputs of a function at most: groups of operators have no more, and of a sum of thousands one compiles for minutes.
+# The greatest number of inputs: fused groups have no more, and a sum of thousands would compile for minutes.
 _INPUTS = 1 << 8
-# Numbers in a row that is worth a loop of its own.
+# The least number of elements in a row for an inner loop to pay.
 _ROW = 16
-# Primitives that NumPy alone computes more slowly.
+# Primitives that even alone are faster compiled than in NumPy.
 _ALONE = frozenset({"maximum", "minimum", "exp", "erf", "erfinv", "where"})
 
 
@@ -45,17 +47,17 @@ _ALONE = frozenset({"maximum", "minimum", "exp", "erf", "erfinv", "where"})
 
 
 class Layout(NamedTuple):
-    """Facts about its arrays that a compiled function depends on; it reads everything else when it runs.
+    """The properties of its arrays that a compiled function depends on; everything else is in the table that it reads.
 
     Attributes
     ----------
     ins, outs : tuple of int
-        For each input and output the number of its array: one that takes over an input's memory has its number.
-        None for an output that nobody reads.
+        For each input and output, the index of its array; an output that uses an input's memory has that input's index.
+        None for an output that is not read.
     inner : tuple of bool
-        For each array whether its values change along the last axis, where they stand side by side.
+        For each array, whether it is contiguous along the last axis; if not, it has the same value along it.
     axes : int
-        How many axes are left when those are joined that all arrays run through as one, 1 to 3.
+        The number of axes, 1 to 3, after neighbouring ones are joined where all strides allow it.
     """
 
     ins: tuple[int, ...]
@@ -65,7 +67,7 @@ class Layout(NamedTuple):
 
 
 class Arrangement(NamedTuple):
-    """Arrays and how they are run through: ``sizes`` of the axes, ``strides`` in numbers by axis and array."""
+    """Arrays with the ``sizes`` of the axes, and the ``strides`` in elements by axis and array."""
 
     layout: Layout
     arrays: list[Array]
@@ -74,7 +76,7 @@ class Arrangement(NamedTuple):
 
 
 def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement | str:
-    """How arrays that broadcast are run through by a compiled function, or why they cannot be.
+    """How a compiled function accesses arrays that broadcast, or the reason why it cannot.
 
     Examples
     --------
@@ -115,7 +117,7 @@ def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement |
             return f"input {place} is not contiguous along its last axis" if place < len(ins) else "odd output"
     if len(sizes) > 3:
         return f"arrays that are run through along {len(sizes)} axes"
-    layout = Layout(tuple(numbers[:len(ins)]), tuple(numbers[len(ins):]),  # type: ignore[arg-type]  # none is None of ins
+    layout = Layout(tuple(numbers[:len(ins)]), tuple(numbers[len(ins):]),  # type: ignore[arg-type]  # no input is None
                     tuple(stride == 1 for stride in strides[-1]), len(sizes))
     return Arrangement(layout, arrays, sizes, strides)
 
@@ -128,8 +130,8 @@ def _source(expression: Expression, layout: Layout) -> tuple[str, list[float]]:
     """The text of a function ``kernel(table, first, last)`` and the constants it reads.
 
     The table holds the addresses of the arrays and of the constants, the sizes of all axes but the first, and for all
-    axes but the last the strides of every array. A call computes the part from ``first`` to ``last`` of the axes
-    but the last, or of a single axis.
+    axes but the last the strides of every array. A call computes the rows from ``first`` to ``last``, where all axes
+    but the last count as one; with a single axis, the elements.
     """
     count, axes = len(layout.inner), layout.axes
     constants: dict[str, int] = {}
@@ -183,12 +185,12 @@ def _function(expression: Expression, dtype: np.dtype, layout: Layout) -> tuple[
 
 
 def bound(expression: Expression, ins: Sequence[Array], outs: Sequence[Array]) -> Callable[[], None]:
-    """A function without arguments that computes an expression of arrays into others, compiled now.
+    """A function without arguments that computes an expression of ``ins`` into ``outs``; it is compiled at once.
 
     Raises
     ------
     ArgumentError
-        The arrays are laid out in a way no function is made for.
+        When the arrays have a layout that is not supported.
     """
     arrangement = arrange(ins, outs)
     if isinstance(arrangement, str):
@@ -210,7 +212,7 @@ def _runner(function: Function, arrangement: Arrangement, constants: Sequence[fl
 
 
 def _declines(expression: Expression, call: Call) -> str | None:
-    """The reason why a call of an expression is not compiled."""
+    """The reason why a call of an operator with an expression is not compiled, or None."""
     out = next(out for out in call.outs if out is not None)
     if any(array is not None and array.dtype not in FORMATS for array in (*call.ins, *call.outs)):
         return f"dtype {out.dtype}: float32 and float64 are compiled"
@@ -230,7 +232,7 @@ def _declines(expression: Expression, call: Call) -> str | None:
 
 
 def _gains_nothing(expression: Expression, out: Array, arrangement: Arrangement) -> str | None:
-    """The reason why the ufuncs are as fast."""
+    """The reason why the ufuncs are as fast, or None."""
     names = [prim.name for prim, _ in expression.code]
     if len(names) < 3 and out.size < _LEAST:
         return f"{out.size} numbers are too few"
@@ -244,14 +246,16 @@ def _gains_nothing(expression: Expression, out: Array, arrangement: Arrangement)
 
 
 def fuses(xp: ArrayModule, dtype: np.dtype) -> bool:
-    """Whether it serves an array module and a dtype; what it does not compile the host computes a tile at a time."""
+    """Whether to fuse operators on arrays of a module and a dtype; a group that is not compiled is computed by ufuncs,
+    tile
+    by tile."""
     return xp is np and is_numpy_float(dtype)
 
 
 def attach(op: Op, expression: Callable[[Attrs], Expression],
            ufuncs: Callable[[Call], list[Callable[[], object]]]) -> None:
-    """Give an operator with an expression, a function of its attributes, the kernel ``numba``; until a function is
-    compiled the kernel ``ufuncs`` computes."""
+    """Give an operator with an expression, a function of its attributes, the kernel ``numba``; until the function is
+    compiled, the steps of ``ufuncs`` run."""
 
     @op.kernel("numba", bound=True, accepts=accepting(
         expression, lambda scalar, call: unavailable(call) or _declines(scalar, call)), rank=Rank.COMPILED)

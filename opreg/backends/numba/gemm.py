@@ -1,12 +1,13 @@
-"""Products of matrices inside compiled functions, for recurrences whose products are too small to be worth a call.
+"""Matrix products inside compiled functions, for recurrences whose products are too small for a call of BLAS.
 
-The right matrix is packed before: panels of columns, as many as a few registers hold, each with its rows one after
-another, so that it is read in the order it lies in memory. A tile is some rows of the left matrix times a panel; its
-sums stay in registers until all has been added, and are added to what is there.
+The right matrix is packed first, into panels of a few columns: as many as fit into two registers. The rows of a panel
+are consecutive in memory, so that it is read in order. A tile is some rows of the left matrix times a panel; its sums
+stay in registers to the end, and are then added to the output.
 
-A tile is emitted, since the compiler keeps no sums of a plain loop in registers: with a loop over the columns outside
-32 x 128 by 128 x 512 takes 19 times as long in float32 and 8 times in float64, with the one over features outside 6 and
-26 times; 8 x 20 by 20 x 32 takes 1.6 to 6 times as long (least of rounds in turn, one core).
+The code of a tile is emitted instruction by instruction, since the compiler does not hold the sums of a plain loop in
+registers. With the loop over columns as the outer one, 32 x 128 by 128 x 512 takes 19 times as long in float32 and 8
+times in float64; with the loop over features as the outer one, 6 and 26 times; 8 x 20 by 20 x 32 takes 1.6 to 6 times
+as long (minimum of alternating rounds, one core).
 """
 
 from __future__ import annotations
@@ -32,23 +33,23 @@ if TYPE_CHECKING:
 
 __all__ = ["DEPTH", "FEW", "pack", "product", "transposed", "turned", "width"]
 
-#: Rows of the smaller tile: of as many times so many none is left to go alone.
+#: Rows of the smaller tile. If the number of rows is a multiple of it, no row is computed singly.
 FEW = 4
-# Rows of the larger one with 32 registers and with 16. Beside the sums, two registers a row, there is room for two of
-# the panel and a number of the left matrix: what has none is stored and loaded again at every step.
+# Rows of the larger tile with 32 registers and with 16. The sums take two registers per row; two more hold a row of the
+# panel, and one an element of the left matrix. With more rows, sums would be stored and loaded again at every step.
 _MOST, _MOST_OF_16 = 8, 6
 _VECTORS = 2
-#: Rows of a panel that stay in the first cache while many tiles read them.
+#: Rows of a panel that stay in the first-level cache while many tiles read them.
 DEPTH = 128
 
 
 def width(dtype: np.dtype) -> int:
-    """Columns of a panel."""
+    """The number of columns of a panel."""
     return _VECTORS * lanes(dtype)
 
 
 def _tiles(dtype: np.dtype) -> tuple[int, list[Callable[..., None]]]:
-    """Rows of the larger tile, and the tiles: that, the smaller one, and a row."""
+    """The number of rows of the larger tile, and the three tiles: the larger one, the smaller one, and a single row."""
     most = _MOST if registers() > 16 else _MOST_OF_16
     return most, [_tile(dtype, rows) for rows in (most, FEW, 1)]
 
@@ -57,9 +58,9 @@ def _tiles(dtype: np.dtype) -> tuple[int, list[Callable[..., None]]]:
 def product(dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that adds a product to a matrix.
 
-    ``product(a, a0, apart, features, b, b0, c, c0, wide, panels, rows)``: so many rows of ``features`` values, at
-    least one, that stand ``apart`` from ``a[a0]`` on, times the panels that begin at ``b[b0]``, added to rows ``wide``
-    numbers apart that begin at ``c[c0]``.
+    ``product(a, a0, apart, features, b, b0, c, c0, wide, panels, rows)``: the left matrix begins at ``a[a0]``, with
+    ``features`` values (at least one) in a row and a distance of ``apart`` from row to row. It is multiplied by the
+    panels that begin at ``b[b0]``, and the product is added to rows at a distance of ``wide`` that begin at ``c[c0]``.
     """
     numba = importlib.import_module("numba")
     columns = width(dtype)
@@ -84,9 +85,9 @@ def product(dtype: np.dtype) -> Callable[..., None]:
 
 @cached(16)
 def pack(dtype: np.dtype) -> Callable[..., None]:
-    """A function for texts that packs a matrix into panels (panels, rows, width), the last filled up with zeros.
+    """A function for texts that packs a matrix into panels (panels, rows, width); the last one is padded with zeros.
 
-    ``pack(a, a0, rows, across, out, out0)``: so many rows of ``across`` values that begin at ``a[a0]``.
+    ``pack(a, a0, rows, across, out, out0)``: the matrix has ``rows`` rows of ``across`` values and begins at ``a[a0]``.
     """
     numba = importlib.import_module("numba")
     columns = width(dtype)
@@ -109,8 +110,8 @@ def pack(dtype: np.dtype) -> Callable[..., None]:
 def turned(dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that packs the transpose of a matrix.
 
-    ``turned(a, a0, rows, across, out, out0)``: as ``pack``, of a matrix whose rows become columns of panels. Behind
-    the last of them a panel keeps what it holds, of which products make numbers that nobody reads.
+    ``turned(a, a0, rows, across, out, out0)``: like ``pack``, but the rows of the matrix become columns of panels. The
+    last panel is not padded: products with its unused columns give results that are not read.
     """
     numba = importlib.import_module("numba")
     columns, count, square = width(dtype), lanes(dtype), _square(dtype)
@@ -134,9 +135,9 @@ def transposed(dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that adds the product of a transpose to a matrix.
 
     ``transposed(a, a0, many, features, b, across, work, work0, c, c0, wide, rows)``: the matrix at ``a`` has
-    ``features`` rows of ``many`` values, of which so many columns from ``a0`` on are the rows that are multiplied.
-    Rows of the one at ``b`` have ``across`` numbers, and some at a time are packed to ``work``, which holds
-    ``DEPTH * wide``.
+    ``features`` rows of ``many`` values; ``rows`` of its columns, from ``a0`` on, are the rows of the left factor. The
+    matrix at ``b`` has rows of ``across`` values. Some of these at a time are packed to ``work``, which holds ``DEPTH *
+    wide`` values.
     """
     numba = importlib.import_module("numba")
     columns, prepare = width(dtype), pack(dtype)
@@ -165,13 +166,13 @@ def transposed(dtype: np.dtype) -> Callable[..., None]:
 
 @cached(16)
 def _ends(large: int) -> Callable[[int], tuple[int, int]]:
-    """A function for texts that gives the rows where large tiles end, and where small ones end."""
+    """A function for texts that gives the row where the large tiles end, and the row where the small ones end."""
     numba = importlib.import_module("numba")
 
     @numba.njit(error_model="numpy")
     def ends(rows: int) -> tuple[int, int]:
         rest = rows % large
-        if rows > large and (rest + large) % FEW < rest % FEW:  # one large tile less leaves fewer rows alone
+        if rows > large and (rest + large) % FEW < rest % FEW:  # one large tile fewer leaves fewer single rows
             rest += large
         return rows - rest, rows - rest % FEW
 
@@ -181,7 +182,7 @@ def _ends(large: int) -> Callable[[int], tuple[int, int]]:
 def _tile(dtype: np.dtype, rows: int) -> Callable[..., None]:
     """The instructions of a tile: ``tile(a, a0, row, step, features, b, b0, c, c0, wide)``.
 
-    In ``a``, numbers of neighbouring rows are ``row`` apart, those of a row ``step``.
+    In ``a``, the distance from row to row is ``row``, and that of neighbouring values in a row ``step``.
     """
     types, extending = (importlib.import_module(f"numba.{name}") for name in ("types", "extending"))
     ir = importlib.import_module("llvmlite.ir")
@@ -249,9 +250,10 @@ def _tile(dtype: np.dtype, rows: int) -> Callable[..., None]:
 
 
 def _square(dtype: np.dtype) -> Callable[..., None]:
-    """The instructions that transpose as many rows as a register holds of as many elements.
+    """The instructions that transpose a square block with as many rows and columns as a register has elements.
 
-    ``square(a, a0, apart, out, out0, wide)``: rows ``apart`` numbers apart from ``a[a0]`` on, written ``wide`` apart.
+    ``square(a, a0, apart, out, out0, wide)``: the rows begin at ``a[a0]`` and at ``out[out0]``, at distances of
+    ``apart`` and ``wide``.
     """
     types, extending = (importlib.import_module(f"numba.{name}") for name in ("types", "extending"))
     ir = importlib.import_module("llvmlite.ir")
@@ -271,7 +273,7 @@ def _square(dtype: np.dtype) -> Callable[..., None]:
 
         rows = [builder.load(place, align=dtype.itemsize) for place in places(a, a0, apart)]
         step = 1
-        while step < count:  # squares of twice ``step`` exchange the quarters beside their diagonal
+        while step < count:  # blocks of twice ``step`` swap the quarters off their diagonal
             upper = [i + count - step if i & step else i for i in range(count)]
             lower = [i + count if i & step else i + step for i in range(count)]
             for i in range(count):

@@ -1,6 +1,6 @@
-"""Loops over sets that lie side by side, compiled with numba: rows of values, one after the other.
+"""Loops over contiguous sets, compiled with numba: rows of values, one after the other.
 
-A row is run through once a phase. An expensive value, as an exponential, that a later phase needs is stored in an
+Each phase reads a row once. If a later phase needs an expensive value such as an exponential again, it is stored in an
 output until the output's own result is written.
 """
 
@@ -21,24 +21,24 @@ from .vector import VECTOR
 
 __all__ = ["attach", "program"]
 
-# Instructions that cost no more than to read a number again.
+# Instructions that cost no more than reading a stored value.
 _CHEAP = frozenset({"add", "subtract", "multiply", "negative", "absolute", "square", "greater", "greater_equal", "less",
                     "less_equal", "equal", "not_equal", "where", "maximum", "minimum", "trunc", "floor", "ceil",
                     "column"})
-#: With what reductions begin, and what they do with each element.
+#: The initial value of each reduction, and the function that adds an element.
 _STARTS = {"row_sum": "zero", "row_max": "least", "row_min": "least", "row_product": "zero + 1"}
 _STEPS = {"row_sum": "plus", "row_max": "largest", "row_min": "largest", "row_product": "times"}
 
 
 class _Program:
-    """Writes the lines that compute rows."""
+    """Generates the lines that compute rows."""
 
     def __init__(self, rows: RowExpression):
         self.rows, self.code, self.arity = rows, rows.expression.code, rows.expression.arity
         self.constants: dict[str, int] = {}
         self.names = [f"x{i}" for i in range(self.arity)] + [f"r{p}" for p in range(len(self.code))]
         self.last_phase = max(rows.phases, default=0)
-        self.kept: dict[int, int] = {}  # of registers, the outputs that they are kept in
+        self.stored: dict[int, int] = {}  # by register, the output that its values are stored in
         self.lines: list[str] = []
 
     def operand(self, value: int | float) -> str:
@@ -61,26 +61,27 @@ class _Program:
                 if prim.name in REDUCTIONS and self.rows.phases[self.arity + p] == phase + 1]
 
     def wanted(self, phase: int) -> list[int]:
-        """The registers of elements that a phase has to have."""
+        """The element-wise registers that a phase has to compute."""
         found: list[int | float] = [self.code[p].args[0] for p in self.reduced(phase)]
         if phase == self.last_phase:
             found += [r for r, along in zip(self.rows.expression.results, self.rows.results) if along is Along.ELEMENT]
         return [r for r in found if isinstance(r, int)]
 
     def needed(self, phase: int) -> list[int]:
-        """The instructions by element of a phase, without those whose numbers are kept."""
+        """The element-wise instructions of a phase, without those whose values were stored by an earlier one."""
         stack, found = self.wanted(phase), set()
         while stack:
             register = stack.pop()
             if register < self.arity or register in found or self.rows.registers[register] is Along.ROW or (
-                    register in self.kept and self.rows.phases[register] < phase):
+                    register in self.stored and self.rows.phases[register] < phase):
                 continue
             found.add(register)
             stack += [a for a in self.code[register - self.arity].args if isinstance(a, int)]
         return sorted(register - self.arity for register in found)
 
-    def keep(self) -> None:
-        """Choose what is kept: dear numbers that the last phase needs, where it reads no input of elements."""
+    def choose_stored(self) -> None:
+        """Choose the register to store: an expensive one that the last phase needs, if it reads no element-wise
+        input."""
         last = self.last_phase
         if not last:
             return
@@ -89,21 +90,21 @@ class _Program:
                 and self.rows.phases[self.arity + p] < last and self.arity + p in self.read_before(last)]
         if len(dear) != 1 or not free:
             return
-        self.kept[dear[0]] = free[0]
-        if any(self.rows.inputs[i] is Along.ELEMENT for i in self.inputs(last)):  # which an output may lie over
-            self.kept.clear()
+        self.stored[dear[0]] = free[0]
+        if any(self.rows.inputs[i] is Along.ELEMENT for i in self.inputs(last)):  # an output may share its memory
+            self.stored.clear()
 
     def read_before(self, phase: int) -> set[int]:
-        """The registers of elements that the phase before has."""
+        """The element-wise registers that the phase before computes."""
         return {self.arity + p for p in self.needed(phase - 1)}
 
     def inputs(self, phase: int) -> list[int]:
-        """The inputs by element or column that a phase reads."""
+        """The inputs with a value per element or column that a phase reads."""
         read = {a for p in self.needed(phase) for a in self.code[p].args} | set(self.wanted(phase))
         return [i for i in range(self.arity) if i in read and self.rows.registers[i] is Along.ELEMENT]
 
     def of_the_row(self, phase: int) -> None:
-        """Write the instructions of one value a row that a phase is the first to know."""
+        """Write the instructions with one value per row that can be computed from this phase on."""
         for p, (prim, _) in enumerate(self.code):
             register = self.arity + p
             if self.rows.registers[register] is Along.ROW and self.rows.phases[register] == phase \
@@ -111,19 +112,19 @@ class _Program:
                 self.lines.append(f"    {self.statement(p)}")
 
     def through(self, phase: int) -> None:
-        """Run through a row."""
+        """Write the loop over a row for a phase."""
         reduced = self.reduced(phase)
         for p in reduced:
             self.lines.append(f"    t{p} = {_STARTS[self.code[p].prim.name]}")
         body = [f"x{i} = in{i}[{'o + ' if self.rows.inputs[i] is Along.ELEMENT else ''}i]" for i in self.inputs(phase)]
         needed = self.needed(phase)
-        for register, j in self.kept.items():
+        for register, j in self.stored.items():
             if register - self.arity not in needed and self.rows.phases[register] < phase:
                 body.append(f"{self.names[register]} = out{j}[o + i]")
         for p in needed:
             body.append(self.statement(p))
-            if self.arity + p in self.kept and phase == self.last_phase - 1:
-                body.append(f"out{self.kept[self.arity + p]}[o + i] = {self.names[self.arity + p]}")
+            if self.arity + p in self.stored and phase == self.last_phase - 1:
+                body.append(f"out{self.stored[self.arity + p]}[o + i] = {self.names[self.arity + p]}")
         for p in reduced:
             kind, value = self.code[p].prim.name, self.operand(self.code[p].args[0])
             value = f"negative({value})" if kind == "row_min" else value
@@ -138,7 +139,7 @@ class _Program:
             self.lines.append(f"    {self.names[self.arity + p]} = {ending}")
 
     def text(self) -> str:
-        self.keep()
+        self.choose_stored()
         self.lines = ["for row in range(first, last):", "    o = row * n"]
         self.lines += [f"    x{i} = in{i}[row]" for i, along in enumerate(self.rows.inputs) if along is Along.ROW]
         self.of_the_row(0)
@@ -152,7 +153,7 @@ class _Program:
 
 @cached(256)
 def program(rows: RowExpression) -> tuple[str, list[float]] | str:
-    """The lines that compute rows, and the constants that they read; or why they cannot.
+    """The lines that compute rows, and the constants that they read; or the reason why there are none.
 
     Examples
     --------
@@ -201,6 +202,6 @@ def _task(loop: Loop, call: Call) -> Task | str:
 
 
 def attach(op: Op, loop_of: Callable[[Call], Loop], ufuncs: Callable[[Call], list[Callable[[], object]]]) -> None:
-    """Give an operator that is a loop the kernel ``numba``; until a function is compiled the kernel ``ufuncs``
-    computes."""
+    """Give an operator that is described by a loop the kernel ``numba``; until the function is compiled, the steps of
+    ``ufuncs`` run."""
     attach_rows(op, lambda call: _task(loop_of(call), call), ufuncs)

@@ -1,12 +1,12 @@
 """Recurrent layers compiled with numba: a whole layer is one function, and each thread runs it for a part of the batch.
 
-Samples do not depend on each other, so threads need not meet at a step. The matrices of weights are packed once a run
-(see ``gemm``), by each thread for itself unless they are large; a step adds the products of its input and of the state
-before it to the biases, and goes over the gates while they are in the cache (see ``rnn_cells``). Going back through
-time leaves, for all steps, the gradient of what the gates' functions are applied to; those of the weights are products
-of that with inputs and states, whose rows the threads share when the last step is done.
+Samples do not depend on each other, so threads need not synchronise at each time step. The weight matrices are packed
+once per run (see ``gemm``), by each thread for itself unless they are large. A step adds the products of its input and
+of the previous state to the biases, and computes the gates while these are in the cache (see ``rnn_cells``). The
+backward pass through time computes, for all steps, the gradient of the gates' pre-activations. The gradients of the
+weights are products of this with inputs and states; threads share the rows of these products after the last step.
 
-When it is compiled is in ``compiler``.
+For when functions are compiled, see ``compiler``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .compiler import Function, cut, function_of
 
 __all__ = ["CellKind", "Gradients", "backward", "forward", "function", "weights"]
 
-#: Multiplications that are worth another thread's while.
+#: Another thread is used for at least this number of multiplications.
 _LEAST = 1 << 21
 
 
@@ -38,12 +38,12 @@ class CellKind(NamedTuple):
     Attributes
     ----------
     blocks : tuple of pairs
-        ``work`` holds blocks of columns. For each the gate whose product with the input is added there, and that with
-        the state; None where there is none. Such blocks come first and last.
+        For each block of columns in ``work``, the gate whose product with the input is added there, and the gate whose
+        product with the state is; None for neither. Blocks with None come first and last.
     forward, backward : str
-        Where a step of a row finds what ``rnn_cells.STEPS`` takes and returns.
+        The arrays and offsets of the arguments and results of a function in ``rnn_cells.STEPS``, for one row.
     by_state : bool
-        Whether the gradient of what comes from the state differs from that of what comes from the input.
+        Whether a pre-activation's parts from the input and from the state have different gradients.
     """
 
     blocks: tuple[tuple[int | None, int | None], ...]
@@ -53,7 +53,7 @@ class CellKind(NamedTuple):
 
 
 def _each(array: str, start: str, distance: str, count: int) -> str:
-    """The places of several numbers that stand so far apart."""
+    """An array with ``count`` offsets at equal distances, as text."""
     return ", ".join(f"{array}, {start} + {i} * {distance}" for i in range(count))
 
 
@@ -64,7 +64,7 @@ CELLS = {
                            "cells, after, states, after",
                      f"{_each('gates', 'now', 'whole', 4)}, cells, now, cells, after, dy, now, dh, o, dc, row * size, "
                      f"{_each('by_input', 'to', 'size', 4)}, dc, row * size, dh, o"),
-    # Candidate by input, reset, update, candidate by state.
+    # Blocks: candidate from the input, reset, update, candidate from the state.
     "gru": CellKind(((2, None), (0, 0), (1, 1), (None, 2)),
                     f"{_each('work', 'o + block', 'block', 2)}, work, o, work, o + 3 * block, states, now, "
                     f"{_each('gates', 'now', 'whole', 3)}, cells, after, states, after",
@@ -78,11 +78,11 @@ CELLS = {
 # ------------------------------------------------------------------------------------------------------ texts
 
 _SIZES = "time", "batch", "inputs", "size", "block", "across", "task", "share"
-#: Tasks of the gradient's function: go back through time, with the gradient of the input or without, or multiply
-#: for weights.
+#: Tasks of the gradient's function: go back through time, without or with the gradient of the input, or compute
+#: products for the weights' gradients.
 _WITHOUT_INPUT, _WITH_INPUT, _WEIGHTS = range(3)
-#: Tasks of the layer's function: pack the weights for itself and compute, pack some blocks for all, or compute with
-#: those.
+#: Tasks of the layer's function: pack the weights for itself and compute, pack some blocks for all threads, or compute
+#: with weights packed before.
 _ALONE, _PACK, _PACKED = range(3, 6)
 _ARRAYS = {
     "forward": ("x", "w_input", "w_state", "input_bias", "state_bias", "gates", "cells", "states", "work", "bias",
@@ -118,7 +118,7 @@ for t in range(time):
         after = now + batch * size
         {mode}_forward({places}, size)
 """
-# The share of the input, or of the state, in some blocks.
+# Packs the weights and adds the biases of the input, or of the state, for some blocks.
 _PREPARE = """\
 for place in range(max(begin - {before}, 0), min(end - {before}, {count})):
         gate = {gates}[place]
@@ -159,7 +159,7 @@ for back in range(time):
         product(by_input, start, many, many, packed_input, own_input, dx, (t * batch + first) * across, across,
                 across // width, last - first)
 """
-# For some samples each, as many however threads share them, so that the order of a sum is the same for all.
+# Sums over a few samples each, always as many, so that the order of summation does not depend on the number of threads.
 _SUM = """\
 for i in range(many):
             sums[(row // {few} * {kinds} + {place}) * many + i] += {name}[to + i]"""
@@ -184,7 +184,7 @@ def _text(mode: str, part: str) -> str:
 
 
 def _prepare(cell: CellKind) -> str:
-    """The lines that pack the weights, a block after the other, and add up the biases."""
+    """The lines that pack the weights block by block, and add up the biases."""
     lines = []
     for i, (name, features) in enumerate((("input", "inputs"), ("state", "size"))):
         gates = [block[i] for block in cell.blocks]
@@ -199,13 +199,13 @@ def _gates(cell: CellKind) -> int:
 
 
 def _spans(cell: CellKind) -> dict[str, int]:
-    """In how many blocks the products stand, and where those with the state begin."""
+    """The numbers of blocks with products of the input and of the state, and the first block with the latter."""
     from_state = [of_state is not None for _, of_state in cell.blocks]
     return {"of_input": _gates(cell), "of_state": sum(from_state), "before_state": from_state.index(True)}
 
 
 def function(mode: str, part: str, dtype: np.dtype) -> Function:
-    """The function of a kind of cells, ``forward`` or ``backward``."""
+    """The function ``forward`` or ``backward`` of a kind of cell."""
     return function_of(_text(mode, part), dtype, 1)
 
 
@@ -213,24 +213,24 @@ def function(mode: str, part: str, dtype: np.dtype) -> Function:
 
 
 def _up(size: int, dtype: np.dtype) -> int:
-    """A number of columns as whole panels."""
+    """A number of columns, rounded up to whole panels."""
     width = gemm.width(dtype)
     return -(-size // width) * width
 
 
 def _share(rows: int, work: int) -> int:
-    """Rows of a thread's part."""
+    """The number of rows in a thread's part."""
     count = max(1, min(threads.count(), work // _LEAST))
     return -(-rows // (count * gemm.FEW)) * gemm.FEW
 
 
 def _parts(function: Function, arrays: Sequence[Array], sizes: Sequence[int], rows: int) -> list[Callable[[], None]]:
-    """Calls for parts of the rows; the last of the sizes is that of a part."""
+    """Calls for parts of the rows; the last of ``sizes`` is the number of rows in a part."""
     table = np.array([*map(address_of, arrays), *sizes], np.int64)
     return list(cut(function, table, threads.stretches(rows, sizes[-1]), [*arrays, table]))
 
 
-#: Memory for temporaries by name, shape and dtype.
+#: Gives memory for a temporary by name, shape and dtype.
 Room: TypeAlias = Callable[[str, Shape, np.dtype], Array]
 #: Calls that may run at the same time.
 Calls: TypeAlias = list[Callable[[], None]]
@@ -238,7 +238,7 @@ Calls: TypeAlias = list[Callable[[], None]]
 
 def forward(mode: str, x: Array, w_input: Array, w_state: Array, bias: Sequence[Array], kept: Sequence[Array],
             room: Room) -> tuple[Calls, Calls]:
-    """Calls that prepare one direction of a layer, if need be, and calls that compute it; calls of one list may run
+    """Calls that prepare one direction of a layer, possibly none, and calls that compute it; calls of one list may run
     at the same time.
 
     Parameters
@@ -247,17 +247,18 @@ def forward(mode: str, x: Array, w_input: Array, w_state: Array, bias: Sequence[
     w_input, w_state : arrays (gates, size, features)
     bias : two arrays (gates, size), for input and state
     kept : arrays
-        Gates (gates, time, batch, size), cells and states (time + 1, batch, size), which begin with the first ones.
-        All arrays are contiguous and of one dtype.
+        Gates (gates, time, batch, size), cells and states (time + 1, batch, size), the latter two with the initial ones
+        first. All arrays are contiguous and of one dtype.
     room : function of a name, a shape and a dtype
-        Memory for temporaries, valid until the calls have run.
+        Gives memory for temporaries, which must stay valid until the calls have run.
     """
     cell, dtype = CELLS[mode], x.dtype
     (time, batch, inputs), (size, block) = x.shape, (w_input.shape[1], _up(w_input.shape[1], x.dtype))
     share = _share(batch, time * batch * size * _gates(cell) * (inputs + size))
     blocks, spans = len(cell.blocks), _spans(cell)
     packed = block * (spans["of_input"] * inputs + spans["of_state"] * size) * dtype.itemsize
-    # Packed twice is faster than to meet, and each core then has the weights in its own cache, if they fit there.
+    # To pack in every thread is faster than to synchronise, and each core then has the weights in its own cache, if
+    # they fit.
     alone = packed <= processor().l2
     count = -(-batch // share) if alone else 1
     arrays = [x, w_input, w_state, *bias, *kept, room("work", (batch, blocks * block), dtype),
@@ -273,16 +274,16 @@ def forward(mode: str, x: Array, w_input: Array, w_state: Array, bias: Sequence[
 
 
 class Gradients(NamedTuple):
-    """Results of the gradient of one direction.
+    """The gradients of one direction, and the calls that compute them.
 
     Attributes
     ----------
     calls : list of functions
-        They may run at the same time, and fill the rest.
+        They fill the arrays, and may run at the same time.
     by_input, by_state : arrays (time * batch, gates * size)
-        Of what the gates' functions are applied to.
+        The gradients of the gates' pre-activations, of the parts from the input and from the state.
     sums : function without arguments
-        The sums of both over all rows.
+        Gives the sums of both over all rows.
     dx : array (time, batch, inputs), or None
     dh : array (batch, size)
     """
@@ -297,7 +298,7 @@ class Gradients(NamedTuple):
 
 def backward(mode: str, dy: Array, w_input: Array, w_state: Array, kept: Sequence[Array], dh: Array, dc: Array | None,
              dx: Array | None, room: Room) -> Gradients:
-    """The gradient of one direction of a layer, as far as it goes through time.
+    """The backward pass of one direction of a layer through time.
 
     Parameters
     ----------
@@ -305,9 +306,10 @@ def backward(mode: str, dy: Array, w_input: Array, w_state: Array, kept: Sequenc
     w_input, w_state, kept, room
         As for ``forward``.
     dh, dc : arrays (batch, size)
-        The gradients of the last states and cells. ``dc`` becomes that of the first ones; None without cells.
+        The gradients of the last states and cells. ``dc`` is overwritten by the gradient of the first cells; None
+        without cells.
     dx : array (time, batch, inputs), or None
-        Where that of the input may go, if it is wanted.
+        Memory for the gradient of the input, if it is needed.
     """
     cell, dtype = CELLS[mode], dy.dtype
     (time, batch, size), inputs = dy.shape, w_input.shape[2]
@@ -331,9 +333,11 @@ def backward(mode: str, dy: Array, w_input: Array, w_state: Array, kept: Sequenc
 
 
 def weights(mode: str, gates: Array, x: Array, out: Array, name: str, room: Room) -> tuple[Calls, Array]:
-    """Calls that multiply the transpose of ``gates``, (time * batch, gates * size), by ``x``, and where the result is.
+    """Calls that multiply the transpose of ``gates``, (time * batch, gates * size), by ``x``, and the array of the
+    result.
 
-    ``x`` has the shape (time, batch, features); the result goes to ``out``, (gates * size, features), if it can.
+    ``x`` has the shape (time, batch, features). The result is written to ``out``, (gates * size, features), if its rows
+    are whole panels.
     """
     (time, batch, features), many = x.shape, gates.shape[1]
     across = _up(features, gates.dtype)

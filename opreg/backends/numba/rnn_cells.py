@@ -1,4 +1,4 @@
-"""Instructions of recurrent cells for one element, and of their gradients."""
+"""Recurrent cells and their gradients, for one element."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def _sigmoid(x: FloatValue) -> FloatValue:
 
 
 def _rest(y: FloatValue) -> FloatValue:
-    """The slope of tanh where it is ``y``."""
+    """The derivative of tanh where its value is ``y``."""
     return 1.0 - y * y
 
 
 def lstm_forward(enter: FloatValue, forget: FloatValue, candidate: FloatValue, leave: FloatValue, cell: FloatValue
                  ) -> tuple[FloatValue, ...]:
-    """Gates, the new cell and the new state."""
+    """The gates, the new cell and the new state."""
     enter, forget, candidate, leave = _sigmoid(enter), _sigmoid(forget), tanh(candidate), _sigmoid(leave)
     cell = forget * cell + enter * candidate
     return enter, forget, candidate, leave, cell, leave * tanh(cell)
@@ -29,7 +29,7 @@ def lstm_forward(enter: FloatValue, forget: FloatValue, candidate: FloatValue, l
 
 def lstm_backward(enter: FloatValue, forget: FloatValue, candidate: FloatValue, leave: FloatValue, before: FloatValue,
                   cell: FloatValue, dy: FloatValue, dh: FloatValue, dc: FloatValue) -> tuple[FloatValue, ...]:
-    """Gradients of what the gates' functions are applied to, and of the cell before; zero."""
+    """The gradients of the gates' pre-activations and of the previous cell; then zero."""
     shown, dh = tanh(cell), dh + dy
     dc = dc + dh * leave * _rest(shown)
     return (dc * candidate * (enter * (1.0 - enter)), dc * before * (forget * (1.0 - forget)),
@@ -38,7 +38,7 @@ def lstm_backward(enter: FloatValue, forget: FloatValue, candidate: FloatValue, 
 
 def gru_forward(reset: FloatValue, update: FloatValue, candidate: FloatValue, part: FloatValue, state: FloatValue
                 ) -> tuple[FloatValue, ...]:
-    """Gates, the candidate's part from the state, and the new state."""
+    """The gates, the candidate's part from the state, and the new state."""
     reset, update = _sigmoid(reset), _sigmoid(update)
     candidate = tanh(candidate + reset * part)
     return reset, update, candidate, part, (state - candidate) * update + candidate
@@ -46,7 +46,8 @@ def gru_forward(reset: FloatValue, update: FloatValue, candidate: FloatValue, pa
 
 def gru_backward(reset: FloatValue, update: FloatValue, candidate: FloatValue, part: FloatValue, before: FloatValue,
                  dy: FloatValue, dh: FloatValue) -> tuple[FloatValue, ...]:
-    """Gradients of what the gates' functions are applied to, by input, then by state, and of the state before."""
+    """The gradients of the gates' pre-activations, first their parts from the input, then from the state; and of the
+    previous state."""
     dh = dh + dy
     inner = dh * (1.0 - update) * _rest(candidate)
     gates = inner * part * (reset * (1.0 - reset)), dh * (before - candidate) * (update * (1.0 - update))
@@ -73,7 +74,7 @@ def rnn_relu_backward(y: FloatValue, dy: FloatValue, dh: FloatValue) -> tuple[Fl
     return (dh + dy) * y.as_number(y > 0.0), dh.constant(0.0)
 
 
-#: By the names that texts call them by.
+#: The functions by the names that texts use.
 STEPS: dict[str, Callable[..., tuple[FloatValue, ...]]] = {step.__name__: step for step in (
     lstm_forward, lstm_backward, gru_forward, gru_backward, rnn_tanh_forward, rnn_tanh_backward, rnn_relu_forward,
     rnn_relu_backward)}

@@ -1,10 +1,10 @@
-"""Sums along rows and what is made of them, compiled with numba: softmax, normalisation and their gradients.
+"""Operators with reductions along rows, compiled with numba: softmax, normalisation and their gradients.
 
-A program is a few lines over pointers, with the instructions of ``vector`` and three more: ``plus`` and ``times``,
-whose order the compiler may choose, and ``largest``. It computes rows of values that stand side by side, as many in a
-call as it is told to, so threads share them; what a row gives does not depend on how many there are.
+A program is a few lines of text over pointers, with the instructions of ``vector`` and three more: ``plus`` and
+``times``, whose order the compiler may choose, and ``largest``. It computes contiguous rows; a call computes a given
+range of them, so threads share the rows. The result for a row does not depend on the number of rows.
 
-When that happens is in ``compiler``.
+For when functions are compiled, see ``compiler``.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from .values import FORMATS
 
 __all__ = ["Task", "attach_rows"]
 
-# Shorter rows, and fewer numbers, cost as little without.
+# The least length of rows and number of elements; below these, compiled code is no faster.
 _ROW, _LEAST = 16, 256
 
 
 class Task(NamedTuple):
-    """Operands of a program.
+    """A program and its operands.
 
     Attributes
     ----------
     program : str
         Its lines. ``in0``, ``out0`` and so on are the arrays, ``c0`` and so on the constants, ``zero`` and ``least``
-        (minus infinity) two more; ``rows`` and ``n`` are the sizes. It computes the rows from ``first`` to ``last``,
-        or what else there are ``total`` of. Lines that write an output that nobody reads are left out.
+        (minus infinity) two more; ``rows`` and ``n`` are the sizes. It computes the rows, or other units of work, from
+        ``first`` to ``last``. Lines that write to an output that is not read are left out.
     ins, outs : lists of arrays
-        None for an output that nobody reads.
+        None for an output that is not read.
     constants : sequence of float
-        Numbers by which the calls of an operator differ.
+        Constants that differ among calls of an operator.
     rows, n : int
-        Number of rows, and numbers in each.
+        The number of rows, and the number of elements in each.
     total : int or None
-        How much there is for threads to share, where it is not rows.
+        The number of units of work that threads share, if these are not rows.
     epilogue : sequence of functions
-        What is left to do by NumPy.
+        Functions to call afterwards, which use NumPy.
     """
 
     program: str
@@ -84,7 +84,7 @@ def _declines(call: Call, task: Task | str) -> str | None:
 
 
 def _source(task: Task) -> tuple[str, list[Array]]:
-    """The text of a function ``kernel(table, first, last)``, and the arrays whose addresses the table begins with."""
+    """The text of a function ``kernel(table, first, last)``, and the arrays whose addresses come first in the table."""
     arrays: list[Array] = []
     places: dict[int, int] = {}
     names: list[str] = []
@@ -105,7 +105,7 @@ def _source(task: Task) -> tuple[str, list[Array]]:
     lines += [f"c{i} = c[{i + 2}]" for i in range(len(task.constants))]
     kept: list[str] = []
     for line in reversed(task.program.strip("\n").split("\n")):
-        empty = line.endswith(":") and (not kept or _depth(kept[-1]) <= _depth(line))  # a loop of what is left out
+        empty = line.endswith(":") and (not kept or _depth(kept[-1]) <= _depth(line))  # a loop without any lines left
         if not empty and not any(output in line for output in unread):
             kept.append(line)
     lines += reversed(kept)
@@ -117,9 +117,9 @@ def _depth(line: str) -> int:
 
 
 def _plan(task: Task) -> tuple[Function, Callable[[], Callable[[], None]]]:
-    """The function of a task, and what makes a function without arguments of it once it is compiled."""
+    """The function of a task, and a function that gives the step once it is compiled."""
     source, arrays = _source(task)
-    length = 4 * len(re.findall(r"\bfor i in", source))  # a pass is worth about as much as four instructions
+    length = 4 * len(re.findall(r"\bfor i in", source))  # a pass over a row counts as four instructions
     function = function_of(source, arrays[0].dtype, length)
     numbers = np.array([0.0, -math.inf, *task.constants], arrays[0].dtype)
     total = task.total or task.rows
@@ -139,8 +139,9 @@ def _followed(run: Callable[[], None], epilogue: Sequence[Callable[[], object]])
 
 def attach_rows(op: Op, task: Callable[[Call], Task | str],
                 ufuncs: Callable[[Call], list[Callable[[], object]]] | None = None) -> None:
-    """Give an operator the kernel ``numba``; ``task`` says for a call what is computed, or why it is not. Until a
-    function is compiled ``ufuncs`` computes, by default the reference."""
+    """Give an operator the kernel ``numba``; ``task`` gives the task of a call, or the reason why there is none. Until
+    the
+    function is compiled, the steps of ``ufuncs`` run, by default the reference kernel."""
 
     def accepts(call: Call) -> str | None:
         return unavailable(call) or _declines(call, task(call))

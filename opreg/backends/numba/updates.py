@@ -1,7 +1,7 @@
-"""Optimizer updates compiled with numba: a number is read once and written once, whatever the rule computes of it.
+"""Optimizer updates compiled with numba: each element is read once and written once, whatever the rule is.
 
-The expression of a rule's formula becomes the text of a function. One call works off all weights that move by one rule;
-the rates are numbers that the function reads, so they may change from step to step.
+The text of a function is generated from the expression of the rule's formula. One call updates all weights of one rule.
+The function reads the rates from memory, so they may change from step to step.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bind", "move"]
 
-# Numbers that a thread takes at a time.
+# The number of elements that a thread updates at a time.
 _STRETCH = 1 << 14
 
 
@@ -40,11 +40,11 @@ _STRETCH = 1 << 14
 
 @cached(64)
 def _text(expression: Expression, count: int, apart: bool) -> tuple[str, list[float]] | None:
-    """The text of ``kernel(table, first, last)`` for ``count`` arrays, and the constants of the expression itself.
+    """The text of ``kernel(table, first, last)`` for ``count`` arrays, and the constants of the expression; None if an
+    instruction has no vectorised form.
 
-    ``apart`` where the new weight has memory of its own. None where an instruction has no vectorised form. The table
-    holds the address of the numbers that are read, constants last; then for each stretch of a weight how many elements
-    it has, and the addresses of its arrays.
+    With ``apart`` the new weight is written to separate memory. The table holds the address of the numbers that are
+    read, constants last; then for each part of a weight the number of elements, and the addresses of the arrays.
     """
     if any(prim.name not in VECTOR for prim, _ in expression.code):
         return None
@@ -75,7 +75,7 @@ def _text(expression: Expression, count: int, apart: bool) -> tuple[str, list[fl
 
 
 class _Table(NamedTuple):
-    """The table of some weights, how many stretches it has, and how many elements these are."""
+    """The table of some weights, the number of its rows, and the number of elements in all of them."""
 
     numbers: np.ndarray
     rows: int
@@ -83,7 +83,7 @@ class _Table(NamedTuple):
 
 
 def _table(columns: Columns) -> _Table | None:
-    """The table of arrays, each row those of one weight; None where they are not laid out alike, side by side."""
+    """The table for the arrays of some weights; None unless they are alike and contiguous, and can be written."""
     if not alike(columns) or not all(array.flags.aligned and (array.flags.writeable or i == 1)  # gradients are read
                                      for arrays in columns for i, array in enumerate(arrays)):
         return None
@@ -96,9 +96,9 @@ _TABLES: Tables[_Table] = Tables()
 
 def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update], dtype: np.dtype | None,
          attrs: Attrs, otherwise: Callable[[], None]) -> None:
-    """Run a rule for several weights by a compiled function, or ``otherwise`` where there is none, or none yet.
+    """Run a rule for several weights by a compiled function, or call ``otherwise`` if there is none, or none yet.
 
-    ``dtype`` is that of the rule's scratch where it is not the weights'.
+    ``dtype`` is the dtype of the rule's scratch, if it differs from the weights'.
     """
     compilable = None if idle() or dtype is not None else _compilable(rule, updates, attrs)
     if compilable is None:
@@ -119,7 +119,9 @@ def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
 
 def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update], rates: Rates,
          otherwise: Callable[[], list[Callable[[], object]]]) -> list[Callable[[], object]] | str:
-    """Functions that move weights again and again, by ``otherwise`` until there is a compiled one; or why not."""
+    """Steps that can be repeated to update weights, those of ``otherwise`` until the function is compiled; or the
+    reason why
+    there are none."""
     reason = idle()
     if reason is not None:
         return reason
@@ -140,7 +142,7 @@ def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
 
 def _compilable(rule: Callable[..., object], updates: Sequence[Update], attrs: Attrs
                 ) -> tuple[Function, list[float], _Table] | None:
-    """The function of a rule, the constants it reads and the table of these weights; None where there is none."""
+    """The function of a rule, the numbers it reads and the table of these weights; None if it cannot be compiled."""
     dtype = updates[0][0].dtype
     formula = formula_of(rule, updates, attrs) if dtype in FORMATS else None
     if formula is None:

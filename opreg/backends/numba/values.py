@@ -1,12 +1,13 @@
-"""Values of code that is emitted: what numbers, integers and conditions can do appends instructions.
+"""Values in emitted code: floating-point values, integers and conditions, whose operations append instructions.
 
-A number is float32 or float64, one or as many as a register holds. Its arithmetic is Python's operators, so that
-functions of numbers read as what they compute (``vector``).
+A floating-point value is float32 or float64, a single one or a whole register of them. Its arithmetic uses Python's
+operators, so that functions in ``vector`` read like formulas.
 
-Functions written plainly for numba, with constants of the dtype and ``contract`` for products and sums, run as long:
-exp, tanh, gelu and its gradient of 16,384 values of float32 0.98 to 1.01 times (least of 400 runs in turn, one core).
-But they compile two to seven times as long, since each of them goes through all of numba: gelu 1.2 s for 0.17 s, its
-gradient then 0.41 s for 0.19 s (processor time of new processes). Compiling is what people wait for.
+The alternative, plain functions for numba with constants of the dtype and ``contract`` for products and sums, is as
+fast: exp, tanh, gelu and its gradient on 16,384 elements of float32 take 0.98 to 1.01 times as long (minimum of 400
+alternating runs, one core). But it takes two to seven times as long to compile, since each function passes through all
+stages of numba: 1.2 s instead of 0.17 s for gelu, and 0.41 s instead of 0.19 s for its gradient after that (processor
+time of new processes). Users notice the time of compiling.
 """
 
 from __future__ import annotations
@@ -33,23 +34,23 @@ def _ir() -> ModuleType:
 
 
 class FloatFormat:
-    """A floating type and what the functions of ``vector`` know of it.
+    """A floating-point type, and the constants that the functions of ``vector`` use for it.
 
     Attributes
     ----------
     dtype, bits, mantissa, bias
-        Its NumPy dtype, its width, and how its exponent is stored.
+        Its NumPy dtype, its width and that of its mantissa in bits, and the bias of its exponent.
     magic : float
-        Added to a number it leaves the nearest whole number in the last bits.
+        If it is added to a value, the nearest integer is in the last bits of the sum.
     log2_high, log2_low : float
-        Two parts of log 2, the first short enough for exact products with an exponent.
+        Two parts of log 2; the first has few enough bits for exact products with an exponent.
     low, high : float
-        Beyond these ``exp`` is zero or infinite.
+        Below ``low``, ``exp`` is zero; above ``high`` it is infinite.
     exp, log : tuple of float
-        ``(exp(r) - 1 - r) / r ** 2`` for r to half of log 2, and ``(log((1 + s) / (1 - s)) / s - 2) / s ** 2`` in
-        ``s ** 2``; highest power first, as all polynomials here.
+        Coefficients of ``(exp(r) - 1 - r) / r ** 2`` for r up to half of log 2, and of
+        ``(log((1 + s) / (1 - s)) / s - 2) / s ** 2`` in ``s ** 2``; highest power first, as in all polynomials here.
     lanes : int
-        How many elements a value stands for: one, whose loop the compiler vectorises, or all in a register.
+        How many elements a value has: one, in loops that the compiler vectorises, or as many as a register holds.
     """
 
     lanes = 1
@@ -71,14 +72,14 @@ class FloatFormat:
 
     @property
     def whole(self) -> ir.Type:
-        """The type of integers as wide."""
+        """The type of integers with the same width."""
         return self._wide(_ir().IntType(self.bits))
 
     def _wide(self, type: ir.Type) -> ir.Type:
         return type if self.lanes == 1 else _ir().VectorType(type, self.lanes)
 
     def many(self, lanes: int) -> FloatFormat:
-        """The same type for ``lanes`` elements at once. Functions that go through float64 do not take it."""
+        """The same type with ``lanes`` elements in a value. Functions that compute in float64 do not accept it."""
         vector = copy.copy(self)
         vector.lanes = lanes
         return vector
@@ -101,7 +102,7 @@ FORMATS = {kind.dtype: kind for kind in (SINGLE, DOUBLE)}
 
 
 class Value:
-    """A value of emitted code, together with what appends to that code."""
+    """A value in emitted code, and the builder that appends instructions."""
 
     __slots__ = ("builder", "ir")
 
@@ -128,7 +129,7 @@ class BoolValue(Value):
 
 
 class IntValue(Value):
-    """An integer as wide as the numbers it is made of."""
+    """An integer with the width of a floating-point type."""
 
     __slots__ = ()
 
@@ -151,17 +152,17 @@ class IntValue(Value):
         return IntValue(self.builder, self.builder.ashr(self.ir, self._of(count)))
 
     def at_most(self, limit: int) -> IntValue:
-        """The smaller one."""
+        """The smaller of the integer and a limit."""
         more = self.builder.icmp_signed(">", self.ir, self._of(limit))
         return IntValue(self.builder, self.builder.select(more, self._of(limit), self.ir))
 
     def number(self, kind: FloatFormat) -> FloatValue:
-        """The integer as a number."""
+        """The integer converted to a floating-point value."""
         return FloatValue(self.builder, self.builder.sitofp(self.ir, kind.type), kind)
 
 
 class FloatValue(Value):
-    """A floating-point value of emitted code; Python numbers are constants of its kind."""
+    """A floating-point value in emitted code; Python numbers are taken as constants of its type."""
 
     __slots__ = ("kind",)
 
@@ -170,7 +171,7 @@ class FloatValue(Value):
         self.kind = kind
 
     def of(self, other: Operand) -> ir.Value:
-        """Another number, or a constant, as an operand."""
+        """Another value, or a constant, as an operand."""
         return other.ir if isinstance(other, FloatValue) else _ir().Constant(self.kind.type, float(other))
 
     def _new(self, ir: ir.Value) -> FloatValue:
@@ -222,15 +223,15 @@ class FloatValue(Value):
         return self._compare("<=", other)
 
     def equals(self, other: Operand) -> BoolValue:
-        """Whether two numbers are equal."""
+        """Whether two values are equal."""
         return self._compare("==", other)
 
     def differs(self, other: Operand) -> BoolValue:
-        """Whether they are not, or one is NaN."""
+        """Whether two values differ, or one is NaN."""
         return self._compare("!=", other)
 
     def call(self, name: str, *others: Operand) -> FloatValue:
-        """An intrinsic function of the compiler that is an instruction of the processor."""
+        """Call an intrinsic function of LLVM."""
         values = [self.ir, *map(self.of, others)]
         module = self.builder.module
         suffix = f"f{self.kind.bits}" if self.kind.lanes == 1 else f"v{self.kind.lanes}f{self.kind.bits}"
@@ -239,43 +240,43 @@ class FloatValue(Value):
         return self._new(self.builder.call(function, values))
 
     def constant(self, value: float) -> FloatValue:
-        """A constant of its kind."""
+        """A constant of the value's type."""
         return self._new(self.of(value))
 
     def bits(self) -> IntValue:
-        """Its bits as an integer."""
+        """The bits of the value as an integer."""
         return IntValue(self.builder, self.builder.bitcast(self.ir, self.kind.whole))
 
     def number(self, bits: IntValue) -> FloatValue:
-        """The number of this kind that has these bits."""
+        """The value of this type with these bits."""
         return self._new(self.builder.bitcast(bits.ir, self.kind.type))
 
     def power_of_two(self, exponent: IntValue) -> FloatValue:
-        """Two to a whole power, a normal number of this kind."""
+        """Two to an integer power, if it is a normal number of this type."""
         return self.number((exponent + self.kind.bias) << self.kind.mantissa)
 
     def wide(self) -> FloatValue:
-        """The number as float64."""
+        """The value converted to float64."""
         return FloatValue(self.builder, self.builder.fpext(self.ir, DOUBLE.type), DOUBLE)
 
     def narrow(self) -> FloatValue:
-        """The number as float32."""
+        """The value converted to float32."""
         return FloatValue(self.builder, self.builder.fptrunc(self.ir, SINGLE.type), SINGLE)
 
     def select(self, condition: BoolValue, other: Operand) -> FloatValue:
-        """The number where the condition holds, else the other."""
+        """The value where the condition holds, else the other one."""
         return self._new(self.builder.select(condition.ir, self.ir, self.of(other)))
 
     def replaced(self, condition: BoolValue, other: Operand) -> FloatValue:
-        """The other where the condition holds, else the number."""
+        """The other one where the condition holds, else the value."""
         return self._new(self.builder.select(condition.ir, self.of(other), self.ir))
 
     def truth(self) -> BoolValue:
-        """Whether it is not zero."""
+        """Whether the value is not zero."""
         return self.differs(0.0)
 
     def as_number(self, condition: BoolValue) -> FloatValue:
-        """1 or 0 of this kind."""
+        """A condition as 1 or 0 of this type."""
         return self._new(self.builder.select(condition.ir, self.of(1.0), self.of(0.0)))
 
 

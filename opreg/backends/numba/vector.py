@@ -1,11 +1,10 @@
-"""The instructions of expressions in code that a compiler vectorises: plain arithmetic, no branch and no call.
+"""The instructions of expressions as code that the compiler can vectorise: plain arithmetic, without branches or calls.
 
-Every function takes and returns ``FloatValue``s, values of the code that is being emitted; calling it appends
-instructions. A number is float32 or float64, and so is what is made of it; most functions take as many at once as a
-register holds, too. Functions that would need care in float32 are computed in float64 and rounded. Errors stay near
-one unit in the last place, three at most, over the whole range: subnormal numbers, zeros of either sign, infinities
-and NaN included. ``fma`` leaves the processor the choice whether it rounds once or twice, and nothing relies on
-either.
+Every function takes and returns ``FloatValue``s, values in the code that is being emitted; calling it appends
+instructions. Values are float32 or float64, and results have the same type. Most functions also take a whole register
+of values. Functions that would need special care in float32 are computed in float64 and rounded. Errors are about one
+unit in the last place, and at most three, over the whole range, which includes subnormal numbers, zeros of either sign,
+infinities and NaN. ``fma`` may round once or twice, depending on the processor; nothing relies on either.
 
 The polynomials are near-minimax, by interpolation at Chebyshev nodes in 50 digits.
 """
@@ -40,16 +39,16 @@ def _at_most(x: FloatValue, limit: float) -> FloatValue:
 
 
 def _signed(size: FloatValue, x: FloatValue) -> FloatValue:
-    """The size with the sign of ``x``."""
+    """``size`` with the sign of ``x``."""
     return size.call("copysign", x)
 
 
-#: The instructions that float32 makes a detour for, at twice the cost of a ufunc that does not.
+#: The instructions that are computed in float64 for float32, at twice the cost of a ufunc that computes in float32.
 DETOURS = {"power"}
 
 
 def _in_double(function: Callable[..., FloatValue]) -> Callable[..., FloatValue]:
-    """A function of float64 for float32 too, which it rounds once."""
+    """Make a function of float64 accept float32 too: it computes in float64 and rounds the result."""
     DETOURS.add(function.__name__)
 
     @functools.wraps(function)
@@ -101,7 +100,7 @@ def expm1(x: FloatValue) -> FloatValue:
 
 def tanh(x: FloatValue) -> FloatValue:
     """The hyperbolic tangent."""
-    size = _at_most(abs(x), 0.4 * x.kind.mantissa)  # from there on it is one
+    size = _at_most(abs(x), 0.4 * x.kind.mantissa)  # tanh is 1 from there on
     y, k = _reduced(size + size)
     power = x.power_of_two(k)
     t = fma(y, power, power - 1.0)  # exp(2 * size) - 1
@@ -152,7 +151,7 @@ def _log(whole: FloatValue, f: FloatValue) -> FloatValue:
 
 
 def _of_positive(y: FloatValue, x: FloatValue) -> FloatValue:
-    """A logarithm of ``x`` where ``x`` is an ordinary number or not."""
+    """The logarithm ``y`` of ``x``, replaced by the right value where ``x`` is zero, negative, infinite or NaN."""
     y = y.replaced(x.equals(math.inf), math.inf)
     y = y.replaced(x.equals(0.0), -math.inf)
     return y.select(x >= 0.0, math.nan)
@@ -184,7 +183,7 @@ def _log1p(x: FloatValue) -> FloatValue:
     k = _split(u)
     half = k >> 1
     first, second = x.power_of_two(0 - half), x.power_of_two(half - k)
-    # Multiplied by a power of two numbers stay exact, so the one rounding is that of the sum.
+    # Products with powers of two are exact, so only the sum is rounded.
     y = _log(k.number(x.kind), x * first * second + (first * second - 1.0))
     return y.replaced(abs(x) < 0.25 * x.kind.epsilon, x)
 
@@ -225,7 +224,7 @@ def arctanh(x: FloatValue) -> FloatValue:
 
 # ---------------------------------------------------------------------------------------------------- angles
 
-# (atan(y) / y - 1) / y ** 2 in y ** 2, to tan(pi / 8); the same of asin, to one half.
+# (atan(y) / y - 1) / y ** 2 as polynomial in y ** 2, for y up to tan(pi / 8); the same of asin, up to 1 / 2.
 _ARCTAN = (0.01627194475162406, -0.03455809255141380, 0.04551108126325172, -0.05230347873016074, 0.05878914544400622,
            -0.06666423628069258, 0.07692296304974470, -0.09090908751076637, 0.1111111110510671, -0.1428571428565933,
            0.1999999999999980253, -0.3333333333333333322)
@@ -238,7 +237,7 @@ _HALF_PI_LOW, _QUARTER_PI_LOW = 6.123233995736766e-17, 3.061616997868383e-17
 
 @_in_double
 def arctan(x: FloatValue) -> FloatValue:
-    """The angle of a tangent."""
+    """The inverse of the tangent."""
     size = abs(x)
     far, middle = size > math.tan(0.375 * math.pi), size > math.tan(0.125 * math.pi)
     top = size.replaced(middle, size - 1.0).replaced(far, -1.0)
@@ -251,7 +250,9 @@ def arctan(x: FloatValue) -> FloatValue:
 
 
 def _arc(size: FloatValue) -> tuple[FloatValue, FloatValue, BoolValue]:
-    """``y`` and ``rest``: the arcsine is ``y + rest``, or for more than one half pi / 2 less twice that."""
+    """``y``, ``rest`` and ``large``: the arcsine is ``y + rest``, or where ``size`` exceeds 1 / 2, which ``large``
+    tells,
+    it is pi / 2 minus twice that."""
     large = size > 0.5
     z = (size * size).replaced(large, fma(size, -0.5, 0.5))
     y = size.replaced(large, z.call("sqrt"))
@@ -266,7 +267,7 @@ def _root_rest(y: FloatValue, size: FloatValue) -> FloatValue:
 
 @_in_double
 def arcsin(x: FloatValue) -> FloatValue:
-    """The angle of a sine."""
+    """The inverse of the sine."""
     size = abs(x)
     y, rest, large = _arc(size)
     twice = 2.0 * (rest + _root_rest(y, size)) - _HALF_PI_LOW
@@ -276,7 +277,7 @@ def arcsin(x: FloatValue) -> FloatValue:
 
 @_in_double
 def arccos(x: FloatValue) -> FloatValue:
-    """The angle of a cosine."""
+    """The inverse of the cosine."""
     size = abs(x)
     y, rest, large = _arc(size)
     rest = rest.replaced(large, rest + _root_rest(y, size))
@@ -291,7 +292,7 @@ def arccos(x: FloatValue) -> FloatValue:
 
 @_in_double
 def cbrt(x: FloatValue) -> FloatValue:
-    """The cube root: a good guess and one step of Newton's method."""
+    """The cube root, by an approximation and one step of Newton's method."""
     size = abs(x)
     y = exp(log(size) * (1.0 / 3.0))
     y = y - (y - size / (y * y)) * (1.0 / 3.0)
@@ -301,7 +302,7 @@ def cbrt(x: FloatValue) -> FloatValue:
 
 @_in_double
 def hypot(x: FloatValue, y: FloatValue) -> FloatValue:
-    """The square root of both squares' sum, scaled where a square would leave the range."""
+    """The square root of the sum of both squares, scaled where a square would overflow or underflow."""
     a, b = abs(x), abs(y)
     more = maximum(a, b)
     large, small = more > 2.0 ** 500, more < 2.0 ** -480
@@ -313,7 +314,9 @@ def hypot(x: FloatValue, y: FloatValue) -> FloatValue:
 
 
 def power(x: FloatValue, y: FloatValue) -> FloatValue:
-    """``x`` to the power ``y``, in float32: float64 leaves no room for the rounding of the logarithm."""
+    """``x`` to the power ``y``, only for float32: it is computed in float64, and for float64 the logarithm would have
+    to be
+    more precise than that."""
     if x.kind is DOUBLE:
         raise NotImplementedError("a power in float64 has no vectorised form")
     x, y = x.wide(), y.wide()
@@ -330,7 +333,7 @@ def power(x: FloatValue, y: FloatValue) -> FloatValue:
 
 # -------------------------------------------------------------------------------------------- error function
 
-# erf(x) / x - 1 in x ** 2, up to one and to one half; log(erfc(x)) from one to four, for float32.
+# erf(x) / x - 1 as polynomial in x ** 2, for x up to 1 and up to 1 / 2; log(erfc(x)) for x from 1 to 4, for float32.
 _ERF_TO_ONE = (7.875750626854885e-5, -8.016864287165870e-4, 5.189087423433974e-3, -2.685421201062641e-2,
                0.1128359471516022, -0.3761262666672033, 0.1283791658483509)
 _ERF_TO_HALF = (1.472586548055674e-6, -1.484584925970787e-5, 1.205333512435374e-4, -8.548297753674967e-4,
@@ -346,7 +349,7 @@ def _near_erf(size: FloatValue, coefficients: Sequence[float]) -> FloatValue:
 
 
 def _erfc(size: FloatValue) -> FloatValue:
-    """One less the error function, from one half to six."""
+    """One minus the error function, for sizes from 1 / 2 to 6."""
     return exp(-(size * size)) * (_polynomial(size, special._ERFC_P) / _polynomial(size, special._ERFC_Q))
 
 
@@ -372,7 +375,7 @@ def erfinv(x: FloatValue) -> FloatValue:
     y = guess.replaced(size < 0.1, size * (0.5 * math.sqrt(math.pi)))
     for _ in range(2):
         squared = y * y
-        # From one half on the difference of two small numbers.
+        # From 1 / 2 on, the error is the difference of two small values.
         error = (rest - _erfc(y)).replaced(size < 0.5, _near_erf(y, _ERF_TO_HALF) - size)
         step = error * exp(squared) * (0.5 * math.sqrt(math.pi))
         y = y - step / (1.0 + y * step)
@@ -383,7 +386,7 @@ def erfinv(x: FloatValue) -> FloatValue:
 
 
 def maximum(a: FloatValue, b: FloatValue) -> FloatValue:
-    """The larger one, or NaN; of two zeros that which NumPy gives."""
+    """The larger value, or NaN; of two zeros the same one as NumPy."""
     given = special.of_equal_zeros("maximum", a.kind.dtype)
     if given == "sign":
         return a.call("maximum", b)
@@ -391,7 +394,7 @@ def maximum(a: FloatValue, b: FloatValue) -> FloatValue:
 
 
 def minimum(a: FloatValue, b: FloatValue) -> FloatValue:
-    """The smaller one, or NaN; of two zeros that which NumPy gives."""
+    """The smaller value, or NaN; of two zeros the same one as NumPy."""
     given = special.of_equal_zeros("minimum", a.kind.dtype)
     if given == "sign":
         return a.call("minimum", b)
@@ -404,21 +407,21 @@ def sign(x: FloatValue) -> FloatValue:
 
 
 def plus(total: FloatValue, x: FloatValue) -> FloatValue:
-    """A sum of many, whose order the compiler may choose."""
+    """A step of a sum, whose order of additions the compiler may choose."""
     return total._new(total.builder.fadd(total.ir, x.ir, flags=("reassoc",)))
 
 
 def times(product: FloatValue, x: FloatValue) -> FloatValue:
-    """A product of many, whose order the compiler may choose."""
+    """A step of a product, whose order of multiplications the compiler may choose."""
     return product._new(product.builder.fmul(product.ir, x.ir, flags=("reassoc",)))
 
 
 def largest(top: FloatValue, x: FloatValue) -> FloatValue:
-    """The largest of many, or NaN."""
+    """A step of a maximum, or NaN."""
     return top.call("maximum", x)
 
 
-#: Instruction by name. Primitives missing here have no vectorised form.
+#: The instructions by name. Primitives that are missing here have no vectorised form.
 VECTOR: dict[str, Callable[..., FloatValue]] = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,

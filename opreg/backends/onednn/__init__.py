@@ -1,4 +1,4 @@
-"""Kernels by oneDNN, through ctypes: convolutions, pooling, products of matrices, batch norm with channels last."""
+"""Kernels that call oneDNN through ctypes: convolutions, pooling, matrix products, batch norm with channels last."""
 
 from __future__ import annotations
 

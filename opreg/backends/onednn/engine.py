@@ -1,8 +1,8 @@
-"""Parts of convolutions, pooling and batch norm, and products, by oneDNN, ready to run over arrays.
+"""Operations of oneDNN prepared to run on arrays: parts of convolutions, pooling and batch norm, and matrix products.
 
-A ``Work`` is one part, with what brings its operands to the layouts it is fast in and back: those are chosen by the
-library, while arrays come with any strides. It holds every object of the library it uses, and the arrays whose
-addresses it was given, as long as it lives.
+A ``Work`` is one such part. Arrays may have any strides, while the library chooses the layouts in which it is fastest;
+so a ``Work`` also includes the copies of operands to these layouts and back. It holds references to all objects of the
+library that it uses, and to the arrays that it is bound to.
 """
 
 from __future__ import annotations
@@ -44,17 +44,18 @@ from .shared_library import Argument, Object, plain
 
 __all__ = ["Work", "possible"]
 
-#: A primitive, how many arguments it has, and they.
+#: A primitive, the number of its arguments, and the arguments.
 Step: TypeAlias = tuple[Object, int, Arguments[Argument]]
 
-#: How a primitive is asked which layout it wants for an argument; others come as they are declared.
+#: For arguments whose layout a primitive chooses, the code of the query for it; other arguments have the declared
+#: layout.
 QUERY = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, BIAS: 131, DIFF_WEIGHTS: 132, DST: 133, DIFF_DST: 134, WORKSPACE: 135,
          SCRATCHPAD: 136}
 
 
 @cached(1024)
 def possible(part: Part, geometry: Geometry, strides: tuple[Shape, ...]) -> str | None:
-    """The reason why the library does not compute a part, or None where it does."""
+    """The reason why the library does not compute a part, or None if it does."""
     library = shared_library.library()
     if isinstance(library, str):
         return library
@@ -69,22 +70,22 @@ def possible(part: Part, geometry: Geometry, strides: tuple[Shape, ...]) -> str 
 
 
 class Work:
-    """A part of a geometry, over arrays of its shapes and of strides.
+    """A part of an operation, for arrays of given shapes and strides.
 
     Parameters
     ----------
     part : str
-        ``forward``, ``data`` for the gradient of the data, ``weight`` for that of the weight.
+        ``forward``, ``data`` for the gradient of the data, or ``weight`` for the gradient of the weight.
     geometry : Convolution, Pooling, Norm, Product or Copy
     strides : tuple of tuple of int
-        Of each array, in elements.
+        The strides of each array, in elements.
 
     Attributes
     ----------
     nbytes : list of int
-        The buffers it needs.
+        The sizes of the buffers it needs.
     kept : int or None
-        Which of them has a weight in the library's layout, where that is another.
+        The index of the buffer for the weight in the library's layout; None if that is the array's own layout.
     """
 
     def __init__(self, part: Part, geometry: Geometry, strides: tuple[Shape, ...]):
@@ -96,11 +97,11 @@ class Work:
         self._buffers: list[Object] = []
         self._held: tuple[np.ndarray, ...] | None = None
         self.kept: int | None = None
-        self._lays_out: Step | None = None  # the weight in that buffer
-        self._since: int | None = None  # when it was laid out, if it is there still
+        self._lays_out: Step | None = None  # copies the weight to that buffer
+        self._since: int | None = None  # when that was done, if the buffer is still valid
         self._keeps = False
-        self._arrays: list[tuple[Object, Object]] = []  # their layouts and memories
-        self._sizes: list[tuple[int, int]] = []  # how many elements they have, and how many bytes they reach over
+        self._arrays: list[tuple[Object, Object]] = []  # the library's layout and memory of each
+        self._sizes: list[tuple[int, int]] = []  # the number of elements, and of bytes from first to last
         groups = geometry.groups if isinstance(geometry, Convolution) else 1
         for i, (shape, steps) in enumerate(zip(geometry.shapes(part), strides, strict=True)):
             layout = plain(library, *(grouped(shape, steps, groups) if i == 1 else (shape, steps)))
@@ -126,7 +127,7 @@ class Work:
             self._steps += after
 
     def _wanted(self, description: Object, argument: int) -> c_void_p:
-        """The layout that a primitive wants for an argument; it belongs to the description."""
+        """The layout that a primitive chose for an argument; it is owned by the description."""
         wanted = self._library.functions["primitive_desc_query_md"](description.pointer, QUERY[argument],
                                                                     1 if argument == BIAS else 0)
         if wanted is None:
@@ -143,7 +144,7 @@ class Work:
 
     def _inner(self, wanted: c_void_p, description: Object, which: int, argument: int, after: list[Step]
                ) -> Object:
-        """An array in the layout wanted: its own memory, or a buffer that it is copied to or from."""
+        """The memory of an array in the chosen layout: its own, or a buffer that it is copied to or from."""
         layout, memory = self._arrays[which]
         if self._library.functions["memory_desc_equal"](layout.pointer, wanted):
             return memory
@@ -171,22 +172,22 @@ class Work:
 
     def bind(self, arrays: Sequence[np.ndarray], buffers: Sequence[np.ndarray], keeps: bool = False
              ) -> Callable[[], None]:
-        """A function that computes over these arrays.
+        """A function that computes on these arrays.
 
         Parameters
         ----------
         arrays : sequence of float32 arrays
-            Of the geometry's shapes and the strides that were declared, in order; one of them is written. If the
-            layout has its axes in another order, the array's own order is as good.
+            Arrays with the shapes and strides that were declared, in order; one of them is written. An array may also
+            have its axes in another order, if it is laid out the same in memory.
         buffers : sequence of arrays
-            Of ``nbytes`` bytes; their content is nothing between two calls, but for the one ``kept``.
+            Buffers of ``nbytes`` bytes. Their contents are not needed between two calls, except the one at ``kept``.
         keeps : bool
-            Whether that one is nobody else's: the weight is laid out anew only when its numbers have changed.
+            Whether nothing else writes to that one; then the weight is copied again only after it has changed.
 
         Raises
         ------
         OpError
-            For arrays of other sizes, or that reach over more or less memory than the strides say.
+            When the size of an array, or of the memory it covers, differs from the declared one.
         """
         for (_, memory), (size, end), array in zip(self._arrays, self._sizes, arrays, strict=True):
             if array.dtype != np.float32 or array.size != size or bounds_of(array, 0) != (0, end):
@@ -205,7 +206,7 @@ class Work:
         self._library.check("memory_set_data_handle", memory.pointer, address_of(array))
 
     def release(self) -> None:
-        """Let go of the arrays; ``bind`` gives it others."""
+        """Drop the references to the arrays, until the next ``bind``."""
         self._held = None
 
     def run(self) -> None:

@@ -1,4 +1,4 @@
-"""Products of matrices by oneDNN, where its threads are at work already; see ``library``."""
+"""Matrix products by oneDNN, for use where its threads are active already; see ``shared_library``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ __all__ = ["SMALL", "matmul", "straight"]
 
 
 def _operand(a: np.ndarray) -> tuple[bytes, int, np.ndarray]:
-    """How BLAS is told of a matrix: transposed or not, how far rows are apart, and its array."""
+    """A matrix as BLAS takes it: whether it is transposed, the distance of its rows, and its array, copied if
+    needed."""
     rows, columns = a.strides
     m, n = a.shape
     if a.flags.aligned:
@@ -27,7 +28,7 @@ def _operand(a: np.ndarray) -> tuple[bytes, int, np.ndarray]:
 
 
 def straight(a: np.ndarray) -> bool:
-    """Whether a matrix is read where it is, or each of a stack."""
+    """Whether a matrix, or each one in a stack, is read without a copy."""
     if a.ndim > 2:
         return straight(a[(0,) * (a.ndim - 2)]) and not any(step % 4 for step in a.strides)
     return _operand(a)[2] is a
@@ -42,7 +43,7 @@ def _sgemm(library: Library, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> N
 
 
 def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """``numpy.matmul``, by this library for large matrices of float32.
+    """``numpy.matmul``, computed by oneDNN for large matrices of float32.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Primitives of oneDNN: convolutions, pooling, batch norm, products and copies, by their geometry.
+"""Primitives of oneDNN: convolutions, pooling, batch norm, matrix products and copies, each described by a geometry.
 
-A geometry says of which shapes its arrays are, and describes the primitives that compute a part of it. Shapes have the
-channels on axis 1 whatever the arrays are like: their strides tell where the channels are.
+A geometry holds the shapes of its arrays, and describes the primitives that compute a part of the operation. Shapes
+always have the channels on axis 1; strides tell where the channels are in memory.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ __all__ = ["Convolution", "Copy", "Geometry", "Norm", "Part", "Pooling", "Produc
 
 Part = Literal["forward", "data", "weight"]
 
-# Numbers of the library's interface, fixed for version 3.
+# Constants of the library's interface, fixed for version 3.
 DIRECT = 1
 TRAINING, INFERENCE, BACKWARD = 64, 96, 128
 MAX, AVG_ALL, AVG_INSIDE = 0x1FF, 0x2FF, 0x3FF
 ADD, MULTIPLY = 0x1FFF0, 0x1FFF1
 GLOBAL_STATISTICS, SCALE_AND_SHIFT = 1, 6
 WORKSPACE, SCRATCHPAD = 64, 80
-OURS = 1  # who holds what a primitive needs while it runs
+OURS = 1  # the caller provides the memory that a primitive needs while it runs
 SRC, DST, WEIGHTS, BIAS, DIFF_SRC, DIFF_DST, DIFF_WEIGHTS = 1, 17, 33, 41, 129, 145, 161
 MEAN, VARIANCE, SCALE, SHIFT, DIFF_SCALE, DIFF_SHIFT = 49, 50, 51, 52, 255, 256
-FOLLOWING, SECOND = 1 << 15, 2  # the operand of the first operation that follows, and of each after it
+FOLLOWING, SECOND = 1 << 15, 2  # the operand of the first operation in an epilogue, and the step to the next
 QUERY_NAME = 8  # of the implementation
 
-#: A primitive and its operands: arrays by number, buffers by name.
+#: A primitive and its operands: arrays by index, buffers by name.
 Description = tuple[Object, list[tuple[int, int | str]]]
 
 
 def grouped(shape: Shape, strides: Shape, groups: int) -> tuple[Shape, Shape]:
-    """Shape and strides of the weight with an axis of groups in front, where there are any."""
+    """Shape and strides of the weight, with an axis of groups in front if there are several."""
     if groups == 1:
         return shape, strides
     outs = shape[0] // groups
@@ -53,20 +53,23 @@ def implementation(library: Library, description: Object) -> str:
 
 
 def declined(library: Library, description: Object) -> str | None:
-    """The reason why the library is not used for a primitive, or None where it is."""
+    """The reason why the library is not used for a primitive, or None if it is."""
     name = implementation(library, description)
-    # Its fallbacks: columns and a product of matrices, as other kernels do them, or plain loops.
+    # The library's fallbacks: im2col and a matrix product, as other kernels compute it, or plain loops.
     fallback = "gemm" in name or name.startswith(("ref", "simple"))
     return f"oneDNN has only {name} for it" if fallback else None
 
 
 class Convolution(NamedTuple):
-    """Shapes of data (N, C, *size), weight (O, C / groups, *kernel) and output (N, O, *places), one number an axis
-    of stride, dilation and padding, how many groups, and what is done to the output in the end: ``bias`` is added;
-    ``scaled``, channels are multiplied by a vector and another is added; ``added``, an array is added.
+    """A convolution: the shapes of data (N, C, *size), weight (O, C / groups, *kernel) and output (N, O, *places);
+    stride,
+    dilation and padding for each spatial axis; and the number of groups.
 
-    Data and output keep the layout of arrays with their channels ``last``, in which the library is fastest; others
-    are brought to a layout that it chooses, and so are weights.
+    Further operations on the output are ``bias``, which adds a bias; ``scaled``, which multiplies the channels by a
+    vector and adds another; and ``added``, which adds an array.
+
+    With ``last``, data and output have their channels last in memory, in which the library is fastest, and are used in
+    this layout if possible. Otherwise they are copied to a layout that the library chooses; weights always are.
     """
 
     x: Shape
@@ -96,7 +99,7 @@ class Convolution(NamedTuple):
                     return descriptions
             except OpError as error:
                 if passing(error):
-                    raise  # else there is nothing for this layout
+                    raise  # otherwise the library has nothing for this layout
         return self._describe(library, part, strides, False)
 
     def _describe(self, library: Library, part: Part, strides: Sequence[Shape], keep: bool) -> list[Description]:
@@ -106,7 +109,7 @@ class Convolution(NamedTuple):
         b = any_layout(library, self.w[:1]) if self.bias else None
         words = [numbers(values) for values in (self.stride, [d - 1 for d in self.dilate], self.pad, self.pad)]
         epilogue = self._epilogue(library, strides) if self.scaled or self.added else None
-        kind = INFERENCE if self.last and part == "forward" else TRAINING  # the same values, other implementations
+        kind = INFERENCE if self.last and part == "forward" else TRAINING  # equal results, other implementations
         forward = Object(library, "primitive_desc", "convolution_forward_primitive_desc_create", library.engine, kind,
                          DIRECT, x.pointer, w.pointer, None if b is None else b.pointer, y.pointer, *words,
                          None if epilogue is None else epilogue.pointer)
@@ -124,7 +127,7 @@ class Convolution(NamedTuple):
         return [(backward, [(SRC, 0), (DIFF_WEIGHTS, 1), (DIFF_DST, 2)])]
 
     def _epilogue(self, library: Library, strides: Sequence[Shape]) -> Object:
-        """Epilogue: operations on an element of the output before it is stored."""
+        """The epilogue: operations on each element of the output before it is stored."""
         operations = Object(library, "post_ops", "post_ops_create")
         kinds = [MULTIPLY, ADD] * self.scaled + [ADD] * self.added
         shapes, strides = self.shapes("forward")[3 + self.bias:], strides[3 + self.bias:]
@@ -137,8 +140,9 @@ class Convolution(NamedTuple):
 
 
 class Pooling(NamedTuple):
-    """Shapes of data (N, C, *size) and output (N, C, *places), one number an axis of kernel, stride and padding, and
-    what is computed: ``max``, ``all`` for averages that count the padding, ``inside`` for those that do not."""
+    """Pooling: the shapes of data (N, C, *size) and output (N, C, *places); kernel, stride and padding for each spatial
+    axis;
+    and the kind: ``max``, ``all`` for averages that include the padding, or ``inside`` for averages that do not."""
 
     x: Shape
     y: Shape
@@ -166,22 +170,24 @@ class Pooling(NamedTuple):
                           algorithm, x.pointer, y.pointer, *words, forward.pointer, None)
         if self.kind != "max":
             return [(backward, [(DIFF_SRC, 0), (DIFF_DST, 1)])]
-        # Only a forward pass finds out which number of a window is its maximum.
+        # A forward pass is needed to find which element of a window is its maximum.
         return [(forward, [(SRC, 2), (DST, "maxima"), (WORKSPACE, "places")]),
                 (backward, [(DIFF_SRC, 0), (DIFF_DST, 1), (WORKSPACE, "places")])]
 
 
 class Norm(NamedTuple):
-    """Batch norm of data of shape (N, C, *size), by the statistics of the data if they are ``measured``, else by
-    those that are given."""
+    """Batch norm of data of shape (N, C, *size); mean and variance are computed from the data if ``measured``, else
+    they
+    are inputs."""
 
     x: Shape
     eps: float
     measured: bool = True
 
     def shapes(self, part: Part) -> tuple[Shape, ...]:
-        """Shapes of a part's arrays: data, output, mean, variance, scale and shift; or data, the gradients of output
-        and data, mean, variance, scale and the gradients of scale and shift."""
+        """Shapes of a part's arrays. ``forward``: data, output, mean, variance, scale, shift. Gradients: data, the
+        gradients
+        of output and of data, mean, variance, scale, the gradients of scale and of shift."""
         vector = self.x[1:2]
         return (self.x, self.x, *[vector] * 4) if part == "forward" else (*[self.x] * 3, *[vector] * 5)
 
@@ -201,7 +207,8 @@ class Norm(NamedTuple):
 
 
 class Product(NamedTuple):
-    """A product of matrices (m, k) and (k, n), or of as many as both stacks have; a ``bias`` (n) is added to rows."""
+    """A product of matrices (m, k) and (k, n), or of two stacks of them; with ``bias``, a vector (n) is added to each
+    row."""
 
     a: Shape
     b: Shape
@@ -215,14 +222,14 @@ class Product(NamedTuple):
         """The primitive."""
         a, b, y, *bias = [plain(library, shape, steps) for shape, steps in zip(self.shapes(part), strides)]
         attributes = Object(library, "primitive_attr", "primitive_attr_create")
-        library.check("primitive_attr_set_scratchpad_mode", attributes.pointer, OURS)  # each has its own otherwise
+        library.check("primitive_attr_set_scratchpad_mode", attributes.pointer, OURS)  # else each has its own
         product = Object(library, "primitive_desc", "matmul_primitive_desc_create", library.engine, a.pointer,
                          b.pointer, bias[0].pointer if bias else None, y.pointer, attributes.pointer)
         return [(product, [(SRC, 0), (WEIGHTS, 1), (DST, 2), *[(BIAS, 3)] * self.bias, (SCRATCHPAD, "scratch")])]
 
 
 class Copy(NamedTuple):
-    """An array of a shape copied to another of other strides."""
+    """A copy of an array to one with other strides."""
 
     x: Shape
 

@@ -1,10 +1,12 @@
-"""oneDNN, version 3, through ctypes: where the library is found, its functions and its objects.
+"""oneDNN, version 3, through ctypes: how the library is found, its functions and its objects.
 
-It is met here alone and looked for at first use: in the environment of this Python, where the extra ``opreg[fast]``
-puts it, then wherever the system has it. Without it ``missing`` says so and every other kernel works. It has threads
-of its own, as many as ``OMP_NUM_THREADS`` says. They and those of NumPy's BLAS get into each other's way, since either
-look out for work without letting go of their processors: BLAS's stay aside while this one computes (``blas.aside``),
-and those of libgomp, which this library mostly comes with, look out less long than by default.
+Only this module loads the library, at first use. It is searched for in the environment of this Python, where the extra
+``opreg[fast]`` installs it, then by the system. Without it ``missing`` gives a reason, and all other kernels work.
+
+It has threads of its own, as many as ``OMP_NUM_THREADS`` says. They and those of NumPy's BLAS slow each other down,
+since both wait for work by spinning. So BLAS's threads are not used for a while after this library has computed
+(``blas.aside``), and those of libgomp, with which most builds of the library come, spin for a shorter time than by
+default.
 """
 
 from __future__ import annotations
@@ -26,16 +28,16 @@ from opreg.errors import OpError, adopted, passing
 __all__ = ["Argument", "Library", "Object", "OpenMP", "any_layout", "forked", "library", "missing", "numbers", "openmp",
            "plain", "version"]
 
-# Numbers of the library's interface, fixed for version 3.
+# Constants of the library's interface, fixed for version 3.
 CPU, F32, ANY, IN_ORDER = 1, 3, 1, 1
 STATUS = {1: "out of memory", 2: "invalid arguments", 3: "not implemented", 5: "runtime error", 6: "not required"}
 
 
-# How often threads of libgomp look whether there is work before they go to sleep. By default they do so 300,000 times,
-# which it takes for 3 ms; where the instruction that pauses takes 140 cycles, as on processors of Intel, it is 15 ms
-# after every primitive, in which nobody else has the processor.
+# How many times threads of libgomp check for work before they sleep. The default is 300,000 times, meant to take 3 ms.
+# On Intel's processors, where the pause instruction takes 140 cycles, this is 15 ms after every primitive, in which no
+# other thread gets the core.
 _LOOKS = 10_000
-# A user who has set one of these is left alone.
+# If the user has set one of these, nothing is changed.
 _SAID = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 
 
@@ -44,7 +46,7 @@ _SAID = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 
 @contextmanager
 def _restless() -> Iterator[None]:
-    """While a library is loaded, how long its threads look out for work: libgomp reads it once, when it is loaded."""
+    """Set how long libgomp's threads spin, while a library is loaded: libgomp reads this once, when it is loaded."""
     if any(name in os.environ for name in _SAID):
         yield
         return
@@ -60,7 +62,7 @@ class _Version(ctypes.Structure):
 
 
 class Argument(ctypes.Structure):
-    """An argument of a primitive: which of its arguments it is, and its memory."""
+    """An argument of a primitive: the code of the parameter, and its memory."""
 
     _fields_ = [("arg", c_int), ("memory", c_void_p)]
 
@@ -130,7 +132,7 @@ def _candidates() -> Iterator[str]:
 
 
 class Library:
-    """The functions of the library under their names without the prefix, its engine and its stream."""
+    """The library: its functions by their names without the prefix, its engine and its stream."""
 
     def __init__(self, path: str):
         with _restless():
@@ -149,7 +151,7 @@ class Library:
         self.stream = self.create("stream_create", self.engine, IN_ORDER)
 
     def check(self, name: str, *args: object) -> None:
-        """Call a function of the library; its errors become exceptions."""
+        """Call a function of the library; raises an exception for an error status."""
         status = self.functions[name](*args)
         if status:
             text = f"oneDNN: {name}: {STATUS.get(status, f'status {status}')}"
@@ -164,7 +166,7 @@ class Library:
 
 @functools.cache
 def library() -> Library | str:
-    """The library, or why there is none."""
+    """The library, or the reason why there is none."""
     reasons = []
     for path in _candidates():
         try:
@@ -178,14 +180,14 @@ def library() -> Library | str:
 
 
 def version() -> str:
-    """Version of the library that was loaded, or the reason why none was."""
+    """The version of the loaded library, or the reason why there is none."""
     loaded = library()
     return loaded if isinstance(loaded, str) else ".".join(str(getattr(loaded.version, part)) for part in
                                                            ("major", "minor", "patch"))
 
 
 def missing() -> str | None:
-    """The reason why oneDNN is not used, or None where it is."""
+    """The reason why oneDNN is not used, or None if it is."""
     if _FORKED:
         return "this process was forked, which the library's threads do not survive"
     loaded = library()
@@ -193,14 +195,14 @@ def missing() -> str | None:
 
 
 class OpenMP(NamedTuple):
-    """How many threads OpenMP gives what the calling thread starts, and what changes that."""
+    """Functions that read and set how many threads OpenMP uses for the calling thread's work."""
 
     most: Callable[[], int]
     change: Callable[[int], None]
 
     @contextmanager
     def one_thread(self) -> Iterator[None]:
-        """While the library computes in the calling thread alone."""
+        """Restrict the library to the calling thread, within a ``with`` block."""
         before = self.most()
         self.change(1)
         try:
@@ -211,7 +213,7 @@ class OpenMP(NamedTuple):
 
 @functools.cache
 def openmp() -> OpenMP | None:
-    """OpenMP as the library uses it, or None where it has threads of another kind."""
+    """OpenMP as the library uses it, or None if its threads are not OpenMP's."""
     loaded = library()
     shared = loaded.shared if isinstance(loaded, Library) else None
     most, change = [getattr(shared, f"omp_{name}", None) for name in ("get_max_threads", "set_num_threads")]
@@ -225,7 +227,9 @@ _FORKED: list[bool] = []
 
 
 def forked() -> bool:
-    """Whether this process is a forked child, in which the library must not run: it would wait for lost threads."""
+    """Whether this process is a forked child, where the library must not run, since it would wait for threads that do
+    not
+    exist there."""
     return bool(_FORKED)
 
 
@@ -234,7 +238,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Object:
-    """An object of the library, released with the last reference to it; ``using`` is kept alive as long."""
+    """An object of the library, destroyed with its last reference; it holds a reference to ``using`` until then."""
 
     __slots__ = ("pointer", "using", "_destroy")
 
@@ -253,16 +257,16 @@ class Object:
 
 
 def numbers(values: Sequence[int]) -> ctypes.Array[c_int64]:
-    """Integers as the library takes them."""
+    """Integers as a C array for the library."""
     return (c_int64 * len(values))(*values)
 
 
 def any_layout(library: Library, shape: Shape) -> Object:
-    """An array whose layout a primitive may choose."""
+    """The description of an array whose layout a primitive may choose."""
     return Object(library, "memory_desc", "memory_desc_create_with_tag", len(shape), numbers(shape), F32, ANY)
 
 
 def plain(library: Library, shape: Shape, strides: Shape) -> Object:
-    """An array with strides, in elements."""
+    """The description of an array with strides, in elements."""
     return Object(library, "memory_desc", "memory_desc_create_with_strides", len(shape), numbers(shape), F32,
                   numbers(strides))

@@ -1,4 +1,4 @@
-"""The operators that have kernels on a GPU, beside those of expressions; importing this attaches them."""
+"""Kernels on a GPU for operators without an expression; importing this attaches them."""
 
 from __future__ import annotations
 

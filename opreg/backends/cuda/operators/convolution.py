@@ -1,7 +1,8 @@
 """Convolution and Deconvolution with their gradients, by cuDNN.
 
-Each is one of three parts of a convolution of data ``x`` with weight ``w`` to output ``y``; a deconvolution is the
-gradient of the data of one: it reads ``y`` and writes ``x``.
+Each operator is one of three parts of a convolution of data ``x`` with weight ``w`` to output ``y``: the output, the
+gradient of the data, or the gradient of the weight. A deconvolution is the gradient of the data: it reads ``y`` and
+writes ``x``.
 """
 
 from __future__ import annotations
@@ -35,20 +36,19 @@ __all__: list[str] = []
 
 
 class _Plan(NamedTuple):
-    """The operation that cuDNN built for a call."""
+    """A convolution and what cuDNN built for it."""
 
     kind: Convolution
     built: Built
 
 
 def _tensor(shape: Shape, layout: str | None) -> Tensor:
-    """A contiguous array in a layout, told with its channels on axis 1."""
+    """The description of a contiguous array in a layout, with its channels on axis 1."""
     return Tensor(channels_first(shape, layout), channels_first(strides_of(shape), layout))
 
 
 def _planned(found: Frontend, device: int, kind: Convolution) -> _Plan | str:
-    """The operation that cuDNN builds for a convolution, without its bias if need be; or the reason why it builds
-    none."""
+    """The plan for a convolution, without the bias if cuDNN has none with it; or the reason why there is none."""
     built = build(found, device, kind)
     if isinstance(built, str) and kind.bias:
         kind = kind._replace(bias=False)
@@ -59,7 +59,7 @@ def _planned(found: Frontend, device: int, kind: Convolution) -> _Plan | str:
 class _Kernel:
     """The kernel ``cuDNN`` of an operator.
 
-    ``reads`` and ``writes`` say which of ``x``, ``w`` and ``y`` inputs and output are, ``b`` being the bias.
+    ``reads`` and ``writes`` name the arrays that are inputs and output: ``x``, ``w``, ``y``, and ``b`` for the bias.
     """
 
     def __init__(self, op: Op, part: Part, reads: str, writes: str):
@@ -68,11 +68,11 @@ class _Kernel:
                   channels_last=self.refused)(self.bound)
 
     def named(self, call: Call) -> dict[str, Array]:
-        """The arrays by their names."""
+        """The arrays of a call by name."""
         return {**dict(zip(self.reads, call.ins)), self.writes: call.outs[0]}
 
     def describe(self, shapes: dict[str, Shape], attrs: Attrs, dtype: str) -> Convolution | str:
-        """The part of a convolution that arrays of these shapes are, or why it is none."""
+        """The description of the convolution for these shapes, or the reason why there is none."""
         layout = attrs["layout"]
         words = {name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")}
         layouts = layout, of_weight(layout, attrs.get("weights_first", False)), layout
@@ -87,7 +87,7 @@ class _Kernel:
                            self.writes != "w" and "b" in shapes, tf32() and dtype == "float32")
 
     def accepts(self, call: Call) -> str | None:
-        """The reason why the library does not compute this, or None where it does."""
+        """The reason why the library does not compute a call, or None."""
         found = frontend(call.xp)
         if not isinstance(found, Frontend):
             return found
@@ -106,7 +106,7 @@ class _Kernel:
         return keep(call, kind if isinstance(kind, str) else _planned(found, call.ctx.device_id, kind))
 
     def bound(self, call: Call) -> list[Callable]:
-        """Steps of a plan."""
+        """The steps of a plan."""
         (kind, built), arrays, after = call.found, self.named(call), []
         if "b" in arrays and not kind.bias:
             bias, out = arrays.pop("b"), call.outs[0]
@@ -118,10 +118,9 @@ class _Kernel:
 
     def refused(self, attrs: Attrs, ins: Sequence[Spec], outs: Sequence[Spec], is_train: bool, xp: ArrayModule,
                 device: int) -> str | None:
-        """The reason why the library is not to convolve contiguous arrays, where it may have their channels last,
-        or None.
+        """The reason why the library should not compute contiguous arrays with channels last, or None.
 
-        Without tensor cores it is at its best with channels first: it brings others there before, in its workspace.
+        Without tensor cores it is fastest with channels first, and copies other arrays to that layout in its workspace.
         """
         found, dtype = frontend(xp), str(outs[0].dtype)
         if not isinstance(found, Frontend) or dtype not in DTYPES or attrs["cudnn_off"]:

@@ -1,7 +1,7 @@
-"""Dropout as CUDA kernels. A counter on the device says how much of a sequence of random numbers was drawn.
+"""Dropout as CUDA kernels. A counter on the device holds the position in a sequence of random numbers.
 
-The kernel ``claim`` moves the counter on and notes where it stood; ``dropout`` draws from there. So launches that run
-beside each other, on several streams, draw each its own stretch of the sequence, and one that is replayed draws anew.
+The kernel ``claim`` advances the counter and stores its old value; ``dropout`` draws from there. So concurrent launches
+on several streams draw from different parts of the sequence, and a replayed launch draws new numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..instructions import STORED, computed_in
 __all__ = ["CLAIM", "source"]
 
 _BLOCK = 256
-#: The text of the kernel ``claim``, for one thread: takes so many places of the sequence.
+#: The text of the kernel ``claim``, for one thread, which reserves ``count`` positions of the sequence.
 CLAIM = """extern "C" __global__ void claim(unsigned long long* counter, unsigned long long* place,
                                  unsigned long long count) {
     place[0] = atomicAdd(counter + 1, count);
@@ -39,9 +39,9 @@ _PRODUCT = trace(lambda x, mask: x * mask, 2)
 def source(dtype: np.dtype, data: bool, out: bool, mask: bool, lanes: int, far: bool) -> str:
     """The text of the kernel ``dropout``; without ``data`` it makes the mask alone.
 
-    Its parameters are the arrays that there are, the counter, the first place that was claimed, the share that is kept,
-    what kept numbers are multiplied by, and how many there are. Four numbers share a place of the sequence whatever
-    their dtype, so the same ones are dropped in each.
+    Its parameters are the arrays, the counter, the first reserved position, the probability to keep an element, the
+    factor for the elements kept, and the number of elements. Each position of the sequence is used for four elements of
+    any dtype, so the same elements are dropped in all dtypes.
     """
     stored, kind, index = STORED[dtype.name], computed_in(dtype), "unsigned long long" if far else "unsigned"
     width = max(4, lanes)
@@ -105,14 +105,14 @@ attach(dropout, _accepts, dropout_cuda)
 
 
 class _Draw(Launch):
-    """One whose numbers are its own."""
+    """A launch whose random numbers differ from the reference's."""
 
     __slots__ = ()
     draws = True
 
 
 def _draw(call: Call, data: Array | None, out: Array | None, mask: Array | None) -> list[Callable]:
-    """Steps that draw; there is no output without data."""
+    """Steps that draw the mask and apply it; without data only the mask is made."""
     if out is None:
         data = None
     arrays = [array for array in (data, out, mask) if array is not None]
@@ -122,11 +122,11 @@ def _draw(call: Call, data: Array | None, out: Array | None, mask: Array | None)
         lanes = 1
     far = total >= 1 << 30
     keep = 1.0 - call.attrs["p"]
-    # The factor is a number of the mask's dtype, so that the mask says exactly what was done.
+    # The factor is rounded to the mask's dtype, so that the mask holds the factors that were applied.
     factor = np.asarray(1.0 / keep if keep else 0.0, dtype).astype(np.float64 if dtype.itemsize == 8 else np.float32)
     text = source(dtype, data is not None, out is not None, mask is not None, lanes, far)
     counter = generators.counter(call.ctx.backend_name, call.ctx.device_id)
-    assert counter is not None  # of all devices whose array module compiles
+    assert counter is not None  # every device whose array module compiles has one
     index = np.uint64 if far else np.uint32
     blocks = grid_of(call.xp, -(-total // max(4, lanes)), _BLOCK)
     place, word = call.scratch(1, (1,), np.uint64), 8

@@ -1,8 +1,8 @@
 """Rows looked up by index, and the sums that carry gradients back: take, Embedding, gather_nd, pick, one_hot.
 
-The gradient of a row is summed by one block, in the order of the indices that name it: without atomics, so that the
-same inputs give the same bits. A block looks through all indices for its own, as many at once as it has threads, which
-is why there is a limit to them.
+The gradient of a row is summed by one block, in the order of the indices of that row, without atomics; so the same
+inputs give the same bits. Each block searches all indices, as many at a time as it has threads, so there is a limit on
+their number.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from ..instructions import STORED, computed_in, declines, indented, literal
 __all__ = ["picked_source", "put_source", "read_source", "sum_source"]
 
 _BLOCK, _SUMMING = 256, 128
-#: The dtypes of indices, and what C++ calls them.
+#: The dtypes of indices, and their types in C++.
 INDICES = {**STORED, "int8": "signed char", "uint8": "unsigned char", "int32": "int", "int64": "long long"}
-#: How many indices a gradient may have.
+#: The greatest number of indices for a gradient.
 MOST = 1 << 16
 
 
 def _named(dtype: np.dtype, mode: str) -> list[str]:
-    """A function that makes an index of a stored number, along an axis of this length."""
+    """The text of a function that converts a stored value to an index along an axis of a given length."""
     stored = INDICES[dtype.name]
     number = "wide(index)" if dtype.name in STORED else "index"
     inside = {"clip": "place < 0 ? 0 : place >= length ? length - 1 : place", "none": "place",
@@ -45,7 +45,7 @@ def _named(dtype: np.dtype, mode: str) -> list[str]:
 
 
 def _flat(dtype: np.dtype, mode: str, axes: int) -> list[str]:
-    """The same for several numbers, one an axis, that lie ``count`` apart: the place counted over all axes."""
+    """``_named`` and a function for one value per axis, ``count`` elements apart: the index over all of these axes."""
     parameters = ["long long at", "long long count", *[f"long long n{axis}" for axis in range(axes)]]
     more = [f"    place = place * n{axis} + named(indices[{axis} * count + at], n{axis});" for axis in range(1, axes)]
     return [*_named(dtype, mode), "__device__ __forceinline__ long long place_of("
@@ -59,8 +59,9 @@ def _sizes(axes: int) -> str:
 
 @cached(256)
 def read_source(dtype: np.dtype, index: np.dtype, mode: str, axes: int, lanes: int) -> str:
-    """The text of the kernel ``look_up``: packs of the rows that indices name, after each other for each of several
-    tables of ``length`` rows."""
+    """The text of the kernel ``look_up``, which copies the rows at the indices, pack by pack, for each of several
+    tables of
+    ``length`` rows."""
     stored = STORED[dtype.name]
     return "\n".join([*_flat(index, mode, axes), "",
         f'extern "C" __global__ void __launch_bounds__({_BLOCK}) look_up(const {stored}* data, '
@@ -76,8 +77,8 @@ def read_source(dtype: np.dtype, index: np.dtype, mode: str, axes: int, lanes: i
 
 @cached(256)
 def sum_source(dtype: np.dtype, index: np.dtype, mode: str, axes: int, lanes: int) -> str:
-    """The text of the kernel ``add_up``: rows added where indices name them. A block has a strip of a row and adds up
-    for the first index of a place all that name it; the other places are zeros before."""
+    """The text of the kernel ``add_up``, which adds rows at the indices. A block has a strip of a row; for the first
+    occurrence of an index it sums the rows of all its occurrences. Rows without an index must be zero before."""
     stored, kind = STORED[dtype.name], computed_in(dtype)
     sizes, find = _sizes(axes), "place_of(indices, {0}, count, {1})"
     same = f"{find.format('other', sizes)} == place"
@@ -112,7 +113,7 @@ def sum_source(dtype: np.dtype, index: np.dtype, mode: str, axes: int, lanes: in
 
 
 def _items(index: np.dtype, name: str, arrays: str, numbers: str, body: Sequence[str], mode: str) -> str:
-    """A kernel whose threads have a number each, in steps."""
+    """The text of a kernel whose threads compute one element at a time."""
     return "\n".join([*_named(index, mode), "",
         f'extern "C" __global__ void __launch_bounds__({_BLOCK}) {name}({arrays}, long long total, {numbers}) {{',
         f"    for (long long at = blockIdx.x * {_BLOCK}ll + threadIdx.x; at < total; at += gridDim.x * {_BLOCK}ll) {{",
@@ -121,7 +122,7 @@ def _items(index: np.dtype, name: str, arrays: str, numbers: str, body: Sequence
 
 @cached(64)
 def picked_source(dtype: np.dtype, index: np.dtype, mode: str) -> str:
-    """The text of the kernel ``pick``: of each set along an axis the number that its index names."""
+    """The text of the kernel ``pick``, which copies from each set along an axis the element at the set's index."""
     stored = STORED[dtype.name]
     return _items(index, "pick", f"const {stored}* data, const {INDICES[index.name]}* indices, {stored}* out",
                   "long long length, long long inner",
@@ -131,8 +132,8 @@ def picked_source(dtype: np.dtype, index: np.dtype, mode: str) -> str:
 
 @cached(64)
 def put_source(dtype: np.dtype, index: np.dtype, mode: str, given: bool, on: float = 1.0, off: float = 0.0) -> str:
-    """The text of the kernel ``put``: a number along an axis for each index, at the place it names, and another
-    elsewhere. It is ``on``, or read from an array."""
+    """The text of the kernel ``put``, which writes along an axis, at each index, ``on`` or an element of an array, and
+    ``off`` elsewhere."""
     stored, kind = STORED[dtype.name], computed_in(dtype)
     source = f"const {stored}* g, " if given else ""
     number = "g[set]" if given else f"narrow<{stored}>({literal(on, kind)})"
@@ -162,7 +163,7 @@ def _lanes(arrays: Sequence[Array], row: int) -> int:
 
 
 def _look_up(call: Call, data: Array, indices: Array, mode: str, sizes: Shape, tables: int) -> list[Callable]:
-    """Steps that read rows of several tables, each of as many axes as there are sizes."""
+    """Steps that copy rows of several tables; the rows of a table are along axes of these sizes."""
     (out,) = call.outs
     count, length = indices.size // len(sizes), math.prod(sizes)
     row = data.size // (tables * length)
@@ -175,7 +176,7 @@ def _look_up(call: Call, data: Array, indices: Array, mode: str, sizes: Shape, t
 
 
 def _add_up(call: Call, g: Array, indices: Array, mode: str, sizes: Shape, tables: int) -> list[Callable]:
-    """Steps of its gradient."""
+    """Steps of the gradient of ``_look_up``."""
     (out,) = call.outs
     count, length = indices.size // len(sizes), math.prod(sizes)
     row = out.size // (tables * length)
@@ -192,7 +193,7 @@ def _add_up(call: Call, g: Array, indices: Array, mode: str, sizes: Shape, table
 
 def _attach(op: Op, reads: Sequence[int], index: int, mode: str | None, steps: Callable[[Call], list[Callable]],
             sums: bool = False) -> None:
-    """Give an operator the kernel ``cuda``; ``reads`` are the inputs with values, and ``index`` that with indices."""
+    """Give an operator the kernel ``cuda``; ``reads`` are the inputs with values, ``index`` is the one with indices."""
 
     def accepts(call: Call) -> str | None:
         indices = call.ins[index]
@@ -204,7 +205,7 @@ def _attach(op: Op, reads: Sequence[int], index: int, mode: str | None, steps: C
     attach(op, accepts, steps)
 
 
-#: Number of tables before the axes that indices name, and their sizes, by the shape of the values.
+#: Gives the number of tables, and the sizes of the axes that indices refer to, for a shape of the values.
 Places = Callable[[Call, Shape], tuple[int, Shape]]
 
 
@@ -214,12 +215,13 @@ def _axis(call: Call, shape: Shape) -> tuple[int, Shape]:
 
 
 def _first(call: Call, shape: Shape) -> tuple[int, Shape]:
-    """Indices name as many axes as they have rows."""
+    """One table; indices refer to as many leading axes as they have rows."""
     return 1, shape[:call.ins[1].shape[0]]
 
 
 def _by_table(op: Op, values: int, index: int, mode: str | None, places: Places, sums: bool = False) -> None:
-    """Give an operator that reads rows of tables, or sums rows into those of its output, the kernel ``cuda``."""
+    """Give an operator that copies rows of tables, or with ``sums`` adds rows to those of its output, the kernel
+    ``cuda``."""
 
     def table_steps(call: Call) -> list[Callable]:
         data, run = call.ins[values], _add_up if sums else _look_up
@@ -231,12 +233,12 @@ def _by_table(op: Op, values: int, index: int, mode: str | None, places: Places,
 
 def _mode(call: Call) -> str:
     mode = call.attrs.get("mode", "clip")
-    return "wrap" if mode == "index" else mode  # which no device looks at first
+    return "wrap" if mode == "index" else mode  # indices are not checked on devices
 
 
 def _by_item(op: Op, index: int, mode: str | None, name: str, axis: int, text: Callable[[Call, str], str]) -> None:
-    """Give an operator with a number along an axis for each index, where it reads one or writes it, the kernel
-    ``cuda``; ``text(call, mode)`` is that of the function ``name``."""
+    """Give an operator that reads or writes one element along an axis for each index the kernel ``cuda``;
+    ``text(call, mode)`` is the text of the function ``name``."""
 
     def item_steps(call: Call) -> list[Callable]:
         out = call.outs[0]

@@ -22,7 +22,7 @@ _ELEMENT, _ROW, _CYCLE = Along.ELEMENT, Along.ROW, Along.CYCLE
 
 
 # --------------------------------------------------------------------------------------- rows of scores
-# Labels are class indices; towards zero, and a number that is no class stands for none.
+# Labels are class indices; they are rounded towards zero, and a value outside the classes stands for no class.
 
 
 def _cross_entropy(x: Any, label: Any) -> Any:

@@ -1,4 +1,4 @@
-"""BatchNorm and its relatives, GroupNorm, InstanceNorm, L2Normalization and the parts of their gradients."""
+"""BatchNorm and its variants, GroupNorm, InstanceNorm, L2Normalization and the parts of their gradients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..sets import bound_sets
 __all__: list[str] = []
 
 _ELEMENT, _SET, _CYCLE = Along.ELEMENT, Along.ROW, Along.CYCLE
-# One of so many samples is read before the others.
+# One of so many samples is read first, for estimates of the means.
 _PART = 16
 
 
@@ -39,7 +39,7 @@ def _elementwise(call: Call, function: Callable[..., Any], ins: Sequence[Array],
 
 
 def _layout(call: Call, data: Array) -> tuple[Layout, list[int]]:
-    """How the data are seen, and the axes of that view that are reduced."""
+    """The layout of the data, and the axes of its view that are reduced."""
     layout = layout_of(data.shape, call.attrs["over"], call.attrs["axis"], call.attrs["num_groups"])
     return layout, _reduced(layout)
 
@@ -91,10 +91,10 @@ def _mean(x: Any) -> Any:
 
 
 def _near(call: Call, x: Array, keep: Shape, axes: Sequence[int]) -> tuple[list[Callable], Array]:
-    """Steps that compute numbers near the means, and these: the means of a part of the samples.
+    """Steps that compute estimates of the means, and their array: the means of a part of the samples.
 
-    Mean and variance of the differences to them are found in one run through the data. Rounding adds at most as
-    many units in the last place to a variance as the part is smaller than the whole.
+    With these, mean and variance of the differences are computed in one pass over the data. The rounding error of a
+    variance grows by at most as many units in the last place as there are such parts.
     """
     part = x[:-(-x.shape[0] // _PART)]
     near = call.scratch(600, keep, np.dtype(np.float64 if x.dtype.itemsize == 8 else np.float32))
@@ -136,7 +136,7 @@ def _batch_norm(relu: bool = False, variance: bool = False, population: bool = F
 
 
 class _Store:
-    """Lets new auxiliary states take their places."""
+    """Copies new auxiliary states over the old ones."""
 
     __slots__ = ("states", "new")
 
@@ -207,9 +207,11 @@ def _scale(x: Any, scale: Any) -> Any:
 
 
 def _by_layout(op: Op, formula: Callable[..., Any], data: int, elements: Sequence[int], sums: bool) -> None:
-    """Give an operator on sets of elements the kernel ``cuda``: a formula of inputs that are like the data, those that
-    are listed, and of others that have a value for each set. Its results are such numbers if it sums, else like the
-    data."""
+    """Give an operator on sets of elements the kernel ``cuda``, computed by a formula.
+
+    Inputs listed in ``elements`` have the shape of the data; others have one value per set. Results have one value per
+    set with ``sums``, else the shape of the data.
+    """
 
     def layout_steps(call: Call) -> list[Callable]:
         layout, axes = _layout(call, call.ins[data])

@@ -1,6 +1,7 @@
-"""Pooling and its gradients as CUDA kernels: a thread gathers what an output reads, or what reaches an input.
+"""Pooling and its gradients as CUDA kernels: a thread reads all that contributes to an output, or to an input's
+gradient.
 
-So nothing is added from several sides, and the numbers are the same each time.
+So no two threads add to the same element, and results are the same each time.
 """
 
 from __future__ import annotations
@@ -33,22 +34,22 @@ _BLOCK = 256
 
 
 class Shape(NamedTuple):
-    """Facts that the text of a kernel depends on.
+    """Properties that the text of a kernel depends on.
 
     Attributes
     ----------
     dtype : dtype
-        Of all arrays.
+        The dtype of all arrays.
     kind : str
         ``max``, ``avg``, ``sum`` or ``lp``.
     power : int
-        Of the p-norm.
+        The power of the p-norm.
     kernel, stride, pad : tuple of int
-        The window, a number an axis each.
+        The window, with one value for each spatial axis.
     edge : tuple of int
-        How much of the padding counts for averages.
+        How much of the padding counts in averages.
     lanes : int
-        Numbers behind the spatial axes that a thread has side by side.
+        The number of neighbouring elements behind the spatial axes that a thread computes.
     far : bool
         Whether indices need 64 bits.
     """
@@ -70,8 +71,8 @@ class Shape(NamedTuple):
 
 
 def _head(shape: Shape, name: str, arrays: Sequence[str], taken: str) -> list[str]:
-    """The beginning of a kernel, whose threads take numbers in turn: images, places along the axes ``taken``, and what
-    is behind them, in packs."""
+    """The beginning of a kernel, in which each thread loops over items; an item is an image, a position along the axes
+    ``taken``, and a pack of elements behind these."""
     axes = range(len(shape.kernel))
     numbers = [*[f"int n{i}" for i in axes], *[f"int m{i}" for i in axes], f"{shape.indices} rest",
                f"{shape.indices} total"]
@@ -86,7 +87,7 @@ def _head(shape: Shape, name: str, arrays: Sequence[str], taken: str) -> list[st
 
 
 def _place(shape: Shape, sizes: str, at: str) -> str:
-    """Text of the place where the pack at these indices begins."""
+    """The text of the offset where the pack at these indices begins."""
     text = "left"
     for axis in range(len(shape.kernel)):
         text = f"({text} * {sizes}{axis} + {at}{axis})"
@@ -94,7 +95,7 @@ def _place(shape: Shape, sizes: str, at: str) -> str:
 
 
 def _count(shape: Shape) -> list[str]:
-    """The lines that say how many elements the window at ``q`` averages over."""
+    """The lines that compute how many elements the window at ``q`` averages over."""
     lines = []
     for axis, (k, s, p, edge) in enumerate(zip(shape.kernel, shape.stride, shape.pad, shape.edge)):
         lines += [f"const int low{axis} = q{axis} * {s} - {p}, high{axis} = low{axis} + {k};",
@@ -105,11 +106,11 @@ def _count(shape: Shape) -> list[str]:
 
 
 def _taps(shape: Shape, body: Sequence[str], before: bool = False) -> list[str]:
-    """Lines that are run for each place ``i`` inside of the window at ``q``, in order."""
+    """A loop over the positions ``i`` in the window at ``q``, in order."""
     axes = range(len(shape.kernel))
     lines, depth = [], 0
     at = "j" if before else "i"
-    # Code that few threads reach is short, so that all others have registers.
+    # Code that few threads run is not unrolled, to leave registers to the rest.
     unrolled = ["#pragma unroll 1"] if before else ["#pragma unroll"] if math.prod(shape.kernel) <= 16 else []
     for axis, (k, s, p) in zip(axes, zip(shape.kernel, shape.stride, shape.pad)):
         lines += indented([*unrolled, f"for (int k{axis} = 0; k{axis} < {k}; ++k{axis}) {{",
@@ -121,7 +122,7 @@ def _taps(shape: Shape, body: Sequence[str], before: bool = False) -> list[str]:
 
 @cached(256)
 def source(shape: Shape) -> str:
-    """The text of the kernel ``pool``: outputs from an input."""
+    """The text of the kernel ``pool``, which computes outputs."""
     stored, kind, lanes = STORED[shape.dtype.name], computed_in(shape.dtype), shape.lanes
     first = literal(float(limits(shape.dtype)[0]), kind) if shape.kind == "max" else f"{kind}(0)"
     powers = {1: "x", 2: "x * x", 3: "x * x * x"}
@@ -142,7 +143,7 @@ def source(shape: Shape) -> str:
 
 
 def _windows(shape: Shape, body: Sequence[str]) -> list[str]:
-    """Lines that are run for each window ``q`` that has the place ``i``."""
+    """A loop over the windows ``q`` that contain the position ``i``."""
     lines, depth = [], 0
     for axis, (k, s, p) in enumerate(zip(shape.kernel, shape.stride, shape.pad)):
         lines += indented([
@@ -155,8 +156,9 @@ def _windows(shape: Shape, body: Sequence[str]) -> list[str]:
 
 @cached(256)
 def gather_source(shape: Shape) -> str:
-    """The text of the kernel ``unpool``: output gradients at each input element. The gradient of a maximum goes
-    to the first place of its window that has it."""
+    """The text of the kernel ``unpool``, which computes the gradient of each input element. The gradient of a maximum
+    goes
+    to the first element in the window that is equal to it."""
     stored, kind, lanes = STORED[shape.dtype.name], computed_in(shape.dtype), shape.lanes
     where_q, where_i = _place(shape, "m", "q"), _place(shape, "n", "i")
     arrays = [f"const {stored}* g", f"{stored}* out"]
@@ -190,7 +192,8 @@ def _pool_of(call: Call, data: Array) -> Pool:
 
 
 def _held(pool: Pool) -> float:
-    """The part of an input that windows hold: of strides that are longer than windows not all, nor of a rest."""
+    """The fraction of an input that is in some window: less than one if strides exceed windows, or a rest is left
+    over."""
     part = 1.0
     for _, n, k, s, p, places in pool.axes:
         ends = [min(q * s - p + k, n) for q in range(places)]
@@ -200,14 +203,14 @@ def _held(pool: Pool) -> float:
 
 
 def _reached(pool: Pool) -> float:
-    """The part of the outputs whose windows hold anything."""
+    """The fraction of the outputs whose windows contain any input."""
     return math.prod(sum(max(q * s - p, 0) < min(q * s - p + k, n) for q in range(places)) / places
                      for _, n, k, s, p, places in pool.axes)
 
 
 def _launch(call: Call, text: Callable[[Shape], str], name: str, pool: Pool, arrays: Sequence[Array], total: int
             ) -> Launch:
-    """A step for so many elements, which are inputs or outputs."""
+    """The launch of a kernel over ``total`` elements, inputs or outputs."""
     attrs, dtype, rest = call.attrs, arrays[0].dtype, pool.x[-1]
     lanes = 16 // dtype.itemsize
     if (name == "unpool" and len(arrays) > 2) or rest % lanes or any(address_of(array) % 16 for array in arrays):
@@ -226,14 +229,15 @@ def _launch(call: Call, text: Callable[[Shape], str], name: str, pool: Pool, arr
 
 
 def _read(name: str, pool: Pool, arrays: Sequence[Array]) -> int:
-    """Bytes that are read: each element once, as windows that overlap share it. Whether a maximum's gradient reads its
-    input where no window holds it is up to the compiler."""
+    """Bytes that are read; an element in several windows counts once. Whether the gradient of a maximum reads inputs
+    that
+    are in no window depends on the compiler; they are counted."""
     parts = [_held(pool)] if name == "pool" else [_reached(pool), 1.0, _reached(pool)]
     return sum(round(own_bytes(array) * part) for array, part in zip(arrays, parts))
 
 
 def _whole(kind: str, power: int, lowest: float) -> Callable[[Any], Any]:
-    """Pooling over whole images as a reduction of rows."""
+    """Pooling over whole images, as a reduction of rows."""
     if kind == "max":
         return lambda x: maximum(row_max(where(equal(x, x), x, lowest)), lowest)
     if kind == "avg":
@@ -254,7 +258,7 @@ def pooling_cuda(call: Call) -> list[Callable]:
 
 
 def pooling_back_cuda(call: Call) -> list[Callable]:
-    """The steps of both gradients, of which that of a maximum reads the input and the maxima, too."""
+    """The steps of both gradients; the one of ``max`` also reads the input and the maxima."""
     g, data, *maxima = call.ins
     pool, read = _pool_of(call, data), [g, data, *maxima] if maxima else [g]
     return [_launch(call, gather_source, "unpool", pool, [*read, call.outs[0]], math.prod(pool.x))]

@@ -1,4 +1,4 @@
-"""Operators of plans on a GPU; see the passes that put them there. No file, no list of operators has them."""
+"""Private operators that the passes for GPUs insert into plans. They are in no file and in no list of operators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ formed(dense_backward, "(...g) (...data) (units, features) -> (units, features) 
 
 @dense_backward.flops
 def dense_backward_flops(ins: Sequence[Shape], outs: Sequence[Shape]) -> int:
-    """The product that is the weight's gradient; the bias counts nothing, as in the forward pass."""
+    """The operations of the weight's gradient; the bias is not counted, as in the forward pass."""
     return 2 * math.prod(ins[0]) * ins[2][1]
 
 

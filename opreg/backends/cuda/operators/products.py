@@ -1,8 +1,9 @@
-"""The operators that are products of matrices, by cublasLt: with a bias in the same launch, or added to what is there.
+"""Operators that are matrix products, by cublasLt, which can add a bias in the same launch, or add to the output.
 
-A bias is a step of its own if the library has no epilogue, as for float64. The node that ``fuse_dense_backward``
-makes of two computes the gradients of a weight and of a bias in one launch, or sums the latter in another one where
-the library has no such epilogue. Sums of columns alone are products with ones.
+A bias is added by a separate step if the library has no epilogue for it, as for float64. The node that
+``fuse_dense_backward`` makes computes the gradients of a weight and of a bias in one launch; if the library has no
+epilogue for this, a second launch computes the latter. Sums of columns by themselves are computed as products with
+ones.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ __all__: list[str] = []
 
 
 class _Plan(NamedTuple):
-    """A product with its algorithm and its arrays: the factors, and where it goes."""
+    """A product with its algorithm and its arrays: the factors and the output."""
 
     product: Product
     chosen: Chosen
@@ -39,7 +40,7 @@ class _Plan(NamedTuple):
 
 def _planned(call: Call, arrays: tuple[Array, Array, Array], epilogue: Epilogue = Epilogue.DEFAULT,
              bias: Array | None = None) -> _Plan | str:
-    """The product of a call in the library's terms, or why it is not for the library."""
+    """The plan for the product of a call, or the reason why the library does not compute it."""
     found = cublaslt.library(call.xp)
     if isinstance(found, str):
         return found
@@ -60,7 +61,7 @@ def _multiply(call: Call, bias: Array | None = None) -> Multiply:
 
 
 def _bias(call: Call) -> Array | None:
-    """The third input, where its numbers are read."""
+    """The third input, if its elements are read; else None."""
     return None if 2 in call.op.traits.unread or len(call.ins) < 3 else call.ins[2]
 
 
@@ -125,7 +126,9 @@ def dense_backward_cuda(call: Call) -> list[Callable]:
 
 
 def _accepts_sum(call: Call) -> str | None:
-    """The reason why the library does not sum here; it sums the gradient of a bias, along all axes but the last."""
+    """The reason why the library does not compute a sum, or None; it computes sums along all axes but the last, as for
+    the
+    gradient of a bias."""
     reason = declined(cublaslt.library(call.xp)) or _sums_columns(call)
     if reason is not None:
         return reason

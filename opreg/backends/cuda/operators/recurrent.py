@@ -1,7 +1,8 @@
-"""Recurrent layers: a step of one is a product and a kernel, which does all that its gates do to numbers one by one.
+"""Recurrent layers as CUDA kernels: a time step is a matrix product and one kernel for all element-wise work of the
+gates.
 
-As on the host, what comes from the input is one product over all steps. A step of the gradient adds up by itself what
-the product before it made of each gate.
+As on the host, the part from the input is one product over all time steps. In the gradient, the kernel of a step also
+sums the products of the gates.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ __all__ = ["backward", "backward_source", "forward", "forward_source"]
 _BLOCK = 256
 _SIGMOID = "{T}(1) / ({T}(1) + exp(-({0})))"
 
-# For each mode the lines of a step: `a0` to `a3` are what gates are made of, `h` and `c` are the states before.
+# For each mode the lines of a step: `a0` to `a3` are the gates' pre-activations.
 _FORWARD = {
     "lstm": ["const {T} enter = sigmoid(a0), keep = sigmoid(a1), candidate = tanh(a2), leave = sigmoid(a3);",
              "gates[g0] = enter; gates[g1] = keep; gates[g2] = candidate; gates[g3] = leave;",
@@ -41,7 +42,7 @@ _FORWARD = {
     "rnn_tanh": ["states[after] = tanh(a0);"],
     "rnn_relu": ["states[after] = larger(a0, {T}(0));"],
 }
-# The same of its gradient: `dh` is that of the state.
+# For each mode the lines of a step of the gradient; `dh` is the gradient of the state.
 _BACKWARD = {
     "lstm": ["const {T} enter = gates[g0], keep = gates[g1], candidate = gates[g2], leave = gates[g3];",
              "const {T} shown = tanh(cells[after]), d = dc[i] + dh * leave * ({T}(1) - shown * shown);",
@@ -60,7 +61,7 @@ _BACKWARD = {
 
 
 def _source(name: str, type: str, arrays: Sequence[str], lines: Sequence[str]) -> str:
-    """A kernel over the features of a step, ``at`` of ``time``, of a batch in all directions."""
+    """The text of a kernel over the features of a time step, ``at`` of ``time``, for a batch in all directions."""
     head = [f"__device__ __forceinline__ {type} sigmoid({type} x) {{ return {_SIGMOID.format('x', T=type)}; }}", "",
             f'extern "C" __global__ void __launch_bounds__({_BLOCK}) {name}('
             f"{', '.join([*arrays, *[f'long long {each}' for each in ('at', 'time', 'batch', 'size', 'total')]])}) {{",
@@ -72,7 +73,7 @@ def _source(name: str, type: str, arrays: Sequence[str], lines: Sequence[str]) -
 
 @cached(16)
 def forward_source(mode: str, dtype: np.dtype) -> str:
-    """The text of the kernel ``cell``: gates, cells and states of a step."""
+    """The text of the kernel ``cell``, which computes gates, cells and states of a time step."""
     type, gates = _type(dtype), GATES[mode]
     arrays = [f"const {type}* from_state", f"const {type}* bias", f"{type}* states"]
     lines = [f"const long long f{g} = (set * {gates} + {g}) * row + rest;" for g in range(gates)]
@@ -89,7 +90,9 @@ def forward_source(mode: str, dtype: np.dtype) -> str:
 
 @cached(16)
 def backward_source(mode: str, dtype: np.dtype) -> str:
-    """The text of the kernel ``cell_back``: what reaches the gates of a step, and what is handed on."""
+    """The text of the kernel ``cell_back``, which computes the gradients of the gates of a time step, and those that go
+    on
+    to the step before."""
     type, gates = _type(dtype), GATES[mode]
     arrays = [f"const {type}* dy", f"const {type}* from_step", f"{type}* carry", f"{type}* slopes",
               f"const {type}* states"]
@@ -111,7 +114,7 @@ def _gates(count: int) -> list[str]:
 
 
 class _Steps:
-    """Launches of a kernel, step by step."""
+    """Launches of a kernel for one time step after another."""
 
     def __init__(self, xp: ArrayModule, text: str, name: str, arrays: Sequence[Array], time: int, batch: int, size: int,
                  directions: int):
@@ -134,7 +137,7 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
         xp.matmul(rows_of(source), w["input"][d].swapaxes(1, 2),
                   out=gates[d].reshape(kind.gates, time * batch, kind.size))
     bias, other = xp.stack(w["input_bias"]), xp.stack(w["state_bias"])
-    bias[:, :2] += other[:, :2]  # of a GRU the candidate's passes a gate
+    bias[:, :2] += other[:, :2]  # a GRU's candidate part from the state is multiplied by a gate first
     arrays = [xp.empty((kind.directions, kind.gates, batch, kind.size), dtype=gates.dtype), bias, kept.states]
     if kind.gates > 1:
         arrays += [kept.gates, kept.cells]

@@ -32,7 +32,7 @@ def _attach(op: Op, axes_of: Callable[[Call], Sequence[int]]) -> None:
 
 
 def _broadcast(call: Call) -> list[int]:
-    """The axes along which the second input was repeated to have the shape of the first."""
+    """The axes along which the second input must be repeated to get the shape of the first."""
     data, like = (array.shape for array in call.ins)
     padded = (1,) * (len(data) - len(like)) + like
     return [i for i, (old, new) in enumerate(zip(data, padded)) if old != new]

@@ -1,4 +1,4 @@
-"""The gradients of SoftmaxOutput and LayerNorm, along any axis, by rows and columns."""
+"""The gradients of SoftmaxOutput and LayerNorm along any axis, as kernels of rows and columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..sets import bound_sets
 __all__: list[str] = []
 
 _ELEMENT, _ROW, _COLUMN = Along.ELEMENT, Along.ROW, Along.COLUMN
-#: Rows, and the shape that data are seen in: the axis that they lie along is the second, if not the last.
+#: A row expression, and the shape to which data are reshaped, in which rows lie along the second axis.
 Rows = tuple[RowExpression, Shape]
 
 
@@ -42,7 +42,7 @@ def _steps(call: Call) -> list[Callable]:
 
 
 def _attach(op: Op, rows_of: Callable[[Call], Rows | str], steps: Callable[[Call], list[Callable]] = _steps) -> None:
-    """Give an operator the kernel ``cuda``: steps that compute rows."""
+    """Give an operator the kernel ``cuda``, whose steps compute rows."""
 
     def accepts(call: Call) -> str | None:
         return declines([*call.ins, *call.outs]) or keep(call, rows_of(call))
@@ -54,7 +54,7 @@ def _attach(op: Op, rows_of: Callable[[Call], Rows | str], steps: Callable[[Call
 
 
 def _backward_softmax_output(y: Any, label: Any, *, scale: float) -> Any:
-    """Labels are class indices; towards zero, and a number that is no class stands for none."""
+    """The gradient. Labels are class indices, rounded towards zero; a value outside the classes stands for no class."""
     return (y - equal(column(), trunc(label))) * scale
 
 
@@ -117,7 +117,7 @@ def _gradient_steps(call: Call) -> list[Callable]:
         steps += bound_fold(traced(_layer_norm_sums, 4), [g, data, mean, inverse],
                             [_ELEMENT, _ELEMENT, _COLUMN, _COLUMN], call.outs[1:], [(count, True), (n, False)], call.xp,
                             call.scratch)
-    if call.outs[0] is not None:  # last: it may take over the memory of what the sums read
+    if call.outs[0] is not None:  # last, since it may overwrite inputs of the sums
         steps.append(bound_rows(rows, call.ins, call.outs[:1], count, n, call.xp))
     return steps
 
@@ -135,8 +135,9 @@ def _normal_slope(scaled: Any, normal: Any, inverse: Any) -> Any:
 
 
 def _gradient_along(call: Call, view: Shape) -> list[Callable]:
-    """Gradient where sets lie along an axis that is not the last: it normalizes first, as sums along the other axes
-    read the normalized values too."""
+    """The gradient for sets along an axis that is not the last. The normalized values are computed first, since the
+    sums
+    along the other axes read them too."""
     keep = (view[0], 1, *view[2:])
     dtype = np.dtype(np.float64 if call.ins[1].dtype.itemsize == 8 else np.float32)
     normal, scaled = [call.scratch(400 + i, view, dtype) for i in range(2)]

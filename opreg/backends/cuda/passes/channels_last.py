@@ -1,4 +1,4 @@
-"""channels_last: channels at the end where cuDNN convolves; see ``opreg.backends.passes.channels_last``."""
+"""channels_last: channels as the last axis for convolutions by cuDNN; see ``opreg.backends.passes.channels_last``."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ _LIBRARY = Library(lambda xp: can_compile(xp) and isinstance(frontend(xp), Front
 
 
 def channels_last(program: Program) -> Program:
-    """Bring channels to the end where cuDNN convolves."""
+    """Change the layout to channels last for convolutions by cuDNN."""
     return bring_channels_last(program, _LIBRARY)

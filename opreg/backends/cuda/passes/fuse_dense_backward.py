@@ -1,4 +1,4 @@
-"""fuse_dense_backward: the gradients of a dense layer's weight and bias in one node, where cublasLt computes both."""
+"""fuse_dense_backward: the gradients of a dense layer's weight and bias in one node, if cublasLt computes both."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ __all__ = ["fuse_dense_backward"]
 
 
 def _key(program: Program, node: Node) -> Hashable:
-    """Output gradient of the layer. A sum that is added to what its array holds stays by itself, since the library only
-    writes there."""
+    """The output gradient of the layer, for nodes that can be fused. A sum with the request ``add`` is not fused, since
+    the
+    library cannot add to the gradient of the bias."""
     xp = program.contexts[node].xp
     if not can_compile(xp) or declined(library(xp)):
         return None
@@ -41,5 +42,5 @@ _JOINT = Joint(dense_backward, fully_connected_weight, get("sum"), _key, _pair)
 
 
 def fuse_dense_backward(program: Program) -> Program:
-    """Sum the output gradient over the rows while it is multiplied with the data."""
+    """Compute the sum of the output gradient over the rows and its product with the data in one node."""
     return join(program, _JOINT)

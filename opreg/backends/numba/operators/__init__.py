@@ -1,4 +1,4 @@
-"""The operators that numba compiles kernels for, beside those of expressions; importing this attaches them."""
+"""Kernels compiled by numba for operators without an expression; importing this attaches them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Attention compiled with numba, where it is there: products, masks, softmax and dropout of a block in one function.
+"""Attention compiled with numba: products, masks, softmax and dropout of a block in one function.
 
-A block of keys and values is packed (see ``gemm``) for some hundred queries, whose scores stand in the second cache
-while they become weights. Nothing returns to Python between, and threads need not meet: in forward each has some
-queries, in backward some keys, so it adds to gradients that no other thread has.
+A block of keys and values is packed (see ``gemm``) for some hundred queries; their scores stay in the second-level
+cache while weights are computed from them. One call does all of it without Python, and threads need not synchronise: in
+forward each thread has some queries, in backward some keys, and only it adds to the gradients of these.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from ..values import FORMATS
 
 __all__: list[str] = []
 
-# Queries and keys of a block, whose scores fill half of a second cache of 256 KiB, and queries for which keys and
-# values are packed once.
+# Queries and keys of a block, whose scores fill half of a second-level cache of 256 KiB; and the number of queries for
+# which keys and values are packed once.
 _ROWS, _COLUMNS, _CHUNK = 128, 256, 512
-# Parts for each thread: one that is held up keeps the others waiting for little.
+# Parts for each thread: several, so that one slow thread does not delay the rest much.
 _PARTS = 4
-# Instructions that a number of a block takes, about.
+# About how many instructions an element of a block takes.
 _LENGTH = 64
 
 # ------------------------------------------------------------------------------------------------------ texts
@@ -61,9 +61,8 @@ packed_keys = scores + rows * wide
 packed_values = packed_keys + wide * deep
 rest = packed_values + wide * max(across, features)
 """
-# The mask is added, or, where ``filled``, says by numbers that are not zero where that of its row
-# in ``fills`` takes the place of a score.
-# Scores of the queries of a head from ``row0`` on, of which there are ``some``, with ``n`` keys from ``start`` on.
+# Computes the scores of ``some`` queries of a head from ``row0`` on, with ``n`` keys from ``start`` on. The mask is
+# added; or with ``filled``, a score is replaced by the element of its row in ``fills`` where the mask is not zero.
 _SCORES = """\
 for row in range(some):
     for i in range(size):
@@ -93,7 +92,7 @@ if causal:
         for i in range(max(0, row0 + row + 1 - start), n):
             work[scores + row * wide + i] = least
 """
-# ``scaled_attention._multiples`` of a block, times the numbers at ``place``, which become those at ``to``.
+# Dropout of a block, with the same random numbers as ``scaled_attention._multiples``.
 _DROP = """\
 for row in range(some):
     by_place = (((head * queries + row0 + row) * 0x9E3779B1) + first_key) & 0xFFFFFFFF
@@ -234,7 +233,7 @@ for unit in range(first, last):
 
 
 def _indented(text: str, by: int) -> str:
-    """Lines of a text, of which all but the first are moved to the right."""
+    """The lines of a text, with all but the first indented."""
     return ("\n" + " " * by).join(text.strip("\n").split("\n"))
 
 
@@ -245,7 +244,8 @@ def _drop(use: str, by: int) -> str:
 
 
 def _text(part: str) -> str:
-    """The text of a function ``kernel(table, first, last)`` for units from ``first`` to ``last``."""
+    """The text of a function ``kernel(table, first, last)`` that computes the units of work from ``first`` to
+    ``last``."""
     weights = "work[scores + row * wide + i] *= kept"
     if part == "forward":
         body = _FORWARD.format(scores=_indented(_SCORES, 12), drop=_drop(weights, 16))
@@ -262,13 +262,13 @@ def _text(part: str) -> str:
 
 
 def _up(size: int, dtype: np.dtype) -> int:
-    """A number of columns as whole panels."""
+    """A number of columns, rounded up to whole panels."""
     width = gemm.width(dtype)
     return -(-size // width) * width
 
 
 class _Operands:
-    """Arrays and sizes of one run, in one piece and in the dtype that is computed in."""
+    """The arrays and sizes of one run; arrays are contiguous and in the dtype of the computation."""
 
     def __init__(self, ins: Sequence[Array], mask: Array | None, draw: Array | None, attrs: Attrs):
         query, self.key, self.value = [np.ascontiguousarray(wide(x)) for x in ins]
@@ -296,7 +296,8 @@ class _Operands:
 
     def calls(self, function: Function, arrays: Sequence[Array], units: int, chunk: int, cuts: int, room: int
               ) -> list[Callable[[], None]]:
-        """Calls of a compiled function for some units each, with so much room in which each computes."""
+        """Calls of a compiled function for some units each; each call has ``room`` elements of memory for
+        temporaries."""
         shared = self.work >= blas.LEAST
         share = -(-units // min(units, _PARTS * threads.count() if shared else 1))
         work = np.empty(-(-units // share) * room, self.dtype)
@@ -309,18 +310,18 @@ class _Operands:
         return list(cut(function, table, threads.stretches(units, share), [*operands, table]))
 
     def up(self) -> tuple[int, int, int]:
-        """Columns of a block, features and size as whole panels."""
+        """The columns of a block, features and size, rounded up to whole panels."""
         columns, features, size = [_up(n, self.dtype) for n in (self.columns, self.features, self.size)]
         return columns, features, size
 
     def room(self) -> int:
-        """Numbers of memory that forward and backward need."""
+        """How many elements of memory a call needs, in forward and backward."""
         columns, features, size = self.up()
         return self.rows * (columns + size) + columns * (size + max(features, self.features))
 
 
 def _forward(function: Function, call: Call, outs: Sequence[Array]) -> None:
-    """Attention of a call into all outputs."""
+    """Compute attention into all outputs of a call."""
     query, key, value, *mask = call.ins
     draw = scaled_attention.drawn(np, call.attrs["p"] > 0 and (call.is_train or call.attrs["mode"] == "always"),
                                   call.rng)
@@ -337,13 +338,14 @@ def _forward(function: Function, call: Call, outs: Sequence[Array]) -> None:
 
 
 def _backward(function: Function, call: Call) -> None:
-    """The gradients of a call."""
+    """Compute the gradients of a call."""
     g, query, key, value, logsum, delta, *rest = call.ins
     given = _Operands((query, key, value), rest[0] if call.attrs["use_mask"] else None,
                       rest[-1] if call.attrs["p"] else None, call.attrs)
     g, logsum, delta = [np.ascontiguousarray(x, given.dtype) for x in (g, logsum, delta)]
     places, (columns, features, size) = given.batch * given.key_heads, given.up()
-    # Blocks of keys add to the gradient of queries; where heads are few, each part sums apart, and these are added up.
+    # Every block of keys adds to the gradient of queries. If there are few heads, the keys are split into parts, each
+    # with a sum of its own, which are added up at the end.
     cuts = min(-(-given.keys // given.columns), -(-scaled_attention.PARTS // places))
     of_query = np.zeros((cuts, *given.query.shape[:3], size), given.dtype)
     of_key, of_value = [np.empty(x.shape, given.dtype) for x in (key, value)]
@@ -363,7 +365,7 @@ def _backward(function: Function, call: Call) -> None:
 
 
 def _declines(call: Call) -> str | None:
-    """The reason why a call is left to NumPy."""
+    """The reason why a call is left to NumPy, or None."""
     reason = unavailable(call) or scaled_attention.several(call)
     if reason is not None:
         return reason

@@ -1,4 +1,4 @@
-"""RNN and its gradient with layers compiled by numba, where it is there."""
+"""RNN and its gradient, with layers compiled by numba."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def backward(xp: ArrayModule, kind: Kind, parts: Sequence[dict[str, Part]], para
 
 
 def _declines(call: Call) -> str | None:
-    """The reason why a call is left to the reference kernel."""
+    """The reason why a call is left to the reference kernel, or None."""
     reason = unavailable(call)
     if reason is not None:
         return reason
@@ -94,13 +94,14 @@ def _declines(call: Call) -> str | None:
     return None if known else f"dtype {call.ins[0].dtype}: float32 and float64 are compiled"
 
 
-#: Computes a layer, as ``forward`` or ``backward`` here.
+#: A function that computes a layer, such as ``forward`` or ``backward`` here.
 Layer = Callable[..., tuple[Array, Array | None] | None]
 
 
 def _attach(op: Op, part: str, compute: Callable[[Call, Layer], Callable[[], object]], layer: Layer, plain: Layer
             ) -> None:
-    """Give an operator the kernel ``numba``; ``compute`` makes a step of a call and a function that does a layer."""
+    """Give an operator the kernel ``numba``; ``compute`` makes a step from a call and a function that computes a
+    layer."""
 
     @op.kernel("numba", bound=True, accepts=_declines, rank=Rank.COMPILED)
     def rnn_numba(call: Call) -> list[Callable[[], object]]:

@@ -1,4 +1,4 @@
-"""The gradients of SoftmaxOutput and LayerNorm along the last axis, compiled with numba where it is there."""
+"""The gradients of SoftmaxOutput and LayerNorm along the last axis, compiled with numba."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 
 def _rows(shape: Shape, axis: int) -> tuple[int, int] | None:
-    """Number of rows and numbers in each, or None where rows are not side by side."""
+    """The number of rows and of elements in each, or None if the axis is not the last one."""
     if math.prod(shape) == 0:
         return 0, 0
     view, _ = folded(shape, (axis % len(shape),))
@@ -35,7 +35,8 @@ def _along(program: str, call: Call, axis: int, *constants: float) -> Task | str
 
 # ----------------------------------------------------------------------------------------- SoftmaxOutput
 
-# The inputs are the output and class indices; towards zero, and a number that is no class stands for none.
+# The inputs are the output and the class indices; these are rounded towards zero, and an index outside the classes
+# stands for no class.
 _BACKWARD_SOFTMAX_OUTPUT = """
 for row in range(first, last):
     o = row * n
@@ -64,8 +65,8 @@ attach_rows(REGISTERED["_backward_SoftmaxOutput"], _backward_softmax_output)
 
 # --------------------------------------------------------------------------------------------- LayerNorm
 
-# The inputs are g, data, gamma, mean and inverse. The sums over all rows are taken of blocks of them first, which are
-# the same for any number of threads.
+# The inputs are g, data, gamma, mean and inverse. Sums over all rows are first computed for blocks of rows, which do
+# not depend on the number of threads.
 _BLOCK = 64
 _BACKWARD_LAYER_NORM = f"""
 for block in range(first, last):

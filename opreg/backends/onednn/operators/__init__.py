@@ -1,4 +1,4 @@
-"""The operators that oneDNN has kernels for; importing this attaches them."""
+"""Kernels of operators by oneDNN; importing this attaches them."""
 
 from __future__ import annotations
 

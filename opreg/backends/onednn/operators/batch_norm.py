@@ -1,4 +1,4 @@
-"""Kernels by oneDNN of batch norm whose channels come last, and of the copies that bring arrays there and back."""
+"""Kernels by oneDNN for batch norm with channels last, and for copies between channels last and channels first."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def _accepts(call: Call) -> str | None:
     return declined(call, call.ins) or _declines("forward", call.ins[0], call.attrs["axis"], measured)
 
 
-# Others are slow at batch norm over channels that come last.
+# Other kernels are slow at batch norm with channels last.
 @batch_norm.kernel("onednn", accepts=_accepts, rank=Rank.LIBRARY,
                    channels_last=convolution.refused(batch_norm, _accepts))
 def batch_norm_onednn(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array, *,
                       eps: float, momentum: float, fix_gamma: bool, use_global_stats: bool, axis: int, is_train: bool,
                       out: Sequence[Array] | None = None) -> tuple[Array, ...]:
-    """Output, mean, the inverse of the deviation, and in training the new moving statistics."""
+    """The output, the mean, the inverse of the standard deviation, and in training the new moving statistics."""
     if shared_library.forked():
         return batch_norm_xp(xp, data, gamma, beta, moving_mean, moving_var, eps=eps, momentum=momentum,
                              fix_gamma=fix_gamma, use_global_stats=use_global_stats, axis=axis, is_train=is_train,
@@ -84,7 +84,7 @@ def batch_norm_onednn(xp: ArrayModule, data: Array, gamma: Array, beta: Array, m
 
 def _bind(call: Call, part: Part, description: Description, arrays: Sequence[Array],
           before: Callable[[], object] | None = None) -> Callable[[], None]:
-    """A step that computes a part, or in a forked process the reference."""
+    """A step that computes a part; in a forked process the reference kernel does."""
     work = engine.Work(part, *description)
     run = work.bind(arrays, [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
 
@@ -115,8 +115,9 @@ def _accepts_gradient(call: Call) -> str | None:
 @batch_norm_gradient.kernel("onednn", bound=True, accepts=_accepts_gradient, rank=Rank.LIBRARY,
                             channels_last=convolution.refused(batch_norm_gradient, _accepts_gradient))
 def batch_norm_gradient_onednn(call: Call) -> Callable[[], None]:
-    """The gradient and the two sums at once. The library takes the variance and adds ``eps`` to it; here it is told
-    their sum."""
+    """The gradient and the two sums at once. The library would add ``eps`` to the variance; here it is given their sum,
+    and
+    zero as ``eps``."""
     g, data, *gamma, mean, inverse = call.ins
     vectors = [np.empty_like(mean) if out is None else out for out in call.outs[1:]]
     variance, scale = np.empty_like(mean), gamma[0] if gamma else np.ones_like(mean)
@@ -133,7 +134,7 @@ def batch_norm_gradient_onednn(call: Call) -> Callable[[], None]:
 
 
 def _attach_copy(op: Op, last: str | None, first: str | None) -> None:
-    """The kernel of a copy between two layouts."""
+    """Attach the kernel of a copy between two layouts."""
 
     def accepts(call: Call) -> str | None:
         return _in_order(call) or ("it is small" if call.ins[0].size < convolution.LEAST else None)

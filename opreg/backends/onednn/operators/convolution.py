@@ -1,8 +1,9 @@
-"""Kernels of convolutions and pooling by oneDNN; see ``engine``. Batch norm and products have files of their own.
+"""Kernels of convolutions and pooling by oneDNN; see ``engine``.
 
-Convolutions that the library has nothing better for are the reference kernels themselves over an array module whose
-``matmul`` is the library's. The other kernels of convolutions are one of three parts of a convolution of data ``x``
-with weight ``w`` to output ``y``. A deconvolution is the gradient of the data of one: it reads ``y`` and writes ``x``.
+Each operator is one of three parts of a convolution of data ``x`` with weight ``w`` to output ``y``: the output, the
+gradient of the data, or the gradient of the weight. A deconvolution is the gradient of the data: it reads ``y`` and
+writes ``x``. If the library has no good implementation for a convolution, the reference kernel computes it with the
+library's ``matmul``.
 """
 
 from __future__ import annotations
@@ -49,16 +50,16 @@ Description: TypeAlias = tuple[Geometry, tuple[Shape, ...]]
 
 LOWEST = float(np.finfo(np.float32).min)
 
-#: Multiplications, or numbers compared, from which waking the library's threads is worth it. They wait for each other,
-#: which takes long where other programs want the processors.
+#: From this number of multiplications or comparisons on, it pays to wake the library's threads. They synchronise, which
+#: takes long if other programs need the cores.
 LEAST = 1 << 16
 
-#: How many shapes of eager calls are remembered, in each thread.
+#: How many kinds of eager calls are cached in each thread.
 MOST = 256
 
 
 def declined(call: Call, read: Sequence[Array]) -> str | None:
-    """The reason why oneDNN does not compute with these arrays, or None where it may."""
+    """The reason why oneDNN cannot compute with these arrays, or None."""
     if call.xp is not np:
         return "the arrays are not the host's"
     for array in read:
@@ -69,14 +70,14 @@ def declined(call: Call, read: Sequence[Array]) -> str | None:
 
 # ------------------------------------------------------------------------------------ products of matrices
 
-#: In the memo of a plan some of whose convolutions run in the library.
+#: A key in the memo of a plan: some of its convolutions or products are computed by the library.
 HERE = "onednn"
 
 _HOST = types.SimpleNamespace(**{**vars(np), "matmul": matmul.matmul})
 
 
 def _by_products(op: Op, read: int) -> None:
-    """Attach the reference kernel of an operator that reads this many inputs, with the library's products."""
+    """Attach the reference kernel of an operator, which reads ``read`` inputs, with the library's matrix products."""
     rule = op.kernels[0].rule
 
     @op.kernel("onednn products", accepts=lambda call: declined(call, call.ins[:read]), rank=Rank.LIBRARY)
@@ -86,7 +87,7 @@ def _by_products(op: Op, read: int) -> None:
 
 @convolution_bias.kernel("without BLAS", accepts=lambda call: declined(call, call.ins), rank=Rank.LIBRARY)
 def convolution_bias_sums(xp: ArrayModule, g: Array, *, layout: str) -> Array:
-    """Sums that wake no thread of BLAS."""
+    """The sums by ``einsum``, which wakes no threads of BLAS."""
     letters = "nabcd"[:g.ndim]
     channel = layout.index("C")
     return np.einsum(f"{letters}->{letters[channel]}", g)
@@ -96,7 +97,8 @@ def convolution_bias_sums(xp: ArrayModule, g: Array, *, layout: str) -> Array:
 
 
 def refused(op: Op, accepts: Callable[[Call], str | None]) -> ChannelsLast:
-    """The question why the library does not compute an operator over contiguous arrays; ``accepts`` answers."""
+    """A function that gives the reason why the library does not compute an operator on contiguous arrays, by
+    ``accepts``."""
 
     def asked(attrs: Attrs, ins: Sequence[Spec], outs: Sequence[Spec], is_train: bool, xp: ArrayModule, device: int
               ) -> str | None:
@@ -107,13 +109,13 @@ def refused(op: Op, accepts: Callable[[Call], str | None]) -> ChannelsLast:
 
 
 def _stand_in(shape: Shape, dtype: np.dtype | None) -> Array:
-    """A contiguous array without memory behind it."""
+    """A placeholder for a contiguous array, with memory for one element only."""
     number = np.empty(1, dtype)
     return np.lib.stride_tricks.as_strided(number, shape, [step * number.itemsize for step in strides_of(shape)])
 
 
 class _Works(threading.local):
-    """Primitives that eager calls of one thread have made; each call gives them other arrays."""
+    """Primitives made by eager calls of one thread; each call binds them to its arrays."""
 
     def __init__(self) -> None:
         self.by_kind: dict[tuple[Part, Description], engine.Work] = {}
@@ -123,7 +125,7 @@ _WORKS = _Works()
 
 
 def compute(part: Part, description: Description, arrays: Sequence[Array]) -> None:
-    """Compute a part once; what that takes is remembered for the next arrays of the kind."""
+    """Compute a part in an eager call; its primitives are cached for arrays of the same kind."""
     key = part, description
     work = _WORKS.by_kind.get(key)
     if work is None:
@@ -135,8 +137,8 @@ def compute(part: Part, description: Description, arrays: Sequence[Array]) -> No
 
 
 def _bound(work: engine.Work, call: Call, arrays: Sequence[Array]) -> Callable[[], None]:
-    """A function that computes a part over arrays of a step. In inference a weight that users have bound is kept as the
-    library lays it out, which takes as long as to convolve a few images with it."""
+    """A function that computes a part on the arrays of a step. In inference, a bound weight is stored in the library's
+    layout, since converting it takes as long as the convolution of a few images."""
     keeps = not call.is_train and 1 in call.variables
     return work.bind(arrays, [np.empty(n, np.uint8) if keeps and i == work.kept else call.scratch(i, (n,), np.uint8)
                               for i, n in enumerate(work.nbytes)], keeps)
@@ -148,15 +150,17 @@ G = TypeVar("G", Convolution, Pooling)
 class _Kernels(Generic[G]):
     """An operator's two kernels, for eager calls and for plans.
 
-    Subclasses know what the operator is to the library.
+    Subclasses describe the operator to the library.
 
     Parameters
     ----------
     op : Op
     part : str
-        What it is of a convolution or pooling.
+        The part of a convolution or of pooling that it computes.
     read : int
         How many of its inputs it reads.
+    begins : bool
+        Whether the pass ``channels_last`` may change the operator's layout for this kernel.
     """
 
     def __init__(self, op: Op, part: Part, read: int, begins: bool = False):
@@ -166,7 +170,7 @@ class _Kernels(Generic[G]):
         self.attach(begins)
 
     def attach(self, begins: bool) -> None:
-        """Attach the kernel of plans; ``begins`` says whether the operator is moved for its sake."""
+        """Attach the kernel for plans."""
         self.op.kernel("onednn", bound=True, accepts=self.accepts_bound, rank=Rank.LIBRARY,
                        channels_last=refused(self.op, self.accepts_bound) if begins else None)(self.bound)
 
@@ -175,7 +179,7 @@ class _Kernels(Generic[G]):
         raise NotImplementedError
 
     def declines(self, geometry: G, attrs: Attrs) -> str | None:
-        """The reason why this is better left to others, whatever the library can do."""
+        """The reason why other kernels are faster, or None."""
         return None
 
     def arrays(self, ins: Sequence[Array], out: Array) -> list[Array]:
@@ -183,15 +187,15 @@ class _Kernels(Generic[G]):
         raise NotImplementedError
 
     def finish(self, ins: Sequence[Array], out: Array, attrs: Attrs) -> Callable[[], object] | None:
-        """Work that is left after the library's."""
+        """A function for the work that remains after the library's, or None."""
         return None
 
     def fits(self, ins: Sequence[Array]) -> bool:
-        """Whether the library's answer for these numbers is the one that is wanted."""
+        """Whether the library's result for these elements is right."""
         return True
 
     def accepts(self, call: Call) -> str | None:
-        """The reason why the library does not compute this, or None where it does."""
+        """The reason why the library does not compute a call, or None."""
         reason = declined(call, call.ins[:self.read])
         if reason is not None:
             return reason
@@ -205,14 +209,14 @@ class _Kernels(Generic[G]):
         return self.declines(geometry, call.attrs) or engine.possible(self.part, geometry, strides)
 
     def accepts_bound(self, call: Call) -> str | None:
-        """The same for the arrays of a plan."""
+        """``accepts`` for a call in a plan."""
         for array in (*call.ins[:self.read], *call.outs):
             if call.xp is np and (array is None or not array.flags.carray):
                 return "an array is not contiguous"
         return self.accepts(call)
 
     def bound(self, call: Call) -> Callable[[], object]:
-        """A step of a plan."""
+        """The step of a plan."""
         call.memo[HERE] = True
         ins, out, attrs = call.ins[:self.read], call.outs[0], call.attrs
         work = engine.Work(self.part, *self.describe([array.shape for array in call.ins], out.shape, attrs))
@@ -276,7 +280,9 @@ def _convolution(x: Shape, w: Shape, y: Shape, win: Window, groups: int, layout:
 
 
 class _ConvolutionKernels(_Kernels[Convolution]):
-    """``reads`` and ``writes`` say which of ``x``, ``w`` and ``y`` inputs and output are, ``b`` being the bias."""
+    """Kernels of a convolution. ``reads`` and ``writes`` name the arrays that are inputs and output: ``x``, ``w``,
+    ``y``, and
+    ``b`` for the bias."""
 
     def __init__(self, op: Op, part: Part, reads: str, writes: str, begins: bool = False):
         self.reads, self.writes = reads, writes
@@ -318,8 +324,9 @@ class _ConvolutionKernels(_Kernels[Convolution]):
 
 
 class _FoldedKernels(_ConvolutionKernels):
-    """Kernels of a convolution with a norm, an addition and relu. The library applies what it can as its epilogue, but
-    not relu, which turns its NaN into zeros, nor the addition of an array in another layout."""
+    """Kernels of a convolution with a norm, an addition and relu. The library computes these in its epilogue, except
+    relu,
+    since its relu turns NaN into zero, and the addition of an array in another layout."""
 
     def __init__(self, op: Op):
         self.op, self.part, self.read, self.reads, self.writes = op, "forward", 8, "xw", "y"
@@ -407,7 +414,9 @@ class _PoolingKernels(_Kernels[Pooling]):
         return [ins[0], out] if self.part == "forward" else [out, *ins[:2]]
 
     def fits(self, ins: Sequence[Array]) -> bool:
-        """A window of nothing but NaN, whose maximum is the lowest number, passes on no gradient: not so there."""
+        """Whether no maximum is the lowest float32: that is the maximum of a window of NaN only, which passes on no
+        gradient
+        here, but does in the library."""
         return self.read < 3 or bool(ins[2].min(initial=0) > LOWEST)
 
 

@@ -1,4 +1,4 @@
-"""Operators of plans that oneDNN's passes put there. No file, no list of operators has them."""
+"""Private operators that oneDNN's passes insert into plans. They are in no file and in no list of operators."""
 
 from __future__ import annotations
 

@@ -1,12 +1,14 @@
-"""Products of matrices, and of stacks of them, by oneDNN: in plans whose convolutions it computes, or with a large
-product that it multiplies no slower than BLAS.
+"""Matrix products, also of stacks, by oneDNN: in plans whose convolutions it computes, or with a large product for
+which it
+is no slower than BLAS.
 
-A plan takes one library's threads for all its products, since those of the other would look out for work beside them.
-If our threads compute in between, oneDNN's leave them the cores sooner; it multiplies a stack in one call, adds
-a bias as it stores, and finds the same bits with any number of threads more often. BLAS has the plan where it
-multiplies faster by a tenth with the threads of the plan, which is tried. So is a copy of a transposed left factor:
-where its columns are a page apart they share few places of the first cache, and the library takes twice as long.
-A caller that had to wait for threads computes alone for a while, as with BLAS's.
+A plan uses the threads of one library for all its products, since those of the other would spin beside them. oneDNN has
+several advantages: its threads sooner leave the cores to ours; it multiplies a stack in one call; it adds a bias while
+it stores the result; and more often its results have the same bits with any number of threads. BLAS is used for the
+plan if a trial shows it to be faster by a tenth with the threads of the plan. Another trial decides whether a
+transposed left factor is copied first: if its columns are a page apart, they compete for few lines of the first-level
+cache, and the library takes twice as long. A caller that had to wait for threads computes alone for a while, as with
+BLAS's.
 """
 
 from __future__ import annotations
@@ -37,20 +39,20 @@ __all__ = ["Matrices", "matrices_of"]
 
 _ONEDNN, _BLAS = "oneDNN", "BLAS"
 _IN_PLACE, _COPIED = "the product of what lies transposed", "a copy of it and the product"
-#: In the memo of a plan: why BLAS multiplies, or nothing where it does not.
+#: A key in the memo of a plan: the reason why BLAS computes its products, or None if it does not.
 _DECIDED = "products by BLAS"
-# Multiplications of a product that is worth deciding for a plan, those of one that takes too long to be tried, and
-# sides of a matrix that is tried in its place.
+# The least number of multiplications of a product that decides for a plan; the number above which a product takes too
+# long for a trial; and the sides of the matrices that are tried in its place.
 _LEAST, _LONG, _SIDE = 1 << 22, 1 << 31, 1024
-# Numbers of temporaries: of a copy, and from which on those that the copy needs.
+# Indices of temporaries: that of a copy, and the first of those that the copy needs.
 _COPY, _BESIDE = 8, 9
 
-#: Memory for temporaries by number, shape and dtype.
+#: Gives memory for a temporary by index, shape and dtype.
 Room: TypeAlias = Callable[[int, Shape, np.dtype], Array]
 
 
 class _Watched(blas.Watched):
-    """A product that one thread and several find to the same bits."""
+    """A product whose bits are the same with one thread and several."""
 
     __slots__ = ()
     until: ClassVar[float] = 0.0
@@ -60,14 +62,14 @@ class _Watched(blas.Watched):
 
 
 def _one_thread() -> AbstractContextManager[None]:
-    """The library in the calling thread alone, where its threads can be held."""
+    """A context manager that restricts the library to the calling thread, if its threads can be controlled."""
     openmp = shared_library.openmp()
     return nullcontext() if openmp is None else openmp.one_thread()
 
 
 @cached(1024)
 def _impossible(product: Product, strides: tuple[Shape, ...]) -> str | None:
-    """The reason why the library does not multiply such matrices, or None where it does."""
+    """The reason why the library does not multiply such matrices, or None if it does."""
     library = shared_library.library()
     if not isinstance(library, Library):
         return library
@@ -81,7 +83,7 @@ def _impossible(product: Product, strides: tuple[Shape, ...]) -> str | None:
 
 
 class Matrices(NamedTuple):
-    """Operands of a product of matrices, or of stacks of them: factors, bias and output."""
+    """The operands of a matrix product, or of a stack of them: factors, bias and output."""
 
     a: Array
     b: Array
@@ -90,12 +92,12 @@ class Matrices(NamedTuple):
 
     @property
     def work(self) -> int:
-        """How many multiplications it takes."""
+        """The number of multiplications."""
         return math.prod(self.a.shape) * self.b.shape[-1]
 
 
 def matrices_of(call: Call) -> Matrices | str:
-    """Operands of a call's product, or the reason why the library does not read them in place."""
+    """The operands of a call's product, or the reason why the library cannot read them in place."""
     bias, out = bias_of(call), call.outs[0]
     declined = convolution.declined(call, [*call.ins[:2], *bias, out])
     if declined is not None:
@@ -112,7 +114,7 @@ def matrices_of(call: Call) -> Matrices | str:
 
 
 def _accepts(call: Call) -> str | None:
-    """The reason why another kernel multiplies; leaves the operands."""
+    """The reason why another kernel computes the product, or None; stores the operands with the call."""
     found = matrices_of(call)
     if isinstance(found, str):
         return found
@@ -123,7 +125,7 @@ def _accepts(call: Call) -> str | None:
 
 
 def _left_to_blas(call: Call, found: Matrices) -> str | None:
-    """The reason why BLAS multiplies in a plan, which its first large product decides."""
+    """The reason why BLAS computes the products of a plan, or None; its first large product decides."""
     if convolution.HERE in call.memo:
         return None
     if _DECIDED not in call.memo:
@@ -150,7 +152,7 @@ def _tried(a: Array, b: Array) -> trials.Choice:
 
 
 def _sample(a: Array, b: Array) -> tuple[Matrices, str]:
-    """Matrices like these, with long sides cut where a product takes long, and their layout in words."""
+    """Matrices like these, with long sides shortened if the product takes long, and their layout as text."""
     side = _SIDE if len(a) * a.shape[1] * b.shape[1] > _LONG else max(*a.shape, *b.shape)
     left, right = [blas.noise(tuple([min(size, side) for size in array.shape]), array.strides, array.dtype)
                    for array in (a, b)]
@@ -159,14 +161,16 @@ def _sample(a: Array, b: Array) -> tuple[Matrices, str]:
 
 
 def _by_threads(run: Callable[[], object], found: Matrices) -> Callable[[], object]:
-    """A product by the threads that a plan gives it: one, if it has no others, or where several find other bits and it
-    is not large."""
+    """A product with the number of threads that a plan uses for it: one if there is only one, or if several give other
+    bits
+    and the product is not large."""
     several = threads.count() > 1 and (found.work >= blas.LARGE or _same_bits(*_describe(found)))
     return run if several else functools.partial(_alone, run)
 
 
 def _arranged(found: Matrices, room: Room) -> tuple[Matrices, list[Callable[[], None]]]:
-    """Operands as they are multiplied, and what copies the left one before, if it is tried and faster."""
+    """The operands of the product, and the functions that copy the left one first, if a trial shows that to be
+    faster."""
     a, b = found.a, found.b
     if a.ndim > 2 or a.strides[1] <= a.strides[0] or found.work < _LEAST or not trials.allowed():
         return found, []
@@ -187,7 +191,7 @@ def _arranged(found: Matrices, room: Room) -> tuple[Matrices, list[Callable[[], 
 
 
 def _copied(a: Array, room: Room) -> tuple[Array, Callable[[], None]]:
-    """Memory for a copy of a matrix with its rows in one piece, and a function that copies it there."""
+    """Memory for a copy of a matrix with contiguous rows, and a function that copies it there."""
     copy = room(_COPY, a.shape, a.dtype)
     work = engine.Work("forward", Copy(a.shape), tuple([tuple([step // 4 for step in x.strides]) for x in (a, copy)]))
     return copy, work.bind([a, copy], [room(_BESIDE + i, (n,), np.dtype(np.uint8))
@@ -195,37 +199,37 @@ def _copied(a: Array, room: Room) -> tuple[Array, Callable[[], None]]:
 
 
 def _describe(found: Matrices) -> tuple[Product, tuple[Shape, ...]]:
-    """A product and the strides of its arrays."""
+    """The geometry of a product and the strides of its arrays."""
     return Product(found.a.shape, found.b.shape, found.bias is not None), tuple([
         tuple([step // 4 for step in array.strides]) for array in _arrays(found)])
 
 
 def _arrays(found: Matrices) -> list[Array]:
-    """In the library's order; a bias has as many axes as the others."""
+    """The arrays in the library's order; a bias is reshaped to the rank of the others."""
     a, b, bias, out = found
     return [a, b, out] if bias is None else [a, b, out, bias.reshape((1,) * (a.ndim - 1) + (-1,))]
 
 
 def _alone(run: Callable[[], object]) -> None:
-    """Call what computes by the library, by this thread."""
+    """Call a function with the library restricted to this thread."""
     with _one_thread():
         run()
 
 
 def _new(number: int, shape: Shape, dtype: np.dtype) -> Array:
-    """Memory of its own for a temporary."""
+    """New memory for a temporary."""
     return np.empty(shape, dtype)
 
 
 def _bound(found: Matrices, room: Room = _new) -> Callable[[], None]:
-    """A function that multiplies these matrices; ``room`` gives temporaries by number, shape and dtype."""
+    """A function that multiplies these matrices; ``room`` gives the memory of temporaries."""
     work = engine.Work("forward", *_describe(found))
     return work.bind(_arrays(found), [room(i, (n,), np.dtype(np.uint8)) for i, n in enumerate(work.nbytes)])
 
 
 @cached(1024)
 def _same_bits(product: Product, strides: tuple[Shape, ...]) -> bool:
-    """Whether one thread and several find the same product of such matrices."""
+    """Whether one thread and several compute the same product of such matrices bit for bit."""
     arrays = [blas.noise(shape, steps, np.dtype(np.float32))
               for shape, steps in zip(product.shapes("forward"), strides)]
     a, b, out = arrays[:3]

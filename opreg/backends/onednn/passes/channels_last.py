@@ -1,4 +1,4 @@
-"""channels_last: channels at the end where oneDNN convolves; see ``opreg.backends.passes.channels_last``."""
+"""channels_last: channels as the last axis for convolutions by oneDNN; see ``opreg.backends.passes.channels_last``."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ _LIBRARY = Library(lambda xp: xp is np, "onednn")
 
 
 def channels_last(program: Program) -> Program:
-    """Bring channels to the end where oneDNN convolves."""
+    """Change the layout to channels last for convolutions by oneDNN."""
     return program if missing() is not None else bring_channels_last(program, _LIBRARY)

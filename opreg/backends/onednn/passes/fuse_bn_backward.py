@@ -1,4 +1,4 @@
-"""fuse_bn_backward: the two operators that a batch norm's gradient is become one, where oneDNN computes it at once."""
+"""fuse_bn_backward: the two operators of a batch norm's gradient in one node, if oneDNN computes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["fuse_bn_backward"]
 
 
 def _key(program: Program, node: Node) -> Hashable:
-    """Inputs and axis of the sums, and the entries that hold them."""
+    """The inputs and the axis of the sums, and the entries of the sums."""
     if node.attrs["over"] != "batch":
         return None
     if node.op is backward_sums:
@@ -33,5 +33,5 @@ _JOINT = Joint(batch_norm_gradient, backward_sums, backward_normalize, _key, _pa
 
 
 def fuse_bn_backward(program: Program) -> Program:
-    """Compute the sums of a batch norm's gradient, and the gradient that is made of them, in one node."""
+    """Compute the sums of a batch norm's gradient, and the gradient that reads them, in one node."""
     return join(program, _JOINT) if missing() is None else program
