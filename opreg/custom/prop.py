@@ -292,6 +292,11 @@ class PropUse(Use):
             memo[key] = custom_op
         return memo[key]
 
+    def create_anew(self, ctx: Context, memo: dict[Any, Any], inputs: Sequence[Any]) -> CustomOp:
+        """The operator object of one run, in the place of that of the run before."""
+        memo.pop(Same(self.prop), None)
+        return self.create(ctx, memo, inputs)
+
     def make(self, ctx: Context, shapes: list[list[int]], dtypes: list[TypeFlag]) -> CustomOp:
         """Call ``create_operator``; its exceptions leave with a note."""
         return self.ask("create_operator", ctx, shapes, dtypes)
