@@ -198,5 +198,5 @@ class CustomOpProp:
 
     @default
     def create_operator(self, ctx: Context, shapes: list[Any], dtypes: list[Any]) -> CustomOp:
-        """The object that computes, made once an executor."""
+        """The object that computes: made once an executor, and for each eager call and run of a compiled function."""
         return CustomOp()

@@ -91,9 +91,9 @@ def run_forward(attrs: PropUse, custom_op: CustomOp, is_train: bool, req: list[s
         raise
 
 
-def _run_anew(attrs: PropUse, call: Call, *given: Any) -> None:
+def _run_anew(attrs: PropUse, make: Callable[[], CustomOp], *given: Any) -> None:
     """Call ``forward`` of an operator that is made for this run; ``backward`` will be its, too."""
-    run_forward(attrs, attrs.create_anew(call.ctx, call.memo, call.ins), *given)
+    run_forward(attrs, make(), *given)
 
 
 def _run_back_anew(attrs: PropUse, call: Call, *given: Any) -> None:
@@ -112,7 +112,7 @@ def forward_steps(call: Call) -> list[Callable]:
     given = call.is_train, reqs, in_data, out_data, [wrap(a, ctx) for a in call.ins[count:]]
     run = later = functools.partial(run_forward, attrs, custom_op, *given)
     if ANEW in call.memo:
-        later = functools.partial(_run_anew, attrs, call, *given)
+        later = functools.partial(_run_anew, attrs, attrs.maker(ctx, call.memo, call.ins), *given)
     check_keywords(custom_op.forward, _FORWARD, title)
 
     def unwritten(left: list[int]) -> list[Callable]:
