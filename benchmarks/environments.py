@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["COLUMNS", "COMPILED", "ENVIRONMENTS", "ON_DEVICE", "OURS", "other_version", "set_up"]
+__all__ = ["BY_HAND", "COLUMNS", "COMPILED", "ENVIRONMENTS", "ON_DEVICE", "OURS", "other_version", "set_up"]
 
 #: The interpreter and the packages of each environment; the framework itself comes first.
 ENVIRONMENTS = {
@@ -26,6 +26,7 @@ ENVIRONMENTS = {
 COLUMNS = {
     "opreg": ("run_opreg", ""),
     "opreg[fast]": ("run_opreg", "fast"),
+    "NumPy": ("run_numpy", ""),
     "MXNet": ("run_mxnet", "mxnet"),
     "PyTorch": ("run_torch", "torch"),
     "torch.compile": ("run_torch", "torch"),
@@ -38,6 +39,9 @@ COLUMNS = {
 
 #: Columns that are no peers.
 OURS = ("opreg", "opreg[fast]")
+
+#: The work by hand in NumPy: no peer, but the floor of opreg with NumPy alone.
+BY_HAND = "NumPy"
 
 #: Frameworks that trace a program, Python bodies of operators included, and run what they have compiled of it.
 COMPILED = ("torch.compile", "JAX", "PyTensor", "MindSpore jit", "ONNX Runtime")
@@ -53,7 +57,7 @@ def other_version(column: str, version: str) -> str:
     ('jax==0.12.*', '', '')
     """
     environment = COLUMNS[column][1]
-    if column in OURS:
+    if column in (*OURS, BY_HAND):
         return ""
     requirement = ENVIRONMENTS[environment][1][0]
     asked = requirement.partition("==")[2]

@@ -1,8 +1,9 @@
 """Networks that PyTorch writes to ONNX, run here and by ONNX Runtime, one thread each.
 
-``python -m benchmarks.imported write FOLDER`` needs PyTorch and writes the models. With ``opreg`` or ``onnxruntime`` in
-place of ``write`` it prints the processor time of a run of each, the least of several, in milliseconds, and by how much
-numbers differ from PyTorch's, in parts of the largest.
+``python -m benchmarks.imported write FOLDER`` needs PyTorch and writes the models. With ``opreg``,
+which binds symbols, ``cell``, which compiles Cells, or ``onnxruntime`` in place of ``write`` it prints the processor
+time of a run of each, the least of several, in milliseconds, and by how much numbers differ from PyTorch's, in parts of
+the largest.
 """
 
 from __future__ import annotations
@@ -51,6 +52,16 @@ def _by_opreg(model: Path, inputs: dict[str, np.ndarray]) -> Callable[[], np.nda
     return run
 
 
+def _by_cell(model: Path, inputs: dict[str, np.ndarray]) -> Callable[[], np.ndarray]:
+    import opreg as mx
+    from opreg.cells.jit import jit
+    from opreg.cells.tensor import Tensor
+
+    compiled = jit(mx.onnx.import_to_cell(str(model)).set_train(False))
+    given = [Tensor(x) for x in inputs.values()]
+    return lambda: compiled(*given).asnumpy()
+
+
 def _by_onnxruntime(model: Path, inputs: dict[str, np.ndarray]) -> Callable[[], np.ndarray]:
     import onnxruntime
 
@@ -61,7 +72,7 @@ def _by_onnxruntime(model: Path, inputs: dict[str, np.ndarray]) -> Callable[[], 
 
 
 #: Makers of a function that runs a model, by the package that runs it.
-RUNTIMES = {"opreg": _by_opreg, "onnxruntime": _by_onnxruntime}
+RUNTIMES = {"opreg": _by_opreg, "cell": _by_cell, "onnxruntime": _by_onnxruntime}
 
 
 def _least(run: Callable[[], np.ndarray]) -> float:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from .environments import OURS
+from .environments import BY_HAND, OURS
 from .growth import verdict
 from .results import FOLDER, RATIOS, Growth, Results, Row, fastest, load, number
 
@@ -69,10 +69,12 @@ def _table(results: Results) -> list[str]:
     if results.device == "cpu":
         more, beside = ["bytes", "of memory", "arithmetic", "of arithmetic"], _shares
         more = more if _known(results) else []
-    lines = _head(["work", "unit", *names, *(title for title, _, _ in ratios), *more])
+    by_hand = ["ours / by hand"] if BY_HAND in names else []
+    lines = _head(["work", "unit", *names, *(title for title, _, _ in ratios), *by_hand, *more])
     for row in results.rows:
         cells = [row.title, row.unit, *(_cell(row.figures.get(name), row.unit) for name in names),
-                 *(_ratio(row, ours, without) for _, ours, without in ratios), *(beside(row) if more else [])]
+                 *(_ratio(row, ours, without) for _, ours, without in ratios),
+                 *(_over(row, "opreg", BY_HAND) for _ in by_hand), *(beside(row) if more else [])]
         lines.append(_line(cells))
     return lines
 
@@ -94,8 +96,12 @@ def _cell(figures: list[float] | None, unit: str) -> str:
 
 
 def _ratio(row: Row, ours: str, without: tuple[str, ...]) -> str:
-    peer = fastest(row, without)
-    return f"{row.figures[ours][0] / row.figures[peer][0]:.2f}" if peer and ours in row.figures else "–"
+    return _over(row, ours, fastest(row, without))
+
+
+def _over(row: Row, ours: str, other: str) -> str:
+    both = ours in row.figures and other in row.figures
+    return f"{row.figures[ours][0] / row.figures[other][0]:.2f}" if both else "–"
 
 
 def _expected(row: Row) -> list[str]:

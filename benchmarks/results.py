@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from .environments import COMPILED, OURS
+from .environments import BY_HAND, COMPILED, OURS
 from .processors import LESSER
 
 __all__ = ["FOLDER", "RATIOS", "Growth", "Results", "Row", "changes", "fastest", "load", "number", "renewed",
@@ -155,7 +155,7 @@ def number(value: float, unit: str) -> str:
 
 def fastest(row: Row, without: tuple[str, ...] = ()) -> str:
     """The column of the fastest peer, or nothing."""
-    peers = [name for name in row.figures if name not in (*OURS, *without)]
+    peers = [name for name in row.figures if name not in (*OURS, BY_HAND, *without)]
     return min(peers, key=lambda name: row.figures[name][0], default="")
 
 

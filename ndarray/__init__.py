@@ -1,8 +1,8 @@
-"""ndarray: arrays that hold numbers, on NumPy and CuPy, and the operators applied to them."""
+"""ndarray: arrays on the host and on GPUs, and the functions that apply operators to them."""
 
 from __future__ import annotations
 
-if __name__ != "opreg.ndarray":  # by the name of its folder, in a checkout: the same package, not a second copy
+if __name__ != "opreg.ndarray":  # imported as ``ndarray``, the folder's name: be opreg.ndarray, not a second copy
     from opreg.aliases import adopt
 
     adopt(__name__)
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from opreg.aliases import below
 from opreg.core.namespaces import public
 
-from . import autograd, bound, numpy_protocol, random  # noqa: F401  all of them, before __getattr__ is there
+from . import autograd, bound, numpy_protocol, random  # noqa: F401  all imported before __getattr__ is defined
 from .cached_op import CachedOp
 from .context import Context, cpu, current_context, gpu
 from .creation import (

@@ -1,4 +1,4 @@
-"""autograd: record what is computed on arrays, and differentiate it."""
+"""autograd: record the operators that are applied to arrays, and differentiate them."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 
 __all__ = ["record", "pause", "train_mode", "predict_mode", "is_recording", "is_training", "set_recording",
            "set_training", "mark_variables", "backward", "grad", "jvp", "vmap", "get_symbol", "Function",
-           "NDArray"]  # scripts take it from here, by a star
+           "NDArray"]  # scripts import it from here by a star
 
 #: One array or several.
 NDArrays: TypeAlias = NDArray | Sequence[NDArray]
-#: A symbol of entries of a graph.
+#: Makes a symbol of entries of a graph.
 SYMBOL = Slot("graphs")
-#: A function of many samples at once; a function's value and its derivative along directions.
+#: Vectorise a function over samples; compute the value of a function and its derivative along directions.
 VMAP, JVP = Slot("transforms"), Slot("transforms")
 
 
 def record(train_mode: bool = True, check_numbers: bool | str | None = None) -> Recording:
-    """A stretch of code in which operators are recorded, in training mode by default.
+    """A context manager in which operators are recorded, by default in training mode.
 
     Parameters
     ----------
     train_mode : bool
         Whether operators run as in training.
     check_numbers : bool or "debug", optional
-        Whether the first operator, or gradient of one in a backward pass, that makes a NaN or an infinity out of finite
-        numbers raises a `NonFiniteError` that names it, its line and the ranges of its numbers; with ``"debug"`` a
-        debugger stops first. By default what the environment variable ``OPREG_CHECK_NUMBERS`` says.
+        Whether an operator that makes a NaN or an infinity from finite inputs raises a `NonFiniteError`, also in the
+        backward pass. The error names the operator, its line, and the ranges of inputs and outputs. With ``"debug"``, a
+        debugger stops there first. The default is set by the environment variable ``OPREG_CHECK_NUMBERS``.
 
     Examples
     --------
@@ -59,22 +59,22 @@ def record(train_mode: bool = True, check_numbers: bool | str | None = None) -> 
     >>> x.grad.asscalar()
     np.float32(6.0)
     """
-    plain = check_numbers is None and not finite.INHERITED and not finite.by_environment()  # as a rule
+    plain = check_numbers is None and not finite.INHERITED and not finite.by_environment()  # the usual case
     return AskedRecording("autograd.record()", True if plain else finite.recorded(check_numbers), train_mode)
 
 
 def pause(train_mode: bool = False) -> Recording:
-    """A stretch of code in which nothing is recorded."""
+    """A context manager in which nothing is recorded."""
     return AskedRecording("autograd.pause()", False, train_mode)
 
 
 def train_mode() -> Recording:
-    """A stretch of code in which operators run as in training."""
+    """A context manager in which operators run as in training."""
     return AskedRecording("autograd.train_mode()", None, True)
 
 
 def predict_mode() -> Recording:
-    """A stretch of code in which operators run as in inference."""
+    """A context manager in which operators run as in inference."""
     return AskedRecording("autograd.predict_mode()", None, False)
 
 
@@ -84,7 +84,7 @@ def is_recording() -> bool:
 
 
 def is_training() -> bool:
-    """Whether operators run as in training now: inside of a Cell, whether it was set to train."""
+    """Whether operators run as in training now. In a Cell that is the mode of the Cell."""
     if MODE.tracer is not None:
         MODE.tracer.mind_training()
     return MODE.training
@@ -92,7 +92,7 @@ def is_training() -> bool:
 
 def set_recording(is_record: bool) -> bool:
     """Set whether operators are recorded; returns what it was."""
-    checked = isinstance(is_record, finite.Checked)  # as it was before, perhaps
+    checked = isinstance(is_record, finite.Checked)  # the value of an earlier mode
     before, MODE.recording = MODE.recording, is_record if checked else bool(is_record)
     return before
 
@@ -115,24 +115,24 @@ def _listed(value: object, what: str) -> list[Any]:
 
 
 def mark_variables(variables: NDArrays, gradients: NDArrays, grad_reqs: str | Sequence[str] = "write") -> None:
-    """Ask for the gradients of arrays, to be stored in given buffers.
+    """Request the gradients of arrays, to be stored in given arrays.
 
     Parameters
     ----------
     variables, gradients : NDArray or list of them
-        Arrays, and where their gradients go.
+        The arrays, and those that their gradients are stored in.
     grad_reqs : str or list of str
         ``write``, ``add`` or ``null``.
 
     Warns
     -----
     UserWarning
-        When there are more gradients or requests than variables; the first ones count, as in MXNet.
+        If there are more gradients or requests than variables. The first ones are used, as in MXNet.
 
     Raises
     ------
     ArgumentError
-        When there are fewer.
+        If there are fewer.
     """
     variables, gradients = _listed(variables, "variables"), _listed(gradients, "gradients")
     count = len(variables)
@@ -148,18 +148,19 @@ def mark_variables(variables: NDArrays, gradients: NDArrays, grad_reqs: str | Se
 
 def backward(heads: NDArrays, head_grads: NDArray | Sequence[NDArray | None] | None = None, retain_graph: bool = False,
              train_mode: bool = True) -> None:
-    """Store the gradients of heads, weighted by head gradients, in all arrays that asked for theirs.
+    """Compute the gradients of heads with respect to all arrays with ``attach_grad``, and store them there.
 
     Parameters
     ----------
     heads : NDArray or list of them
-        Heads to differentiate.
+        The arrays to differentiate.
     head_grads : NDArray or list of them, optional
         Gradients of the heads; ones by default.
     retain_graph : bool
-        Keep what was recorded for another pass.
+        Keep the recorded operators for another backward pass.
     train_mode : bool
-        Whether gradients are those of training, whatever mode was recorded in: of batch normalisation, for one.
+        Whether gradients are those of training, in whatever mode the forward pass ran. It matters for BatchNorm, for
+        instance.
     """
     heads = _listed(heads, "heads")
     tape.backward(heads, None if head_grads is None else _listed(head_grads, "head_grads"), retain_graph, train_mode)
@@ -172,12 +173,12 @@ def grad(heads: NDArrays, variables: NDArrays, head_grads: NDArray | Sequence[ND
     Parameters
     ----------
     heads, variables : NDArray or list of them
-        What to differentiate, with respect to what. Variables need not be arrays with ``attach_grad``: anything
-        recorded will do.
+        The arrays to differentiate, and the arrays to differentiate with respect to. A variable may be any recorded
+        array, also without ``attach_grad``.
     head_grads : NDArray or list of them, optional
         Gradients of the heads; ones by default.
     retain_graph : bool, optional
-        Keep what was recorded for another pass; by default when ``create_graph`` does.
+        Keep the recorded operators for another backward pass; by default the value of ``create_graph``.
     create_graph : bool
         Record the gradients, so that they can be differentiated again.
 
@@ -205,14 +206,14 @@ def grad(heads: NDArrays, variables: NDArrays, head_grads: NDArray | Sequence[ND
 
 
 def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
-    """A function that applies a function of one sample to many at once; see ``opreg.vmap``.
+    """A function that applies a function of one sample to many samples at once; see ``opreg.vmap``.
 
     Parameters
     ----------
     function : callable
-        Of arrays; it is traced once, with values that have the shape of a sample and no numbers.
+        A function of arrays. It is traced once, with values that have the shape of a sample and no elements.
     in_axes, out_axes : int, None, or nesting of them
-        Along which axis of inputs and outputs the samples lie; None for what all of them share.
+        The axis of the samples in inputs and outputs; None for one that all samples share.
 
     Examples
     --------
@@ -225,14 +226,14 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
 
 
 def jvp(function: Callable[..., Any], inputs: NDArrays, v: NDArrays) -> tuple[Any, ...]:
-    """The value of a function, and its derivative along directions of its inputs; see ``opreg.jvp``.
+    """The value of a function, and its directional derivative; see ``opreg.jvp``.
 
     Parameters
     ----------
     function : callable
-        Of arrays; returns one, or several.
+        A function of arrays that returns one or several.
     inputs, v : NDArray or list of them
-        Its inputs, and a direction for each, of the same shape.
+        Its inputs, and a direction of the same shape for each.
 
     Examples
     --------
@@ -245,14 +246,14 @@ def jvp(function: Callable[..., Any], inputs: NDArrays, v: NDArrays) -> tuple[An
 
 
 def get_symbol(x: NDArray) -> Symbol:
-    """The recorded computation of an array as a symbol, its variables named ``var0``, ``var1`` and so on.
+    """The recorded computation of an array as a symbol with variables ``var0``, ``var1``, ….
 
-    A hybridized block is there as its operators.
+    The operators of a hybridized block are nodes of the symbol.
 
     Raises
     ------
     OpError
-        When the array was not recorded, or a ``Function`` or Python code with a gradient of its own took part.
+        If the array was not recorded, or if a ``Function`` or other Python code with its own gradient took part.
 
     Examples
     --------
@@ -269,7 +270,8 @@ def get_symbol(x: NDArray) -> Symbol:
     variables, applied = itertools.count(), itertools.count()
 
     def copied(heads: Sequence[Any], places: dict[Any, Node | list[Entry]]) -> list[Entry]:
-        """Entries of the tape, or of a graph on it, in the symbol; ``places`` are there already."""
+        """Copy entries of the tape, or of a graph on it, into the symbol; ``places`` holds the nodes that are copied
+        already."""
         def entry(source: Any, i: int) -> Entry:
             found = places[source]
             return found[i] if isinstance(found, list) else (found, i)
@@ -294,16 +296,16 @@ def get_symbol(x: NDArray) -> Symbol:
 
 
 class _FunctionGradient:
-    """The gradient of a ``Function``: the user's ``backward``, recorded where gradients are.
+    """The gradient of a ``Function``: it calls the user's ``backward``, which is recorded if gradients are.
 
     Attributes
     ----------
-    kept : list of (NDArray, bool, int)
-        What ``forward`` keeps of its inputs and outputs: the array, whether it is an output, and its number.
+    saved : list of (NDArray, bool, int)
+        The inputs and outputs that ``forward`` saved: the array, whether it is an output, and its index.
     lost : str
-        What else it keeps, of which nobody knows how it follows from the inputs.
+        Another saved value, whose dependence on the inputs is unknown; empty without one.
     arrays : list of (str, NDArray, raw array)
-        All arrays that it keeps, by name, and their memory when it was recorded.
+        All arrays that ``forward`` saved, by name, with their memory when the call was recorded.
     """
 
     def __init__(self, function: Function, ctx: Context, inputs: Sequence[NDArray], outputs: Sequence[NDArray],
@@ -312,40 +314,40 @@ class _FunctionGradient:
         self.name = f"Function {type(function).__name__}"
         places = {id(array): (False, i) for i, array in enumerate(inputs)}
         places.update((id(array), (True, i)) for i, array in enumerate(outputs) if id(array) not in places)
-        self.kept: list[tuple[NDArray, bool, int]] = []
+        self.saved: list[tuple[NDArray, bool, int]] = []
         self.lost, self.number = "", tick()
         frame = tape.frame()
         self.place = None if frame is None else (frame.f_code, frame.f_lasti)
         attributes = [(f"self.{name}", value) for name, value in vars(function).items()
                       if name != "_saved" and before.get(name) is not value]
-        kept = [*((f"saved tensor {i}", saved) for i, saved in enumerate(function._saved)), *attributes]
-        self.arrays = [(name, array, array._data) for name, value in kept for array in _arrays(value)]
-        for name, value in kept:
+        saved = [*((f"saved tensor {i}", value) for i, value in enumerate(function._saved)), *attributes]
+        self.arrays = [(name, array, array._data) for name, value in saved for array in _arrays(value)]
+        for name, value in saved:
             if id(value) in places:
-                self.kept.append((value, *places[id(value)]))
+                self.saved.append((value, *places[id(value)]))
             elif _varies(value):
                 self.lost = self.lost or name
 
     def __call__(self, g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], attrs: object,
                  needs: Sequence[bool], is_train: bool = True) -> list[NDArray | None]:
-        arriving = [gradient.shown() for gradient in (g if isinstance(g, tuple) else (g,))]
+        out_grads = [gradient.shown() for gradient in (g if isinstance(g, tuple) else (g,))]
         if not MODE.recording:
-            return self._called(arriving, ins)
+            return self._called(out_grads, ins)
         if self.lost:
             raise NotDifferentiableError(
                 f"{self.name}: its gradient cannot be differentiated, since {self.lost} is neither an input nor an "
                 "output of forward. Compute it in backward again, from the inputs, or return it from forward, too")
-        for gradient in arriving:  # values that do not come from them have left the tape
+        for gradient in out_grads:  # so that results that do not depend on them are found
             if gradient._entry is None:
                 gradient._entry = tape.constant([value._entry or tape.CONSTANT for value in ins], gradient)
-        before = [(kept, kept._entry) for kept, _, _ in self.kept]
-        for kept, is_output, i in self.kept:
-            kept._entry = (outs if is_output else ins)[i]._entry
+        before = [(saved, saved._entry) for saved, _, _ in self.saved]
+        for saved, is_output, i in self.saved:
+            saved._entry = (outs if is_output else ins)[i]._entry
         try:
-            results = self._called(arriving, ins)
+            results = self._called(out_grads, ins)
         finally:
-            for kept, entry in before:
-                kept._entry = entry
+            for saved, entry in before:
+                saved._entry = entry
         for i, result in enumerate(results):
             if needs[i] and result is not None and result._entry is None and result._data.any():
                 raise NotDifferentiableError(
@@ -353,8 +355,8 @@ class _FunctionGradient:
                     "computed by operators from the gradients that it is given, but in NumPy or from asnumpy()")
         return results
 
-    def _called(self, arriving: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:
-        """Call ``backward``; what was kept and was written since refuses to be read."""
+    def _called(self, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:
+        """Call ``backward``. Reading a saved array that was overwritten since is an error."""
         before = [(array, array._data) for _, array, _ in self.arrays] if LATEST[0] > self.number else []
         try:
             if before:
@@ -362,7 +364,7 @@ class _FunctionGradient:
                 for name, array, raw in self.arrays:
                     write = written(raw, self.number)
                     array._data = raw if write is None else Changed.of(raw, lost(title, name, raw, write))
-            return self._checked(self.function.backward(*arriving), ins)
+            return self._checked(self.function.backward(*out_grads), ins)
         finally:
             for array, data in before:
                 array._data = data
@@ -393,7 +395,7 @@ def _arrays(value: object) -> list[NDArray]:
 
 
 def _varies(value: object) -> bool:
-    """Whether something holds numbers that may have a derivative; integers and booleans have none."""
+    """Whether a value contains elements that may have a derivative, which are not integers or booleans."""
     if isinstance(value, (list, tuple)):
         return any(map(_varies, value))
     dtype = getattr(getattr(value, "_data", value), "dtype", None)
@@ -401,13 +403,13 @@ def _varies(value: object) -> bool:
 
 
 class Function:
-    """A differentiable function with a gradient of one's own, for eager code.
+    """A function of arrays with a user-defined gradient, for eager code.
 
-    Derive from it, define ``forward(*inputs)`` and ``backward(*output_gradients)``, and call an instance once.
-    ``backward`` returns a gradient, or None, for each input that is an array. Either may return NumPy arrays.
+    Derive a class, define ``forward(*inputs)`` and ``backward(*output_gradients)``, and call each instance once.
+    ``backward`` returns a gradient, or None, for each input that is an array. Both may return NumPy arrays.
 
-    For gradients of gradients ``backward`` is recorded: write it in operators, of gradients and of what
-    ``forward`` was given or returned.
+    For higher derivatives, ``backward`` is recorded. It must then consist of operators on the output gradients and on
+    the inputs and outputs of ``forward``.
 
     Examples
     --------
@@ -432,12 +434,12 @@ class Function:
     _saved: tuple[Any, ...] = ()
 
     def save_for_backward(self, *args: Any) -> None:
-        """Keep arrays for ``backward``, which finds them in ``saved_tensors``."""
+        """Save arrays for ``backward``, which reads them from ``saved_tensors``."""
         self._saved = args
 
     @property
     def saved_tensors(self) -> tuple[NDArray, ...]:
-        """The arrays that ``save_for_backward`` was given."""
+        """The arrays that ``save_for_backward`` saved."""
         return self._saved
 
     def __call__(self, *inputs: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Bodies: what the body of a traced operator does, as nodes, and as functions of raw arrays that eager calls keep.
+"""Bodies: traced users' operators, as nodes of graphs, and as functions of raw arrays in eager calls.
 
-A traced operator is called once with values that have a shape and a dtype and no numbers, by the kernels that would
-call it with arrays. A gradient that nobody wrote is the derivative of what the body did. In a graph the nodes take the
-operator's place (``opreg.symbol.passes.open_bodies``). An eager call runs them one by one on raw arrays: a `Body` is
-kept for later calls with the same attributes, specs and mode, for as long as what the body reads stays as it was.
+A traced operator is called once, with values that have a shape and a dtype but no elements. If it has no gradient rule,
+its gradient is the derivative of the recorded operators. In a graph, their nodes replace the operator
+(``opreg.symbol.passes.open_bodies``). An eager call runs them one by one on raw arrays. The `Body` that does this is
+cached for calls with the same attributes, specs and mode, until a value changes that the user's code has read.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class Use:
     Attributes
     ----------
     name, tags, where
-        Of its node.
+                Those of its node.
     ctx, is_train
-        Where and in which mode it computes.
+        The device and the mode.
     ins, outs : list of Spec
-        Of inputs, auxiliary states included, and outputs.
+        Specs of inputs, auxiliary states included, and of outputs.
     memo : dict
-        Where operators of users are kept between forward and backward.
+        Stores users' operators between forward and backward.
     """
 
     def __init__(self, name: str, tags: Mapping[str, str], where: Where | None, ctx: Context, is_train: bool,
@@ -62,7 +62,7 @@ class Use:
 
 
 class Traced(NamedTuple):
-    """The trace of an operator: its body, the variables that stand for its inputs, the entries that are its outputs."""
+    """The trace of an operator: its body, the variables of its inputs, and the entries of its outputs."""
 
     body: BodyTracer
     slots: list[Entry]
@@ -70,7 +70,7 @@ class Traced(NamedTuple):
 
 
 def trace_body(op: Op, attrs: Any, use: Use, before: Traced | None = None) -> Traced:
-    """Trace the body of an operator; a gradient that is derived from a body goes on from the trace ``before``."""
+    """Trace the body of an operator. The derivative of a body is traced behind the trace ``before`` of that body."""
     body = BodyTracer(use.name, use.tags, use.ctx) if before is None else before.body.extended()
     known = [] if before is None else before.slots
     names = op.signature.inputs(attrs)
@@ -94,7 +94,7 @@ def _heads(op: Op, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], b
 
 
 def _called(op: Op, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry]) -> list[Entry]:
-    """Call the user's method with values."""
+    """Call the user's method with traced values."""
     ins = [body.value(slot) for slot in slots]
     outs = [TracedArray(body, spec, None) for spec in use.outs]
     call = Call(op, attrs, list(ins), list(outs), ["write"] * len(outs), use.ctx.xp, use.ctx, use.is_train, None,
@@ -113,7 +113,7 @@ def _called(op: Op, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry]) 
 
 def _derived(attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before: Traced | None
              ) -> list[Entry]:
-    """Differentiate what another operator does."""
+    """Trace the derivative of another operator's body."""
     inner, count = attrs.inner, attrs.inner.op.signature.visible(attrs.inner)
     tops, slots = slots[:count], slots[count:]
     forward = Use(use.name, use.tags, use.where, use.ctx, use.is_train, use.ins[count:], use.ins[:count], use.memo)
@@ -135,15 +135,15 @@ def _gradients(tracer: RuleTracer, body: BodyTracer, seeds: Sequence[tuple[Entry
 
 
 def _randomness(ctx: Context) -> tuple[object, ...]:
-    """The state of the random generators that everybody shares, which a draw changes."""
-    state: Any = np.random.get_state()  # noqa: NPY002  what it is for
+    """The states of the global random generators, which show whether the body has drawn from them."""
+    state: Any = np.random.get_state()  # noqa: NPY002  the legacy generator is shared by users' code
     own = generators.generator(ctx.backend_name, ctx.device_id)
     return state[1][:4].tobytes(), state[2], repr(getattr(getattr(own, "bit_generator", None), "state", None))
 
 
 @COMPUTED.provide
 def computed(call: Call) -> Callable[[], None]:
-    """A function that computes a traced operator on the arrays of a call, operator by operator."""
+    """A function that runs a traced operator on the arrays of a call, operator by operator."""
     op, attrs, ctx = call.op, call.attrs, call.ctx
     use = Use(op.name, {}, None, ctx, call.is_train, [Spec(array.shape, array.dtype) for array in call.ins], call.specs,
               call.memo)
@@ -171,20 +171,20 @@ def computed(call: Call) -> Callable[[], None]:
 
 
 class Body(Lasting):
-    """The trace of an operator for inputs of certain specs, as functions of raw arrays, and its gradient.
+    """The trace of an operator for inputs of given specs, as functions of raw arrays, with its gradient.
 
-    Call it with raw arrays; it returns the outputs, then *residuals*: intermediate results that gradients read. To
-    make one is to run it once: ``results`` are those of the arrays that it is made for.
+    Called with raw arrays, it returns the outputs and then *residuals*: intermediate results that gradients read. The
+    constructor runs the body once; ``results`` are the results for its arrays.
 
     Parameters
     ----------
     recorded : bool
-        Whether the results are to be differentiated. Without, there are no residuals.
+        Whether the results are recorded for a gradient. If not, there are no residuals.
 
     Attributes
     ----------
     recipe : Recipe
-        The functions of raw arrays, in order. It is given the inputs and the ``constants`` that the body holds.
+        The functions of raw arrays. Its inputs are those of the operator and the ``constants`` of the body.
     """
 
     attrs: Any
@@ -205,7 +205,7 @@ class Body(Lasting):
         constants = [(node, 0) for node in body.arrays]
         self.constants = [array._data for array in body.arrays.values()]
         self._given = [*traced.slots, *constants]
-        # Each output is memory of its own, whatever the body returned.
+        # Each output has memory of its own, also if the body returned an input, or one value twice.
         self._outputs = [body.one("_copy", head) if head in self._given or head in traced.heads[:i] else head
                          for i, head in enumerate(traced.heads)]
         self.count = self.visible = len(traced.heads)
@@ -222,23 +222,23 @@ class Body(Lasting):
     def __call__(self, arrays: Sequence[Array], out: Array | None = None) -> list[Array]:
         return list(self.recipe([*arrays, *self.constants]))  # type: ignore[arg-type]  # there are no None
 
-    def rule(self, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
+    def rule(self, out_grads: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
-        """The gradient as a subgraph: of the user's rule, or the derivative of the body."""
+        """The gradient as a subgraph: the user's rule, or the derivative of the body."""
         if self.attrs.ruled:
-            return rule_graph(self.op, self.attrs, arriving, needs, is_train, specs())
-        first, self._first = self._first, None  # as a rule the gradients of all inputs are asked for, once
-        asked = arriving, needs, is_train
+            return rule_graph(self.op, self.attrs, out_grads, needs, is_train, specs())
+        first, self._first = self._first, None  # usually the gradients of all inputs are requested
+        asked = out_grads, needs, is_train
         tops, gradients, nodes = first[1] if first is not None and first[0] == asked else self._gradient(*asked)
         slots = self._traced.slots
         given: list[Entry | None] = [*tops, *slots, *self._outputs, *self._given[len(slots):]]
         again = reachable(self._traced.body.nodes, [entry for node in nodes for entry in node.inputs],
                           given={*self._outputs, *self._given})
         if any(node.op.traits.random for node in again if node.op is not None):
-            raise Unfit  # it would draw other numbers
+            raise Unfit  # running them again would draw other numbers
         return Subgraph([*again, *nodes], given, gradients)
 
-    def _gradient(self, arriving: Sequence[bool], needs: Sequence[bool], is_train: bool
+    def _gradient(self, out_grads: Sequence[bool], needs: Sequence[bool], is_train: bool
                   ) -> tuple[list[Entry | None], list[Entry | None], list[Node]]:
         """The derivative of the body: output gradients, gradients of the inputs, and the nodes between."""
         body, slots, _ = self._traced
@@ -246,11 +246,11 @@ class Body(Lasting):
         tops: list[Entry | None] = []
         seeds: list[tuple[Entry, TracedValue | None]] = []
         for i, head in enumerate(self._outputs[:self.count]):
-            top = tracer.variable(f"gradient {i}", body.spec(head)) if arriving[i] else None
+            top = tracer.variable(f"gradient {i}", body.spec(head)) if out_grads[i] else None
             tops.append(top)
             if top is not None:
                 seeds.append((head, tracer.value(top)))
-            elif self.op.loss(self.attrs):  # nothing need arrive at it
+            elif self.op.loss(self.attrs):  # a loss needs no output gradient
                 seeds.append((head, ops.ones_like(tracer.value(head))))
         results: list[Entry | None] = []
         for slot, value in zip(slots, _gradients(tracer, body, seeds, slots, needs, is_train)):
@@ -261,13 +261,13 @@ class Body(Lasting):
         return tops, results, reachable(tracer.nodes, [entry for entry in results if entry is not None])
 
     def _residuals(self, arrays: Sequence[Array]) -> list[Entry]:
-        """Intermediate results that the gradients of all inputs, these arrays, read."""
+        """Intermediate results that the gradients of all inputs read."""
         if self.attrs.ruled:
             return []
         asked = (True,) * self.count, tuple([is_floating(array.dtype) for array in arrays]), self.is_train
         try:
             gradient = self._gradient(*asked)
-        except (NeedsNumbers, NotDifferentiableError, TraceError):  # an error tells the caller that asks for a gradient
+        except (NeedsNumbers, NotDifferentiableError, TraceError):  # raised again when a gradient is requested
             self.recipes = None
             return []
         self._first = asked, gradient
@@ -281,7 +281,7 @@ _BODIES = following(1024, "bodies of traced operators")
 
 @BODY.provide
 def body_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> tuple[Body, list[Array]] | None:
-    """Run a traced operator by what its body did before; None where it has to be called."""
+    """Run a traced operator by its cached body; None if the user's code must be called."""
     version = attrs.version(ctx, arrays)
     if version is None:
         return None
@@ -304,19 +304,20 @@ def body_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> tuple[
         raise
 
 
-#: Stands for a body that cannot be kept.
+#: The cache entry of a body that cannot be cached.
 _REFUSED: Any = object()
 
 
 def _first(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, key: tuple[object, ...]
            ) -> tuple[Body, list[Array]] | None:
-    """The first call of a kind. The call of the body gives the better reason why its trace cannot be cached."""
+    """Trace a body at the first call of its kind; None if it cannot be traced. The user's code is then called, and
+    raises the clearer error."""
     edition, mode = EDITION[0], MODE.now()
     try:
         body: Any = Body(op, attrs, arrays, ctx, mode.training, bool(mode.recording))
     except (Unfit, ArgumentError, TraceError, NeedsNumbers, NotDifferentiableError):
         body = _REFUSED
-    except Exception:  # it may pass
+    except Exception:  # may not recur, so nothing is cached
         return None
     keep(_BODIES, key, body, edition)
     if body is _REFUSED:

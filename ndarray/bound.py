@@ -20,7 +20,7 @@ __all__ = ["BoundOperator"]
 
 @BOUND_OPERATOR.provide
 class BoundOperator:
-    """An operator with fixed attributes that writes its results as requested; ``create_operator`` makes one.
+    """A built-in operator with fixed attributes, which writes results as ``req`` says. ``create_operator`` makes it.
 
     Examples
     --------
@@ -36,10 +36,10 @@ class BoundOperator:
 
     def __init__(self, op: Op, attrs: Mapping[str, Any], ctx: Context):
         self.op, self.attrs, self.ctx = op, attrs, ctx
-        self._kept: tuple[list[NDArray], list[NDArray]] | None = None
+        self._recorded: tuple[list[NDArray], list[NDArray]] | None = None
 
     def _run(self, in_data: Sequence[NDArray], aux: Sequence[NDArray], is_train: bool) -> list[NDArray]:
-        """All outputs, hidden ones included; a training run is recorded for the gradient."""
+        """Compute all outputs, hidden ones included. A training run is recorded for the gradient."""
         ins = [array.detach() for array in in_data]
         for array in ins:
             if is_train and is_floating(array._data.dtype):
@@ -47,7 +47,7 @@ class BoundOperator:
         ctx = ins[0].context if ins else self.ctx
         with Recording(is_train, is_train):
             _, outs = _compute(self.op, self.attrs, [*ins, *aux], ctx)
-        self._kept = (ins, outs) if is_train else None
+        self._recorded = (ins, outs) if is_train else None
         return outs
 
     def forward(self, is_train: bool, req: Sequence[str], in_data: Sequence[NDArray], out_data: Sequence[NDArray],
@@ -60,11 +60,11 @@ class BoundOperator:
                  out_data: Sequence[NDArray], in_grad: Sequence[NDArray], aux: Sequence[NDArray]) -> None:
         """Compute the gradients of the inputs and store them in ``in_grad`` as ``req`` says.
 
-        They belong to the last training forward; without one it is run first, and leaves the states alone.
+        These are the gradients of the last training forward. Without one, it is run first, on copies of the states.
         """
-        if self._kept is None or any(kept._data is not array._data for kept, array in zip(self._kept[0], in_data)):
+        if self._recorded is None or any(old._data is not new._data for old, new in zip(self._recorded[0], in_data)):
             self._run(in_data, [state.copy() for state in aux], True)
-        ins, outs = self._kept  # type: ignore[misc]
+        ins, outs = self._recorded  # type: ignore[misc]
         head_grads = [*out_grad, *[None] * (len(outs) - len(out_grad))]
         live = [i for i, out in enumerate(outs[:self.op.signature.visible(self.attrs)])
                 if out._entry is not None and is_floating(out._data.dtype)]

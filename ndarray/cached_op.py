@@ -1,4 +1,4 @@
-"""CachedOp: the operators of a symbol applied to arrays, as often as one likes."""
+"""CachedOp: a symbol as a function of arrays."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["CachedOp"]
 
 
 class CachedOp:
-    """A symbol as a function of arrays: all its inputs, in the order of ``list_inputs``.
+    """A symbol as a function of arrays, its inputs in the order of ``list_inputs``.
 
-    Its operators run one after another, as if each were called; so autograd sees them, and shapes may change from call
-    to call. An executor, which plans ahead, is faster.
+    Operators run eagerly, one after the other. So autograd records them, and shapes may differ between calls. An
+    executor, which runs a plan, is faster.
 
     Parameters
     ----------
     sym : Symbol
-        The graph to compute.
+        The graph.
     flags : sequence of pairs
-        MXNet's settings of how to compile it, which change nothing here.
+        MXNet's settings of compilation, which have no effect.
 
     Examples
     --------
@@ -46,16 +46,16 @@ class CachedOp:
 
     def __call__(self, *args: NDArray | None, out: NDArray | Sequence[NDArray] | None = None,
                  default_ctx: Context | None = None) -> Any:
-        """Apply it.
+        """Compute the outputs.
 
         Parameters
         ----------
         args : NDArray
-            The inputs; nothing, or a single None, where there are none.
+            The inputs. For a symbol without inputs, nothing or a single None.
         out : NDArray or list of them, optional
-            Where to store the outputs.
+            Arrays to store the outputs in.
         default_ctx : Context, optional
-            Where to compute what has no inputs.
+            The device of operators without inputs.
         """
         values = () if len(args) == 1 and args[0] is None and not self._names else args
         if len(values) != len(self._names):

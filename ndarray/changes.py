@@ -1,8 +1,7 @@
-"""Changes in place while operators are recorded: in memory, for whoever shares it, and on the tape.
+"""In-place writes while operators are recorded: in memory, and on the tape.
 
-A write is recorded as the operator ``_subscript_assign``, whose gradient needs no numbers. Arrays that share memory, by
-views, share what is recorded of it, too: what is written to one is a write to the array it is a part of, and to the
-other parts that overlap it.
+A write is recorded as the operator ``_subscript_assign``, whose gradient reads no elements. Views share memory, and so
+also its record: a write to a view is a write to its base, and to all other views that overlap it.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Written", "writable", "own", "assign", "update", "apart"]
 
-#: How many nodes behind a value may belong to the expression that made it.
+#: The largest number of nodes that are taken as the expression of a value.
 _EXPRESSION = 16
 
 
 class Written(tape.TapeNode):
-    """A recorded write. A later reader of the array is a node behind it, so it may be written again."""
+    """A recorded write. Later readers of the array are nodes behind it, so the array may be written again."""
 
     __slots__ = ()
 
 
 def writable(array: NDArray) -> bool:
-    """Whether a recorded array may be changed: one that was filled by writes, or a part of such a one, or one that is
-    recorded no more."""
+    """Whether a recorded array may be written: its last node is a write, or was released, or it is a view of such an
+    array."""
     if array._entry is None:
         return True
     node = array._entry[0]
@@ -49,25 +48,26 @@ def writable(array: NDArray) -> bool:
 
 
 def own(array: NDArray) -> None:
-    """Let a recorded copy be changed, as the one between reading and writing in ``h[:, 0] += x``."""
+    """Make a recorded copy writable, such as the one between reading and writing in ``h[:, 0] += x``."""
     array._entry = _node("_copy", {}, (array._entry or tape.CONSTANT,), [array.shape], array, Written), 0
 
 
 def assign(array: NDArray, key: object, value: object, basic: bool) -> None:
-    """``array[key] = value`` where something is recorded."""
+    """Run ``array[key] = value`` where operators, or the array, are recorded."""
     entry, recording = array._entry, MODE.recording
     if recording and (entry is not None or getattr(value, "_entry", None) is not None):
         _assign_recorded(array, key, value, basic)
     else:
         array._store(key, value, basic)
         if entry is not None and not recording and entry[0].__class__ is Written and _everything(key):
-            array._entry = None  # these numbers nobody has recorded
+            array._entry = None  # the new elements are not recorded
 
 
 def update(array: NDArray, other: Any, compute: Callable[[Any, Any], NDArray], name: str) -> None:
-    """``array += other`` and its like while operators are recorded; ``compute`` is the operator of two arrays."""
+    """Run an in-place operator such as ``array += other`` while operators are recorded; ``compute`` is
+    ``operator.add``."""
     operand = array
-    if array._entry is not None or getattr(other, "_entry", None) is not None:
+    if array._entry is not None:
         operand = _copied(array)
         other = operand if other is array else apart([other], [array])[0]
     result = compute(operand, other)
@@ -77,7 +77,7 @@ def update(array: NDArray, other: Any, compute: Callable[[Any, Any], NDArray], n
 
 
 def apart(values: Sequence[Any], targets: Sequence[NDArray]) -> list[Any]:
-    """The values, with copies of those that share memory with a target, which is about to be written."""
+    """The values, with copies of those that share memory with a target that is about to be written."""
     return [_copied(value) if hasattr(value, "_entry") and any(_share(value._data, target._data, target._ctx)
                                                                for target in targets) else value for value in values]
 
@@ -87,7 +87,7 @@ def _share(left: Array, right: Array, ctx: Context) -> bool:
 
 
 def _copied(array: NDArray) -> NDArray:
-    """The same values in memory of their own, and the same place on the tape."""
+    """A copy in new memory, with the same entry on the tape."""
     result = tape.wrapped(array._ctx.run(array._data.copy), array._ctx)
     result._entry = array._entry
     return result
@@ -98,17 +98,17 @@ def _everything(key: object) -> bool:
 
 
 def _whole(array: NDArray) -> tuple[NDArray, object] | None:
-    """Array that an array is a part of, and its subscript (None for a new shape); None for an array that is no part."""
+    """The base of a view and its subscript, or None for a reshape; None for an array that is no view."""
     return getattr(array, "_part_of", None)
 
 
 def _region(array: NDArray, place: object) -> Array:
-    """The memory of an array that a part of it is, or is a copy of."""
+    """The memory of a base that belongs to a view, or to a copy that acts as one."""
     return array._data if place is None else array._part(place)
 
 
 def _parts(array: NDArray, but: NDArray | None, written: Array) -> Iterator[tuple[NDArray, object]]:
-    """The parts of an array that were taken, except one, that overlap what is written, and their subscripts."""
+    """The living views of an array that overlap the written memory, except ``but``, and their subscripts."""
     for reference in getattr(array, "_views", ()):
         part = reference()
         if part is not None and part is not but:
@@ -118,7 +118,7 @@ def _parts(array: NDArray, but: NDArray | None, written: Array) -> Iterator[tupl
 
 
 def _assign_recorded(array: NDArray, key: object, value: Any, basic: bool) -> None:
-    # From the array up to what it is in the end a part of: what is written of each, and by way of which part.
+    # From the array up to its last base: each with the memory that is written, and the view through which it is.
     line: list[tuple[NDArray, Array, NDArray | None]] = [(array, array._part(key) if basic else array._data, None)]
     while (part_of := _whole(line[-1][0])) is not None:
         part, written, _ = line[-1]
@@ -143,26 +143,26 @@ def _assign_recorded(array: NDArray, key: object, value: Any, basic: bool) -> No
         if place is None:
             data = part._data.reshape(whole.shape)
             part, place = _of("_np_reshape", {"newshape": whole.shape}, part, data), Ellipsis
-        whole._store(place, part)  # it is there already, unless the part is a copy
+        whole._store(place, part)  # has no effect unless the view is a copy
         _record(whole, place, part)
     for whole, written, below in line:
         _refresh(whole, below, written)
 
 
 def _record(array: NDArray, key: object, value: Any) -> None:
-    """From here on the array is what it was, with the value at the key."""
+    """Record that the array has a new value at the key."""
     old, entry = array._entry, getattr(value, "_entry", None)
     if old is None or old[0].ins is None or (entry is not None and _everything(key)):
-        old = tape.CONSTANT  # nobody wants the gradient, or a backward pass has used it up
+        old = tape.CONSTANT  # no gradient flows to the old elements, or their nodes are released
     shapes = [array.shape, () if entry is None else value.shape]
     array._entry = _node("_subscript_assign", {"key": key}, (old, entry or tape.CONSTANT), shapes, array, Written), 0
 
 
 def _refresh(array: NDArray, but: NDArray | None, written: Array) -> None:
-    """Parts of an array that overlap what was written are parts of what it is now."""
+    """Record the views that overlap the written memory as views of the new array."""
     for part, place in _parts(array, but, written):
         region, below = _region(array, place), written
-        if not _share(part._data, region, array._ctx):  # a copy, which others on the tape may hold
+        if not _share(part._data, region, array._ctx):  # a copy, whose memory nodes of the tape may hold
             part._data = below = array._ctx.run(region.reshape(part.shape).copy)
         name, attrs = ("_subscript", {"key": place}) if place is not None else ("_np_reshape", {"newshape": part.shape})
         part._entry = _of(name, attrs, array, part._data)._entry
@@ -170,7 +170,7 @@ def _refresh(array: NDArray, but: NDArray | None, written: Array) -> None:
 
 
 def _of(name: str, attrs: Attrs, array: NDArray, data: Array) -> NDArray:
-    """The output of an operator on an array, whose elements were computed already."""
+    """The recorded output of an operator on an array, over elements that are computed already."""
     result = tape.wrapped(data, array._ctx)
     result._entry = _node(name, attrs, (array._entry or tape.CONSTANT,), [array.shape], result, tape.TapeNode), 0
     return result
@@ -178,7 +178,7 @@ def _of(name: str, attrs: Attrs, array: NDArray, data: Array) -> NDArray:
 
 def _node(name: str, attrs: Attrs, entries: tuple[tape.TapeEntry, ...], shapes: Sequence[Shape], array: NDArray,
           kind: type[tape.TapeNode]) -> tape.TapeNode:
-    """A node of an operator whose gradient needs shapes alone; it keeps no numbers alive."""
+    """A node of an operator whose gradient reads only shapes. It holds no arrays."""
     op = get(name)
     xp = array._ctx.xp
     number = array._ctx.run(xp.zeros, (), array._data.dtype)
@@ -187,7 +187,8 @@ def _node(name: str, attrs: Attrs, entries: tuple[tape.TapeEntry, ...], shapes: 
 
 
 def _keep(node: tape.TapeNode, data: Array) -> None:
-    """Give nodes a copy of what is about to be written: those of one expression, as in ``h[0] = h[0] * x + y``."""
+    """Copy inputs of the nodes of one expression that share memory about to be written, as in ``h[0] = h[0] * x +
+    y``."""
     nodes = [node]
     for node in nodes:
         if node.op is None or node.ins is None:

@@ -1,4 +1,4 @@
-"""Contexts: where an array lives, ``cpu(i)`` or ``gpu(i)``."""
+"""Contexts: the devices of arrays, ``cpu(i)`` and ``gpu(i)``."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _TEXT = re.compile(r"(\w+)\((\d+)\)")
 
 
 class _Contexts(type):
-    """The class of ``Context``, which has ``default_ctx``, as programs read and set it."""
+    """The metaclass of ``Context``, which gives it ``default_ctx``, a property that programs read and set."""
 
     @property
     def default_ctx(cls) -> Context:
-        """Context of new arrays of this thread, see ``current_context``."""
+        """The context of new arrays in this thread; see ``current_context``."""
         return current_context()
 
     @default_ctx.setter
@@ -39,16 +39,16 @@ class _Contexts(type):
 
 
 class Context(metaclass=_Contexts):
-    """A device: its type and number. There is one object for each, so ``is`` compares them.
+    """A device, given by its type and index. Each device has one object, so ``is`` compares devices.
 
-    As a context manager it is where new arrays go.
+    As a context manager, it is the device of new arrays in its block.
 
     Parameters
     ----------
     device_type : {"cpu", "gpu", "cpu_pinned", "cpu_shared"} or Context
-        Type of the device; pinned and shared memory are the host's. ``"gpu(1)"`` names device and number in one.
+        The type of the device; pinned and shared memory are on the host. ``"gpu(1)"`` gives type and index in one text.
     device_id : int
-        Its number, from 0.
+        The index of the device, from 0.
 
     Examples
     --------
@@ -92,12 +92,12 @@ class Context(metaclass=_Contexts):
 
     @property
     def backend(self) -> Backend:
-        """The backend that serves it.
+        """The back end of the device.
 
         Raises
         ------
         DeviceError
-            When package, driver or device is missing.
+            If the package, the driver or the device is missing.
         """
         current = backend(self.backend_name)
         if current is not self._backend:
@@ -109,20 +109,20 @@ class Context(metaclass=_Contexts):
 
     @property
     def xp(self) -> ArrayModule:
-        """The array module of its arrays."""
+        """The array module of the device, NumPy or CuPy."""
         return self.backend.xp
 
     @property
     def device(self) -> Device | None:
-        """The device to enter while something computes here; None on the host, and where there is only one device."""
+        """The device to enter before computing on it; None for the host, and for a single device."""
         return None if self.backend_name == "cpu" else self.backend.device(self.device_id)
 
     def entered(self) -> Device | nullcontext[None]:
-        """The same, of which nothing comes where nothing has to be entered."""
+        """A context manager that enters the device; it does nothing where there is none to enter."""
         return self.device or _HERE
 
     def run(self, function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
-        """Call a function that computes here, without numeric warnings."""
+        """Call a function on the device, without numeric warnings."""
         device = self.device
         if device is None:
             return quiet(function, *args, **keywords)
@@ -130,11 +130,11 @@ class Context(metaclass=_Contexts):
             return quiet(function, *args, **keywords)
 
     def shares(self, other: Context) -> bool:
-        """Whether arrays of both are computed with each other: those of one device, and all of the host."""
+        """Whether operators may have arrays of both contexts as inputs: they are the same device, or both the host."""
         return self is other or self.backend_name == other.backend_name == "cpu"
 
     def empty_cache(self) -> None:
-        """Give cached memory back to the device."""
+        """Return cached memory to the device."""
         pool = getattr(self.xp, "get_default_memory_pool", None)
         if pool is not None:
             pool().free_all_blocks()
@@ -161,8 +161,8 @@ _DEFAULT = [_CPU]
 
 
 def cpu(device_id: int = 0) -> Context:
-    """The host. All its numbers share one memory, and arrays in them compute together; they differ only as places for
-    ``group2ctx``.
+    """The host. All its indices mean the same memory, and their arrays may be inputs of one operator; they differ only
+    for ``group2ctx``.
 
     Examples
     --------
@@ -173,12 +173,12 @@ def cpu(device_id: int = 0) -> Context:
 
 
 def cpu_pinned(device_id: int = 0) -> Context:
-    """The host's memory for transfers; the same as ``cpu`` here."""
+    """Pinned memory of the host, which is the same as ``cpu`` here."""
     return Context("cpu_pinned", device_id)
 
 
 def gpu(device_id: int = 0) -> Context:
-    """A CUDA device, whether there is one or not: what is to lie or run there says what is missing.
+    """A CUDA device, whether or not it exists. Using it raises an error that tells what is missing.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def gpu(device_id: int = 0) -> Context:
 
 
 def num_gpus() -> int:
-    """Number of usable CUDA devices, 0 when anything is missing."""
+    """The number of usable CUDA devices; 0 if the package, the driver or the devices are missing."""
     try:
         return backend("gpu").count() or 0
     except DeviceError:
@@ -197,18 +197,19 @@ def num_gpus() -> int:
 
 
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
-    """Free and total bytes of a CUDA device."""
+    """The free and the total bytes of a CUDA device."""
     xp = gpu(device_id).xp
     with xp.cuda.Device(device_id):
         return tuple(xp.cuda.runtime.memGetInfo())
 
 
 def current_context() -> Context:
-    """Context of new arrays: the innermost ``with`` context, or the default one, ``cpu(0)`` unless it was set."""
+    """The context of new arrays: that of the innermost ``with`` block, or else the default one, ``cpu(0)`` unless it
+    was set."""
     contexts = MODE.__dict__["now"]().contexts
     return contexts[-1] if contexts else _DEFAULT[0]
 
 
 def set_default_context(ctx: Context) -> None:
-    """Choose where new arrays of all threads go outside of ``with`` contexts."""
+    """Set the context of new arrays outside of ``with`` blocks, for all threads."""
     _DEFAULT[0] = Context(ctx)

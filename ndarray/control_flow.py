@@ -1,4 +1,4 @@
-"""Loops and branches over arrays: Python's own, with the signatures of those in graphs."""
+"""Eager ``foreach``, ``while_loop`` and ``cond``, with the signatures of those of symbols."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def check_rounds(max_iterations: object) -> None:
-    """Refuse a number of rounds that is none."""
+    """Raise an error unless ``max_iterations`` is a positive int."""
     if type(max_iterations) is not int or max_iterations < 1:
         raise ArgumentError(f"while_loop: max_iterations must be an int from 1, got {max_iterations!r}")
 
@@ -26,7 +26,7 @@ def _listed(value: object) -> list[Any]:
 
 
 def _stacked(rounds: list[Any]) -> Any:
-    """Outputs of all rounds, each stacked along a new first axis, in the nesting of one round."""
+    """The outputs of all rounds, nested as those of one, each stacked along a new first axis."""
     if isinstance(rounds[0], NDArray):
         return ops.stack(*rounds, axis=0, num_args=len(rounds))
     return [_stacked([outputs[i] for outputs in rounds]) for i in range(len(rounds[0]))]
@@ -34,14 +34,14 @@ def _stacked(rounds: list[Any]) -> Any:
 
 def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: NDArray | Sequence[NDArray], init_states: Any,
             name: str = "foreach") -> tuple[Any, Any]:
-    """Apply a body to every slice of the data along the first axis, handing states from one to the next.
+    """Apply a body to every slice of the data along the first axis, passing states from each to the next.
 
     Parameters
     ----------
     body : function of data and states
         Returns outputs, which are stacked along a new first axis, and new states.
     data, init_states : NDArray or list of them
-        Sliced inputs; initial states.
+        The inputs that are sliced, and the initial states.
 
     Examples
     --------
@@ -70,14 +70,14 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
     Parameters
     ----------
     cond : function of the loop variables
-        Returns an array with one number.
+        Returns an array with one element.
     func : function of the loop variables
         Returns outputs, which are stacked, and new loop variables.
     loop_vars : NDArray or list of them
         The initial states.
     max_iterations : int
-        The most rounds; outputs have this length, zeros behind the last round. Without any round there are none, an
-        empty list, as their shapes are not known.
+        The largest number of rounds. Stacked outputs have this length, with zeros behind the last round. Without any
+        round, outputs are an empty list, since their shapes are unknown.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def cond(pred: NDArray | Callable[[], NDArray], then_func: Callable[[], T], else
     Parameters
     ----------
     pred : NDArray, or function without arguments
-        One number; anything but zero means yes.
+        The condition, one element: zero selects ``else_func``, any other value ``then_func``.
     then_func, else_func : function without arguments
         Return arrays.
 

@@ -1,4 +1,4 @@
-"""Functions that make arrays: ``nd.zeros``, ``nd.arange``, … with the signatures of MXNet's."""
+"""Functions that make arrays, such as ``nd.zeros`` and ``nd.arange``, with MXNet's signatures."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _result(data: Array, ctx: Context, out: NDArray | None = None) -> NDArray:
 
 
 def filled(name: str, value: float, shape: Shape, ctx: Context, dtype: np.dtype, out: NDArray | None) -> NDArray:
-    """An array of one element, made as the operator of that name makes it, by which it is counted."""
+    """An array whose elements are all ``value``; ``name`` is the operator that would make it."""
     if name == "_zeros":
         return _result(ctx.backend.zeros(shape, dtype, ctx.device_id), ctx, out)
     result = NDArray(ctx.backend.empty(shape, dtype, ctx.device_id), ctx)
@@ -53,14 +53,14 @@ def filled(name: str, value: float, shape: Shape, ctx: Context, dtype: np.dtype,
 
 
 def _refuse(function: str, keywords: dict[str, object], *more: str) -> None:
-    """Names are taken, as those of any operator."""
+    """Raise an error for unknown keywords. ``name`` is accepted, as by every operator."""
     if keywords and set(keywords) != {"name"}:
         refuse_keywords(function, keywords.keys() - {"name"}, ("shape", "ctx", "dtype", *more, "out", "name"))
 
 
 def zeros(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, stype: str | None = None,
           out: NDArray | None = None, **keywords: object) -> NDArray:
-    """Zeros; float32 by default.
+    """An array of zeros; float32 by default.
 
     Examples
     --------
@@ -75,14 +75,14 @@ def zeros(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None,
 
 def ones(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, out: NDArray | None = None,
          **keywords: object) -> NDArray:
-    """Ones; float32 by default."""
+    """An array of ones; float32 by default."""
     _refuse("ones", keywords)
     return filled("_ones", 1, *_place(shape, ctx, dtype), out)
 
 
 def full(shape: ShapeLike, val: float, ctx: Context | None = None, dtype: DTypeLike = None,
          out: NDArray | None = None) -> NDArray:
-    """An array filled with one number; float32 by default.
+    """An array whose elements are all ``val``; float32 by default.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def full(shape: ShapeLike, val: float, ctx: Context | None = None, dtype: DTypeL
 
 
 def empty(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, stype: str | None = None) -> NDArray:
-    """An array of unspecified content; float32 by default."""
+    """An array with undefined values; float32 by default."""
     if stype not in (None, "default"):
         return sparse_arrays.zeros(stype, shape, ctx, dtype)
     shape, ctx, dtype = _place(shape, ctx, dtype)
@@ -102,7 +102,8 @@ def empty(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None,
 
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
            ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
-    """Numbers from ``start`` (0 when only one is given) up to but not ``stop``, each ``repeat`` times; float32.
+    """Values from ``start`` to below ``stop`` in steps of ``step``, each ``repeat`` times; float32 by default. With one
+    argument, start is 0.
 
     Examples
     --------
@@ -116,18 +117,18 @@ def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: i
 
 def linspace(start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None,
              dtype: DTypeLike = None) -> NDArray:
-    """``num`` evenly spaced numbers; float32 by default."""
+    """``num`` evenly spaced values from ``start`` to ``stop``; float32 by default."""
     return surface("_linspace")(start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype or "float32", ctx=ctx)
 
 
 def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: DTypeLike = None,
         **keywords: Any) -> NDArray:
-    """Ones on the k-th diagonal, zeros elsewhere; float32 by default."""
+    """A matrix with ones on the k-th diagonal and zeros elsewhere; float32 by default."""
     return surface("_eye")(N=N, M=M, k=k, dtype=dtype or "float32", ctx=ctx, **keywords)
 
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
-    """Arrays joined along an existing axis."""
+    """Join arrays along an existing axis."""
     if not arrays:
         raise ArgumentError("concatenate: expected at least one array")
     if len(arrays) == 1 and not always_copy:
@@ -136,37 +137,36 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
 
 
 def moveaxis(tensor: NDArray, source: int | Sequence[int], destination: int | Sequence[int]) -> NDArray:
-    """The array with some axes in other places."""
-    # NumPy works out the permutation on an array whose dimensions are the axes' own numbers.
+    """Move axes to other positions."""
+    # NumPy moves the axes of an array whose shape is (1, 2, …), so the new shape is the permutation.
     axes = np.moveaxis(np.broadcast_to(np.int8(0), range(1, tensor.ndim + 1)), source, destination).shape
     axes = tuple(axis - 1 for axis in axes)
     return ops.transpose(tensor, axes=axes)
 
 
 def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
-    """Rows of zeros with a one at each index, stored in ``out``."""
+    """Store one-hot rows in ``out``: zeros with a one at each index."""
     out[...] = ops.one_hot(indices, depth=out.shape[1])
     return out
 
 
 def waitall() -> None:
-    """Wait until every device has computed everything."""
+    """Wait until all devices have finished all work."""
     for backend in backends.active():
         for device in range(backend.count() or 1):
             backend.synchronize(device)
 
 
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
-    """An array over a NumPy array's memory, or a copy of it.
+    """An array over the memory of a NumPy array, or with ``zero_copy=False`` a copy of it.
 
-    Without copying the NumPy array becomes read-only, so that what autograd has recorded does not change behind its
-    back. The result may be written, also of an array that is read-only already; not where the memory is somebody's who
-    does not let it be written, as that of ``bytes``.
+    Without a copy, the NumPy array becomes read-only, so that recorded values cannot change unnoticed. The result is
+    writable, even if the NumPy array was read-only before, unless the memory itself is, as that of ``bytes``.
 
     Raises
     ------
     ArgumentError
-        Without copying, for an array whose numbers do not lie one after the other.
+        Without a copy, for an array that is not C-contiguous.
 
     Examples
     --------
@@ -191,9 +191,9 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
 
 
 def _writable(array: np.ndarray) -> np.ndarray:
-    """A view that may be written, whatever the array says of itself; a read-only one where the memory is."""
+    """A writable view of an array, even of a read-only one; a read-only view if the memory itself is read-only."""
     owner, view = array, array.view(np.ndarray)
-    while isinstance(owner.base, np.ndarray):  # NumPy lets a view be written when who owns the memory may be
+    while isinstance(owner.base, np.ndarray):  # NumPy makes a view writable if the array that owns the memory is
         owner = owner.base
     before = owner.flags.writeable
     try:

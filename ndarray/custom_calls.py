@@ -1,11 +1,10 @@
-"""Eager runs of operators that are a ``CustomOpProp``: what follows from answers of Props is prepared once.
+"""Eager calls of operators that are a ``CustomOpProp``, prepared once for inputs of the same specs.
 
-As in MXNet every call makes a Prop and an operator of its own, and every Prop is asked all that the first one was: it
-may count its calls, hand itself to its operator, or answer by what is elsewhere. If its methods show that it does
-none of that (see ``opreg.custom.purity``) one Prop serves all calls with the same keywords, and is asked once for
-the same specs. Results of the answers, their checks among them, are cached by operator, keywords, specs, context
-and mode, as long as they stay the same. The first run of an operator of another class, and the first backward
-for the same inputs, is watched as that of a plan is.
+As in MXNet, each call makes a new Prop and a new operator, and calls the same methods of each Prop: a Prop may count
+calls, pass itself to its operator, or read global state. If the code of its methods shows that it does none of these
+(see ``opreg.custom.purity``), one Prop serves all calls with the same keywords, and is asked once for the same specs.
+Checked answers are cached by operator, keywords, specs, context and mode, until an answer differs. The first run of an
+operator class, and its first backward for the same inputs, are checked as those of a plan are.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from opreg.core.keys import Same
 from opreg.core.launch import Call, prepare
 from opreg.core.mode import MODE
 from opreg.core.spec import Shape, Spec, known
-from opreg.custom.first_run import is_unwatched
+from opreg.custom.first_run import may_skip_checks
 from opreg.custom.invocation import read_by, run_backward, run_forward
 from opreg.custom.prop import asked_by
 from opreg.errors import ShapeError
@@ -36,9 +35,9 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 def custom_run(op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context) -> CustomRun:
-    """The run for such inputs. A Prop that may answer otherwise than the one before is asked for shapes, and for dtypes
-    where it has a say in them."""
-    runs, is_train = attrs.kept.runs, MODE.__dict__["now"]().training
+    """The prepared call for inputs with these specs. A Prop whose answers may vary is asked for shapes again, and for
+    dtypes if it defines ``infer_type``."""
+    runs, is_train = attrs.cache.runs, MODE.__dict__["now"]().training
     key: Any = [is_train, ctx]
     for array in arrays:
         key += array.shape, array.dtype
@@ -62,12 +61,12 @@ def custom_run(op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Cu
 
 
 class CustomRun:
-    """A call of a Prop's operator, prepared for inputs of certain specs.
+    """A call of a Prop's operator, prepared for inputs of given specs.
 
     Parameters
     ----------
     answers : tuple of two
-        What it says of shapes, and of dtypes where it was asked for them.
+        The results of ``infer_shape``, and of ``infer_type`` or None if that was not called.
 
     Attributes
     ----------
@@ -77,8 +76,8 @@ class CustomRun:
         The mode.
     """
 
-    __slots__ = ("count", "visible", "is_train", "_answers", "_specs", "_asked", "_ctx", "_host", "_watched",
-                 "_watched_back")
+    __slots__ = ("count", "visible", "is_train", "_answers", "_specs", "_asked", "_ctx", "_host", "_checked",
+                 "_checked_back")
     recipes = None
 
     def __init__(self, op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context, is_train: bool,
@@ -92,23 +91,23 @@ class CustomRun:
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
         self._specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(out_shapes, out_dtypes)]
         self._answers, self._asked = _copied(answers), asked_by(arrays)
-        self._watched: Any = None  # the class of the operator whose forward was watched
-        self._watched_back: dict[tuple[bool, ...], tuple[type, tuple[int, ...]] | None] = {}
+        self._checked: Any = None  # the class of the operator whose first forward was checked
+        self._checked_back: dict[tuple[bool, ...], tuple[type, tuple[int, ...]] | None] = {}
 
     def follows(self, answers: tuple[Any, Any]) -> bool:
-        """Whether it follows from these answers, too."""
+        """Whether the call was prepared for equal answers."""
         try:
             return answers == self._answers
-        except ValueError:  # there are arrays in them
+        except ValueError:  # answers that contain arrays
             return False
 
     def outputs(self, wrap: Callable[..., NDArray]) -> list[NDArray]:
-        """Arrays for the outputs. Nobody else has their memory, so writes to it need not be noted."""
+        """New arrays for the outputs. Since their memory is not shared, writes need not be marked."""
         ctx = self._ctx
         if self._host:
             try:
                 return [wrap(np.empty(shape, dtype), ctx) for shape, dtype in self._specs]
-            except (MemoryError, ValueError):  # the backend says how large they would be
+            except (MemoryError, ValueError):  # the back end raises an error with the size
                 pass
         return [wrap(self._memory(i, *spec), ctx) for i, spec in enumerate(self._specs)]  # type: ignore[arg-type]
 
@@ -117,7 +116,7 @@ class CustomRun:
 
     def run(self, attrs: Any, arrays: Sequence[Array], outs: list[NDArray], wrap: Callable[..., NDArray]
             ) -> list[Array]:
-        """Let an operator of its own compute the outputs."""
+        """Make an operator and compute the outputs by it."""
         ctx, is_train, (shapes, dtypes), thread = self._ctx, self.is_train, self._asked, MODE.__dict__
         mode = thread["now"]()
         token = thread["set"](mode.following.get((is_train, ctx)) or mode.computing(is_train, ctx))
@@ -125,7 +124,7 @@ class CustomRun:
             prop = attrs.prop
             custom_op = attrs.make(ctx, [[*shape] for shape in shapes], [*dtypes])
             attrs.memo[Same(prop)] = custom_op
-            if custom_op.__class__ is self._watched:
+            if custom_op.__class__ is self._checked:
                 count = len(attrs.arguments)
                 aux = [wrap(array, ctx) for array in arrays[count:]] if len(arrays) > count else []
                 run_forward(attrs, custom_op, is_train, ["write"] * self.count,
@@ -133,36 +132,36 @@ class CustomRun:
             else:
                 attrs.check(custom_op)
                 self._first(attrs, arrays, [out._data for out in outs], self._specs, wrap)
-                self._watched = custom_op.__class__ if is_unwatched(custom_op) else None
+                self._checked = custom_op.__class__ if may_skip_checks(custom_op) else None
         finally:
             thread["reset"](token)
         return [out._data for out in outs]
 
     def _first(self, attrs: Any, arrays: Sequence[Any], outs: list[Any], specs: Sequence[Spec],
                wrap: Callable) -> None:
-        """A run that is watched."""
+        """Run with the checks of a first run."""
         ctx = self._ctx
         call = Call(attrs.op, attrs, list(arrays), outs, ["write"] * len(outs), ctx.xp, ctx, MODE.training, None, specs,
                     self._memory, wrap, attrs.memo)
         for step in prepare(call).steps()[0]:
             step()
 
-    def back(self, attrs: Any, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+    def back(self, attrs: Any, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
              needs: tuple[bool, ...], wrap: Callable[..., NDArray]) -> list[Array | None] | None:
-        """Raw gradients of the inputs by the ``backward`` of the operator whose forward ran; None where the gradient
-        is another's business: that of a Prop that has a rule, or of a traced body."""
+        """Raw gradients of the inputs, by ``backward`` of the operator whose forward ran. None for a Prop with a
+        gradient rule and for a traced body, whose gradients are computed elsewhere."""
         prop, ctx, thread = attrs.prop, self._ctx, MODE.__dict__
         if attrs.op.traits.traced or hasattr(prop, "gradient"):
             return None
         count, (needed, unread), custom_op = len(attrs.arguments), attrs.reads(), attrs.memo[Same(prop)]
         inputs, states = ins[:count], [state._data for state in attrs.memo.get("states", ())]
-        every: list[Any] = [*arriving, *inputs, *outs]
+        every: list[Any] = [*out_grads, *inputs, *outs]
         read = every if len(needed) == len(every) else [every[i] for i in needed]
         mode = thread["now"]()
         token = None if mode.training is self.is_train and current_context() is ctx else thread["set"](
             mode.recorded(None, self.is_train).within(ctx))
         try:
-            if self._watched_back.get(needs) == (custom_op.__class__, needed):
+            if self._checked_back.get(needs) == (custom_op.__class__, needed):
                 into = [wrap(np.zeros(array.shape, array.dtype) if self._host else
                              ctx.backend.zeros(array.shape, array.dtype, ctx.device_id), ctx) for array in inputs]
                 aux = [wrap(state, ctx) for state in states] if states else []
@@ -174,7 +173,7 @@ class CustomRun:
                 grads = [self._memory(i, data.shape, data.dtype) for i, data in enumerate(inputs)]
                 self._first(attrs.backward(needs[:count]), [*read, *[ins[i] for i in unread], *states], grads,
                             [Spec(data.shape, data.dtype) for data in inputs], wrap)
-                self._watched_back[needs] = (custom_op.__class__, needed) if is_unwatched(custom_op) else None
+                self._checked_back[needs] = (custom_op.__class__, needed) if may_skip_checks(custom_op) else None
         finally:
             if token is not None:
                 thread["reset"](token)
@@ -182,7 +181,7 @@ class CustomRun:
 
 
 class _CustomRunOnDevice(CustomRun):
-    """One that enters its device, where there are several."""
+    """A prepared call that enters its device, for machines with several devices."""
 
     __slots__ = ()
 
@@ -193,7 +192,7 @@ class _CustomRunOnDevice(CustomRun):
 
 
 def _copied(answer: Any) -> Any:
-    """An immutable copy of an answer; an object equal to nothing where there is none."""
+    """An immutable copy of an answer. A part that cannot be copied becomes an object that equals nothing."""
     if answer.__class__ is list or answer.__class__ is tuple:
         return answer.__class__(map(_copied, answer))
     if answer is None or isinstance(answer, (int, str, type, np.dtype)):

@@ -1,8 +1,7 @@
-"""DLPack's capsules: the device that they name, and those of host memory that NumPy makes and reads, in bfloat16 and
-by older NumPy, too.
+"""DLPack capsules of host memory, made and read by NumPy, also for bfloat16 and by older versions of NumPy.
 
-NumPy has no bfloat16. Its arrays cross as ``uint16``, and the kind of number that the capsule names is changed: in ours
-before it is handed out, in another library's before NumPy reads it.
+NumPy has no bfloat16. Such arrays are exchanged as ``uint16``, and the type code in the capsule is changed: before our
+capsule is returned, and before NumPy reads one of another library.
 """
 
 from __future__ import annotations
@@ -17,22 +16,23 @@ from opreg.errors import ArgumentError
 
 __all__ = ["Capsule", "export", "read", "CPU"]
 
-#: The host, as DLPack numbers kinds of devices.
+#: DLPack's code of the host.
 CPU = 1
-# Kinds of numbers, as DLPack numbers them.
+# DLPack's type codes.
 _UINT, _BFLOAT = 1, 4
-# Offset of the array's description in a capsule: at its start, or behind version, owner, deleter and flags.
+# The offset of the struct ``DLTensor`` in a capsule, by the capsule's name. A versioned capsule has version, context,
+# deleter and flags before it.
 _BEFORE = b"dltensor"
 _STARTS = {_BEFORE: 0, b"dltensor_versioned": 32}
-# Where it has the device: behind the address. Where it has the kind of number: behind the device and the count of axes.
+# Offsets in ``DLTensor``: of the device, behind the address; of the type code, behind the device and the rank.
 _DEVICE, _KIND = 8, 20
 _API = ctypes.pythonapi
-#: Whether ``ndarray.__dlpack__`` knows the protocol of today.
+#: Whether ``ndarray.__dlpack__`` has the parameter ``max_version``.
 _TODAY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
 class Capsule:
-    """A bare capsule as the protocol wants it: behind a method."""
+    """An object with ``__dlpack__`` that returns a given capsule."""
 
     def __init__(self, capsule: object):
         self._capsule = capsule
@@ -46,7 +46,7 @@ class Capsule:
 
 
 class _Writable:
-    """Presents an array's memory as one that may be written."""
+    """Presents the memory of an array as writable."""
 
     def __init__(self, array: np.ndarray):
         self._array = array
@@ -56,13 +56,13 @@ class _Writable:
 
 def export(array: np.ndarray, *, stream: object = None, max_version: tuple[int, int] | None = None,
            dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> object:
-    """A capsule of a host array, which shares its memory unless ``copy`` is True.
+    """Make a capsule of a host array, which shares its memory unless ``copy`` is True.
 
     Raises
     ------
     BufferError
-        For another device than the host; and for an array that may not be written, where the reader's version
-        of the protocol cannot say so.
+        For a device other than the host; and for a read-only array, if the reader's version of the protocol has no flag
+        for that.
 
     Examples
     --------
@@ -84,9 +84,9 @@ def export(array: np.ndarray, *, stream: object = None, max_version: tuple[int, 
 
 
 def read(source: Any) -> np.ndarray:
-    """A NumPy array over the host memory of what speaks DLPack.
+    """A NumPy array over the host memory of an object with ``__dlpack__``.
 
-    It can be written unless its owner says that it must not be, which the protocol of before could not say.
+    It is writable unless the capsule is marked as read-only. Unversioned capsules have no such mark.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def read(source: Any) -> np.ndarray:
 def _handed_out(source: Any) -> object:
     try:
         return source.__dlpack__(max_version=(1, 0)) if _TODAY else source.__dlpack__()
-    except TypeError:  # it speaks the protocol of before
+    except TypeError:  # an older version of the protocol
         return source.__dlpack__()
 
 
@@ -122,17 +122,17 @@ def _name(capsule: object) -> bytes | None:
 
 
 def _kind(capsule: object) -> ctypes.c_uint8:
-    """The kind of number that a capsule names, where it stands in memory."""
+    """The type code of a capsule, in place."""
     return ctypes.c_uint8.from_address(_description(capsule) + _KIND)
 
 
 def _description(capsule: object) -> int:
-    """The address of a capsule's description of the array.
+    """The address of ``DLTensor`` in a capsule.
 
     Raises
     ------
     ArgumentError
-        For a capsule that was read before, and one that is not DLPack's.
+        For a capsule that was read before, or that is no capsule of DLPack.
     """
     name = _name(capsule)
     if name is not None and name.startswith(b"used_dltensor"):

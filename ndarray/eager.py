@@ -1,8 +1,7 @@
-"""Eager calls: an operator applied to arrays now. Work that depends on operator, attributes and specs alone is done
-once.
+"""Eager calls of operators. Work that depends only on operator, attributes and specs is done once.
 
-A *runner* is that prepared form: the chosen kernel with its attributes, and what is to be done with its results.
-Shapes and dtypes are checked when the runner is made, on the first call of its kind, and never again.
+A *runner* is the prepared form of a call: the chosen kernel with its attributes, and the treatment of its results.
+Shapes and dtypes are inferred and checked when the runner is made, at the first call of its kind.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BODY", "Lasting", "Runner", "Prepared", "inferred", "run", "runner_of"]
 
-#: Runs a traced operator by what its body did before, and says what ran; None if it cannot be kept.
+#: Runs a traced operator by its cached body; returns the body and the results, or None if the body cannot be cached.
 BODY = Slot("bodies")
 
 _RUNNERS = following(4096, "prepared eager calls")
@@ -42,29 +41,28 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 class Lasting:
-    """A cached way to run an operator on any arrays of the same specs.
+    """A cached call of an operator, for all arrays of the same specs.
 
-    Call it with arrays; it returns the list of its outputs (and, for auxiliary states in training, their new values
-    after them).
+    Called with arrays, it returns the list of outputs, followed in training by new values of auxiliary states.
 
     Attributes
     ----------
     op, attrs, ctx, is_train
-        What it runs, where, and in which mode.
+        The operator, its attributes, the device and the mode.
     shapes : list of Shape
-        Of the outputs.
+        The shapes of the outputs.
     count, visible : int
-        Number of outputs, and of those that a user sees.
+        The number of outputs, and of those that are visible.
     single : function or None
-        The kernel alone, where it gives the only output as it is wanted.
+        The kernel itself, if it returns the only output in its final form.
     takes_out : bool
-        Whether that may be told where its output goes.
+        Whether ``single`` has a parameter ``out``.
     recipes : dict or None
-        Of its gradient, see ``opreg.ndarray.traced_rules``; None where nothing stays prepared.
+        Recipes of the gradient, see ``opreg.ndarray.traced_rules``; None if they are not cached.
     constants : sequence of arrays
-        What its gradient reads beside gradients of outputs, inputs and outputs.
+        Arrays that the gradient reads beside output gradients, inputs and outputs.
     wrap : function or None
-        Makes an NDArray, where its gradient has operators of users.
+        Makes an NDArray, if the gradient contains users' operators.
     """
 
     __slots__ = ()
@@ -85,16 +83,16 @@ class Lasting:
     def __call__(self, arrays: Sequence[Array], out: Array | None = None) -> list[Array]:
         raise NotImplementedError
 
-    def rule(self, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
+    def rule(self, out_grads: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
-        """Its gradient as a subgraph; see ``opreg.core.subgraph.subgraph``."""
-        return subgraph(self.op, self.attrs, arriving, needs, is_train, specs)
+        """The gradient as a subgraph; see ``opreg.core.subgraph.subgraph``."""
+        return subgraph(self.op, self.attrs, out_grads, needs, is_train, specs)
 
 
 class Runner(Lasting):
-    """An operator prepared for attributes, specs and mode.
+    """An operator that is prepared for attributes, specs and mode.
 
-    Its outputs are of the inferred dtypes and share no memory with an input.
+    Its outputs have the inferred dtypes and share no memory with inputs.
     """
 
     __slots__ = ("op", "attrs", "kernel", "shapes", "dtypes", "visible", "count", "single", "recipes", "ctx",
@@ -122,8 +120,8 @@ class Runner(Lasting):
             self.takes_out = self.takes_out and (prepared is None or getattr(prepared, "takes_out", False))
         if op.traits.random:
             self._function = _drawing(ctx, self._function)
-        self.single = None  # until it has run
-        # Rules of users run as they are written.
+        self.single = None  # until the first run
+        # Users' rules are called each time.
         self.recipes = None if op.where is not None or op.signature.per_instance else {}
         self._copies: list[bool] | None = None
         self._first = True
@@ -144,7 +142,8 @@ class Runner(Lasting):
         return self._mend(results)
 
     def _may_write(self, out: Array, arrays: Sequence[Array]) -> bool:
-        """Whether the kernel itself may store its result in ``out``, where no input is that it still reads."""
+        """Whether the kernel may write its result into ``out``: shape and dtype fit, and no input that it still reads
+        overlaps."""
         if not self.takes_out or self.shapes[0] != out.shape or self.dtypes[0] != out.dtype:
             return False
         shares, inplace = self._xp.may_share_memory, self.op.traits.inplace
@@ -168,10 +167,10 @@ class Runner(Lasting):
         return results
 
     def _check(self, arrays: Sequence[Array], results: list[Any]) -> None:
-        """On the first call: does the kernel keep its operator's promises?"""
+        """Check the results of the first call, and whether later ones need ``_mend``."""
         xp = self._xp
         self.kernel.check(self.op, results, self.shapes)
-        copies = []  # made aside: other threads call this, too
+        copies = []  # a local list, since other threads may call this at the same time
         for result, shape, dtype in zip(results, self.shapes, self.dtypes):
             plain = hasattr(result, "flags") and not isinstance(result, np.generic) and (
                 shape is None or result.shape == shape)
@@ -183,7 +182,7 @@ class Runner(Lasting):
 
 
 class _RunnerOnDevice(Runner):
-    """One that enters its device, where there are several."""
+    """A runner that enters its device, for machines with several devices."""
 
     __slots__ = ()
 
@@ -198,7 +197,7 @@ class _RunnerOnDevice(Runner):
 
 
 def _drawing(ctx: Context, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that draws random numbers, and says so before."""
+    """A function that reports, before it runs, that it draws random numbers."""
     place = ctx.backend_name, ctx.device_id
 
     def draw(*arrays: Array, **keywords: Any) -> Any:
@@ -209,7 +208,7 @@ def _drawing(ctx: Context, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _as_array(xp: ArrayModule, function: Callable[..., Array]) -> Callable[..., Array]:
-    """A function of arrays of no dimensions, of which ufuncs make numbers, that gives an array."""
+    """A function of 0-d arrays that returns an array; ufuncs would return a scalar."""
     return lambda *arrays, **keywords: xp.asarray(function(*arrays, **keywords))
 
 
@@ -221,7 +220,7 @@ def _check_count(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> None:
 
 
 def inferred(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> tuple[Shapes, list[np.dtype]]:
-    """Shapes and dtypes of the outputs, from inputs whose number is looked at."""
+    """Infer shapes and dtypes of the outputs, after a check of the number of inputs."""
     _check_count(op, attrs, arrays)
     nothing = [None] * len(op.signature.outputs(attrs))
     _, shapes = op.infer_shapes([array.shape for array in arrays], list(nothing), attrs)
@@ -231,14 +230,15 @@ def inferred(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> tuple[Shapes, lis
 
 def _prepared(op: Op, attrs: Attrs, arrays: Sequence[Array], kernel: Kernel, ctx: Context
               ) -> Callable[..., Array] | None:
-    """The reference kernel on the host, what follows from attributes and specs prepared; None where it cannot be."""
+    """The reference kernel on the host, prepared for attributes and specs by the operator's rule; None without such a
+    rule."""
     if op.rules.prepare is None or kernel is not op.kernels[0] or ctx.xp is not np:
         return None
     return quiet(op.rules.prepare, attrs, *arrays)
 
 
 class BoundRunner:
-    """A call of an operator whose kernel is bound to its arrays: an operator of users. Prepared for one call."""
+    """A single call of an operator whose kernel is bound to its arrays, such as a user's operator."""
 
     __slots__ = ("op", "count", "visible", "is_train", "_call")
     recipes = None
@@ -272,8 +272,8 @@ class BoundRunner:
 
 
 class FunctionRunner:
-    """Calls of one function of arrays, which shows by itself what comes out. Prepared for attributes that it is given
-    each time, since they keep it."""
+    """Calls of a user's function of arrays, whose outputs are known only when it has run. Attributes are passed to each
+    call, since they hold this object."""
 
     __slots__ = ("op", "count", "visible", "ctx", "is_train", "_wrap", "_inputs")
     recipes = None
@@ -286,7 +286,7 @@ class FunctionRunner:
         self.count = self.visible = len(op.signature.outputs(attrs))
 
     def run(self, attrs: Any, arrays: Sequence[Array]) -> list[Array]:
-        """Call the function with these arrays; its outputs."""
+        """Call the function with arrays; the raw outputs."""
         wrap, ctx, inputs = self._wrap, self.ctx, self._inputs
         values = [wrap(array, ctx, i < inputs) for i, array in enumerate(arrays)]
         with Recording(False, None), ctx, ctx.entered():
@@ -310,7 +310,7 @@ Prepared: TypeAlias = Lasting | BoundRunner | FunctionRunner | CustomRun
 
 
 def runner_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runner:
-    """The runner of a call with complete attributes, made at the first of its kind where these last."""
+    """The runner of a call with complete attributes, cached if the attributes can be compared."""
     is_train = MODE.__dict__["now"]().training if op.traits.mode or op.traits.states else True
     kind: list[object] = [op, attrs, is_train, ctx]
     for array in arrays:
@@ -343,16 +343,16 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
     if op.traits.traced and (found := BODY.function(op, attrs, arrays, ctx)) is not None:
         return found
     try:
-        if op.kernels and op.kernels[0].bound:  # users' code: its warnings are its own business
+        if op.kernels and op.kernels[0].bound:  # users' code, whose warnings are not suppressed
             runs = getattr(attrs, "runs", None)
-            if runs is not None:  # a function, which keeps its own
+            if runs is not None:  # a function, whose runners are cached with its attributes
                 key = ctx, MODE.__dict__["now"]().training
                 function = runs.get(key)
                 if function is None:
                     function = runs[key] = FunctionRunner(op, attrs, arrays, *key, wrap)
                 prepared = function
                 return function, function.run(attrs, arrays)
-            if getattr(attrs, "kept", None) is not None and len(op.kernels) == 1:
+            if getattr(attrs, "cache", None) is not None and len(op.kernels) == 1:
                 often = custom_run(op, attrs, arrays, ctx)
                 outs = often.outputs(wrap)
                 prepared = often
@@ -372,7 +372,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
         return runner, runner(arrays, out)
     except Exception as error:
         if prepared is not None:
-            raise  # users' code, which has noted what it was given
+            raise  # users' code, whose errors have notes already
         names = op.signature.inputs(attrs)
         shapes = ", ".join(f"{name} {show(a.shape)} {a.dtype}" for name, a in zip(names, arrays))
         note(error, f"operator {op.name} applied to {shapes or 'nothing'}")

@@ -1,7 +1,7 @@
-"""Memory shared with other libraries: DLPack, and the interface that CUDA libraries for Python have in common.
+"""Memory shared with other libraries, by DLPack and by ``__cuda_array_interface__``.
 
-Arrays on a device go by DLPack where both speak it: the stream that computes what is shared and the one that reads it
-wait for each other there, while ``__cuda_array_interface__`` lets the host wait.
+Arrays on a device are shared by DLPack if both libraries have it. DLPack synchronises the streams that compute and read
+the array; ``__cuda_array_interface__`` makes the host wait.
 """
 
 from __future__ import annotations
@@ -20,24 +20,25 @@ from .ndarray import FOREIGN, NDArray, over
 
 __all__ = ["foreign", "from_dlpack", "to_dlpack_for_read", "to_dlpack_for_write"]
 
-# Kinds of devices, as DLPack numbers them: CUDA, memory of the host that CUDA knows, and of both.
+# DLPack's codes of CUDA devices, of pinned host memory, and of managed memory.
 _CUDA, _PINNED, _MANAGED = 2, 3, 13
 
 
 def from_dlpack(source: Any) -> NDArray:
-    """An array over the memory of anything that speaks DLPack, or has ``__cuda_array_interface__``, on its device.
+    """An array over the memory of another library's array, by DLPack or ``__cuda_array_interface__``, on its device.
 
-    Numbers that do not lie one after the other are copied.
+    An array that is not contiguous is copied.
 
     Parameters
     ----------
     source : object with ``__dlpack__`` or ``__cuda_array_interface__``, or capsule
-        The array to share. A capsule can be read once.
+        The array. A capsule can be read only once.
 
     Raises
     ------
     ArgumentError, DeviceError
-        For what has neither, for a capsule that was read before, and for devices that are neither the host nor CUDA's.
+        For an object with neither interface, for a capsule that was read before, and for a device that is neither the
+        host nor a CUDA device.
 
     Examples
     --------
@@ -66,16 +67,16 @@ def from_dlpack(source: Any) -> NDArray:
 
 
 def _device_of(source: Any) -> int:
-    """The number of the device that memory is on, which ``__cuda_array_interface__`` does not say: CuPy copies what is
-    on another than the current one."""
+    """The index of the device that holds the memory. ``__cuda_array_interface__`` lacks it, and CuPy copies memory that
+    is not on the current device."""
     cuda, address = gpu(0).xp.cuda, source.__cuda_array_interface__["data"][0]
     return int(cuda.runtime.pointerGetAttributes(address).device if address else cuda.Device().id)
 
 
 @FOREIGN.provide
 def foreign(value: object) -> NDArray | None:
-    """An array over the memory of another library's array; None of anything else, of NumPy's, and of those that are
-    left to NumPy to convert."""
+    """An array over the memory of another library's array. None for NumPy arrays, for objects that only NumPy can
+    convert, and for all other values."""
     if isinstance(value, (Value, np.ndarray)):
         return None
     if hasattr(value, "__cuda_array_interface__"):
@@ -88,15 +89,15 @@ def foreign(value: object) -> NDArray | None:
         return from_dlpack(value)
     except DTypeError:
         raise
-    except (BufferError, TypeError, ValueError):  # it does not share these numbers
+    except (BufferError, TypeError, ValueError):  # the owner does not share this memory
         return None
 
 
 def to_dlpack_for_read(data: NDArray) -> object:
-    """A DLPack capsule sharing an array's memory."""
+    """A DLPack capsule that shares the memory of an array, for reading."""
     return data.to_dlpack_for_read()
 
 
 def to_dlpack_for_write(data: NDArray) -> object:
-    """A DLPack capsule sharing an array's memory."""
+    """A DLPack capsule that shares the memory of an array, for writing."""
     return data.to_dlpack_for_write()

@@ -1,8 +1,8 @@
-"""finite: which step is the first to make a NaN or an infinity out of finite numbers.
+"""finite: checks that find the first step that makes a NaN or an infinity from finite inputs.
 
-Eager calls, tapes and plans share the checks: whether to check, the facts about the arrays of a step, and the
-error. A step that passes on what was not finite is not to blame, nor is one that makes infinities on purpose, of
-attributes or of nothing.
+Eager calls, backward passes and plans share the setting, the description of arrays, and the error. A step is no error
+if
+its inputs are not finite, or if it makes infinities on purpose, from attributes or without inputs.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = ["Checked", "Compute", "INHERITED", "Named", "Range", "SHORT_WAYS", "a
            "complain", "deliberate", "inherited", "is_finite", "look", "recorded", "reference_of"]
 
 
-#: Arrays of a step with the names that their operator has for them.
+#: The arrays of a step, with their names in the operator's signature.
 Named: TypeAlias = Sequence[tuple[str, Array | None]]
-#: Results over an array module, of inputs; None for one of which there is nothing to say.
+#: Computes results from inputs with an array module; a result that is not checked is None.
 Compute: TypeAlias = Callable[[ArrayModule, Sequence[Array]], Sequence[Array | float | None]]
 
 #: The next larger dtype, for the error about an overflow.
@@ -49,13 +49,13 @@ class _Inherited(local):
 
 
 _INHERITED = _Inherited()
-#: One for each stretch of code, of any thread, in which a choice is inherited.
+#: The inherited choices of all threads, one for each block that is running.
 INHERITED: list[bool | str] = []
 
 
 def asked(choice: bool | str | None = None) -> bool | str:
-    """Whether to check numbers: as a caller says, as what is being made a part of, or as the environment variable
-    ``OPREG_CHECK_NUMBERS`` says: ``1``, or ``debug`` to stop in a debugger.
+    """Whether to check results: the caller's choice, or that of the enclosing executor, or the environment variable
+    ``OPREG_CHECK_NUMBERS``, which is ``1``, or ``debug`` to stop in a debugger.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def by_environment() -> bool | str:
 
 @contextmanager
 def inherited(choice: bool | str) -> Iterator[None]:
-    """A stretch of code in which what is bound is part of something larger, as bodies of loops are."""
+    """A context manager in which executors inherit a choice, since they are bodies of loops of an outer executor."""
     before, _INHERITED.choice = _INHERITED.choice, choice
     INHERITED.append(choice)
     try:
@@ -91,25 +91,25 @@ def inherited(choice: bool | str) -> Iterator[None]:
 
 
 class Checked:
-    """In the place of True where operators are recorded: they are looked at, too."""
+    """The value of ``recording`` in modes in which operators are recorded and checked."""
 
     def __init__(self, choice: bool | str):
         self.choice = choice
 
     def watched(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """``run`` of a mode in which this is: Python's operators on arrays take the long way where what they make is
-        not finite, so that it is said who made it."""
+        """The ``run`` of such a mode. If a result is not finite, Python's operators leave the fast path, so that the
+        error names the operator."""
         return _Suspicious(run)
 
 
 _CHECKED = {choice: Checked(choice) for choice in (True, "debug")}
 
-#: Whether somebody has recorded with checks in this process, so that a backward pass has to ask its nodes.
+#: Not empty if operators were recorded with checks in this process, so that backward passes must look at nodes.
 USED: list[bool] = []
 
 
 def recorded(choice: bool | str | None = None) -> Literal[True] | Checked:
-    """The value of ``recording`` in a mode, while operators are recorded."""
+    """The value of ``recording`` in a mode that records: True, or a `Checked`."""
     choice = asked(choice)
     if not choice:
         return True
@@ -117,12 +117,12 @@ def recorded(choice: bool | str | None = None) -> Literal[True] | Checked:
     return _CHECKED[choice]
 
 
-#: Code that gives up what ``Mode.run`` refuses and takes another way, on which more is known.
+#: The code of fast paths, which fall back to the general path when ``run`` raises an error.
 SHORT_WAYS: set[CodeType] = set()
 
 
 class _Suspicious:
-    """``run`` of a mode, but refusing to those who have another way what is not finite."""
+    """The ``run`` of a mode, which raises an error in fast paths if a result is not finite."""
 
     __slots__ = ("run",)
 
@@ -141,18 +141,18 @@ class _Suspicious:
 
 
 class Range(NamedTuple):
-    """Range of an array's elements.
+    """The range of an array's elements.
 
     Attributes
     ----------
     name, shape, dtype
-        Of the array.
+        Those of the array.
     least, greatest : float or None
-        Of its finite numbers.
+        The smallest and the largest finite element; None if there is none.
     nans, infinities : int
-        How many there are.
+        The number of NaN, and of infinities.
     place : tuple of int or None
-        Of the first that is not finite.
+        The index of the first element that is not finite.
     """
 
     name: str
@@ -190,7 +190,7 @@ def is_finite(xp: ArrayModule, array: Array) -> bool:
 
 
 def _range_of(xp: ArrayModule, name: str, array: Array) -> Range:
-    """Range of an array's elements."""
+    """The range of an array's elements."""
     shape, dtype = tuple(array.shape), array.dtype
     wide = array.astype(np.float64) if is_floating(dtype) else array
     good = xp.isfinite(wide)
@@ -205,7 +205,7 @@ def _range_of(xp: ArrayModule, name: str, array: Array) -> Range:
 
 
 def deliberate(op: Any, attrs: Any) -> bool:
-    """Whether an operator may make infinities on purpose: of its attributes."""
+    """Whether an operator may make infinities on purpose, since its attributes contain one."""
     return isinstance(attrs, Mapping) and any(map(_infinite, attrs.values()))
 
 
@@ -218,7 +218,7 @@ def _infinite(value: object) -> bool:
 
 
 def reference_of(op: Op, attrs: Attrs, is_train: bool, rng: np.random.Generator | None) -> Compute | None:
-    """The reference kernel of an operator; None where it has none that returns its results."""
+    """The reference kernel of an operator as a function; None if there is none that returns results."""
     kernel = next((kernel for kernel in op.kernels if kernel.name == "reference"), None)
     if kernel is None or kernel.bound:
         return None
@@ -231,7 +231,7 @@ def reference_of(op: Op, attrs: Attrs, is_train: bool, rng: np.random.Generator 
 
 def look(who: str, xp: ArrayModule, ins: Named, outs: Named, choice: bool | str, compute: Compute | None = None
          ) -> None:
-    """Complain where outputs are not finite and inputs are; see ``complain``."""
+    """Raise the error of ``complain`` if inputs are finite and an output is not."""
     if all(array is None or is_finite(xp, array) for _, array in outs):
         return
     if not ins or not all(array is None or is_finite(xp, array) for _, array in ins):
@@ -241,20 +241,20 @@ def look(who: str, xp: ArrayModule, ins: Named, outs: Named, choice: bool | str,
 
 def complain(who: str, xp: ArrayModule, ins: Named, outs: Named, choice: bool | str, compute: Compute | None = None,
              more: str = "") -> None:
-    """Raise the error about a step, or stop in a debugger first.
+    """Raise the error for a step; with ``"debug"``, stop in a debugger first.
 
     Parameters
     ----------
     who : str
-        Operator, node, line and place.
+        Operator, node, line and place of the step.
     ins, outs : sequence of (str, array or None)
-        What it was given and what it has made.
+        Its inputs and outputs.
     choice : True or "debug"
-        What to do.
+        Whether to stop in a debugger.
     compute : function, optional
-        Computes the outputs by the reference, for saying what an overflow would have been.
+        Computes the outputs by the reference kernel, to find the value that overflowed.
     more : str
-        What else there is to say.
+        Further text for the error.
     """
     given = [(name, array) for name, array in ins if array is not None]
     made = [(name, array) for name, array in outs if array is not None]
@@ -279,7 +279,7 @@ def complain(who: str, xp: ArrayModule, ins: Named, outs: Named, choice: bool | 
 
 
 def _overflow(xp: ArrayModule, range: Range, ins: Sequence[Array], compute: Compute | None, i: int) -> str:
-    """A note that a dtype was too small, where a larger one would have held the value."""
+    """Text that the dtype has overflowed, with the value that a wider dtype holds; else empty."""
     if not range.infinities or range.place is None:
         return ""
     limit = "" if not is_numpy_float(range.dtype) else f", which ends at {float(np.finfo(range.dtype).max):.6g}"
@@ -291,7 +291,7 @@ def _overflow(xp: ArrayModule, range: Range, ins: Sequence[Array], compute: Comp
             number = math.inf if result is None else float(xp.asarray(result)[range.place])
             if math.isfinite(number):
                 return f"; {range.dtype} overflows{limit}: in {wider} it is {number:.6g}"
-        except Exception:  # it is a help to who reads, no more
+        except Exception:  # the text is optional
             return ""
     if any(is_floating(array.dtype) and array.dtype.itemsize > range.dtype.itemsize for array in ins):
         return f"; {range.dtype} overflows{limit}"
@@ -299,7 +299,7 @@ def _overflow(xp: ArrayModule, range: Range, ins: Sequence[Array], compute: Comp
 
 
 def _stop(error: NonFiniteError) -> None:
-    """Let who runs the program look, at the line of user code that led here."""
+    """Stop in a debugger, at the line of user code that led here."""
     print(f"{type(error).__name__}: {error}", file=sys.stderr)
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_ours(frame):

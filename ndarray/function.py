@@ -1,4 +1,4 @@
-"""nd.*: the registry seen from arrays."""
+"""Functions of ``nd``, which apply the registered operators to arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from opreg.core.spec import show
 from opreg.core.update_functions import updates
 from opreg.core.value import ARITHMETIC
 from opreg.core.versions import held, wrote
-from opreg.custom.prop import Kept, RegisteredProp
+from opreg.custom.prop import CallCache, RegisteredProp
 from opreg.errors import ArgumentError, AttrError, DTypeError, ShapeError
 
 from . import changes, sparse_arrays
@@ -32,7 +32,7 @@ from .sparse_rules import cast_storage
 
 __all__ = ["surface", "invoke", "Custom", "linalg", "contrib", "image", "op", "custom", "sparse"]
 
-#: Arrays that results are stored in: one, or one for each.
+#: Arrays that results are stored in: one, or a list with one for each result.
 Out = TypeVar("Out", bound=NDArray | Sequence[NDArray])
 
 
@@ -41,15 +41,15 @@ def _is_array(value: object) -> bool:
 
 
 class _Slot(int):
-    """Stands for the array of that number while a call is taken apart."""
+    """The index of an array argument, in the place of the array while the form of a call is analysed."""
 
 
 _FORMS: Recent = Recent(4096, "forms of eager calls")
 
 
 def _by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
-    """Complete attributes and inputs in order of a call. Calls of one form are taken apart once."""
-    if op.signature.per_instance:  # each call has attributes of its own
+    """The complete attributes of a call, and its inputs in order. Calls of the same form are analysed once."""
+    if op.signature.per_instance:  # each call has its own attributes
         return _taken_apart(op, args, keywords, _is_array)
     form: list[object] = [op, *keywords]
     arrays: list[NDArray] = []
@@ -63,7 +63,7 @@ def _by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
                 form.append(exact(value))
         key = tuple(form)
         known = _FORMS.get(key) or _FORMS.find(key)
-    except TypeError:  # something is not known by its value: a NumPy array, a list of arrays
+    except TypeError:  # an argument without a key, such as a NumPy array or a list of arrays
         key = None
     if key is None:
         listed = _listed(op, keywords)
@@ -74,11 +74,11 @@ def _by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
                               {name: next(slots) if isinstance(value, NDArray) else value
                                for name, value in keywords.items()}, lambda value: isinstance(value, _Slot))
         slotted = [name for name, value in given.items() if isinstance(value, _Slot)]
-        if slotted:  # an array is an attribute: its number counts, which may change
+        if slotted:  # an array as an attribute: its element is the value, and may change
             given.update((name, _number(op, name, arrays[given[name]])) for name in slotted)
         known = _completed(op, inputs, given)
         signature = op.signature
-        # Surplus keywords are warned of each time.
+        # A call with unknown keywords warns each time, so it is not cached.
         warns = not signature.schema.fields and not keywords.keys() <= set(signature.input_names)
         if not slotted and known[0].lasting and not warns:
             _FORMS.keep(key, known)
@@ -87,8 +87,8 @@ def _by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
 
 
 def _listed(op: Op, keywords: dict[str, Any]) -> dict[str, Any] | None:
-    """Keywords with tuples in the place of NumPy arrays that are attributes of a declared type; None where there are no
-    such arrays."""
+    """The keywords, with NumPy arrays for attributes of a declared type converted to tuples; None if there are no such
+    arrays."""
     found = {name: tuple(value.tolist()) for name, value in keywords.items()
              if value.__class__ is np.ndarray and value.ndim == 1
              and name in op.signature.schema and op.signature.schema[name].kind is not Any}
@@ -96,7 +96,8 @@ def _listed(op: Op, keywords: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
-    """The same for an operator that is a Prop. Each call has one of its own; what calls of one form share is kept."""
+    """As ``_by_form``, for an operator that is a Prop. Each call has its own Prop; the rest is cached by the form of
+    the call."""
     form: list[object] = [*keywords, None]
     arrays: list[NDArray] = []
     for value in (*args, *keywords.values()):
@@ -109,15 +110,15 @@ def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[A
             except TypeError:
                 return _taken_apart(op, args, keywords, _is_array)
     key, registered = tuple(form), op.signature.schema
-    kept = registered.calls.get(key) or registered.calls.find(key)
-    if kept is not None:
-        attrs: Any = kept.shared()
+    cache = registered.calls.get(key) or registered.calls.find(key)
+    if cache is not None:
+        attrs: Any = cache.shared()
         if attrs is None:
-            attrs = registered.anew(kept.given, kept)
-            if attrs.kept is kept:
-                kept.share(attrs)
-        if attrs.kept is kept:
-            return attrs, [arrays[i] for i in kept.order]
+            attrs = registered.anew(cache.given, cache)
+            if attrs.cache is cache:
+                cache.share(attrs)
+        if attrs.cache is cache:
+            return attrs, [arrays[i] for i in cache.order]
         inputs, _ = split(op, args, keywords, _is_array)
         return attrs, ordered(op, inputs, attrs)
     attrs, values = _taken_apart(op, args, keywords, _is_array)
@@ -125,10 +126,10 @@ def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[A
     inputs, given = split(op, [next(slots) if isinstance(value, NDArray) else value for value in args],
                           {name: next(slots) if isinstance(value, NDArray) else value
                            for name, value in keywords.items()}, lambda value: isinstance(value, _Slot))
-    slotted = any(isinstance(value, _Slot) for value in given.values())  # whose numbers may change
+    slotted = any(isinstance(value, _Slot) for value in given.values())  # their values may change
     if not slotted and all(map(lasting, attrs.values())) and not op.rules.data_dependent:
-        attrs.kept = Kept(attrs, ordered(op, inputs, attrs))
-        registered.calls.keep(key, attrs.kept)
+        attrs.cache = CallCache(attrs, ordered(op, inputs, attrs))
+        registered.calls.keep(key, attrs.cache)
     return attrs, values
 
 
@@ -151,7 +152,7 @@ def _completed(op: Op, inputs: dict[str, Any] | list[Any], given: dict[str, Any]
 
 
 def _place(values: Sequence[object]) -> Context:
-    """Context to compute in: that of the first array, or the current one."""
+    """The context of a call: that of the first array, or the current one."""
     for value in values:
         if isinstance(value, NDArray):
             return value._ctx
@@ -160,9 +161,9 @@ def _place(values: Sequence[object]) -> Context:
 
 @INVOKE.provide
 def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    """Call an operator as users write it.
+    """Call an operator with the arguments of a user's call.
 
-    ``out=`` stores results in existing arrays, ``ctx=`` says where an operator without inputs computes.
+    ``out=`` stores results in existing arrays, and ``ctx=`` is the device of an operator without inputs.
     """
     out = ctx = None
     if keywords:
@@ -180,7 +181,7 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
 
 
 def _kind(values: Sequence[Any]) -> type[NDArray] | None:
-    """The class of what a user's operator makes of values: tensors of tensors, as the body of a Cell wants them."""
+    """The class of a user's operator's results: that of tensors for tensors, so that Cells can call it."""
     for value in values:
         kind = getattr(value, "_results", None)
         if kind is not None:
@@ -191,7 +192,7 @@ def _kind(values: Sequence[Any]) -> type[NDArray] | None:
 def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> NDArray:
     """Apply a user's operator, registered as ``op_type``.
 
-    Inputs go by position or by the names its Prop lists; the other keywords are its attributes.
+    Inputs are passed by position, or by the names that its Prop lists. Other keywords are its attributes.
     """
     return invoke(user_operator(op_type), args, keywords)
 
@@ -207,10 +208,10 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
         target.check_writable()
     recording = MODE.__dict__["now"]().recording
     if recording and any(getattr(value, "_entry", None) is not None for value in values):
-        values = changes.apart(values, targets)  # the tape keeps the numbers of before
+        values = changes.apart(values, targets)  # since the tape holds arrays that are overwritten
     place = targets[0] if len(targets) == 1 and not (recording or targets[0]._sparse) else None
     prepared, outs = _compute(op, attrs, values, ctx, None if place is None else place._data)
-    if place is not None and len(outs) == 1 and outs[0]._data is place._data:  # the kernel has stored it there
+    if place is not None and len(outs) == 1 and outs[0]._data is place._data:  # the kernel has written into it
         if held(targets[0], 1):
             wrote(targets[0]._data)
         return out
@@ -244,7 +245,8 @@ surface = SURFACE.provide(front("nd", _function))
 
 
 def _by_shape() -> dict[str, Callable[..., Any]]:
-    """Arithmetic that keeps the storage type of two arrays of one shape, which broadcasting does not."""
+    """Arithmetic functions that keep the storage type of two arrays of the same shape; broadcasting operators do
+    not."""
     def method(name: str) -> Callable[..., Any]:
         def compute(lhs: Any, rhs: Any) -> Any:
             if isinstance(lhs, NDArray) and isinstance(rhs, NDArray) and rhs.stype != "default":

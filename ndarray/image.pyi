@@ -10,40 +10,40 @@ from opreg.ndarray.methods import DType, Floats, Input, Ints, Operand, Out
 from opreg.ndarray.ndarray import NDArray
 
 def adjust_lighting(data: Input, alpha: Floats, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The image with ``alpha`` times the directions in which the colors of natural images vary most added."""
+    """The image plus ``alpha`` times the principal components of the colors of natural images."""
 def crop(data: Input, x: int, y: int, width: int, height: int, *, out: Out = None,
          name: str | None = None) -> NDArray:
-    """The part of images (..., height, width, channel) of a size whose left and top are ``x`` and ``y``."""
+    """A crop of images (..., height, width, channel), with its left edge at ``x`` and its top at ``y``."""
 def flip_left_right(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The mirror image."""
 def flip_top_bottom(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The mirror image."""
 def normalize(data: Input, mean: float | Floats = (0.0, 0.0, 0.0, 0.0), std: float | Floats = (1.0, 1.0, 1.0, 1.0), *,
               out: Out = None, name: str | None = None) -> NDArray:
-    """Images (..., channel, height, width) less ``mean``, divided by ``std``, each a number or one a channel."""
+    """Images (..., channel, height, width) minus ``mean``, divided by ``std``, one value for all channels …."""
 def random_brightness(data: Input, min_factor: float, max_factor: float, *, out: Out = None,
                       name: str | None = None) -> NDArray:
-    """The image with its brightness changed by a random factor, any in a range as likely."""
+    """The image with its brightness changed by a random factor, uniform in a range."""
 def random_color_jitter(data: Input, brightness: float, contrast: float, saturation: float, hue: float, *,
                         out: Out = None, name: str | None = None) -> NDArray:
     """The image with brightness, contrast, saturation and hue changed in random order."""
 def random_contrast(data: Input, min_factor: float, max_factor: float, *, out: Out = None,
                     name: str | None = None) -> NDArray:
-    """The image with its contrast changed by a random factor, any in a range as likely."""
+    """The image with its contrast changed by a random factor, uniform in a range."""
 def random_flip_left_right(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The image or, as often, the mirror image."""
+    """The image or its mirror image, with equal probability."""
 def random_flip_top_bottom(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The image or, as often, the mirror image."""
+    """The image or its mirror image, with equal probability."""
 def random_hue(data: Input, min_factor: float, max_factor: float, *, out: Out = None,
                name: str | None = None) -> NDArray:
-    """The image with its hue changed by a random factor, any in a range as likely."""
+    """The image with its hue changed by a random factor, uniform in a range."""
 def random_lighting(data: Input, alpha_std: float = 0.05, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The image with random numbers of deviation ``alpha_std`` times the directions in which colors vary …."""
+    """The image plus random factors, of standard deviation ``alpha_std``, times the principal components …."""
 def random_saturation(data: Input, min_factor: float, max_factor: float, *, out: Out = None,
                       name: str | None = None) -> NDArray:
-    """The image with its saturation changed by a random factor, any in a range as likely."""
+    """The image with its saturation changed by a random factor, uniform in a range."""
 def resize(data: Input, size: Ints = (), keep_ratio: bool = False, interp: Literal[0, 1, 2, 3, 4] = 1, *,
            out: Out = None, name: str | None = None) -> NDArray:
     """Images (..., height, width, channel) resized to ``size``, (width, height) or one number for both."""
 def to_tensor(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Images (..., height, width, channel) of numbers up to 255 as (..., channel, height, width) of …."""
+    """Images (..., height, width, channel) with values up to 255, as (..., channel, height, width) with …."""

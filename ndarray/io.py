@@ -18,14 +18,14 @@ __all__ = ["save", "load", "load_frombuffer"]
 
 
 def save(fname: str | os.PathLike, data: NDArray | Sequence[NDArray] | Mapping[str, NDArray]) -> None:
-    """Write arrays to a file, whole or not at all.
+    """Save arrays to a file. If writing fails, the file is as it was before.
 
     Parameters
     ----------
     fname : str or path
-        ``.npz`` writes NumPy's format, ``.safetensors`` that of this name, anything else MXNet's.
+        The file. ``.npz`` selects NumPy's format, ``.safetensors`` that of this name, and any other ending MXNet's.
     data : NDArray, list of them, or dict by name
-        Content to save.
+        The arrays.
     """
     if isinstance(data, NDArray):
         data = [data]
@@ -39,7 +39,7 @@ def save(fname: str | os.PathLike, data: NDArray | Sequence[NDArray] | Mapping[s
         if not isinstance(array, NDArray):
             raise ArgumentError(f"save: {names[i] if names else i}: expected an NDArray, got {type(array).__name__}")
     records = [sparse_arrays.record_of(array) for array in arrays]
-    if os.fspath(fname).endswith((".npz", ".safetensors")):  # which have dense arrays alone
+    if os.fspath(fname).endswith((".npz", ".safetensors")):  # formats without sparse arrays
         records = [record._replace(array=record.dense(), sparse=None) for record in records]
     params_file.save(os.fspath(fname), records, names)
 
@@ -66,7 +66,7 @@ def _placed(record: params_file.Record, name: str) -> NDArray | None:
             backend("gpu")
             ctx = Context("gpu", number)
             return NDArray(ctx.backend.asarray(record.array, device=number), ctx)
-        except DeviceError:  # as MXNet: arrays of a device that this machine lacks come to the host
+        except DeviceError:  # as in MXNet, arrays of a device that this machine lacks are loaded to the host
             pass
     return NDArray(record.array, cpu(number) if kind == "cpu" else cpu())
 
@@ -77,12 +77,12 @@ def load(fname: str | os.PathLike) -> Any:
     Returns
     -------
     list or dict of NDArray
-        A dict when the file holds names.
+                A dict if the file holds names.
 
     Raises
     ------
     FileFormatError
-        When the file is damaged, saying where.
+        If the file is damaged. The error names the place.
     """
     return _arrays(*params_file.load(os.fspath(fname)))
 

@@ -1,8 +1,8 @@
-"""Landings: where the gradient of an array is read, so that it may be computed there instead of copied there.
+"""Landings: arrays from which a compiled update reads gradients, so that backward can compute them in place.
 
-A compiled update reads gradients at places that it keeps. Gradients of a backward pass go to such a place if the
-one handed out there before is free: an array, or a view of one, that somebody still holds is never written again.
-A caller that holds one longer loses nothing; the next gradient then lies elsewhere, and is copied.
+A backward pass writes a gradient into its landing only if the array that was returned there before is dead: an array
+that a caller still holds, or a view of it, is never overwritten. If it is held, the next gradient is computed in new
+memory and copied.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 class Landing:
-    """A place that one gradient at a time lies in; who reads it there holds the array, this does not.
+    """The memory of one gradient at a time. Its reader holds the array; this object does not.
 
-    A writer, a backward pass or a copy, takes the only token meanwhile, so that no other thread writes.
+    A backward pass or a copy takes the only token while it writes, so that no other thread does.
 
     Attributes
     ----------
     shape, dtype
-        Of what may lie there.
+        Those of the gradient.
     """
 
     __slots__ = ("shape", "dtype", "_array", "_tokens", "_base", "_handed")
@@ -40,24 +40,24 @@ class Landing:
         self.shape, self.dtype = array.shape, array.dtype
         self._array = weakref.ref(array)
         self._tokens = [None]
-        # Arrays handed out, and owners of arrays made of them, as long as they exist.
+        # Weak references to the array that was returned last, and to the base of its views.
         self._base: Any = None
         self._handed: Any = None
 
     @staticmethod
     def fits(spec: Spec) -> bool:
-        """Whether a gradient is worth a place of its own."""
+        """Whether a gradient is large enough for a landing."""
         return spec.shape is not None and spec.dtype in _DTYPES and math.prod(spec.shape) * spec.dtype.itemsize >= LARGE
 
     @classmethod
     def of(cls, spec: Spec) -> tuple[Array, Landing]:
-        """An array of zeros, and itself as a landing."""
+        """A new array of zeros, and its landing."""
         array = empty(spec.shape, spec.dtype)  # type: ignore[arg-type]  # it fits
         array.fill(0)
         return array, cls(array)
 
     def reserve(self) -> Array | None:
-        """The array, to be written, if nobody has what is in it; ``release`` it then."""
+        """The array to write, if no caller holds the last gradient; else None. Call ``release`` afterwards."""
         try:
             self._tokens.pop()
         except IndexError:
@@ -69,15 +69,15 @@ class Landing:
         return array
 
     def release(self) -> None:
-        """Let others write again."""
+        """Return the token."""
         self._tokens.append(None)
 
     def fill(self, function: Callable[..., Array], arrays: Sequence[Array]) -> Array:
-        """Compute a function of arrays into the reserved buffer if nobody references its contents, else anywhere."""
+        """Compute a function of arrays into the landing, or into new memory if a caller holds the last gradient."""
         array = self.reserve()
         if array is None:
             return function(*arrays)
-        # An array over a buffer is what views of it name as their base, and so do views of views.
+        # Views, and views of views, have an array over a buffer as their base.
         base = np.frombuffer(array.data, array.dtype)
         handed = base.reshape(array.shape)
         self._base, self._handed = weakref.ref(base), weakref.ref(handed)
@@ -86,5 +86,5 @@ class Landing:
         return handed
 
     def holds(self, data: object) -> bool:
-        """Whether an array is what was handed out last."""
+        """Whether an array is the one that was returned last."""
         return self._handed is not None and self._handed() is data

@@ -10,20 +10,20 @@ from opreg.ndarray.methods import DType, Floats, Input, Ints, Operand, Out
 from opreg.ndarray.ndarray import NDArray
 
 def det(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The determinant."""
+    """The determinant of matrices."""
 def extractdiag(A: Input, offset: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """A diagonal."""
+    """The elements of a diagonal."""
 def extracttrian(A: Input, offset: int = 0, lower: bool = True, *, out: Out = None,
                  name: str | None = None) -> NDArray:
-    """The elements of a triangle in a row."""
+    """The elements of a triangle as a vector."""
 def gelqf(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray]:
-    """Orthonormal rows ``Q`` and a lower triangular ``L``, the product of ``L`` and ``Q`` being ``A``."""
+    """The LQ decomposition."""
 def gemm(A: Input, B: Input, C: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
          beta: float = 1.0, axis: int = -2, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``alpha`` times the product of ``A`` and ``B``, plus ``beta`` times ``C``."""
+    """``alpha`` times the product of ``A`` and ``B``, plus ``beta * C``."""
 def gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
           axis: int = -2, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``alpha`` times the product of matrices.
+    """``alpha`` times the product of matrices, whose rows lie along ``axis``.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = Fal
            [22., 50.]], dtype=float32)
     """
 def inverse(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The inverse.
+    """The inverse of matrices.
 
     Examples
     --------
@@ -46,9 +46,9 @@ def inverse(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
 def makediag(A: Input, offset: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
     """Zeros with the elements of ``A`` on a diagonal."""
 def maketrian(A: Input, offset: int = 0, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Zeros with the elements of ``A`` in a triangle, as ``extracttrian`` takes them out."""
+    """Zeros with the elements of ``A`` in a triangle."""
 def potrf(A: Input, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The lower triangular matrix whose product with its transpose is ``A``.
+    """The Cholesky factor.
 
     Examples
     --------
@@ -58,21 +58,21 @@ def potrf(A: Input, lower: bool = True, *, out: Out = None, name: str | None = N
            [1., 2.]], dtype=float32)
     """
 def potri(A: Input, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The inverse of the product of a lower triangular matrix and its transpose."""
+    """The inverse of ``L @ L.T``, given the lower triangular ``A = L``."""
 def regular_inverse(A: Input, det: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The inverse, or zeros where the determinant ``det`` is zero."""
+    """The inverse of matrices, or zeros where the determinant ``det`` is zero."""
 def slogdet(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray]:
-    """The sign of the determinant and the logarithm of its size."""
+    """The sign of the determinant, and the logarithm of its absolute value."""
 def sumlogdiag(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The sum of the logarithms of the diagonal."""
+    """The sum of the logarithms of the diagonal elements."""
 def syevd(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray]:
-    """Eigenvectors, the rows of ``U``, and ascending eigenvalues ``L`` of a symmetric matrix."""
+    """Eigenvectors, the rows of ``U``, and ascending eigenvalues ``L`` of symmetric matrices."""
 def syrk(A: Input, transpose: bool = False, alpha: float = 1.0, *, out: Out = None,
          name: str | None = None) -> NDArray:
-    """``alpha`` times the product of ``A`` and its transpose."""
+    """``alpha * A @ A.T``, or with ``transpose`` ``alpha * A.T @ A``."""
 def trmm(A: Input, B: Input, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0,
          *, out: Out = None, name: str | None = None) -> NDArray:
-    """``alpha`` times the product of a triangular matrix ``A`` and ``B``, or of ``B`` and ``A``."""
+    """``alpha * A @ B`` for a triangular matrix ``A``, or with ``rightside`` ``alpha * B @ A``."""
 def trsm(A: Input, B: Input, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0,
          *, out: Out = None, name: str | None = None) -> NDArray:
-    """``alpha`` times ``B`` multiplied by the inverse of a triangular matrix ``A``, from the left or right."""
+    """The solution ``X`` of ``A @ X = alpha * B`` for a triangular matrix ``A``, or with ``rightside`` of …."""

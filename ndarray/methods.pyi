@@ -56,25 +56,25 @@ class Methods(Value):
     def argmax(self, axis: int | None = None, keepdims: bool = False, *, out: Out = None) -> NDArray:
         """The place of the largest number along an axis, or among all in a row, in the dtype of the data."""
     def argmax_channel(self, *, out: Out = None) -> NDArray:
-        """The place of the largest element along axis 1."""
+        """The index of the largest element along axis 1."""
     def argmin(self, axis: int | None = None, keepdims: bool = False, *, out: Out = None) -> NDArray:
         """The place of the smallest number along an axis, or among all in a row, in the dtype of the data."""
     def argsort(self, axis: int | None = -1, is_ascend: bool = True, dtype: DType = 'float32', *,
                 out: Out = None) -> NDArray:
-        """The places along ``axis``, or in all of ``data``, that its numbers in order come from."""
+        """Indices that sort ``data`` along ``axis``, or flat."""
     def broadcast_axes(self, axis: Ints = (), size: Ints = (), *, out: Out = None) -> NDArray:
-        """``data`` repeated along axes of length one, ``size`` times each."""
+        """``data`` repeated ``size`` times along axes of length one."""
     def broadcast_like(self, rhs: Input, lhs_axes: Ints | None = None, rhs_axes: Ints | None = None, *,
                        out: Out = None) -> NDArray:
-        """``lhs`` repeated to fill the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
+        """``lhs`` broadcast to the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
     def broadcast_to(self, shape: Ints = (), *, out: Out = None) -> NDArray:
-        """``data`` repeated along its axes of length one to fill ``shape``, in which 0 keeps a dimension."""
+        """``data`` broadcast to ``shape``, in which 0 keeps a length."""
     def cbrt(self, *, out: Out = None) -> NDArray:
         """The cube root."""
     def ceil(self, *, out: Out = None) -> NDArray:
         """The next whole number above."""
     def clip(self, a_min: float, a_max: float, *, out: Out = None) -> NDArray:
-        """The number, or ``a_min`` if that is more, or ``a_max`` if that is less."""
+        """Elements clipped to the range from ``a_min`` to ``a_max``."""
     def cos(self, *, out: Out = None) -> NDArray:
         """The cosine, of radians."""
     def cosh(self, *, out: Out = None) -> NDArray:
@@ -82,7 +82,7 @@ class Methods(Value):
     def degrees(self, *, out: Out = None) -> NDArray:
         """Degrees from radians."""
     def depth_to_space(self, block_size: int, *, out: Out = None) -> NDArray:
-        """Channels spread over blocks of height and width."""
+        """Moves channels to blocks of height and width."""
     def diag(self, k: int = 0, axis1: int = 0, axis2: int = 1, *, out: Out = None) -> NDArray:
         """The ``k``-th diagonal over two axes of ``data``, as last axis."""
     def exp(self, *, out: Out = None) -> NDArray:
@@ -92,7 +92,7 @@ class Methods(Value):
     def fix(self, *, out: Out = None) -> NDArray:
         """The next whole number towards zero."""
     def flip(self, axis: Ints, *, out: Out = None) -> NDArray:
-        """``data`` in opposite order along each ``axis``."""
+        """``data`` in reverse order along each ``axis``."""
     def floor(self, *, out: Out = None) -> NDArray:
         """The next whole number below."""
     def log(self, *, out: Out = None) -> NDArray:
@@ -105,7 +105,7 @@ class Methods(Value):
         """The logarithm to base two."""
     def log_softmax(self, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
                     use_length: bool | None = False, *, out: Out = None) -> NDArray:
-        """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
+        """The logarithm of ``softmax``, computed without its rounding."""
     def max(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
             out: Out = None) -> NDArray:
         """The largest number, or NaN."""
@@ -126,15 +126,15 @@ class Methods(Value):
         """The sum of absolute values, or the square root of the sum of squares."""
     def one_hot(self, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *,
                 out: Out = None) -> NDArray:
-        """Rows of ``off_value``, an index each, with ``on_value`` at its place, or nowhere if out of range."""
+        """One-hot vectors."""
     def ones_like(self, *, out: Out = None) -> NDArray:
         """An array of the shape and dtype of ``data``, filled with 1."""
     def pad(self, mode: Literal['constant', 'edge', 'reflect'], pad_width: Ints, constant_value: float = 0.0, *,
             out: Out = None) -> NDArray:
-        """``data`` with numbers around it."""
+        """``data`` padded with a constant, with its outermost elements, or with its reflection."""
     def pick(self, index: Input, axis: int | None = -1, keepdims: bool = False,
              mode: Literal['wrap', 'clip', 'index'] = 'clip', *, out: Out = None) -> NDArray:
-        """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there."""
+        """One element along ``axis`` for each position of the other axes, at the index given there."""
     def prod(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
              out: Out = None) -> NDArray:
         """The product."""
@@ -147,10 +147,10 @@ class Methods(Value):
     def relu(self, *, out: Out = None) -> NDArray:
         """The number, or zero if that is more."""
     def repeat(self, repeats: int, axis: int | None = None, *, out: Out = None) -> NDArray:
-        """Every element of ``data`` repeated in place."""
+        """Each element of ``data`` repeated along ``axis``, or of the flat array."""
     def reshape_like(self, rhs: Input, lhs_begin: int | None = None, lhs_end: int | None = None,
                      rhs_begin: int | None = None, rhs_end: int | None = None, *, out: Out = None) -> NDArray:
-        """``lhs`` in the shape of ``rhs``, or with its dimensions ``[lhs_begin, lhs_end)`` replaced by the …."""
+        """``lhs`` in the shape of ``rhs``, or with its lengths ``[lhs_begin, lhs_end)`` replaced by the …."""
     def rint(self, *, out: Out = None) -> NDArray:
         """The nearest whole number, halves down."""
     def round(self, *, out: Out = None) -> NDArray:
@@ -158,7 +158,7 @@ class Methods(Value):
     def rsqrt(self, *, out: Out = None) -> NDArray:
         """One by the square root."""
     def shape_array(self, *, out: Out = None) -> NDArray:
-        """The shape of ``data`` as int64 numbers."""
+        """The shape of ``data``, as int64."""
     def sigmoid(self, *, out: Out = None) -> NDArray:
         """1 / (1 + exp(-x))."""
     def sign(self, *, out: Out = None) -> NDArray:
@@ -168,26 +168,26 @@ class Methods(Value):
     def sinh(self, *, out: Out = None) -> NDArray:
         """The hyperbolic sine."""
     def size_array(self, *, out: Out = None) -> NDArray:
-        """Number of elements of ``data``, as one int64 number."""
+        """Number of elements of ``data``, as an int64 scalar."""
     def slice(self, begin: int | Sequence[int | None], end: int | Sequence[int | None],
               step: int | Sequence[int | None] | None = (), *, out: Out = None) -> NDArray:
-        """The part of ``data`` from ``begin`` to before ``end`` along the first axes."""
+        """The slice of ``data`` from ``begin`` to before ``end`` along the first axes."""
     def slice_axis(self, axis: int, begin: int, end: int | None, *, out: Out = None) -> NDArray:
-        """The part of ``data`` from ``begin`` to before ``end`` along ``axis``."""
+        """The slice of ``data`` from ``begin`` to before ``end`` along ``axis``."""
     def slice_like(self, shape_like: Input, axes: Ints = (), *, out: Out = None) -> NDArray:
-        """The first numbers of ``data``, along ``axes`` (all by default) as many as ``shape_like`` has."""
+        """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has."""
     def softmax(self, length: Input | None = None, axis: int = -1, temperature: float | None = None,
                 dtype: DType | None = None, use_length: bool | None = False, *, out: Out = None) -> NDArray:
-        """Exponentials of ``data / temperature``, scaled to add up to one along ``axis``."""
+        """Exponentials of ``data / temperature``, scaled to a sum of one along ``axis``."""
     def softmin(self, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
                 use_length: bool | None = False, *, out: Out = None) -> NDArray:
-        """Exponentials of ``-data / temperature``, scaled to add up to one along ``axis``."""
+        """Exponentials of ``-data / temperature``, scaled to a sum of one along ``axis``."""
     def sort(self, axis: int | None = -1, is_ascend: bool = True, *, out: Out = None) -> NDArray:
-        """``data`` in order along ``axis``, or all of it."""
+        """``data`` sorted along ``axis``, or flat."""
     def space_to_depth(self, block_size: int, *, out: Out = None) -> NDArray:
-        """Blocks of height and width laid along the channels."""
+        """Moves blocks of height and width to channels, ordered by block row, block column, channel."""
     def split(self, num_outputs: int, axis: int = 1, squeeze_axis: bool = False, *, out: Out = None) -> list[NDArray]:
-        """``data`` in equal parts along ``axis``."""
+        """``data`` split into equal parts along ``axis``."""
     def split_v2(self, indices_or_sections: int | Sequence[int], axis: int = 0,
                  squeeze_axis: bool = False) -> list[NDArray]:
         """Parts of an array or symbol along an axis."""
@@ -199,20 +199,20 @@ class Methods(Value):
             out: Out = None) -> NDArray:
         """The sum."""
     def swapaxes(self, dim1: int = 0, dim2: int = 0, *, out: Out = None) -> NDArray:
-        """``data`` with two axes exchanged."""
+        """``data`` with two axes swapped."""
     def take(self, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip', 'index'] = 'clip', *,
              out: Out = None) -> NDArray:
-        """The slices of ``a`` along ``axis`` that ``indices`` name."""
+        """The slices of ``a`` along ``axis`` at ``indices``."""
     def tan(self, *, out: Out = None) -> NDArray:
         """The tangent, of radians."""
     def tanh(self, *, out: Out = None) -> NDArray:
         """The hyperbolic tangent."""
     def tile(self, reps: Ints, *, out: Out = None) -> NDArray:
-        """``data`` laid side by side, ``reps`` times along each axis."""
+        """``data`` repeated ``reps`` times along each axis."""
     def topk(self, axis: int | None = -1, k: int = 1,
              ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
              dtype: DType = 'float32', *, out: Out = None) -> NDArray:
-        """The ``k`` largest elements along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest."""
+        """The ``k`` largest elements along ``axis`` or of flat ``data``, or with ``is_ascend`` the smallest."""
     def transpose(self, axes: Ints = (), *, out: Out = None) -> NDArray:
         """``data`` with its axes in the order of ``axes``, or in reverse."""
     def trunc(self, *, out: Out = None) -> NDArray:

@@ -1,9 +1,10 @@
-"""Checkpoints of MindSpore, a message of protobuf: values, each a name and a tensor of lengths, dtype and bytes.
+"""Checkpoints of MindSpore. They are a protobuf message: values, each with a name and a tensor of dimensions, dtype and
+bytes.
 
     value = field 1 | name = 1.1 | tensor = 1.2 | lengths = 1.2.1 | dtype = 1.2.2 | bytes = 1.2.3
 
-A tensor that is too long for one value goes on in the next of its name. A file may end with ``crc_num`` and the CRC-32
-of all before it.
+A large tensor is split into several values of the same name. A file may end with ``crc_num`` and the CRC-32 of all
+bytes before it.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from .params_file import MAX_NDIM, MINDSPORE_WRITER, READ_MINDSPORE, Pairs, Reco
 
 __all__: list[str] = []
 
-#: MindSpore's names of dtypes: the dtype, and the format of the stored elements.
+#: By MindSpore's name of a dtype: NumPy's name, and the dtype of the stored elements.
 _DTYPES = {"Float64": ("float64", "<f8"), "Float32": ("float32", "<f4"), "Float16": ("float16", "<f2"),
            "BFloat16": ("bfloat16", "<u2"), "Int64": ("int64", "<i8"), "Int32": ("int32", "<i4"),
            "Int16": ("int16", "<i2"), "Int8": ("int8", "i1"), "UInt64": ("uint64", "<u8"), "UInt32": ("uint32", "<u4"),
            "UInt16": ("uint16", "<u2"), "UInt8": ("uint8", "u1"), "Bool": ("bool", "u1")}
 _NAMES = {name: code for code, (name, _) in _DTYPES.items()}
-#: Bytes of a tensor that one value holds at most.
+#: The largest number of bytes of a tensor in one value.
 _LONGEST = 1 << 29
 _CHECKSUM = b"crc_num"
 _CHECKSUM_BYTES = len(_CHECKSUM) + 10
@@ -62,7 +63,7 @@ def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
 
 
 class _Reader:
-    """A message, and where in it the reading has come to."""
+    """A protobuf message and the position of the reader in it."""
 
     def __init__(self, content: memoryview, name: str, start: int = 0):
         self.content, self.name, self.start, self.at = content, name, start, 0
@@ -71,7 +72,7 @@ class _Reader:
         raise FileFormatError(f"{self.name}: byte {self.start + self.at}: expected {expected}, found {found}")
 
     def number(self) -> int:
-        """A number of one to ten bytes."""
+        """Read a varint, an integer of one to ten bytes."""
         value = 0
         for i in range(10):
             if self.at >= len(self.content):
@@ -84,7 +85,7 @@ class _Reader:
         return self.fail("a number of at most ten bytes", "more")
 
     def fields(self) -> Iterator[tuple[int, int | _Reader]]:
-        """The fields: their numbers, and a number or a message each."""
+        """Read the fields: the number of each, and its value, an integer or a message."""
         while self.at < len(self.content):
             key = self.number()
             if key & 7 == 0:
@@ -100,7 +101,7 @@ class _Reader:
                 self.fail("a number or bytes", f"a field of kind {key & 7}")
 
     def text(self) -> str:
-        """All of it, as text."""
+        """The bytes of the message as text."""
         try:
             return bytes(self.content).decode()
         except UnicodeDecodeError as error:
@@ -108,7 +109,7 @@ class _Reader:
 
 
 class _Tensor:
-    """A tensor, of which one value or several have the bytes."""
+    """A tensor, whose bytes are in one value or several."""
 
     def __init__(self) -> None:
         self.shape: list[int] = []
@@ -116,10 +117,10 @@ class _Tensor:
         self.parts: list[memoryview] = []
 
     def take(self, reader: _Reader) -> None:
-        """Take in the fields of a protobuf message."""
+        """Read the fields of a protobuf message."""
         shape: list[int] = []
         for place, value in reader.fields():
-            if place == 1:  # one number a field, or all of them as bytes
+            if place == 1:  # one dimension a field, or all of them packed
                 if isinstance(value, int):
                     shape.append(value)
                 else:
@@ -133,14 +134,14 @@ class _Tensor:
         self.shape = shape
 
     def array(self, reader: _Reader, key: str) -> np.ndarray:
-        """Its numbers."""
+        """The tensor as an array."""
         if self.dtype not in _DTYPES:
             reader.fail(f"{key!r} of a dtype of {listed([*_DTYPES], 20)}", repr(self.dtype)[:80])
         name, stored = _DTYPES[self.dtype]
         values = np.frombuffer(b"".join(self.parts), np.uint8)
         size = np.dtype(stored).itemsize
         shape = tuple(self.shape)
-        if shape == (0,) and len(values) == size:  # how older versions write a single number
+        if shape == (0,) and len(values) == size:  # older versions write a scalar so
             shape = ()
         if len(shape) > MAX_NDIM or max(shape, default=0) >= 1 << 60 or math.prod(shape) * size != len(values):
             reader.fail(f"{key!r} of {len(values)} bytes", f"{name} of shape {shape}")

@@ -1,4 +1,4 @@
-"""NDArray: numbers on a device, over a NumPy or CuPy array, on which operators compute now."""
+"""NDArray: an array on a device, held as a NumPy or CuPy array. Operators on NDArrays compute eagerly."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ else:
 
 __all__ = ["NDArray", "FrozenNDArray", "array", "attach", "leave_trace", "over", "wrap", "raw", "numbers_of"]
 
-#: The function of ``nd`` of that name.
+#: Gives the function of ``nd`` that has a name.
 SURFACE = Slot("arrays")
-#: Python's ``slice`` beside the operator of that name, as MXNet's module has it.
+#: Python's ``slice``, by the name that it has in MXNet's module, where ``slice`` is the operator.
 py_slice = slice
-#: Numbers of storage types, as in MXNet's files.
+#: The codes of storage types in MXNet's files.
 _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}
-#: An array in another storage type.
+#: Converts an array to another storage type.
 CAST_STORAGE = Slot("arrays")
-#: NumPy's ufuncs and functions on arrays.
+#: Apply NumPy's ufuncs and functions to NDArrays.
 UFUNC, FUNCTION = Slot("arrays"), Slot("arrays")
-#: An array over the memory of another library's array on a device; None of anything else.
+#: Makes an NDArray over the memory of another library's array; None for other values.
 FOREIGN = Slot("arrays")
-#: An array as one with NumPy's manners.
+#: Makes an array of ``mx.np`` over the memory of an NDArray.
 AS_NUMPY = Slot("np")
 
 _FLOAT32, _ALL = np.dtype(np.float32), slice(None)
@@ -62,7 +62,7 @@ _SCALARS: dict[np.dtype, dict[float | str, np.ndarray]] = {}
 
 
 def _scalar(value: float, dtype: np.dtype) -> np.ndarray:
-    """A number as a 0-d array of a floating dtype, which a ufunc takes twice as fast as a Python number."""
+    """A scalar as a 0-d array of a floating dtype, with which a ufunc is twice as fast as with a Python float."""
     scalars = _SCALARS.setdefault(dtype, {})
     if len(scalars) > 1024:
         scalars.clear()
@@ -72,7 +72,7 @@ def _scalar(value: float, dtype: np.dtype) -> np.ndarray:
 
 @cached(1024, typed=True)
 def _recorded(name: str, number: float | str | None = None) -> tuple[Op, Attrs]:
-    """A built-in operator between arrays or with a number, and its attributes."""
+    """A built-in operator of two arrays, or of an array and a scalar, with its attributes."""
     op = get(name)
     return op, op.complete({} if number is None else {"scalar": number})
 
@@ -80,26 +80,26 @@ def _recorded(name: str, number: float | str | None = None) -> tuple[Op, Attrs]:
 def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[NDArray], classes: set[type],
           reflected: bool = False, exact: bool = False, truth: str | None = None,
           silent: bool = False) -> Callable[[NDArray, Any], Any]:
-    """Python's operator for floating arrays of one dtype on the host; the general way otherwise.
+    """A method for one of Python's operators, with a fast path for floating-point arrays of one dtype on the host.
 
     Parameters
     ----------
     name : str
-        Of the operator, as ``BINARY`` has it.
+        The name of the operator in ``BINARY``.
     ufunc : ufunc
-        What computes it.
+        The function of the fast path.
     forms : sequence of str
-        Operators that are recorded: between arrays of one shape, of several, with a number.
+        The operators to record: for arrays of the same shape, for arrays that broadcast, and for a scalar.
     result_class, classes : type, set of type
-        The class of the result; classes of arrays that compute with each other.
+        The class of the result; the classes of arrays that may be operands.
     reflected : bool
-        Whether the number is on the left.
+        Whether the scalar is the left operand.
     exact : bool
-        Whether the ufunc does for integers what the operator does.
+        Whether the ufunc equals the operator for integers, too.
     truth : {"number", "bool"}, optional
-        Of comparisons: what booleans are given as.
+        The form in which comparisons return booleans.
     silent : bool
-        Whether it is not recorded.
+        Whether the operator is not recorded.
     """
     array_class: type | None = np.ndarray
     new, scalars, kinds = NDArray.__new__, _SCALARS, "fiu" if exact else "f"
@@ -133,7 +133,7 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
         except (ValueError, RuntimeError):
             numbers = None
         if numbers is None:
-            return self._binary(name, other, reflected)  # says what does not broadcast
+            return self._binary(name, other, reflected)  # the error names the shapes
         if as_number:
             numbers = numbers.astype(dtype)
         result = new(result_class)
@@ -153,7 +153,7 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
 
     def choose() -> None:
         nonlocal array_class
-        array_class = np.ndarray if all(map(_as_built, forms)) else None  # the class of no array
+        array_class = np.ndarray if all(map(_as_built, forms)) else None  # None: no array takes the fast path
 
     method.__name__ = f"__{'r' if reflected else ''}{name}__"
     SHORT_WAYS.add(method.__code__)
@@ -162,20 +162,20 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
     return method
 
 
-#: By the operators that short ways leave out: functions that see again whether they may.
+#: For each operator that has a fast path: functions that check again whether it may be used.
 _CHOICES: dict[str, list[Callable[[], None]]] = {}
 
 
 def _as_built(name: str) -> bool:
-    """Whether the operator of a name is the built-in one, and computes arrays of the host as it did at first."""
+    """Whether the operator of this name is the built-in one, with no other kernel for arrays of the host."""
     op = get(name)
     return op.family != "" and sum([not kernel.bound and kernel.serves is None for kernel in op.kernels]) == 1
 
 
 class _Keeper:
-    def on_register(self, op: Op) -> None:
-        """Python's operators go the general way if their operator was registered anew."""
-        for choose in _CHOICES.get(op.name, ()):
+    def on_register(self, op: Op | None) -> None:
+        """Disable fast paths whose operator was registered again; all where it is None."""
+        for choose in () if op is None else _CHOICES.get(op.name, ()):
             choose()
 
 
@@ -188,14 +188,14 @@ _COMPARISONS: dict[str, np.ufunc] = {"eq": np.equal, "ne": np.not_equal, "gt": n
                                 "lt": np.less, "le": np.less_equal}
 
 
-#: Python's operators of classes of arrays, which are short ways, with the general ones.
+#: The methods with fast paths: the class, the method's name, and the same method without a fast path.
 SHORT: list[tuple[type[NDArray], str, Callable[[NDArray, Any], Any]]] = []
 
 
 def attach(cls: type[NDArray], classes: set[type], comparisons: Mapping[str, Sequence[str]], truth: str,
            silent: bool = False) -> None:
-    """Give a class of arrays Python's operators; see ``_fast``. ``comparisons`` has their forms by name, which are not
-    recorded if they are ``silent``."""
+    """Add Python's operators to a class of arrays; see ``_fast``. ``comparisons`` gives the forms of each comparison,
+    which is not recorded if it is ``silent``."""
     def set_method(start: str, name: str, method: Callable[[NDArray, Any], Any]) -> None:
         setattr(cls, f"__{start}{name}__", method)
         SHORT.append((cls, f"__{start}{name}__", lambda self, other: self._binary(name, other, bool(start))))
@@ -211,8 +211,8 @@ def attach(cls: type[NDArray], classes: set[type], comparisons: Mapping[str, Seq
 
 
 def leave_trace(values: Iterable[Any]) -> None:
-    """Leave a function that is traced to Python where arrays are computed with at once that may be others in another
-    run: arrays from outside, and tensors of the graph."""
+    """End a trace whose function computes eagerly with arrays from outside, or with tensors of the graph: their values
+    may differ in another run."""
     tracer = MODE.tracer
     for value in values:
         if tracer.knows(value):
@@ -221,7 +221,7 @@ def leave_trace(values: Iterable[Any]) -> None:
 
 
 def _in_place(name: str) -> Callable[[NDArray, Any], NDArray]:
-    """Python's operator that changes its left operand."""
+    """A method for one of Python's in-place operators."""
     compute = getattr(operator, name)
 
     def method(self: NDArray, other: Any) -> NDArray:
@@ -243,17 +243,17 @@ def _in_place(name: str) -> Callable[[NDArray, Any], NDArray]:
 
 
 class NDArray(OneNumber, Methods):
-    """Numbers on a device.
+    """An array on a device.
 
-    Arithmetic broadcasts and computes at once. ``a[i]``, ``a[i:j]`` and ``reshape`` are views that write through;
-    other subscripts, ``T`` and operators give new arrays.
+    Arithmetic broadcasts and is computed eagerly. ``a[i]``, ``a[i:j]`` and ``reshape`` are views that share memory;
+    other subscripts, ``T`` and operators make new arrays.
 
     Parameters
     ----------
     data : array of the context's array module
-        Held, not copied. Programs make arrays with ``nd.array`` and its like.
+        The array, which is not copied. Programs make arrays by ``nd.array`` and other functions of ``nd``.
     ctx : Context
-        Where it lives.
+        The device of the array.
 
     Examples
     --------
@@ -266,16 +266,16 @@ class NDArray(OneNumber, Methods):
     __array_priority__ = 1000.0  # numpy_array + nd asks this class first
     _rank: float = 0
     _broadcasts = True
-    _alike = False  # whether functions of nd make arrays of its class
+    _alike = False  # whether functions of nd return arrays of this class
     _sparse = False  # whether it is stored sparsely
-    _scalars = False  # whether one of no axes is as good as any
-    _results: type[NDArray] | None = None  # of users' operators that functions of arrays call; None for this class
+    _scalars = False  # whether operators may return 0-d arrays
+    _results: type[NDArray] | None = None  # class of the results of users' operators; None for NDArray
     _instead = "Use an operator of nd in its place, or asnumpy() where no gradient is wanted"
     _data: Array
     _ctx: Context
-    _entry: tape.TapeEntry | None  # while it is recorded
-    _part_of: tuple[NDArray, object]  # of a view: what it is a view of, and the subscript; None for another shape
-    _views: list[weakref.ref[NDArray]]  # of it, when there were some
+    _entry: tape.TapeEntry | None  # its place on the tape; None if it is not recorded
+    _part_of: tuple[NDArray, object]  # of a view: its base, and the subscript, or None for a reshape
+    _views: list[weakref.ref[NDArray]]  # views of it, once there are any
 
     def __init__(self, data: ArrayLike | NDArray, ctx: Context | None = None):
         if isinstance(data, NDArray):
@@ -285,7 +285,7 @@ class NDArray(OneNumber, Methods):
         if MODE.tracer is not None:
             MODE.tracer.constant(self)
         self._data = data if hasattr(data, "dtype") and hasattr(data, "flags") else np.asarray(data)  # type: ignore
-        if self._data.dtype == object:  # a Fraction, as of the module statistics
+        if self._data.dtype == object:  # Fractions, which the module statistics passes
             self._data = numbers_of(self._data, _FLOAT32)
         self._ctx = ctx if ctx is not None else cpu()
         self._entry = None
@@ -309,7 +309,7 @@ class NDArray(OneNumber, Methods):
         return SURFACE.function(name)
 
     def _lift(self, value: Any) -> NDArray:
-        """Numbers as an array beside this one: of its dtype, where it lives."""
+        """A value as an array of the same dtype on the same device."""
         return array(value, self._ctx, self._data.dtype)
 
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
@@ -347,7 +347,7 @@ class NDArray(OneNumber, Methods):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Dimensions."""
+        """The dimensions."""
         return self._data.shape
 
     @property
@@ -367,67 +367,67 @@ class NDArray(OneNumber, Methods):
 
     @property
     def context(self) -> Context:
-        """Context of the array."""
+        """The context of the array."""
         return self._ctx
 
     ctx = context
 
     @property
     def writable(self) -> bool:
-        """Whether its numbers may be changed; not those of an operator's inputs, and of memory that may not be."""
+        """Whether elements may be changed. Inputs of operators and read-only memory may not."""
         return True
 
     def check_writable(self) -> None:
-        """Refuse a change of numbers that the gradient may still need, or that are shown only.
+        """Raise an error if elements must not be changed.
 
         Raises
         ------
         OpError
-            While recording, of an array that is recorded; of an operator's input, and of memory that its owner does not
-            let be written, always.
+            While recording, for an array whose elements a gradient may need; always for inputs of operators, and for
+            read-only memory.
         """
         if self._entry is not None and MODE.now().recording and not changes.writable(self):
             raise OpError("an array that is recorded cannot be changed in place: its numbers may be needed for the "
                           "gradient. Write x = x + y, or change it inside autograd.pause()")
 
     def shown(self) -> NDArray:
-        """The same array, which refuses to be changed."""
+        """A read-only array over the same memory."""
         result = wrap(self._data, self._ctx, True)
         result._entry = self._entry
         return result
 
     @property
     def stype(self) -> str:
-        """Storage type: ``default``, dense, unless it is a sparse array."""
+        """The storage type: ``default`` for dense arrays."""
         return "default"
 
     @property
     def T(self) -> NDArray:
-        """The array with its axes reversed, copied."""
+        """A copy with the axes in reverse order."""
         return self if self.ndim < 2 else ops.transpose(self)
 
     # ----------------------------------------------------------------------------------- to and from others
 
     def asnumpy(self, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
-        """A NumPy array holding a copy.
+        """Copy the array to a NumPy array.
 
         Parameters
         ----------
         out : numpy.ndarray, optional
-            Where the copy goes, of the array's shape and dtype. In pinned memory (``cupyx.empty_pinned``) a GPU copies
-            there by itself.
+            The array to copy to, of the same shape and dtype. If its memory is pinned (``cupyx.empty_pinned``), a GPU
+            copies without help of the host.
         blocking : bool
-            False returns at once, as CuPy's ``get`` does: a GPU copies when its current stream comes to it, and the
-            numbers are there after ``wait_to_read()``, or an event that was recorded behind this call. Until then
-            keep what is returned. Without ``out`` it is pinned memory, which can be given as ``out`` again. On the host
-            it is a plain copy.
+            False returns before a GPU has copied, as CuPy's ``get`` does. The copy runs on the current stream; it is
+            complete after ``wait_to_read()``, or after an event that is recorded behind this call. Keep the returned
+            array until then. Without ``out``, it is in pinned memory, and may be given as ``out`` again. On the host,
+            the copy is complete at once.
 
         Raises
         ------
         ShapeError, DTypeError
-            When ``out`` has another shape or dtype.
+            If ``out`` has another shape or dtype.
         ArgumentError
-            When ``out`` is no NumPy array that can be written, or, with ``blocking=False``, none in one piece.
+            If ``out`` is no writable NumPy array, or, with ``blocking=False``, is not contiguous.
 
         Examples
         --------
@@ -446,7 +446,7 @@ class NDArray(OneNumber, Methods):
         return self._ctx.backend.to_numpy(self._data, out, blocking)
 
     def _check_place(self, out: np.ndarray, blocking: bool) -> None:
-        """Refuse what a copy cannot go to."""
+        """Raise an error for an ``out`` that cannot be copied to."""
         if not isinstance(out, np.ndarray):
             raise ArgumentError(f"asnumpy: out: expected a NumPy array, got {type(out).__name__}")
         if out.shape != self._data.shape:
@@ -458,7 +458,7 @@ class NDArray(OneNumber, Methods):
                                 + ("" if blocking else ", and that lies in one piece"))
 
     def _copied(self) -> np.ndarray:
-        """The elements as a NumPy array, whatever trace goes on."""
+        """A copy as a NumPy array, even while a function is traced."""
         data = self._data
         return data.copy("K") if data.__class__ is np.ndarray else self._ctx.backend.to_numpy(data)
 
@@ -476,11 +476,11 @@ class NDArray(OneNumber, Methods):
         return np.array(self._data, dtype, copy=False)
 
     def _watched(self) -> str | None:
-        """Whether what is done with it is recorded (``tape``), or noted for later (``trace``)."""
+        """Whether operators on this array are recorded (``tape``) or traced (``trace``); None for neither."""
         return "tape" if self._entry is not None and MODE.now().recording else None
 
     def _held(self, host: np.ndarray) -> NDArray:
-        """A NumPy array as one of this class, beside it."""
+        """A NumPy array as an NDArray on the same device."""
         return NDArray(self._ctx.backend.asarray(host, None, self._ctx.device_id), self._ctx)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
@@ -491,12 +491,12 @@ class NDArray(OneNumber, Methods):
         return FUNCTION.function(self, function, types, args, keywords)
 
     def _warn_recorded(self, text: str) -> None:
-        """Say that numbers of an array that is recorded leave the tape, where the program did not ask for that."""
+        """Warn that values of a recorded array lose their gradient in a conversion that the program did not ask for."""
         if self._entry is not None and MODE.now().recording:
             warnings.warn(f"{text} where that is meant", stacklevel=3)
 
     def __jax_array__(self) -> Any:
-        """A copy as an array of JAX, whose functions ask for it."""
+        """A copy as an array of JAX, whose functions call this."""
         import jax.numpy as jnp
 
         self._warn_recorded("a recorded array becomes one of JAX, which has no gradient here: say asnumpy()")
@@ -507,7 +507,7 @@ class NDArray(OneNumber, Methods):
         if isinstance(self._data, np.ndarray):
             share(self._data)
             return dlpack.export(self._data, **keywords)
-        with self._ctx.entered():  # whose current stream is the one that computed it
+        with self._ctx.entered():  # so that its current stream is the one that computed the array
             return self._data.__dlpack__(**keywords)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -523,7 +523,7 @@ class NDArray(OneNumber, Methods):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        with self._ctx.entered():  # whose current stream it names
+        with self._ctx.entered():  # the interface names the current stream
             interface = getattr(self._data, "__cuda_array_interface__", None)
         if interface is None:
             raise AttributeError(f"an array on {self._ctx} has no __cuda_array_interface__")
@@ -540,7 +540,7 @@ class NDArray(OneNumber, Methods):
         return {"handle": params_file.to_bytes(record)}
 
     def __setstate__(self, state: Mapping[str, bytes]) -> None:
-        """Load the state of MXNet's pickles: a record of a ``.params`` file."""
+        """Load the state of a pickle of MXNet, a record as in a ``.params`` file."""
         record = params_file.from_bytes(state["handle"])
         host, device = cast("np.ndarray", record.dense()), record.device
         restored = _restore(host, Context(*device))
@@ -566,7 +566,7 @@ class NDArray(OneNumber, Methods):
     # ---------------------------------------------------------------------------------------- copies, places
 
     def copy(self) -> NDArray:
-        """A copy in the same place."""
+        """A copy on the same device."""
         return ops._copy(self)
 
     def copyto(self, other: NDArray | Context) -> NDArray:
@@ -586,25 +586,26 @@ class NDArray(OneNumber, Methods):
         return other
 
     def as_in_context(self, context: Context) -> NDArray:
-        """This array when it lives there already, else a copy there."""
+        """This array if it is in that context, or else a copy there."""
         return self if context is self._ctx else self.copyto(context)
 
     as_in_ctx = as_in_context
 
     def astype(self, dtype: DTypeLike, copy: bool = True) -> NDArray:
-        """A copy with another dtype; itself when the dtype is the same and ``copy`` is False."""
+        """A copy with another dtype. With ``copy=False``, an array that has the dtype is returned itself."""
         if not copy and self._data.dtype == as_dtype(dtype):
             return self
         return ops.Cast(self, dtype=as_dtype(dtype))
 
     def wait_to_read(self) -> None:
-        """Wait until the device has computed it."""
+        """Wait until the device has computed the array."""
         self._ctx.backend.synchronize(self._ctx.device_id)
 
     wait_to_write = wait_to_read
 
     def tostype(self, stype: str) -> NDArray:
-        """The same values in a storage type, ``default``, ``row_sparse`` or ``csr``; itself where it has that."""
+        """The values in a storage type, ``default``, ``row_sparse`` or ``csr``; the array itself if it has that
+        type."""
         if stype == "default":
             return self
         result: NDArray = CAST_STORAGE.function(self, stype)
@@ -615,16 +616,16 @@ class NDArray(OneNumber, Methods):
         return self
 
     def as_np_ndarray(self) -> Any:
-        """The same memory, and place on the tape, as an array of ``mx.np``."""
+        """An array of ``mx.np`` over the same memory, recorded in the same way."""
         return AS_NUMPY.function(self)
 
     # -------------------------------------------------------------------------------------------- subscripts
 
     def reshape(self, *shape: Any, **keywords: Any) -> NDArray:
-        """A view with another shape, by MXNet's codes.
+        """A view with another shape, which may contain MXNet's codes.
 
-        0 keeps a dimension, -1 is inferred, -2 takes all that remain, -3 merges two, -4 splits one in the next two
-        numbers; ``reverse=True`` reads codes and dimensions from the right.
+        0 copies a dimension, -1 infers one, -2 copies all remaining ones, -3 merges two, and -4 splits one into the two
+        sizes that follow. ``reverse=True`` matches codes and dimensions from the right.
 
         Examples
         --------
@@ -641,10 +642,10 @@ class NDArray(OneNumber, Methods):
             return self._linked(result, None) if changes.writable(self) else result
         data = None
         try:
-            if not keywords and 0 not in wanted and min([-1, *wanted]) == -1:  # there are no codes in it
+            if not keywords and 0 not in wanted and min([-1, *wanted]) == -1:  # no codes
                 data = self._data.reshape(wanted)
         except (TypeError, ValueError):
-            pass  # the operator says better what is wrong
+            pass  # the operator's error is clearer
         if data is None:
             reshape = get("Reshape")
             attrs = reshape.complete({"shape": wanted, **keywords})
@@ -653,28 +654,28 @@ class NDArray(OneNumber, Methods):
         return self._view(data, None)
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
-        """The operator ``expand_dims`` applied to this; a view when ``inplace``."""
+        """Apply the operator ``expand_dims``; with ``inplace`` the result is a view."""
         return self._viewed(ops.expand_dims(self, axis=axis), inplace)
 
     def flatten(self, inplace: bool = False) -> NDArray:
-        """The operator ``flatten`` applied to this; a view when ``inplace``."""
+        """Apply the operator ``flatten``; with ``inplace`` the result is a view."""
         return self._viewed(ops.Flatten(self), inplace)
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None, inplace: bool = False) -> NDArray:
-        """The operator ``squeeze`` applied to this; a view when ``inplace``."""
+        """Apply the operator ``squeeze``; with ``inplace`` the result is a view."""
         return self._viewed(ops.squeeze(self, axis=axis), inplace)
 
     def _viewed(self, result: NDArray, inplace: bool) -> NDArray:
         return self.reshape(result.shape) if inplace else result
 
     def _view(self, data: Array, key: object) -> NDArray:
-        """A view: part of the memory, by a basic subscript, or all of it in another shape."""
+        """A view of this array: ``data`` is a part of it by a basic subscript, or all of it in another shape."""
         result = _new(self.__class__)
         result._data, result._ctx, result._entry = data, self._ctx, None
         return self._linked(result, key)
 
     def _linked(self, part: NDArray, key: object) -> NDArray:
-        """A part that knows what it is a part of, and is known to it."""
+        """Link a part and this array to each other."""
         part._part_of = self, key
         try:
             views = self._views
@@ -698,7 +699,7 @@ class NDArray(OneNumber, Methods):
                 data = self._part(key) if basic else self._ctx.run(self._data.__getitem__, key)
             except IndexError as error:
                 raise SubscriptError(str(error)) from None
-            if not data.shape:  # one element is an array of one element
+            if not data.shape:  # a single element has shape (1,)
                 data, key = data.reshape(1), _single(key)
         if basic and data.flags.c_contiguous:
             return self._view(data, key)
@@ -709,8 +710,8 @@ class NDArray(OneNumber, Methods):
         return result
 
     def _taken(self, key: Any) -> NDArray:
-        """Part of a recorded array that a subscript names: a copy; one that may be filled acts as the view that it
-        would be else."""
+        """A part of a recorded array, as a copy. If the array may be written while recording, the part acts as a view
+        of it."""
         key, basic = _key(key, self.shape, self._ctx)
         result = ops._subscript(self, key=key)
         result = result if result.shape else result.reshape((1,))
@@ -722,7 +723,7 @@ class NDArray(OneNumber, Methods):
         return result
 
     def _part(self, key: Any) -> Array:
-        """The raw view that a basic subscript names; NumPy gives a number, and no view, for a single element."""
+        """The raw view of a basic subscript, also for a single element, of which NumPy makes a scalar."""
         part = self._data[key]
         return part if hasattr(part, "flags") and not isinstance(part, np.generic) else self._data[
             (*key, Ellipsis) if isinstance(key, tuple) else (key, Ellipsis)]
@@ -742,10 +743,11 @@ class NDArray(OneNumber, Methods):
             raise SubscriptError(str(error)) from None
 
     def _before_write(self) -> None:
-        """Announce a write in place: arrays that share the memory see it."""
+        """Called before an operator writes the array in place; sparse arrays need it."""
 
     def _store(self, key: Any, value: Any, basic: bool = True, known: int = 0) -> None:
-        """Write numbers in place, whatever is recorded; ``known`` references to the raw array are the caller's."""
+        """Write values in place, without recording. ``known`` is the number of references to the raw array that the
+        caller holds."""
         source: Array | float
         if isinstance(value, NDArray):
             source = value._data
@@ -773,33 +775,33 @@ class NDArray(OneNumber, Methods):
                 run(part.__setitem__, Ellipsis, source)
             if watched:
                 wrote(self._data if part is None else part, None if basic else key)
-        except OverflowError:  # an integer wraps around, as in arithmetic
+        except OverflowError:  # integers wrap around, as in arithmetic
             self._store(key, numbers_of(value, self._data.dtype), basic, known)
 
     # --------------------------------------------------------------------------------------------- gradients
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
-        """Ask for this array's gradient: ``backward`` stores it in ``grad``.
+        """Request the gradient of this array, which ``backward`` stores in ``grad``.
 
         Parameters
         ----------
         grad_req : {"write", "add", "null"}
-            Whether backward overwrites the gradient, adds to it, or leaves it.
+            Whether backward overwrites the gradient, adds to it, or ignores it.
         stype : str, optional
-            How the gradient is stored, by default densely.
+            The storage type of the gradient, by default dense.
         """
         zeros = NDArray(self._ctx.backend.zeros(self._data.shape, self._data.dtype, self._ctx.device_id), self._ctx)
         self._entry = tape.leaf(self, zeros.tostype(stype or "default"), grad_req)
 
     @property
     def grad(self) -> NDArray | None:
-        """The gradient that ``backward`` stored, None when ``attach_grad`` was not called."""
+        """The gradient that ``backward`` stored; None if ``attach_grad`` was not called."""
         entry = self._entry
         return None if entry is None else entry[0].grad
 
     @property
     def _fresh_grad(self) -> bool:
-        """Whether ``backward`` has stored a gradient since this was last set to False; training loops of MXNet ask."""
+        """Whether ``backward`` has stored a gradient since this was set to False. Training loops of MXNet use it."""
         entry = self._entry
         return entry is not None and getattr(entry[0], "fresh", False)
 
@@ -810,20 +812,21 @@ class NDArray(OneNumber, Methods):
         self._entry[0].fresh = bool(state)
 
     def detach(self) -> NDArray:
-        """The same values, not recorded; memory is shared."""
+        """An array over the same memory that is not recorded."""
         return NDArray(self)
 
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
-        """Gradients of this array with respect to all that asked for theirs; see ``autograd.backward``."""
+        """Compute the gradients of this array with respect to all arrays with ``attach_grad``; see
+        ``autograd.backward``."""
         tape.backward([self], None if out_grad is None else [out_grad], retain_graph, train_mode)
 
 
 _new, _reference = NDArray.__new__, weakref.ref
-_MANY = frozenset(1 << i for i in range(6, 40))  # lengths at which a list of views is looked through
+_MANY = frozenset(1 << i for i in range(6, 40))  # lengths at which dead views are removed from a list
 
 
 class FrozenNDArray(NDArray):
-    """An array that an operator is shown and may not change: its inputs."""
+    """A read-only array: an input of an operator."""
 
     __slots__ = ()
     writable = False
@@ -835,15 +838,15 @@ class FrozenNDArray(NDArray):
 
 
 class LentNDArray(FrozenNDArray):
-    """An array over memory that its owner does not let be written: text of bytes, a file mapped to be read."""
+    """An array over read-only memory, such as that of ``bytes`` or of a file that was mapped for reading."""
 
     __slots__ = ()
     _refusal = "this array is over memory that its owner does not let be written: copy it first, x = x.copy()"
 
 
 def over(data: Array, ctx: Context) -> NDArray:
-    """An array over memory of another library, which may be written where its owner lets it."""
-    may_be_written = getattr(data.flags, "writeable", True)  # CuPy's flags do not know of it
+    """An array over memory of another library, writable if that memory is."""
+    may_be_written = getattr(data.flags, "writeable", True)  # CuPy's flags lack it
     return (NDArray if may_be_written else LentNDArray)(data, ctx)
 
 
@@ -856,8 +859,8 @@ attach(NDArray, {NDArray, FrozenNDArray, LentNDArray},
 
 
 def _key(key: Any, shape: Shape, ctx: Context, written: bool = False) -> tuple[Any, bool]:
-    """A subscript in NumPy's terms, and whether it is a basic one; booleans and real numbers in arrays count as
-    integers. Arrays in it come to the context."""
+    """A subscript as NumPy takes it, and whether it is basic. Boolean and floating-point arrays in it are converted to
+    integers, and all arrays to the context."""
     if key.__class__ is slice or key is Ellipsis:
         return Ellipsis if not shape and key == slice(None) else key, True
     if key.__class__ is int and shape and -shape[0] <= key < shape[0]:
@@ -880,8 +883,8 @@ def _key(key: Any, shape: Shape, ctx: Context, written: bool = False) -> tuple[A
 
 
 def parts_of(key: object, rank: int, written: bool) -> tuple[Any, ...]:
-    """The parts of a subscript less the booleans of Python that it passes over, as MXNet does: all of them, but
-    those of a subscript of integers alone that is read."""
+    """The parts of a subscript without Python's booleans, which MXNet ignores. They are integers in reads whose
+    subscript has only integers."""
     parts = key if isinstance(key, tuple) else (key,)
     if any(part.__class__ is bool for part in parts) and (
             written or len(parts) > rank or not all(isinstance(part, int) for part in parts)):
@@ -890,17 +893,17 @@ def parts_of(key: object, rank: int, written: bool) -> tuple[Any, ...]:
 
 
 def _single(key: object) -> tuple[object, ...]:
-    """The subscript that gives one element an axis."""
+    """The subscript of one element, with a new axis."""
     return (*key, None) if isinstance(key, tuple) else (key, None)
 
 
 def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
-    """Anything NumPy takes for numbers, as an array of a dtype; integers that do not fit wrap around.
+    """Anything that NumPy converts, as an array of a dtype. Integers that do not fit wrap around.
 
     Raises
     ------
     OverflowError
-        One has more than 64 bits; it is an `OpError` as well.
+        If an integer has more than 64 bits. The error is an `OpError` as well.
     """
     try:
         return quiet(host_memory.copied, source, dtype)
@@ -916,27 +919,27 @@ def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
 def _restore(host: np.ndarray, ctx: Context) -> NDArray:
     try:
         return NDArray(ctx.backend.asarray(host, device=ctx.device_id), ctx)
-    except DeviceError:  # saved on a device that this machine lacks
+    except DeviceError:  # pickled on a device that this machine lacks
         return NDArray(host, cpu())
 
 
 @tape.WRAP.provide
 def wrap(data: Array, ctx: Context, frozen: bool = False) -> NDArray:
-    """An NDArray over a raw array; a frozen one refuses writes."""
+    """An NDArray over a raw array, read-only if it is ``frozen``."""
     if not frozen:
         result = _new(NDArray)
     else:
         result = _new(FrozenNDArray)
         if isinstance(data, np.ndarray):
             data = data.view()
-            # To write: a third of the time that ``flags.writeable = False`` takes.
+            # The argument is ``write``. This takes a third of the time of ``flags.writeable = False``.
             data.setflags(False)  # type: ignore[call-arg]  # NumPy's stub knows keywords only
     result._data, result._ctx, result._entry = data, ctx, None
     return result
 
 
 def raw(value: object, ctx: Context) -> Array:
-    """The raw array of an NDArray on a context; a NumPy array becomes one."""
+    """The raw array of an NDArray in a context, or of a NumPy array copied there."""
     if isinstance(value, NDArray):
         if not value._ctx.shares(ctx):
             raise DeviceError(f"an array lives on {value._ctx}, the first one on {ctx}: move it, as in "
@@ -948,17 +951,17 @@ def raw(value: object, ctx: Context) -> Array:
 
 
 class Applied(Protocol):
-    """An operator that has run, or that a trace has noted."""
+    """The form in which an operator was run, or traced."""
 
-    visible: int  # how many of the outputs a user sees
+    visible: int  # the number of visible outputs
 
 
 def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array | None = None,
              result_class: type[NDArray] | None = None) -> tuple[Applied, list[NDArray]]:
-    """Run an operator, store what it changes in place, record it where somebody wants a gradient.
+    """Run an operator eagerly, store states that it changes, and record it if a gradient is requested.
 
-    While a function is traced, what is computed here is a constant of its graph. Results are of the class
-    ``result_class``, by default NDArray.
+    While a function is traced, the results are constants of its graph. They are of the class ``result_class``, by
+    default NDArray.
     """
     if op.signature.stateful and op.signature.auxiliary(attrs):
         _open_states(op, attrs, values)
@@ -969,7 +972,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
             if value._alike:
                 result_class = result_class or value.__class__
         else:
-            if hasattr(value, "_trace_call"):  # it stands for an array, in a traced body or a gradient
+            if hasattr(value, "_trace_call"):  # a traced value, in the body of an operator or in a gradient
                 return value._trace_call(op, attrs, values)
             try:
                 arrays.append(raw(value, ctx))
@@ -994,7 +997,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
     for i in op.traits.mutates:
         if i >= len(arrays):
             break
-        if isinstance(values[i], NDArray) and held(values[i], 1):  # of what is none a copy was changed
+        if isinstance(values[i], NDArray) and held(values[i], 1):  # of other values, a copy was changed
             wrote(arrays[i])
     outs = []
     for data in results:
@@ -1009,7 +1012,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
 
 
 def _open_states(op: Op, attrs: Any, values: Sequence[Any]) -> None:
-    """The states of an operator are about to be changed in place; a Prop's backward is given them as they are then."""
+    """Prepare the states of an operator to be changed in place, and store them for the backward of a Prop."""
     states = [state for state in values[len(op.signature.arguments(attrs)):] if isinstance(state, NDArray)]
     for state in states:
         state._before_write()
@@ -1018,23 +1021,23 @@ def _open_states(op: Op, attrs: Any, values: Sequence[Any]) -> None:
 
 
 def array(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
-    """An array holding a copy of values.
+    """Make an array that holds a copy of values.
 
     Parameters
     ----------
     source : sequence, NumPy array or NDArray
-        The numbers.
+        The values.
     ctx : Context
-        Where; the current context by default.
+        The device, by default the current context.
     dtype : dtype
-        float32 by default, whatever the source's; an NDArray's own.
+        By default the dtype of an NDArray, and float32 for every other source.
 
     Examples
     --------
     >>> array(np.arange(3)).dtype
     <class 'numpy.float32'>
     """
-    if hasattr(source, "as_ndarray"):  # of a traced body
+    if hasattr(source, "as_ndarray"):  # a value in a traced body
         return source.as_ndarray(dtype)
     ctx = current_context() if ctx is None else Context(ctx)
     shared = None if isinstance(source, (Value, np.ndarray, list, tuple, int, float)) else FOREIGN.function(source)

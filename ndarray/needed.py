@@ -1,8 +1,9 @@
-"""Arrays that the gradient of a tape node reads, and whether their elements are still the same.
+"""Checks that arrays which the gradient of a tape node reads were not overwritten since they were recorded.
 
-A node keeps raw arrays, and others may have written to their memory since. The values that a rule reads are known
-for built-in operators, from the steps of their rules. Users' rules are given a `Changed` array in the place of one
-that was written: it has a shape and a dtype, and says what happened when its numbers are asked for.
+A node holds raw arrays, whose memory may have been written since. The rules of built-in operators show which arrays
+they
+read. A user's rule gets a `Changed` object for each overwritten array: it has a shape and a dtype, and reading an
+element raises an error.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ __all__ = ["Changed", "lost", "present"]
 
 
 class Changed:
-    """Stands for a raw array whose numbers are no longer those that were recorded.
+    """Replaces a raw array that was overwritten since it was recorded.
 
     Attributes
     ----------
     shape, dtype, ndim, size, nbytes, itemsize
-        Of the array.
+        Those of the array.
     """
 
     __slots__ = ("shape", "dtype", "ndim", "size", "nbytes", "itemsize", "_text")
@@ -47,16 +48,16 @@ class Changed:
 
     @classmethod
     def of(cls, array: Array, text: str) -> Any:
-        """One in the place of an array."""
+        """The object that replaces an array."""
         return cls(array, text)
 
     def refuse(self, *_: object, **__: object) -> NoReturn:
-        """Say what happened.
+        """Raise the error.
 
         Raises
         ------
         OpError
-            Naming the operator, the array, where it was recorded and where it was written.
+            Always. It names the operator, the array, and the lines that recorded and wrote it.
         """
         raise OpError(self._text)
 
@@ -66,23 +67,23 @@ class Changed:
     __array__ = __array_ufunc__ = __array_function__ = __getitem__ = __setitem__ = __iter__ = __len__ = refuse
 
 
-def present(node: TapeNode, arriving: Sequence[Array | None], needs: tuple[bool, ...], is_train: bool
+def present(node: TapeNode, out_grads: Sequence[Array | None], needs: tuple[bool, ...], is_train: bool
             ) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Raw inputs and outputs of a node, as its gradient may read them.
+    """Raw inputs and outputs of a node for its gradient, after a check for overwritten ones.
 
     Parameters
     ----------
-    arriving : sequence
-        Gradients of the outputs, None where there is none.
+    out_grads : sequence
+        Gradients of the outputs, or None.
     needs : tuple of bool
-        Which inputs want a gradient.
+        Whether each input needs a gradient.
     is_train : bool
         The mode of the gradient.
 
     Raises
     ------
     OpError
-        When the rule of a built-in operator reads numbers that were written since the node was recorded.
+        If the rule of a built-in operator reads an array that was written since the node was recorded.
     """
     ins: Sequence[Any] = node.ins or ()
     outs: Sequence[Any] = node.outs or ()
@@ -90,10 +91,10 @@ def present(node: TapeNode, arriving: Sequence[Array | None], needs: tuple[bool,
     if not changed:
         return ins, outs
     op = node.op
-    if isinstance(op, Op) and op.where is not None:  # what an operator of users keeps as a state is theirs
+    if isinstance(op, Op) and op.where is not None:  # users' operators may write their states
         count = len(op.signature.arguments(node.attrs))
         changed = {i: write for i, write in changed.items() if not count <= i < len(ins)}
-    read = _read(node, ins, outs, arriving, needs, is_train)
+    read = _read(node, ins, outs, out_grads, needs, is_train)
     every = [*ins, *outs]
     for i, write in changed.items():
         if read is None or i in read:
@@ -103,16 +104,16 @@ def present(node: TapeNode, arriving: Sequence[Array | None], needs: tuple[bool,
     return every[:len(ins)], every[len(ins):]
 
 
-def _read(node: TapeNode, ins: Sequence[Array], outs: Sequence[Array], arriving: Sequence[Array | None],
+def _read(node: TapeNode, ins: Sequence[Array], outs: Sequence[Array], out_grads: Sequence[Array | None],
           needs: tuple[bool, ...], is_train: bool) -> Collection[int] | None:
-    """The places among inputs, then outputs, whose numbers the gradient reads; None if unknown."""
+    """Indices, among inputs and then outputs, of the arrays that the gradient reads; None if unknown."""
     op = node.op
     prepared = node.prepared
     if prepared is None:
         if op.signature.per_instance or op.where is not None:
             return None
         prepared = runner_of(op, node.attrs, ins, node.ctx)
-    return recipes.reads(prepared, [g is not None for g in arriving], ins, outs, needs, is_train)
+    return recipes.reads(prepared, [g is not None for g in out_grads], ins, outs, needs, is_train)
 
 
 def _name(node: TapeNode, i: int, count: int) -> str:
@@ -124,14 +125,14 @@ def _name(node: TapeNode, i: int, count: int) -> str:
 
 
 def lost(title: str, name: str, array: Array, write: Write) -> str:
-    """The error about arrays that a gradient needs and that were written since.
+    """The text of the error for an array that a gradient needs and that was overwritten.
 
     Parameters
     ----------
     title : str
-        The operator, and where it was recorded.
+        The operator, and the line that recorded it.
     name : str
-        The array, as the operator calls it.
+        The name of the array in the operator's signature.
     """
     where = line_at(write[1])
     return (f"{title}: its gradient needs numbers that were changed in place{f', at {where}' if where else ''}. Change "

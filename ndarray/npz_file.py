@@ -1,4 +1,4 @@
-"""Parameter files that are a zip of NumPy's: `.npz`, read as if anybody had written them."""
+"""Parameter files in NumPy's `.npz` format. The reader trusts no byte of a file."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
     def put(file: BinaryIO) -> None:
         with zipfile.ZipFile(file, "w") as archive:
             for name, array in entries:
-                # A ZipInfo of its own has a fixed date: the same arrays give the same bytes.
+                # A new ZipInfo has a fixed date, so that equal arrays give equal bytes.
                 with archive.open(zipfile.ZipInfo(name + ".npy"), "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
 
     return put
 
 
-# Python 3.11 counts how deep it is in a text for all threads at once, and raises a SystemError where two read one.
+# In Python 3.11, all threads share the recursion count of the parser, which raises a SystemError if two threads parse.
 _ONE_BY_ONE = threading.Lock()
 # Exceptions that a damaged .npy header causes in literal_eval, dtype or the code behind them.
 HEADER_DAMAGE = (ValueError, SyntaxError, TypeError, LookupError, AttributeError, MemoryError, RecursionError)
-# Exceptions of zipfile and zlib for damaged bytes. Seeking to a place that a damaged directory names
-# raises ValueError or, of all OSErrors, EINVAL.
+# Exceptions of zipfile and zlib for damaged bytes. Seeking to an offset of a damaged directory raises ValueError, or
+# OSError with EINVAL.
 ZIP_DAMAGE = (
     zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, OverflowError, struct.error, OSError
 )
 
 
 def npz(records: Pairs, names: Sequence[str]) -> bytes:
-    """Write a `.npz` file in memory; the same arrays give the same bytes.
+    """Write a `.npz` file in memory. Equal arrays give equal bytes.
 
     Examples
     --------
@@ -75,7 +75,8 @@ def npz(records: Pairs, names: Sequence[str]) -> bytes:
 
 
 def read_npz(content: bytes, name: str) -> tuple[list[Record], list[str]]:
-    """Read a `.npz` file in memory that `npz` wrote: what is packed is refused, so no array is larger than the file.
+    """Read a `.npz` file in memory that `npz` wrote. Compressed members are refused, so no array is larger than the
+    file.
 
     Raises
     ------
@@ -111,7 +112,7 @@ def _read(file: BinaryIO, size: int, name: str, kinds: Sequence[int] = (zipfile.
 
 
 class _Reader:
-    """Position of the reader in a zip, for errors."""
+    """The position of the reader in a zip, for errors."""
 
     def __init__(self, name: str, kinds: Sequence[int], part: str = "directory") -> None:
         self.name, self.kinds, self.part = name, kinds, part
@@ -140,7 +141,7 @@ def read_npy(file: BinaryIO, name: str) -> np.ndarray:
     Raises
     ------
     FileFormatError
-        It holds no array of numbers, or not the numbers that its header announces.
+        If it holds no numeric array, or its size is not that of the header.
     """
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
@@ -148,13 +149,13 @@ def read_npy(file: BinaryIO, name: str) -> np.ndarray:
 
 
 def _numbers(reader: _Reader, file: IO[bytes], size: int) -> np.ndarray:
-    """The array in a `.npy` file of a size."""
+    """Read the array of a `.npy` file of ``size`` bytes."""
     shape, fortran, dtype, start = _npy_header(reader, file)
     length = start + math.prod(shape) * dtype.itemsize
     reader.check(length == size, f"{length} bytes, {dtype} {shape}", size)
     values = np.empty(math.prod(shape), dtype)
     view, done = values.view(np.uint8).data, 0
-    while piece := file.read(1 << 20):  # reading to the end has zipfile compare the checksum
+    while piece := file.read(1 << 20):  # at the end, zipfile compares the checksum
         view[done : done + len(piece)] = piece
         done += len(piece)
     reader.check(done == len(view), f"{len(view)} bytes of numbers", done)
@@ -164,7 +165,8 @@ def _numbers(reader: _Reader, file: IO[bytes], size: int) -> np.ndarray:
 
 
 def _npy_header(reader: _Reader, member: IO[bytes]) -> tuple[Shape, bool, np.dtype, int]:
-    """Shape, whether in Fortran order, dtype and length of a .npy header of version 1 or 2."""
+    """Read a .npy header of version 1 or 2: the shape, whether the order is Fortran's, the dtype, and the header's
+    length."""
     start = member.read(8)
     layout = {b"\x93NUMPY\1\0": "<H", b"\x93NUMPY\2\0": "<I"}.get(start)
     if layout is None:

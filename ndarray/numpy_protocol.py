@@ -1,8 +1,8 @@
-"""NumPy's functions of arrays of ours: NumPy's own, unless autograd would lose sight of them.
+"""NumPy's functions and ufuncs on NDArrays.
 
-NumPy asks the arrays that a function is called with what it means (NEP 13 and NEP 18); also for Python's operators with
-a NumPy array on the left. NumPy computes arrays that are not recorded. Recorded or traced arrays become operators,
-by the rules of traced bodies, or raise an error that says why not.
+NumPy calls methods of its arguments to run a function (NEP 13 and NEP 18), also for Python's operators with a NumPy
+array on the left. NumPy itself computes on arrays that are not recorded. For recorded or traced arrays, operators are
+applied by the rules of traced bodies, so that no gradient is lost; a function without a rule is an error.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .traced import BodyTracer, TracedArray
 
 __all__ = ["ufunc", "function"]
 
-#: The ufuncs behind Python's operators: their methods for an array of ours on the left, and on the right.
+#: The ufuncs of Python's operators, with the methods for an NDArray on the left and on the right.
 _OPERATORS = {name: (f"__{left}__", f"__{right}__") for name, left, right in (
     *((name, word, f"r{word}") for name, word in (
         ("add", "add"), ("subtract", "sub"), ("multiply", "mul"), ("divide", "truediv"), ("remainder", "mod"),
         ("power", "pow"), ("matmul", "matmul"), ("floor_divide", "floordiv"))),
     ("equal", "eq", "eq"), ("not_equal", "ne", "ne"), ("greater", "gt", "lt"), ("greater_equal", "ge", "le"),
     ("less", "lt", "gt"), ("less_equal", "le", "ge"))}
-#: Functions whose results do not depend on the values, or that return no array: no gradient is lost by them.
+#: Functions whose results have no gradient, such as booleans, indices and shapes.
 _CONSTANT = frozenset((
     "isnan", "isinf", "isfinite", "signbit", "logical_and", "logical_or", "logical_not", "logical_xor", "allclose",
     "isclose", "array_equal", "array_equiv", "any", "all", "argmax", "argmin", "argsort", "argpartition", "argwhere",
@@ -40,13 +40,13 @@ _CONSTANT = frozenset((
     "ndim", "size", "iscomplexobj", "isrealobj", "result_type", "can_cast", "min_scalar_type", "shares_memory",
     "may_share_memory", "zeros_like", "ones_like", "empty_like", "array_repr", "array_str", "array2string", "save",
     "savez", "savez_compressed", "savetxt"))
-#: Functions that NumPy leaves to methods of their argument, so that they give arrays of ours.
+#: Functions for which NumPy calls a method of the argument, so that they return NDArrays.
 _METHODS = frozenset(("sum", "prod", "mean", "max", "min", "amax", "amin", "clip", "round", "around", "reshape",
                       "repeat", "squeeze", "swapaxes", "take", "transpose"))
 
 
 class _Values(BodyTracer):
-    """Tracer for the rules whose entries are arrays of ours: each step is computed at once."""
+    """A tracer for the rules whose entries are NDArrays. Each operator is computed eagerly."""
 
     out_of_range = "raise"
 
@@ -67,7 +67,7 @@ class _Values(BodyTracer):
         return value if isinstance(value, Value) else self.like._held(np.asarray(value))
 
     def run(self, rule: Callable[..., Any], *args: Any) -> Any:
-        """Result of a rule for arguments that hold arrays of ours, in terms of these."""
+        """The result of a rule for arguments that contain NDArrays, as NDArrays."""
         results = rule(self, *_mapped(args, self._value))
         return _mapped(results, lambda value: self._own(value.entry) if isinstance(value, TracedArray) else value)
 
@@ -75,12 +75,12 @@ class _Values(BodyTracer):
         return self.value(arg) if hasattr(arg, "_watched") else arg
 
     def _own(self, result: Any) -> Any:
-        """An array of a class that has no axes of none gets one."""
+        """A result, reshaped to (1,) if it is 0-d and its class has no 0-d arrays."""
         return result if result._scalars or result.shape else result.reshape((1,))
 
 
 def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
-    """Nested lists and their like with a function applied to every leaf."""
+    """Apply a function to every leaf of nested lists, tuples and dicts."""
     if isinstance(value, (list, tuple)):
         return type(value)([_mapped(part, function) for part in value])
     if isinstance(value, dict):
@@ -101,7 +101,7 @@ def _host(value: Any) -> Any:
 
 
 def _watched(values: object) -> tuple[Any, bool]:
-    """The array that decides what is done with all of them, if one is recorded or traced; and whether one is traced."""
+    """The recorded or traced array of the highest rank, or None, and whether any is traced."""
     best: Any = None
     traced = False
     for value in _arrays(values):
@@ -113,7 +113,7 @@ def _watched(values: object) -> tuple[Any, bool]:
 
 
 def _operator(name: str, left: object, right: object) -> Any:
-    """The result of Python's operator; NotImplemented where there is none of that name."""
+    """The result of one of Python's operators, or NotImplemented."""
     forward, reflected = _OPERATORS[name]
     result: Any = NotImplemented
     if isinstance(left, Value) and hasattr(left, reflected):
@@ -125,7 +125,7 @@ def _operator(name: str, left: object, right: object) -> Any:
 
 @UFUNC.provide
 def ufunc(self: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    """A ufunc of arrays and numbers; ``self`` is the array that NumPy asks."""
+    """Run a ufunc; ``self`` is the array whose method NumPy has called."""
     name, outs = ufunc.__name__, keywords.pop("out", ())
     if method == "__call__" and name in _OPERATORS and not keywords and not outs:
         result = _operator(name, *inputs)
@@ -146,9 +146,9 @@ def ufunc(self: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywor
 
 @FUNCTION.provide
 def function(self: Value, function: Any, kinds: Sequence[type], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    """A function of NumPy applied to arrays of these kinds; ``self`` is the one that NumPy asks."""
+    """Run a function of NumPy on arrays of these classes; ``self`` is the array whose method NumPy has called."""
     if not all(issubclass(kind, (Value, np.ndarray)) for kind in kinds):
-        return NotImplemented  # another kind of array, which is asked next
+        return NotImplemented  # NumPy then calls the method of the other class
     ours = function.__module__ == "numpy"
     watched, traced = _watched((args, keywords))
     constant = ours and function.__name__ in _CONSTANT and not traced
@@ -159,15 +159,15 @@ def function(self: Value, function: Any, kinds: Sequence[type], args: Sequence[A
         except Exception:
             if watched is not None:
                 raise
-            result = function(*_host(args), **_host(keywords))  # which says better what is wrong
+            result = function(*_host(args), **_host(keywords))  # NumPy's own error is clearer
         return _stored(result, () if out is None else (out,))
     if watched is not None:
         args, keywords = _mapped((args, keywords), lambda leaf: leaf.detach() if isinstance(leaf, NDArray) else leaf)
-    return function._implementation(*args, **keywords)  # as it is without this protocol
+    return function._implementation(*args, **keywords)  # the function without this protocol
 
 
 def _stored(result: Any, outs: Sequence[Any]) -> Any:
-    """The results, stored in ``outs`` where these are given."""
+    """The results, stored in ``outs`` if they are given."""
     if not outs:
         return result
     for out, part in zip(outs, result if len(outs) > 1 else [result]):

@@ -11,7 +11,7 @@ from opreg.ndarray.ndarray import NDArray
 
 def Activation(data: Input, act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'], *, out: Out = None,
                name: str | None = None) -> NDArray:
-    """The function ``act_type`` of every element.
+    """The activation ``act_type`` of each element.
 
     Examples
     --------
@@ -20,18 +20,18 @@ def Activation(data: Input, act_type: Literal['relu', 'sigmoid', 'softrelu', 'so
     array([0., 2.], dtype=float32)
     """
 def AllGather(data: Input, group: str = 'world', *, out: Out = None, name: str | None = None) -> NDArray:
-    """Arrays of all ranks of a group, joined along the first axis in the order of ranks."""
+    """Arrays of all ranks of a group, concatenated along the first axis in the order of ranks."""
 def AllReduce(data: Input, op: Literal['sum', 'mean', 'avg', 'max', 'min', 'prod'] = 'sum', group: str = 'world', *,
               out: Out = None, name: str | None = None) -> NDArray:
-    """The sum, mean, maximum, minimum or product of what all ranks of a group bring, on each of them."""
+    """The sum, mean, maximum, minimum or product of the arrays of all ranks of a group, on each of them."""
 def AlltoAll(data: Input, group: str = 'world', *, out: Out = None, name: str | None = None) -> NDArray:
-    """Part ``i`` along the first axis goes to rank ``i``."""
+    """Part ``i`` along the first axis is sent to rank ``i``."""
 def BatchNorm(data: Input, gamma: Input, beta: Input, moving_mean: Input, moving_var: Input, eps: float = 0.001,
               momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
               output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False,
               min_calib_range: float | None = None, max_calib_range: float | None = None, *, out: Out = None,
               name: str | None = None) -> NDArray:
-    """``data`` with mean ``beta`` and deviation ``gamma`` in every channel, over all samples.
+    """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each channel, over all ….
 
     Examples
     --------
@@ -47,10 +47,10 @@ def BatchNorm(data: Input, gamma: Input, beta: Input, moving_mean: Input, moving
 def BatchNorm_v1(data: Input, gamma: Input, beta: Input, moving_mean: Input, moving_var: Input, eps: float = 0.001,
                  momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
                  output_mean_var: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``BatchNorm`` with the channels in the second axis."""
+    """``BatchNorm`` with channels along the second axis."""
 def BilinearSampler(data: Input, grid: Input, cudnn_off: bool | None = None, *, out: Out = None,
                     name: str | None = None) -> NDArray:
-    """Images read at the places of ``grid``, x and y from -1 to 1.
+    """Images sampled at the coordinates in ``grid``, x and y from -1 to 1.
 
     Examples
     --------
@@ -76,11 +76,11 @@ def BlockGrad(data: Input, *, out: Out = None, name: str | None = None) -> NDArr
     """
 def Broadcast(data: Input, root_rank: int, group: str = 'world', *, out: Out = None,
               name: str | None = None) -> NDArray:
-    """Array of one rank of a group, on all of them."""
+    """The array of one rank of a group, on all of them."""
 def CTCLoss(data: Input, label: Input, data_lengths: Input | None = None, label_lengths: Input | None = None,
             use_data_lengths: bool = False, use_label_lengths: bool = False,
             blank_label: Literal['first', 'last'] = 'first', *, out: Out = None, name: str | None = None) -> NDArray:
-    """Minus the logarithm of the probability that the scores spell the labels, blanks and repetitions left ….
+    """The negative log-probability that the scores spell the labels, after blanks and repetitions are ….
 
     Examples
     --------
@@ -90,7 +90,7 @@ def CTCLoss(data: Input, label: Input, data_lengths: Input | None = None, label_
     array([1.0986], dtype=float32)
     """
 def Cast(data: Input, dtype: DType, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` as values of ``dtype``.
+    """``data`` cast to ``dtype``.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def Cast(data: Input, dtype: DType, *, out: Out = None, name: str | None = None)
     """
 def Concat(*data: Input | Sequence[Input], num_args: int = 1, dim: int = 1, out: Out = None,
            name: str | None = None) -> NDArray:
-    """The inputs one after the other along ``dim``.
+    """The inputs concatenated along ``dim``.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def Convolution(data: Input, weight: Input, bias: Input | None = None, *, kernel
                 no_bias: bool = False, cudnn_tune: Literal['off', 'limited_workspace', 'fastest'] | None = None,
                 cudnn_off: bool = False, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NHWC', 'NDHWC'] | None = None,
                 out: Out = None, name: str | None = None) -> NDArray:
-    """Sums over windows of the data, weighted by ``num_filter`` kernels, and a bias.
+    """A convolution of the data with ``num_filter`` kernels, plus a bias.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def Correlation(data1: Input, data2: Input, kernel_size: int = 1, max_displaceme
     """
 def Crop(*data: Input | Sequence[Input], offset: Ints = (0, 0), h_w: Ints = (0, 0), center_crop: bool = False,
          out: Out = None, name: str | None = None) -> NDArray:
-    """A window of the height and width of the first input, of ``h_w`` or of the size of a second input, ….
+    """A window of height and width of the first input, with the size ``h_w`` or that of a second input, at ….
 
     Examples
     --------
@@ -158,7 +158,7 @@ def Deconvolution(data: Input, weight: Input, bias: Input | None = None, *, kern
                   cudnn_tune: Literal['off', 'limited_workspace', 'fastest'] | None = None, cudnn_off: bool = False,
                   layout: Literal['NCW', 'NCHW', 'NCDHW', 'NHWC', 'NDHWC'] | None = None, out: Out = None,
                   name: str | None = None) -> NDArray:
-    """The transposed convolution.
+    """A transposed convolution.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def Dropout(data: Input, p: float = 0.5, mode: Literal['always', 'training'] = '
     """
 def Embedding(data: Input, weight: Input, input_dim: int, output_dim: int, dtype: DType = 'float32',
               sparse_grad: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Rows of ``weight`` picked by the integers in ``data``.
+    """Rows of ``weight`` at the integers in ``data``.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def Embedding(data: Input, weight: Input, input_dim: int, output_dim: int, dtype
            [ 0.,  0.]], dtype=float32)
     """
 def Flatten(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """All axes but the first made one.
+    """``data`` with all axes but the first joined.
 
     Examples
     --------
@@ -206,7 +206,7 @@ def Flatten(data: Input, *, out: Out = None, name: str | None = None) -> NDArray
     """
 def FullyConnected(data: Input, weight: Input, bias: Input | None = None, *, num_hidden: int, no_bias: bool = False,
                    flatten: bool = True, out: Out = None, name: str | None = None) -> NDArray:
-    """``data @ weight.T + bias``, over all axes but the first (``flatten``) or over the last alone.
+    """``data @ weight.T + bias``, over all axes but the first (``flatten``), or over the last axis.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def FullyConnected(data: Input, weight: Input, bias: Input | None = None, *, num
     """
 def GridGenerator(data: Input, transform_type: Literal['affine', 'warp'], target_shape: Ints = (0, 0), *,
                   out: Out = None, name: str | None = None) -> NDArray:
-    """Sampling grid.
+    """A sampling grid.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def GridGenerator(data: Input, transform_type: Literal['affine', 'warp'], target
     """
 def GroupNorm(data: Input, gamma: Input, beta: Input, num_groups: int = 1, eps: float = 1e-05,
               output_mean_var: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with mean ``beta`` and deviation ``gamma`` in every group of channels of every sample.
+    """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each group of channels of ….
 
     Examples
     --------
@@ -243,7 +243,7 @@ def IdentityAttachKLSparseReg(data: Input, moving_avg: Input, sparseness_target:
     """The data, outputs of a sigmoid."""
 def InstanceNorm(data: Input, gamma: Input, beta: Input, eps: float = 0.001, *, out: Out = None,
                  name: str | None = None) -> NDArray:
-    """``data`` with mean ``beta`` and deviation ``gamma`` in every channel of every sample.
+    """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each channel of each sample.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def InstanceNorm(data: Input, gamma: Input, beta: Input, eps: float = 0.001, *, 
     """
 def L2Normalization(data: Input, eps: float = 1e-10, mode: Literal['channel', 'instance', 'spatial'] = 'instance', *,
                     out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` divided by a length.
+    """``data`` divided by a 2-norm.
 
     Examples
     --------
@@ -265,7 +265,7 @@ def L2Normalization(data: Input, eps: float = 1e-10, mode: Literal['channel', 'i
     """
 def LRN(data: Input, alpha: float = 0.0001, beta: float = 0.75, knorm: float = 2.0, *, nsize: int, out: Out = None,
         name: str | None = None) -> NDArray:
-    """``data`` divided by ``(knorm + alpha / nsize * s) ** beta``, s the sum of squares over neighbouring ….
+    """``data`` divided by ``(knorm + alpha / nsize * s) ** beta``, where ``s`` is the sum of squares over ….
 
     Examples
     --------
@@ -275,7 +275,7 @@ def LRN(data: Input, alpha: float = 0.0001, beta: float = 0.75, knorm: float = 2
     """
 def LayerNorm(data: Input, gamma: Input, beta: Input, axis: int = -1, eps: float = 1e-05,
               output_mean_var: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with mean zero and deviation one along ``axis``, times ``gamma``, plus ``beta``.
+    """``data`` normalised to mean zero and standard deviation one along ``axis``, times ``gamma``, plus ….
 
     Examples
     --------
@@ -287,7 +287,7 @@ def LeakyReLU(data: Input, gamma: Input | None = None,
               act_type: Literal['elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'] = 'leaky', slope: float = 0.25,
               lower_bound: float = 0.125, upper_bound: float = 0.334, *, out: Out = None,
               name: str | None = None) -> NDArray:
-    """A number above zero as it is, and below zero what ``act_type`` makes of it.
+    """``data`` where it is positive.
 
     Examples
     --------
@@ -326,16 +326,16 @@ def MAERegressionOutput(data: Input, label: Input, grad_scale: float = 1.0, *, o
 def MakeLoss(data: Input, grad_scale: float = 1.0, valid_thresh: float = 0.0,
              normalization: Literal['batch', 'null', 'valid'] = 'null', *, out: Out = None,
              name: str | None = None) -> NDArray:
-    """The data, as something to be minimised."""
+    """The data as a loss to minimise."""
 def MultiBoxDetection(cls_prob: Input, loc_pred: Input, anchor: Input, clip: bool = True, threshold: float = 0.01,
                       background_id: int = 0, nms_threshold: float = 0.5, force_suppress: bool = False,
                       variances: Floats = (0.1, 0.1, 0.2, 0.2), nms_topk: int = -1, *, out: Out = None,
                       name: str | None = None) -> NDArray:
-    """Objects found."""
+    """Decoded detections."""
 def MultiBoxPrior(data: Input, sizes: Floats = (1.0,), ratios: Floats = (1.0,), clip: bool = False,
                   steps: Floats = (-1.0, -1.0), offsets: Floats = (0.5, 0.5), *, out: Out = None,
                   name: str | None = None) -> NDArray:
-    """Boxes around every place of the feature map ``data`` (batch, channel, height, width), of any content.
+    """Prior boxes around each position of the feature map ``data`` (batch, channel, height, width), whose ….
 
     Examples
     --------
@@ -351,7 +351,7 @@ def MultiBoxTarget(anchor: Input, label: Input, cls_pred: Input, overlap_thresho
     """Training targets for the boxes of ``anchor`` (1, n, 4), given the objects in ``label``."""
 def Pad(data: Input, mode: Literal['constant', 'edge', 'reflect'], pad_width: Ints, constant_value: float = 0.0, *,
         out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with numbers around it.
+    """``data`` padded with a constant, with its outermost elements, or with its reflection.
 
     Examples
     --------
@@ -366,7 +366,7 @@ def Pooling(data: Input, kernel: Ints = (), pool_type: Literal['max', 'avg', 'su
             p_value: int | None = None, count_include_pad: bool | None = None,
             layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *, out: Out = None,
             name: str | None = None) -> NDArray:
-    """Maximum, average, sum or p-norm of each window, or of whole images with ``global_pool``.
+    """The maximum, average, sum or p-norm of each window, or of whole images with ``global_pool``.
 
     Examples
     --------
@@ -380,14 +380,14 @@ def Pooling(data: Input, kernel: Ints = (), pool_type: Literal['max', 'avg', 'su
 def Pooling_v1(data: Input, kernel: Ints = (), pool_type: Literal['max', 'avg', 'sum'] = 'max',
                global_pool: bool = False, pooling_convention: Literal['full', 'valid'] = 'valid', stride: Ints = (),
                pad: Ints = (), *, out: Out = None, name: str | None = None) -> NDArray:
-    """Pooling as its first version had it."""
+    """The first version of ``Pooling``."""
 def RNN(data: Input, parameters: Input, state: Input, state_cell: Input | None = None,
         sequence_length: Input | None = None, *, state_size: int, num_layers: int, bidirectional: bool = False,
         mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'], p: float = 0.0, state_outputs: bool = False,
         projection_size: int | None = None, lstm_state_clip_min: float | None = None,
         lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False,
         use_sequence_length: bool = False, out: Out = None, name: str | None = None) -> NDArray:
-    """Recurrent layers, one on top of the other.
+    """Recurrent layers, stacked on top of each other.
 
     Examples
     --------
@@ -412,10 +412,10 @@ def ROIPooling(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float
     """
 def Receive(data: Input, src_rank: int, sr_tag: int = 0, group: str = 'world', *, out: Out = None,
             name: str | None = None) -> NDArray:
-    """Array that one rank of a group sends."""
+    """Receive an array from a rank of a group."""
 def ReduceScatter(data: Input, op: Literal['sum', 'mean', 'avg', 'max', 'min', 'prod'] = 'sum', group: str = 'world',
                   *, out: Out = None, name: str | None = None) -> NDArray:
-    """As ``AllReduce``, but each rank gets its part along the first axis, which is divided evenly."""
+    """``all_reduce``, of which each rank gets its part along the first axis."""
 def Reshape(data: Input, shape: Ints = (), reverse: bool = False, target_shape: Ints = (), keep_highest: bool = False,
             *, out: Out = None, name: str | None = None) -> NDArray:
     """``data`` in another shape.
@@ -432,7 +432,7 @@ def SVMOutput(data: Input, label: Input, margin: float = 1.0, regularization_coe
     """The data."""
 def Send(data: Input, dest_rank: int, sr_tag: int = 0, group: str = 'world', *, out: Out = None,
          name: str | None = None) -> NDArray:
-    """Bring an array to one rank of a group, which has a ``Receive``."""
+    """Send an array to a rank of a group, which runs ``Receive``."""
 def SequenceLast(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False, axis: int = 0,
                  *, out: Out = None, name: str | None = None) -> NDArray:
     """The last step of each sequence.
@@ -471,7 +471,7 @@ def SequenceReverse(data: Input, sequence_length: Input | None = None, use_seque
     """
 def SliceChannel(data: Input, num_outputs: int, axis: int = 1, squeeze_axis: bool = False, *, out: Out = None,
                  name: str | None = None) -> list[NDArray]:
-    """``data`` in equal parts along ``axis``.
+    """``data`` split into equal parts along ``axis``.
 
     Examples
     --------
@@ -494,7 +494,7 @@ def SoftmaxOutput(data: Input, label: Input, grad_scale: float = 1.0, ignore_lab
                   multi_output: bool = False, use_ignore: bool = False, preserve_shape: bool = False,
                   normalization: Literal['batch', 'null', 'valid'] = 'null', out_grad: bool = False,
                   smooth_alpha: float = 0.0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Softmax of the data.
+    """The softmax of the data.
 
     Examples
     --------
@@ -510,7 +510,7 @@ def SoftmaxOutput(data: Input, label: Input, grad_scale: float = 1.0, ignore_lab
 def SpatialTransformer(data: Input, loc: Input, target_shape: Ints = (0, 0), *, transform_type: Literal['affine'],
                        sampler_type: Literal['bilinear'], cudnn_off: bool | None = None, out: Out = None,
                        name: str | None = None) -> NDArray:
-    """Images seen through affine maps, six numbers each, that take places of the output to places of the ….
+    """Images transformed by affine maps of six elements each, which map output coordinates to input ….
 
     Examples
     --------
@@ -521,7 +521,7 @@ def SpatialTransformer(data: Input, loc: Input, target_shape: Ints = (0, 0), *, 
              [3., 4.]]]], dtype=float32)
     """
 def SwapAxis(data: Input, dim1: int = 0, dim2: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with two axes exchanged.
+    """``data`` with two axes swapped.
 
     Examples
     --------
@@ -532,7 +532,7 @@ def SwapAxis(data: Input, dim1: int = 0, dim2: int = 0, *, out: Out = None, name
 def UpSampling(*data: Input | Sequence[Input], scale: int, num_filter: int = 0,
                sample_type: Literal['nearest', 'bilinear'], multi_input_mode: Literal['concat', 'sum'] = 'concat',
                num_args: int = 1, workspace: int = 512, out: Out = None, name: str | None = None) -> NDArray:
-    """Images enlarged ``scale`` times, each element repeated or spread by a kernel of ``weight``.
+    """Images enlarged ``scale`` times, by repetition or by a transposed convolution with ``weight``.
 
     Examples
     --------
@@ -575,12 +575,12 @@ def add_n(*data: Input | Sequence[Input], num_args: int = 1, out: Out = None, na
     array([6.], dtype=float32)
     """
 def all_finite(data: Input, init_output: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
-    """One if every element is finite, else zero."""
+    """One if all elements are finite, else zero."""
 def amp_cast(data: Input, dtype: DType, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` as values of ``dtype`` if it holds floating-point values."""
+    """``data`` cast to ``dtype`` if it is floating-point."""
 def amp_multicast(*data: Input | Sequence[Input], cast_narrow: bool = False, out: Out = None,
                   name: str | None = None) -> list[NDArray]:
-    """The inputs in the widest of their floating dtypes, or the narrowest."""
+    """The inputs cast to the widest of their floating dtypes, or the narrowest."""
 def arccos(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The angle in radians, from 0 to pi, whose cosine it is."""
 def arccosh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -611,7 +611,7 @@ def argmax(data: Input, axis: int | None = None, keepdims: bool = False, *, out:
     array([1., 0.], dtype=float32)
     """
 def argmax_channel(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The place of the largest element along axis 1."""
+    """The index of the largest element along axis 1."""
 def argmin(data: Input, axis: int | None = None, keepdims: bool = False, *, out: Out = None,
            name: str | None = None) -> NDArray:
     """The place of the smallest number along an axis, or among all in a row, in the dtype of the data.
@@ -624,7 +624,7 @@ def argmin(data: Input, axis: int | None = None, keepdims: bool = False, *, out:
     """
 def argsort(data: Input, axis: int | None = -1, is_ascend: bool = True, dtype: DType = 'float32', *, out: Out = None,
             name: str | None = None) -> NDArray:
-    """The places along ``axis``, or in all of ``data``, that its numbers in order come from.
+    """Indices that sort ``data`` along ``axis``, or flat.
 
     Examples
     --------
@@ -645,7 +645,7 @@ def batch_dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bo
     (2, 1, 4)
     """
 def batch_take(a: Input, indices: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The element of each row of ``a`` that ``indices`` names."""
+    """One element of each row of ``a``, at the index given for it."""
 def broadcast_add(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The sum.
 
@@ -658,7 +658,7 @@ def broadcast_add(lhs: Input, rhs: Input, *, out: Out = None, name: str | None =
     """
 def broadcast_axis(data: Input, axis: Ints = (), size: Ints = (), *, out: Out = None,
                    name: str | None = None) -> NDArray:
-    """``data`` repeated along axes of length one, ``size`` times each.
+    """``data`` repeated ``size`` times along axes of length one.
 
     Examples
     --------
@@ -707,7 +707,7 @@ def broadcast_lesser_equal(lhs: Input, rhs: Input, *, out: Out = None, name: str
     """Whether the first of two numbers is no greater, 1 or 0."""
 def broadcast_like(lhs: Input, rhs: Input, lhs_axes: Ints | None = None, rhs_axes: Ints | None = None, *,
                    out: Out = None, name: str | None = None) -> NDArray:
-    """``lhs`` repeated to fill the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``.
+    """``lhs`` broadcast to the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``.
 
     Examples
     --------
@@ -768,7 +768,7 @@ def broadcast_sub(lhs: Input, rhs: Input, *, out: Out = None, name: str | None =
            [ -8., -18.]], dtype=float32)
     """
 def broadcast_to(data: Input, shape: Ints = (), *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` repeated along its axes of length one to fill ``shape``, in which 0 keeps a dimension.
+    """``data`` broadcast to ``shape``, in which 0 keeps a length.
 
     Examples
     --------
@@ -789,7 +789,7 @@ def ceil(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     array([ 2., -1.], dtype=float32)
     """
 def clip(data: Input, a_min: float, a_max: float, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The number, or ``a_min`` if that is more, or ``a_max`` if that is less.
+    """Elements clipped to the range from ``a_min`` to ``a_max``.
 
     Examples
     --------
@@ -799,7 +799,7 @@ def clip(data: Input, a_min: float, a_max: float, *, out: Out = None, name: str 
     """
 def col2im(data: Input, output_size: Ints, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad: Ints = (), *,
            out: Out = None, name: str | None = None) -> NDArray:
-    """Columns, as ``im2col`` makes them, added up where they came from in an image of ``output_size``."""
+    """Columns, as ``im2col`` makes them, added at their positions in an image of ``output_size``."""
 def cos(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The cosine, of radians.
 
@@ -813,7 +813,7 @@ def cosh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The hyperbolic cosine."""
 def cumsum(a: Input, axis: int | None = None, dtype: DType | None = None, *, out: Out = None,
            name: str | None = None) -> NDArray:
-    """The sums of the numbers so far, along an axis or of all of them in a row.
+    """Cumulative sums along an axis, or of the flat array.
 
     Examples
     --------
@@ -824,7 +824,7 @@ def cumsum(a: Input, axis: int | None = None, dtype: DType | None = None, *, out
 def degrees(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """Degrees from radians."""
 def depth_to_space(data: Input, block_size: int, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Channels spread over blocks of height and width."""
+    """Moves channels to blocks of height and width."""
 def diag(data: Input, k: int = 0, axis1: int = 0, axis2: int = 1, *, out: Out = None,
          name: str | None = None) -> NDArray:
     """The ``k``-th diagonal over two axes of ``data``, as last axis.
@@ -838,7 +838,7 @@ def diag(data: Input, k: int = 0, axis1: int = 0, axis2: int = 1, *, out: Out = 
 def dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bool = False,
         forward_stype: Literal['default', 'row_sparse', 'csr'] | None = None, *, out: Out = None,
         name: str | None = None) -> NDArray:
-    """The last axis of ``lhs`` multiplied with the first of ``rhs``.
+    """The product over the last axis of ``lhs`` and the first of ``rhs``.
 
     Examples
     --------
@@ -891,7 +891,7 @@ def exp(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     array([1.    , 2.7183], dtype=float32)
     """
 def expand_dims(data: Input, axis: int, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with an axis of length one inserted, so that it is ``axis`` of the result.
+    """``data`` with an axis of length one inserted at position ``axis`` of the result.
 
     Examples
     --------
@@ -918,11 +918,11 @@ def floor(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
 def ftml_update(weight: Input, grad: Input, d: Input, v: Input, z: Input, lr: float, beta1: float = 0.6,
                 beta2: float = 0.999, epsilon: float = 1e-08, *, t: int, wd: float = 0.0, rescale_grad: float = 1.0,
                 clip_grad: float = -1.0, out: Out = None, name: str | None = None) -> NDArray:
-    """Follow the moving leader."""
+    """FTML, follow the moving leader."""
 def ftrl_update(weight: Input, grad: Input, z: Input, n: Input, lr: float, lamda1: float = 0.01, beta: float = 1.0,
                 wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, *, out: Out = None,
                 name: str | None = None) -> NDArray:
-    """Follow the regularised leader."""
+    """FTRL, follow the regularised leader."""
 def gamma(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The gamma function."""
 def gammaln(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -935,7 +935,7 @@ def gammaln(data: Input, *, out: Out = None, name: str | None = None) -> NDArray
     array([0.    , 3.1781], dtype=float32)
     """
 def gather_nd(data: Input, indices: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The parts of ``data`` at places whose indices, one an axis from the first on, are columns.
+    """The parts of ``data`` at given coordinates.
 
     Examples
     --------
@@ -946,10 +946,10 @@ def gather_nd(data: Input, indices: Input, *, out: Out = None, name: str | None 
 def group_adagrad_update(weight: Input, grad: Input, history: Input, lr: float, rescale_grad: float = 1.0,
                          clip_gradient: float = -1.0, epsilon: float = 1e-05, *, out: Out = None,
                          name: str | None = None) -> NDArray:
-    """AdaGrad with one step size a row."""
+    """AdaGrad with one step size for each row."""
 def hard_sigmoid(data: Input, alpha: float = 0.2, beta: float = 0.5, *, out: Out = None,
                  name: str | None = None) -> NDArray:
-    """``alpha`` times the number plus ``beta``, cut off at 0 and 1."""
+    """``alpha * x + beta``, clipped to the range from 0 to 1."""
 def identity(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The same values."""
 def im2col(data: Input, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad: Ints = (), *, out: Out = None,
@@ -957,7 +957,7 @@ def im2col(data: Input, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad:
     """The windows of an image as columns."""
 def khatri_rao(*data: Input | Sequence[Input], num_args: int = 1, out: Out = None,
                name: str | None = None) -> NDArray:
-    """Column by column, the Kronecker product of the inputs' columns."""
+    """The Khatri-Rao product."""
 def lamb_update_phase1(weight: Input, grad: Input, mean: Input, var: Input, beta1: float = 0.9, beta2: float = 0.999,
                        epsilon: float = 1e-06, *, t: int, bias_correction: bool = True, wd: float,
                        rescale_grad: float = 1.0, clip_gradient: float = -1.0, out: Out = None,
@@ -967,21 +967,21 @@ def lamb_update_phase2(weight: Input, g: Input, r1: Input, r2: Input, lr: float,
                        upper_bound: float = -1.0, *, out: Out = None, name: str | None = None) -> NDArray:
     """LAMB's step along ``g``."""
 def linalg_det(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The determinant."""
+    """The determinant of matrices."""
 def linalg_extractdiag(A: Input, offset: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """A diagonal."""
+    """The elements of a diagonal."""
 def linalg_extracttrian(A: Input, offset: int = 0, lower: bool = True, *, out: Out = None,
                         name: str | None = None) -> NDArray:
-    """The elements of a triangle in a row."""
+    """The elements of a triangle as a vector."""
 def linalg_gelqf(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray]:
-    """Orthonormal rows ``Q`` and a lower triangular ``L``, the product of ``L`` and ``Q`` being ``A``."""
+    """The LQ decomposition."""
 def linalg_gemm(A: Input, B: Input, C: Input, transpose_a: bool = False, transpose_b: bool = False,
                 alpha: float = 1.0, beta: float = 1.0, axis: int = -2, *, out: Out = None,
                 name: str | None = None) -> NDArray:
-    """``alpha`` times the product of ``A`` and ``B``, plus ``beta`` times ``C``."""
+    """``alpha`` times the product of ``A`` and ``B``, plus ``beta * C``."""
 def linalg_gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
                  axis: int = -2, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``alpha`` times the product of matrices.
+    """``alpha`` times the product of matrices, whose rows lie along ``axis``.
 
     Examples
     --------
@@ -992,7 +992,7 @@ def linalg_gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: boo
            [22., 50.]], dtype=float32)
     """
 def linalg_inverse(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The inverse.
+    """The inverse of matrices.
 
     Examples
     --------
@@ -1005,9 +1005,9 @@ def linalg_makediag(A: Input, offset: int = 0, *, out: Out = None, name: str | N
     """Zeros with the elements of ``A`` on a diagonal."""
 def linalg_maketrian(A: Input, offset: int = 0, lower: bool = True, *, out: Out = None,
                      name: str | None = None) -> NDArray:
-    """Zeros with the elements of ``A`` in a triangle, as ``extracttrian`` takes them out."""
+    """Zeros with the elements of ``A`` in a triangle."""
 def linalg_potrf(A: Input, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The lower triangular matrix whose product with its transpose is ``A``.
+    """The Cholesky factor.
 
     Examples
     --------
@@ -1017,22 +1017,22 @@ def linalg_potrf(A: Input, lower: bool = True, *, out: Out = None, name: str | N
            [1., 2.]], dtype=float32)
     """
 def linalg_potri(A: Input, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The inverse of the product of a lower triangular matrix and its transpose."""
+    """The inverse of ``L @ L.T``, given the lower triangular ``A = L``."""
 def linalg_slogdet(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray]:
-    """The sign of the determinant and the logarithm of its size."""
+    """The sign of the determinant, and the logarithm of its absolute value."""
 def linalg_sumlogdiag(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The sum of the logarithms of the diagonal."""
+    """The sum of the logarithms of the diagonal elements."""
 def linalg_syevd(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray]:
-    """Eigenvectors, the rows of ``U``, and ascending eigenvalues ``L`` of a symmetric matrix."""
+    """Eigenvectors, the rows of ``U``, and ascending eigenvalues ``L`` of symmetric matrices."""
 def linalg_syrk(A: Input, transpose: bool = False, alpha: float = 1.0, *, out: Out = None,
                 name: str | None = None) -> NDArray:
-    """``alpha`` times the product of ``A`` and its transpose."""
+    """``alpha * A @ A.T``, or with ``transpose`` ``alpha * A.T @ A``."""
 def linalg_trmm(A: Input, B: Input, transpose: bool = False, rightside: bool = False, lower: bool = True,
                 alpha: float = 1.0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``alpha`` times the product of a triangular matrix ``A`` and ``B``, or of ``B`` and ``A``."""
+    """``alpha * A @ B`` for a triangular matrix ``A``, or with ``rightside`` ``alpha * B @ A``."""
 def linalg_trsm(A: Input, B: Input, transpose: bool = False, rightside: bool = False, lower: bool = True,
                 alpha: float = 1.0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``alpha`` times ``B`` multiplied by the inverse of a triangular matrix ``A``, from the left or right."""
+    """The solution ``X`` of ``A @ X = alpha * B`` for a triangular matrix ``A``, or with ``rightside`` of …."""
 def log(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The natural logarithm.
 
@@ -1050,7 +1050,7 @@ def log2(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The logarithm to base two."""
 def log_softmax(data: Input, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
                 use_length: bool | None = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The logarithm of ``softmax``, without the rounding of taking it afterwards.
+    """The logarithm of ``softmax``, computed without its rounding.
 
     Examples
     --------
@@ -1061,7 +1061,7 @@ def log_softmax(data: Input, axis: int = -1, temperature: float | None = None, d
 def logical_not(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """1 for zero, 0 for the rest."""
 def make_loss(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The data, as something to be minimised.
+    """The data as a loss to minimise.
 
     Examples
     --------
@@ -1119,11 +1119,11 @@ def mp_lamb_update_phase1(weight: Input, grad: Input, mean: Input, var: Input, w
                           beta2: float = 0.999, epsilon: float = 1e-06, *, t: int, bias_correction: bool = True,
                           wd: float, rescale_grad: float = 1.0, clip_gradient: float = -1.0, out: Out = None,
                           name: str | None = None) -> NDArray:
-    """``lamb_update_phase1`` of a float32 copy of the weight."""
+    """``lamb_update_phase1`` for a float32 copy of the weight."""
 def mp_lamb_update_phase2(weight: Input, g: Input, r1: Input, r2: Input, weight32: Input, lr: float,
                           lower_bound: float = -1.0, upper_bound: float = -1.0, *, out: Out = None,
                           name: str | None = None) -> NDArray:
-    """``lamb_update_phase2`` of a float32 copy of the weight."""
+    """``lamb_update_phase2`` for a float32 copy of the weight."""
 def mp_nag_mom_update(weight: Input, grad: Input, mom: Input, weight32: Input, lr: float, momentum: float = 0.0,
                       wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, *, out: Out = None,
                       name: str | None = None) -> NDArray:
@@ -1138,7 +1138,7 @@ def mp_sgd_update(weight: Input, grad: Input, weight32: Input, lr: float, wd: fl
     """``sgd_update`` of a float32 copy of the weight."""
 def multi_all_finite(*data: Input | Sequence[Input], num_arrays: int = 1, init_output: bool = True, out: Out = None,
                      name: str | None = None) -> NDArray:
-    """``all_finite`` over all the arrays together."""
+    """``all_finite`` over all arrays together."""
 def multi_lars(lrs: Input, weights_sum_sq: Input, grads_sum_sq: Input, wds: Input, eta: float, eps: float,
                rescale_grad: float = 1.0, *, out: Out = None, name: str | None = None) -> NDArray:
     """Learning rates scaled as in LARS."""
@@ -1201,7 +1201,7 @@ def normal(loc: float = 0.0, scale: float = 1.0, shape: Ints | None = None, ctx:
     """
 def one_hot(indices: Input, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *,
             out: Out = None, name: str | None = None) -> NDArray:
-    """Rows of ``off_value``, an index each, with ``on_value`` at its place, or nowhere if out of range.
+    """One-hot vectors.
 
     Examples
     --------
@@ -1221,7 +1221,7 @@ def ones_like(data: Input, *, out: Out = None, name: str | None = None) -> NDArr
     """
 def pick(data: Input, index: Input, axis: int | None = -1, keepdims: bool = False,
          mode: Literal['wrap', 'clip', 'index'] = 'clip', *, out: Out = None, name: str | None = None) -> NDArray:
-    """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there.
+    """One element along ``axis`` for each position of the other axes, at the index given there.
 
     Examples
     --------
@@ -1298,7 +1298,7 @@ def random_poisson(lam: float = 1.0, shape: Ints | None = None, ctx: Context | s
     """Numbers of the poisson distribution."""
 def random_randint(low: int, high: int, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Integers from ``low`` up to but not ``high``, all equally likely."""
+    """Random integers from ``low`` to before ``high``, uniform."""
 def random_uniform(low: float = 0.0, high: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
     """Numbers of the uniform distribution.
@@ -1326,7 +1326,7 @@ def relu(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """
 def repeat(data: Input, repeats: int, axis: int | None = None, *, out: Out = None,
            name: str | None = None) -> NDArray:
-    """Every element of ``data`` repeated in place.
+    """Each element of ``data`` repeated along ``axis``, or of the flat array.
 
     Examples
     --------
@@ -1335,13 +1335,13 @@ def repeat(data: Input, repeats: int, axis: int | None = None, *, out: Out = Non
     array([1., 1., 2., 2.], dtype=float32)
     """
 def reset_arrays(*data: Input | Sequence[Input], out: Out = None, name: str | None = None) -> NDArray:
-    """Set all inputs to zero, in place."""
+    """Set all inputs to zero in place."""
 def reshape_like(lhs: Input, rhs: Input, lhs_begin: int | None = None, lhs_end: int | None = None,
                  rhs_begin: int | None = None, rhs_end: int | None = None, *, out: Out = None,
                  name: str | None = None) -> NDArray:
-    """``lhs`` in the shape of ``rhs``, or with its dimensions ``[lhs_begin, lhs_end)`` replaced by the …."""
+    """``lhs`` in the shape of ``rhs``, or with its lengths ``[lhs_begin, lhs_end)`` replaced by the …."""
 def reverse(data: Input, axis: Ints, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` in opposite order along each ``axis``.
+    """``data`` in reverse order along each ``axis``.
 
     Examples
     --------
@@ -1355,12 +1355,12 @@ def rint(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
 def rmsprop_update(weight: Input, grad: Input, n: Input, lr: float, gamma1: float = 0.95, epsilon: float = 1e-08,
                    wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
                    clip_weights: float = -1.0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """RMSProp after Tieleman and Hinton."""
+    """RMSProp by Tieleman and Hinton."""
 def rmspropalex_update(weight: Input, grad: Input, n: Input, g: Input, delta: Input, lr: float, gamma1: float = 0.95,
                        gamma2: float = 0.9, epsilon: float = 1e-08, wd: float = 0.0, rescale_grad: float = 1.0,
                        clip_gradient: float = -1.0, clip_weights: float = -1.0, *, out: Out = None,
                        name: str | None = None) -> NDArray:
-    """RMSProp after Graves."""
+    """RMSProp by Graves."""
 def round(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The nearest whole number, halves away from zero.
 
@@ -1404,7 +1404,7 @@ def sample_uniform(low: Input, high: Input, shape: Ints | None = (), dtype: DTyp
                    name: str | None = None) -> NDArray:
     """Numbers of the uniform distribution, ``shape`` of them for each place in the inputs."""
 def scatter_nd(data: Input, indices: Input, shape: Ints, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Zeros of ``shape`` with ``data`` where ``gather_nd`` would find it.
+    """Zeros of ``shape`` with ``data`` written at the given coordinates.
 
     Examples
     --------
@@ -1439,9 +1439,9 @@ def sgd_update(weight: Input, grad: Input, lr: float, wd: float = 0.0, rescale_g
     array([0.95], dtype=float32)
     """
 def shape_array(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The shape of ``data`` as int64 numbers."""
+    """The shape of ``data``, as int64."""
 def shuffle(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The rows of ``data``, the entries of its first axis, in random order."""
+    """The slices of ``data`` along the first axis, in random order."""
 def sigmoid(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """1 / (1 + exp(-x)).
 
@@ -1479,10 +1479,10 @@ def sin(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
 def sinh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The hyperbolic sine."""
 def size_array(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Number of elements of ``data``, as one int64 number."""
+    """Number of elements of ``data``, as an int64 scalar."""
 def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[int | None],
           step: int | Sequence[int | None] | None = (), *, out: Out = None, name: str | None = None) -> NDArray:
-    """The part of ``data`` from ``begin`` to before ``end`` along the first axes.
+    """The slice of ``data`` from ``begin`` to before ``end`` along the first axes.
 
     Examples
     --------
@@ -1494,7 +1494,7 @@ def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[in
     """
 def slice_axis(data: Input, axis: int, begin: int, end: int | None, *, out: Out = None,
                name: str | None = None) -> NDArray:
-    """The part of ``data`` from ``begin`` to before ``end`` along ``axis``.
+    """The slice of ``data`` from ``begin`` to before ``end`` along ``axis``.
 
     Examples
     --------
@@ -1506,7 +1506,7 @@ def slice_axis(data: Input, axis: int, begin: int, end: int | None, *, out: Out 
     """
 def slice_like(data: Input, shape_like: Input, axes: Ints = (), *, out: Out = None,
                name: str | None = None) -> NDArray:
-    """The first numbers of ``data``, along ``axes`` (all by default) as many as ``shape_like`` has.
+    """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has.
 
     Examples
     --------
@@ -1515,7 +1515,7 @@ def slice_like(data: Input, shape_like: Input, axes: Ints = (), *, out: Out = No
     (2, 3)
     """
 def smooth_l1(data: Input, scalar: float = 1.0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Half the square of ``scalar`` times the number up to ``1 / scalar ** 2``, linear from there on.
+    """``0.5 * (scalar * x) ** 2`` up to ``1 / scalar ** 2``, ``|x| - 0.5 / scalar ** 2`` beyond.
 
     Examples
     --------
@@ -1526,7 +1526,7 @@ def smooth_l1(data: Input, scalar: float = 1.0, *, out: Out = None, name: str | 
 def softmax(data: Input, length: Input | None = None, axis: int = -1, temperature: float | None = None,
             dtype: DType | None = None, use_length: bool | None = False, *, out: Out = None,
             name: str | None = None) -> NDArray:
-    """Exponentials of ``data / temperature``, scaled to add up to one along ``axis``.
+    """Exponentials of ``data / temperature``, scaled to a sum of one along ``axis``.
 
     Examples
     --------
@@ -1536,7 +1536,7 @@ def softmax(data: Input, length: Input | None = None, axis: int = -1, temperatur
            [0.2689, 0.7311]], dtype=float32)
     """
 def softmax_cross_entropy(data: Input, label: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The sum over all rows of minus the logarithm of the label's probability, of shape (1,).
+    """The cross-entropy of the softmax of the data and class labels, summed over all rows, of shape (1,).
 
     Examples
     --------
@@ -1546,12 +1546,12 @@ def softmax_cross_entropy(data: Input, label: Input, *, out: Out = None, name: s
     """
 def softmin(data: Input, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
             use_length: bool | None = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Exponentials of ``-data / temperature``, scaled to add up to one along ``axis``."""
+    """Exponentials of ``-data / temperature``, scaled to a sum of one along ``axis``."""
 def softsign(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """x / (1 + |x|)."""
 def sort(data: Input, axis: int | None = -1, is_ascend: bool = True, *, out: Out = None,
          name: str | None = None) -> NDArray:
-    """``data`` in order along ``axis``, or all of it.
+    """``data`` sorted along ``axis``, or flat.
 
     Examples
     --------
@@ -1560,7 +1560,7 @@ def sort(data: Input, axis: int | None = -1, is_ascend: bool = True, *, out: Out
     array([3., 2., 1.], dtype=float32)
     """
 def space_to_depth(data: Input, block_size: int, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Blocks of height and width laid along the channels."""
+    """Moves blocks of height and width to channels, ordered by block row, block column, channel."""
 def sqrt(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The square root.
 
@@ -1580,7 +1580,7 @@ def square(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     array([4., 9.], dtype=float32)
     """
 def squeeze(data: Input, axis: Ints | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` without those axes, without all axes of length one for None.
+    """``data`` without the given axes, or for None without all axes of length one.
 
     Examples
     --------
@@ -1590,7 +1590,7 @@ def squeeze(data: Input, axis: Ints | None = None, *, out: Out = None, name: str
     """
 def stack(*data: Input | Sequence[Input], axis: int = 0, num_args: int = 1, out: Out = None,
           name: str | None = None) -> NDArray:
-    """The inputs side by side along a new axis.
+    """The inputs stacked along a new axis.
 
     Examples
     --------
@@ -1612,7 +1612,7 @@ def sum(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: 
     """
 def take(a: Input, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip', 'index'] = 'clip', *,
          out: Out = None, name: str | None = None) -> NDArray:
-    """The slices of ``a`` along ``axis`` that ``indices`` name.
+    """The slices of ``a`` along ``axis`` at ``indices``.
 
     Examples
     --------
@@ -1633,7 +1633,7 @@ def tanh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     array([0.    , 0.7616], dtype=float32)
     """
 def tile(data: Input, reps: Ints, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` laid side by side, ``reps`` times along each axis.
+    """``data`` repeated ``reps`` times along each axis.
 
     Examples
     --------
@@ -1645,7 +1645,7 @@ def tile(data: Input, reps: Ints, *, out: Out = None, name: str | None = None) -
 def topk(data: Input, axis: int | None = -1, k: int = 1,
          ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
          dtype: DType = 'float32', *, out: Out = None, name: str | None = None) -> NDArray:
-    """The ``k`` largest elements along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest.
+    """The ``k`` largest elements along ``axis`` or of flat ``data``, or with ``is_ascend`` the smallest.
 
     Examples
     --------
@@ -1671,7 +1671,7 @@ def trunc(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
 def unravel_index(data: Input, shape: Ints | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
     """The indices in ``shape`` of places given as flat indices, as columns."""
 def where(condition: Input, x: Input, y: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Numbers of ``x`` where ``condition`` is not zero, of ``y`` elsewhere.
+    """``x`` where ``condition`` is nonzero, ``y`` elsewhere.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Parameter files, byte by byte: the `.params` layout of Apache MXNet; those of others stand beside it.
+"""Parameter files in the `.params` format of Apache MXNet, and the choice among this and the other formats.
 
 All numbers are little-endian. A `.params` file is::
 
@@ -16,8 +16,8 @@ V2       0.12 and later       magic, storage, [stored shape,] shape, device, typ
 V3       np-shape mode        as V2, dense only; zero dimensions is a scalar, −1 is no array
 =======  ===================  =====================================================================
 
-Before V3 a record of zero dimensions is no array at all and ends there. This file knows bytes, NumPy
-arrays and names of devices; what an NDArray is, it does not know.
+Before V3, a record of zero dimensions means "no array", and ends there. This module deals with bytes, NumPy arrays and
+names of devices, and not with NDArrays.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ __all__ = ["DENSE_FLOOR", "DENSE_RATIO", "MINDSPORE_WRITER", "NPZ_WRITER", "Pair
            "check_names", "from_bytes", "load", "meant", "of_others", "read", "save", "to_bytes", "whole_arrays",
            "write", "writer"]
 
-#: Readers and writers of the other formats, loaded with the first such file.
+#: Readers and writers of other formats, imported for the first such file.
 READ_NPZ, NPZ_WRITER = Slot("npz"), Slot("npz")
 READ_SAFETENSORS, SAFETENSORS_WRITER = Slot("safetensors"), Slot("safetensors")
 READ_TORCH, TORCH_WRITER = Slot("PyTorch's files"), Slot("PyTorch's files")
 READ_MINDSPORE, MINDSPORE_WRITER = Slot("MindSpore's files"), Slot("MindSpore's files")
 
-#: Endings of the names of files that are written in another format than `.params`.
+#: Writers of other formats, by the ending of the file's name.
 _WRITERS = {".npz": NPZ_WRITER, ".safetensors": SAFETENSORS_WRITER, ".pt": TORCH_WRITER, ".pth": TORCH_WRITER}
 
 Shape = tuple[int, ...]
@@ -55,32 +55,32 @@ Device = tuple[str, int]
 Pairs = Sequence[Any]  # records, or pairs of an array and a device
 
 FILE_MAGIC = 0x112
-#: How a checkpoint of MindSpore begins: a field of some length, in it a name of some length; or its checksum.
+#: The first bytes of a checkpoint of MindSpore: a field of any length that begins with a name, or the checksum.
 _PROTOBUF = re.compile(rb"\n[\x80-\xff]*[\x00-\x7f]\n[\x80-\xff]*[\x01-\x7f][ -~\xc2-\xf4]|crc_num")
 V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 VERSIONS = {V1: 1, V2: 2, V3: 3}
 DEVICES = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
 CPU: Device = ("cpu", 0)
-# A type flag's dtype, and the numbers it is stored as: NumPy alone reads the latter on any machine.
+# By type flag: the name of the dtype, and the NumPy dtype of the stored elements.
 TYPES = {
     0: ("float32", "<f4"), 1: ("float64", "<f8"), 2: ("float16", "<f2"), 3: ("uint8", "u1"),
     4: ("int32", "<i4"), 5: ("int8", "i1"), 6: ("int64", "<i8"), 7: ("bool", "u1"),
     8: ("int16", "<i2"), 9: ("uint16", "<u2"), 10: ("uint32", "<u4"), 11: ("uint64", "<u8"), 12: ("bfloat16", "<u2"),
 }
 FLAGS = {name: flag for flag, (name, _) in TYPES.items()}
-# Storage types with the arrays of indices that follow their numbers.
+# The index arrays behind the elements, by storage type.
 STORAGES: dict[int, tuple[str, ...]] = {
     0: (), 1: ("row indices",), 2: ("row pointers", "column indices"),
 }
 MAX_NDIM = 64  # NumPy's own limit
-_LONGEST_ENTRY = 4096  # of a name in a zip
-# A sparse record may be made dense, and tensors may share a storage, which takes far more memory than the file has
-# bytes. The size is bounded: an array of which less than one row in 256 is stored is not worth keeping dense.
+_LONGEST_ENTRY = 4096  # the longest name of a zip member that is read
+# Limits of the memory for a file. Sparse records that are made dense, and tensors that share a storage, may need far
+# more memory than the file has bytes; at most this factor is allowed.
 DENSE_FLOOR, DENSE_RATIO = 16 << 20, 256
 
 
 class Sparse(NamedTuple):
-    """How the numbers of a record are stored.
+    """The storage of a sparse record.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class Sparse(NamedTuple):
     indices : tuple of numpy.ndarray
         Row indices; or row pointers and column indices.
     shape : tuple of int
-        That of the whole array.
+        The shape of the whole array.
     """
 
     stype: str
@@ -98,7 +98,7 @@ class Sparse(NamedTuple):
 
 
 def _places(sparse: Sparse) -> tuple[np.ndarray, ...]:
-    """Indices of the stored elements in the whole array."""
+    """The indices of the stored elements in the whole array."""
     if sparse.stype == "row_sparse":
         return sparse.indices
     starts, columns = sparse.indices
@@ -111,12 +111,12 @@ class Record(NamedTuple):
     Attributes
     ----------
     array : numpy.ndarray or None
-        The numbers; None where the file has a record that says "no array".
+        The elements; None for a record that means "no array".
     device : tuple of str and int
-        Where the array lived when it was saved: ``("cpu", 0)``, ``("gpu", 1)``, ``("cpu_pinned", 0)``,
+        The device of the array when it was saved: ``("cpu", 0)``, ``("gpu", 1)``, ``("cpu_pinned", 0)``,
         ``("cpu_shared", 0)``.
     sparse : Sparse or None
-        How the numbers are stored, if not densely; ``array`` are then those that are stored.
+        The storage of a sparse array, of which ``array`` has the stored elements; None for a dense one.
     """
 
     array: np.ndarray | None
@@ -129,7 +129,7 @@ class Record(NamedTuple):
         Raises
         ------
         FileFormatError
-            The whole array is far larger than what is stored of it.
+            If the whole array is far larger than its stored elements.
         """
         if self.array is None or self.sparse is None:
             return self.array
@@ -157,26 +157,26 @@ def read(
     Parameters
     ----------
     buffer
-        The whole file. Every element in it is copied once, into new writable arrays.
+        The whole file. Elements are copied once, into new writable arrays.
     name
-        What errors and warnings call the file.
+        The name of the file in errors and warnings.
 
     Returns
     -------
     records, names
-        Names is empty for a file that holds a list. Arrays have the machine's byte order; bfloat16 is
-        that of ``ml_dtypes``.
+        The names are empty for a file that holds a list. Arrays have the machine's byte order; bfloat16 is that of
+        ``ml_dtypes``.
 
     Raises
     ------
     FileFormatError
-        The file is truncated, damaged, or asks for more memory than its length justifies. The message
-        has the file, the byte, the record, what was expected and what was found.
+        If the file is truncated or damaged, or announces more data than it has. The error names the file, the byte, the
+        record, and the expected and found values.
 
     Warns
     -----
     UserWarning
-        Once for each kind: unknown devices (read as the CPU), bytes after the end.
+        For unknown devices, which are read as the CPU, and for bytes after the end; once for each.
 
     Examples
     --------
@@ -193,10 +193,10 @@ def read(
 
 
 def load(path: str | os.PathLike[str]) -> tuple[list[Record], list[str]]:
-    """Read the records and the names of a file; the content says of which format it is.
+    """Read the records and the names of a file, whose content determines the format.
 
-    `.params`, `.npz` and `.safetensors` are read, files of PyTorch (`torch.save`) and checkpoints of MindSpore. Nothing
-    of a file is run.
+    The formats are `.params`, `.npz`, `.safetensors`, files of PyTorch (`torch.save`) and checkpoints of MindSpore. No
+    code in a file is run.
 
     Parameters
     ----------
@@ -211,9 +211,9 @@ def load(path: str | os.PathLike[str]) -> tuple[list[Record], list[str]]:
     Raises
     ------
     FileFormatError
-        As from `read`; also when a zip holds anything but `.npy` files of numbers, and for a pipe or the like.
+        As from `read`; also if a zip has members other than numeric `.npy` files, and for pipes.
     OSError
-        The file is missing or cannot be read.
+        If the file is missing or cannot be read.
 
     Examples
     --------
@@ -236,16 +236,16 @@ def load(path: str | os.PathLike[str]) -> tuple[list[Record], list[str]]:
 
 
 def _format(file: BinaryIO) -> Slot | None:
-    """Reader of a file of another format than `.params`; the file stands at its beginning before and after."""
+    """The reader of a file's format; None for `.params`. The position in the file is 0 before and after."""
     start = file.read(64)
     file.seek(0)
     if start[:4] in (b"PK\3\4", b"PK\5\6"):
-        length = int.from_bytes(start[26:28], "little")  # of the name of what is first in the zip
+        length = int.from_bytes(start[26:28], "little")  # of the name of the first member
         file.seek(30)
         first = file.read(min(length, _LONGEST_ENTRY))
         file.seek(0)
         return READ_TORCH if first.endswith(b"/data.pkl") else READ_NPZ
-    if start[8:9] == b"{":  # a .params file has a zero there
+    if start[8:9] == b"{":  # zero in a .params file
         return READ_SAFETENSORS
     return READ_MINDSPORE if _PROTOBUF.match(start) else None
 
@@ -257,7 +257,7 @@ def of_others(path: str | os.PathLike[str]) -> bool:
 
 
 class _Memory(io.RawIOBase):
-    """A buffer as a file, without the copy that io.BytesIO takes of one that can change."""
+    """A buffer as a file. Unlike io.BytesIO, it copies no writable buffer."""
 
     def __init__(self, view: memoryview) -> None:
         self._view, self._at = view, 0
@@ -273,13 +273,13 @@ class _Memory(io.RawIOBase):
 
 
 class _Reader:
-    """Takes one field after another off a file, and refuses what the rest of the file cannot hold."""
+    """Reads the fields of a file one after the other, and refuses sizes beyond the end of the file."""
 
     def __init__(self, file: Any, size: int, name: str) -> None:
         self.file, self.size, self.name = file, size, name
         self.at = 0
         self.part, self.record = "header", 0
-        self.lost: dict[int, tuple[int, int]] = {}  # records on devices that nobody knows
+        self.lost: dict[int, tuple[int, int]] = {}  # records on unknown devices
 
     def fail(self, at: int, expected: str, found: object) -> NoReturn:
         raise FileFormatError(f"{self.name}: byte {at}, {self.part}: expected {expected}, found {found}")
@@ -305,7 +305,7 @@ class _Reader:
         return value
 
     def numbers(self, stored: str, shape: Shape, what: str) -> np.ndarray:
-        """A new array filled from the file, made only once the file is known to be long enough."""
+        """Read an array. It is allocated only if the file is long enough."""
         dtype, count = np.dtype(stored), math.prod(shape)
         self.need(count * dtype.itemsize, f"{what}, {dtype.name} {shape}")
         values = np.empty(count, dtype)
@@ -313,7 +313,7 @@ class _Reader:
         return values.astype(dtype.newbyteorder("="), copy=False).reshape(shape)
 
     def warn(self) -> None:
-        """Say once what is odd about the file but no reason to refuse it."""
+        """Warn of unknown devices and of bytes after the end."""
         if self.lost:
             pairs = ", ".join(map(str, sorted(set(self.lost.values()))))
             warn(f"{self.name}: {_records(list(self.lost))} on an unknown device {pairs}, read as cpu(0)")
@@ -398,7 +398,7 @@ def _read_storage(reader: _Reader, version: int) -> int:
 
 
 def _read_shape(reader: _Reader, version: int, what: str) -> Shape | None:
-    """A shape with 64-bit dimensions, or None where the file says that there is no array."""
+    """Read a shape with 64-bit dimensions; None means "no array"."""
     at = reader.at
     ndim = reader.number("i", f"the number of dimensions of the {what}")
     least = -1 if version == 3 else 0
@@ -417,7 +417,7 @@ def _read_dims(reader: _Reader, ndim: int, layout: str, what: str) -> Shape | No
     shape: Shape = struct.unpack(f"<{ndim}{layout}", data)
     if min(shape) < 0:
         reader.fail(at, f"a {what} without negative dimensions", shape)
-    # NumPy counts a dimension of 0 as 1 when it looks whether an array can be addressed.
+    # Like NumPy, count a dimension of 0 as 1, to check whether the array can be addressed.
     if math.prod(max(dim, 1) for dim in shape) >= 1 << 60:
         reader.fail(at, f"a {what} of fewer than 2^60 numbers", shape)
     return shape
@@ -447,7 +447,7 @@ def _read_type(reader: _Reader) -> tuple[str, str]:
 
 
 def meant(values: np.ndarray, name: str) -> np.ndarray:
-    """Stored numbers as what they stand for, of the dtype of that name.
+    """Stored elements converted to the dtype of a name, bool or bfloat16 for instance.
 
     Raises
     ------
@@ -466,7 +466,7 @@ def meant(values: np.ndarray, name: str) -> np.ndarray:
 def _read_sparse(
     reader: _Reader, storage: int, stored: str, stored_shape: Shape, shape: Shape
 ) -> tuple[np.ndarray, Sparse]:
-    """The numbers of a row_sparse or csr record, and how they are stored."""
+    """Read the elements of a row_sparse or csr record, and their indices."""
     at, whats, count = reader.at, STORAGES[storage], stored_shape[:1]
     types = [_read_index_type(reader, what) for what in whats]
     if storage == 1:
@@ -518,26 +518,26 @@ def _within(reader: _Reader, at: int, indices: np.ndarray, end: int, what: str) 
 
 
 def write(arrays: Pairs, names: Sequence[str] = ()) -> Iterator[bytes | memoryview]:
-    """Write a `.params` file as pieces that are to be joined or written one after another.
+    """Write a `.params` file, as pieces to be joined or written one after the other.
 
-    Records are of version 2, which MXNet reads since 0.12. If one array has no dimensions or no elements all of
-    them are of version 3, which allows these and which MXNet reads under ``np_shape``.
+    Records have version 2, which MXNet reads since 0.12. If an array has no dimensions or no elements, all records have
+    version 3, which MXNet reads under ``np_shape``.
 
     Parameters
     ----------
     arrays
-        Records, or pairs of an array and a device. Numbers are not copied unless an array is not
-        contiguous; the pieces are views, so use them before the arrays change.
+        Records, or pairs of an array and a device. Only arrays that are not contiguous are copied. Pieces are views, so
+        use them before the arrays change.
     names
-        A name for every array, or none at all for a file that holds a list.
+        A name for every array, or none for a file that holds a list.
 
     Raises
     ------
     DTypeError
-        The file has no such dtype. It has float16, float32, float64, bfloat16, integers of 8 to 64 bits and bool.
+        If the format lacks a dtype. It has float16, float32, float64, bfloat16, integers of 8 to 64 bits and bool.
     ArgumentError
-        Names are too few, too many, double or no text; a device is unknown. All of this is looked at
-        when `write` is called, before there is a first piece.
+        If names are too few, too many, repeated or no text, or a device is unknown. All checks are made when `write` is
+        called, before the first piece.
 
     Examples
     --------
@@ -576,7 +576,7 @@ def write(arrays: Pairs, names: Sequence[str] = ()) -> Iterator[bytes | memoryvi
 
 
 def _sparse_head(array: np.ndarray, device: Device, sparse: Sparse, label: str) -> bytes:
-    """The record of a sparse array up to its numbers."""
+    """The bytes of a sparse array's record before its elements."""
     storage = next(flag for flag, parts in STORAGES.items() if len(parts) == len(sparse.indices))
     head = [struct.pack("<Ii", V2, storage), *map(_dims, (array.shape, sparse.shape)),
             struct.pack("<iii", *_device_code(device, label), _type_flag(array, label))]
@@ -589,18 +589,18 @@ def _dims(shape: Shape) -> bytes:
 
 
 def to_bytes(record: Record) -> bytes:
-    """One record by itself, as MXNet pickles arrays."""
+    """The bytes of one record, as in MXNet's pickles of arrays."""
     pieces = list(write([record]))
     return b"".join(pieces[1:-1])
 
 
 def from_bytes(buffer: bytes | bytearray | memoryview, name: str = "<bytes>") -> Record:
-    """The record that these bytes are.
+    """Read one record from bytes.
 
     Raises
     ------
     FileFormatError
-        They are no record, or no array.
+        If they are no record, or mean "no array".
 
     Examples
     --------
@@ -617,26 +617,26 @@ def from_bytes(buffer: bytes | bytearray | memoryview, name: str = "<bytes>") ->
 
 
 def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()) -> None:
-    """Save records to a file, whole or not at all.
+    """Save records to a file. If writing fails, the file is as it was before.
 
-    The bytes go to a new file in the same folder, which takes the place of the old one once it is
-    complete and on the disk: whatever goes wrong before, the old one is untouched and no other is left.
+    A new file is written in the same folder. It replaces the old one when it is complete and on the disk.
 
     Parameters
     ----------
     path
-        The file: `.npz`, `.safetensors`, or PyTorch's `.pt` and `.pth` if its name ends so, else `.params`.
+        The file. The endings `.npz`, `.safetensors`, and PyTorch's `.pt` and `.pth` select these formats, any other
+        `.params`.
     records, names
-        As for `write`. In a `.npz` file arrays without names are called ``arr_0``, ``arr_1``, …; a
-        `.safetensors` or `.pt` file has none. None of them keeps devices.
+        As for `write`. In a `.npz` file, arrays without names are called ``arr_0``, ``arr_1``, …; `.safetensors` and
+        `.pt` files need names. Only `.params` stores devices.
 
     Raises
     ------
     ArgumentError, DTypeError
-        As from `write`; for the others also "no array", for `.npz` names with a NUL. It has every numeric dtype of
-        NumPy, and no bfloat16.
+        As from `write`. Other formats also refuse a record without an array, and `.npz` names with a NUL; `.npz` has
+        all numeric dtypes of NumPy, but no bfloat16.
     OSError
-        The folder is missing, the file must not be written, the disk is full.
+        If the folder is missing, the file is write-protected, or the disk is full.
 
     Examples
     --------
@@ -653,9 +653,9 @@ def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()
 
 
 def writer(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()) -> Callable[[BinaryIO], None]:
-    """A function that writes records to an open file, in the format that the ending of a path says.
+    """A function that writes records to an open file, in the format of the path's ending.
 
-    Everything is checked before it returns; parameters and errors are those of `save`.
+    All checks are made before it is returned; parameters and errors are those of `save`.
     """
     ending = os.path.splitext(os.fsdecode(path))[1]
     if ending in _WRITERS:
@@ -666,12 +666,12 @@ def writer(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = 
 
 
 def whole_arrays(records: Pairs, names: Sequence[str], kind: str, dtypes: Collection[str]) -> dict[str, np.ndarray]:
-    """The arrays of records by name, for a format in which each has a name, numbers, and one of the dtypes.
+    """The arrays of records by name, for a format in which each needs a name, elements, and one of the dtypes.
 
     Raises
     ------
     ArgumentError, DTypeError
-        As from `save`; ``kind`` is what the message calls the format.
+        As from `save`; ``kind`` is the name of the format in the error.
     """
     labels = check_names(len(records), names)
     if records and not names:
@@ -687,7 +687,7 @@ def whole_arrays(records: Pairs, names: Sequence[str], kind: str, dtypes: Collec
 
 
 def check_names(count: int, names: Sequence[str]) -> list[str]:
-    """Check the names of arrays; returns what errors call each array."""
+    """Check the names of arrays; returns a label for each, for errors."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise ArgumentError(f"names must be a sequence of str, not {names!r}")
     if names and len(names) != count:
@@ -724,7 +724,7 @@ def _type_flag(array: np.ndarray, label: str) -> int:
 
 
 def bytes_of(array: np.ndarray, stored: str) -> memoryview:
-    """The array's bytes in C order, as values of a stored dtype; a view where it has them so."""
+    """The bytes of an array in C order, in a stored dtype; a view if no conversion is needed."""
     if array.dtype.name == "bfloat16":
         array = array.view(np.uint16)
     array = array if stored == "u1" else array.astype(stored, copy=False)

@@ -1,7 +1,7 @@
-"""Random numbers as arrays: ``nd.random``, and with ``seed`` and the state of what draws them also ``mx.random``.
+"""Arrays of random numbers: ``nd.random``, and ``mx.random`` with seeds and states of the generators.
 
-A parameter may be a number or an array; with arrays ``shape`` numbers are drawn for each place. Without
-``ctx`` the numbers come from the generator of the current context.
+A parameter of a distribution may be a scalar or an array; for each element of an array, ``shape`` numbers are drawn. By
+default, the generator of the current context is used.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ shuffle = _SAMPLING.shuffle
 
 
 def seed(seed_state: int, ctx: Context | str = "all") -> None:
-    """Start random numbers over.
+    """Seed the random generators.
 
     Parameters
     ----------
     seed_state : int
         The seed.
     ctx : Context or "all"
-        The device meant. With "all" devices of different numbers draw different sequences; with a context the
-        sequence depends on the seed alone.
+        The device whose generator is seeded. With ``"all"``, devices of different indices draw different sequences;
+        with a context, the sequence depends on the seed alone.
 
     Raises
     ------
     ArgumentError
-        When the seed is not an integer.
+        If the seed is no integer.
 
     Examples
     --------
@@ -68,15 +68,15 @@ def seed(seed_state: int, ctx: Context | str = "all") -> None:
 
 
 def get_state() -> dict[str, object]:
-    """State of the random generators on all devices: those of operators, of initializers and of bound graphs.
+    """The state of the random generators of all devices, which operators, initializers and bound graphs use.
 
-    ``np.random`` and ``random`` have states of their own, ``np.random.get_state()`` and ``random.getstate()``;
-    iterators that shuffle draw from them.
+    Iterators that shuffle use ``np.random`` and ``random``, whose states are ``np.random.get_state()`` and
+    ``random.getstate()``.
 
     Returns
     -------
     dict
-        For ``set_state``, in this process or another; it can be pickled.
+        The argument of ``set_state``, in this or another process; it can be pickled.
 
     Examples
     --------
@@ -90,14 +90,14 @@ def get_state() -> dict[str, object]:
 
 
 def set_state(state: Mapping[str, object]) -> None:
-    """Let random numbers go on from where they stood at a ``get_state``.
+    """Set the random generators to a state that ``get_state`` returned.
 
     Raises
     ------
     ArgumentError
-        For what ``get_state`` does not give.
+        For any other value.
     DeviceError
-        When the state is that of a device that is not here.
+        If the state contains that of a missing device.
 
     Examples
     --------

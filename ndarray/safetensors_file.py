@@ -1,10 +1,10 @@
-"""Parameter files of the safetensors format, read as if anybody had written them.
+"""Parameter files in the safetensors format. The reader trusts no byte of a file.
 
     u64 length | JSON of so many bytes | bytes of the arrays
 
-The JSON has dtype, shape and the first and last byte of each array by its name, counted behind the JSON; all numbers
-are little-endian. Arrays lie beside each other without a gap, the widest numbers first, so that each begins where a
-number of its kind may begin. ``__metadata__`` is what a program says of a file, and counts for nothing here.
+By the name of each array, the JSON has its dtype, shape, and the offsets of its first byte and behind its last, counted
+from the end of the JSON. All numbers are little-endian. Arrays are contiguous, those with the widest elements first, so
+that each is aligned. ``__metadata__`` has notes of the writing program, which are ignored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
-from opreg.core.files import json_of
+from opreg.core.json_text import json_of
 from opreg.errors import ArgumentError, FileFormatError, listed
 
 from .params_file import (
@@ -32,14 +32,14 @@ from .params_file import (
 
 __all__ = ["DTYPES"]
 
-#: Names of dtypes in the format, and the dtypes of the stored elements.
+#: By the name of a dtype in the format: NumPy's name, and the dtype of the stored elements.
 DTYPES = {"BOOL": ("bool", "u1"), "U8": ("uint8", "u1"), "I8": ("int8", "i1"), "U16": ("uint16", "<u2"),
           "I16": ("int16", "<i2"), "U32": ("uint32", "<u4"), "I32": ("int32", "<i4"), "U64": ("uint64", "<u8"),
           "I64": ("int64", "<i8"), "F16": ("float16", "<f2"), "BF16": ("bfloat16", "<u2"), "F32": ("float32", "<f4"),
           "F64": ("float64", "<f8"), "C64": ("complex64", "<c8")}
 _NAMES = {name: code for code, (name, _) in DTYPES.items()}
 _METADATA = "__metadata__"
-#: The header begins a multiple of this before the arrays.
+#: The length of the header is a multiple of this.
 _ALIGNED = 8
 
 
@@ -74,7 +74,8 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
 
 
 class _Entry(NamedTuple):
-    """The header's entry of an array: its name, the stored dtype, and where its bytes lie in the file."""
+    """The header's entry of an array: the dtype, the dtype of stored elements, the shape, and the range of bytes in the
+    file."""
 
     dtype: str
     stored: str
@@ -84,7 +85,7 @@ class _Entry(NamedTuple):
 
 
 class _Reader:
-    """A file, and how long it is, which bounds everything that it may ask for."""
+    """A file and its length, which bounds all sizes in it."""
 
     def __init__(self, file: BinaryIO, size: int, name: str) -> None:
         self.file, self.size, self.name = file, size, name
@@ -93,7 +94,7 @@ class _Reader:
         raise FileFormatError(f"{self.name}: {part}: expected {expected}, found {found}")
 
     def entries(self) -> dict[str, _Entry]:
-        """The header, which fits the file: all bytes behind it are of one array each."""
+        """Read the header, and check that every byte behind it belongs to exactly one array."""
         length = int.from_bytes(self.file.read(8), "little")
         left = self.size - 8
         if length > left:
@@ -135,7 +136,7 @@ class _Reader:
         return _Entry(name, stored, tuple(shape), start + offsets[0], start + offsets[1])
 
     def array(self, key: str, entry: _Entry) -> np.ndarray:
-        """The elements of an array; all of them are in the file."""
+        """Read the elements of an array."""
         values = np.empty(math.prod(entry.shape), entry.stored)
         self.file.seek(entry.begin)
         if self.file.readinto(values.view(np.uint8).data) != values.nbytes:  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Conversions that Python asks of an array with one element: to be that number."""
+"""Conversions of arrays with one element to Python scalars."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["OneNumber"]
 
 
 class OneNumber:
-    """An array where Python wants a number: ``float(x)``, ``round(x, 2)``, ``f"{x:.3f}"``, ``range(x)``.
+    """The conversions ``float(x)``, ``round(x, 2)``, ``f"{x:.3f}"`` and ``range(x)`` of an array.
 
-    Only one with one element, of any number of axes, is a number; others raise a `ShapeError` that names the shape. No
-    gradient goes through a number.
+    The array must have one element, in any number of axes; otherwise a `ShapeError` names the shape. The scalar has no
+    gradient.
     """
 
     __slots__ = ()
@@ -34,7 +34,7 @@ class OneNumber:
         def asnumpy(self) -> np.ndarray: ...
 
     def _number(self, title: str) -> Any:
-        """The only element as a Python number, for the function of that title."""
+        """The only element as a Python number; ``title`` names the conversion in the error."""
         host = self.asnumpy()
         if host.size != 1:
             raise ShapeError(f"{title}: expected one element, the array has shape {show(self.shape)}; asnumpy() gives "
@@ -47,19 +47,19 @@ class OneNumber:
         Raises
         ------
         ShapeError
-            When there is more than one, or none.
+            If there is not exactly one element.
         """
         if self.size != 1:
-            self._number("asscalar")  # which says what is wrong
+            self._number("asscalar")  # raises the error
         return self.asnumpy().reshape(-1)[0]
 
     def item(self, index: int | tuple[int, ...] | None = None) -> Any:
-        """The only element, or that at a flat or full index, as a Python number.
+        """The only element, or the one at a flat or full index, as a Python number.
 
         Raises
         ------
         ShapeError
-            Without an index, when there is more than one element, or none.
+            Without an index, if there is not exactly one element.
 
         Examples
         --------
@@ -102,7 +102,8 @@ class OneNumber:
                              "each of asnumpy()") from None
 
     def as_integer_ratio(self) -> tuple[int, int]:
-        """The only element as two integers whose ratio it is, as ``float`` has it; module ``statistics`` asks.
+        """The only element as a ratio of two integers, as ``float.as_integer_ratio``. The module ``statistics`` calls
+        it.
 
         Examples
         --------

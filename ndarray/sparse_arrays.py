@@ -1,8 +1,7 @@
-"""Sparse arrays: `RowSparseNDArray` has some rows of an array, `CSRNDArray` a matrix by the columns of its rows.
+"""Sparse arrays: `RowSparseNDArray` stores some rows of an array, `CSRNDArray` a matrix in compressed sparse rows.
 
-A sparse array is an NDArray whose numbers are `Stored`. Operators that compute with what is stored stand in
-``sparse_rules``; to all else its numbers are a dense array, made when somebody asks for it, which is what MXNet calls
-storage fallback. A write stores all of it anew.
+A sparse array is an NDArray with a `Stored`. Operators with rules in ``sparse_rules`` compute on stored elements. For
+others, a dense array is made, which is MXNet's storage fallback. A write replaces all stored elements.
 """
 
 from __future__ import annotations
@@ -62,13 +61,14 @@ def _in_place(name: str) -> Any:
 
 
 class BaseSparseNDArray(NDArray):
-    """Base of sparse arrays; programs make them with ``nd.sparse.csr_matrix`` and its like."""
+    """The base class of sparse arrays. Programs make them with ``nd.sparse.csr_matrix`` and
+    ``nd.sparse.row_sparse_array``."""
 
     __slots__ = ("_stored",)
     _rank = 4
     _sparse = True
     _stored: Any  # Rows or Csr
-    _parts: ClassVar[tuple[str, ...]] = ()  # the arrays of indices
+    _parts: ClassVar[tuple[str, ...]] = ()  # attributes of the index arrays
 
     def __init__(self, stored: Stored, ctx: Context | None = None):
         self._stored, self._ctx, self._entry = stored, _host(ctx), None
@@ -76,8 +76,8 @@ class BaseSparseNDArray(NDArray):
     # ------------------------------------------------------------------------------------------- operators
 
     @property
-    def _data(self) -> Array:  # type: ignore[override]  # made when it is asked for
-        """The numbers as a dense array, which is not written."""
+    def _data(self) -> Array:  # type: ignore[override]  # computed when read
+        """A read-only dense array of the values."""
         dense = self._stored.dense()
         dense.setflags(write=False)
         return dense
@@ -105,7 +105,7 @@ class BaseSparseNDArray(NDArray):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Dimensions."""
+        """The dimensions."""
         shape: tuple[int, ...] = self._stored.shape
         return shape
 
@@ -117,12 +117,12 @@ class BaseSparseNDArray(NDArray):
 
     @property
     def size(self) -> int:
-        """Number of elements, those that are not stored among them."""
+        """The number of elements, including those that are not stored."""
         return int(np.prod(self.shape))
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions."""
+        """The number of dimensions."""
         return len(self.shape)
 
     def __len__(self) -> int:
@@ -130,18 +130,18 @@ class BaseSparseNDArray(NDArray):
 
     @property
     def stype(self) -> str:
-        """Storage type, ``row_sparse`` or ``csr``."""
+        """The storage type, ``row_sparse`` or ``csr``."""
         stype: str = self._stored.stype
         return stype
 
     @property
     def data(self) -> NDArray:
-        """The numbers that are stored, copied."""
+        """A copy of the stored elements."""
         return NDArray(self._stored.numbers.copy(), self._ctx)
 
     @property
     def indices(self) -> NDArray:
-        """Indices of the stored elements, copied: rows of a `RowSparseNDArray`, columns of a `CSRNDArray`."""
+        """A copy of the indices: of rows for a `RowSparseNDArray`, of columns for a `CSRNDArray`."""
         return NDArray(self._stored.indices.copy(), self._ctx)
 
     @property
@@ -149,24 +149,24 @@ class BaseSparseNDArray(NDArray):
         return len(self._parts)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Look whether what is stored is what the storage type says.
+        """Check that indices are valid for the storage type.
 
         Parameters
         ----------
         full_check : bool
-            Whether to look at all indices.
+            Whether to check all indices, not only their number.
 
         Raises
         ------
         ArgumentError
-            Saying which indices are wrong.
+            If they are not. The error names the wrong indices.
         """
         _check(self._stored, full_check)
 
     # ----------------------------------------------------------------------------------- to and from others
 
     def asnumpy(self, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
-        """The dense numbers as a NumPy array.
+        """The dense array as a NumPy array.
 
         Examples
         --------
@@ -182,7 +182,7 @@ class BaseSparseNDArray(NDArray):
         return self.asnumpy()
 
     def asscalar(self) -> Any:
-        """The number of an array that has one."""
+        """The only element as a NumPy scalar."""
         return self.tostype("default").asscalar()
 
     def tostype(self, stype: str) -> NDArray:
@@ -203,24 +203,24 @@ class BaseSparseNDArray(NDArray):
         return super().copyto(other)
 
     def astype(self, dtype: DTypeLike, copy: bool = True) -> NDArray:
-        """A copy with another dtype; itself when the dtype is the same and ``copy`` is False."""
+        """A copy with another dtype. With ``copy=False``, an array that has the dtype is returned itself."""
         wanted = as_dtype(dtype)
         return self if not copy and self._stored.dtype == wanted else ops.Cast(self, dtype=wanted)
 
     def copy(self) -> NDArray:
-        """A copy in the same place."""
+        """A copy in the same context."""
         return ops._copy(self)
 
     def detach(self) -> NDArray:
-        """The same values, not recorded."""
+        """An array with the same values that is not recorded."""
         return type(self)(self._stored, self._ctx)
 
     def shown(self) -> NDArray:
-        """Itself: what is stored never changes."""
+        """The array itself, since stored elements are immutable."""
         return self
 
     def reshape(self, *shape: Any, **keywords: Any) -> NDArray:
-        """Refused: what is stored has the shape of the array.
+        """Raises an error, since stored elements cannot be reshaped.
 
         Raises
         ------
@@ -245,7 +245,7 @@ class BaseSparseNDArray(NDArray):
     # -------------------------------------------------------------------------------------------- subscripts
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Store all of it anew: ``x[:] = value``."""
+        """Replace all elements, as in ``x[:] = value``."""
         self._store(key, value)
 
     def _store(self, key: Any, value: Any, basic: bool = True, known: int = 0) -> None:
@@ -265,12 +265,12 @@ class BaseSparseNDArray(NDArray):
     # --------------------------------------------------------------------------------------------- gradients
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
-        """Ask for this array's gradient, by default of its own storage type."""
+        """Request the gradient of this array, by default in its own storage type."""
         gradient = zeros(stype or self.stype, self.shape, self._ctx, self.dtype)
         self._entry = tape.leaf(self, gradient, grad_req)
 
     def _receive(self, req: str, gradient: Any) -> None:
-        """Take a raw gradient in as requested: `Rows`, a dense one, or zero."""
+        """Store a raw gradient as requested; it is `Rows`, a dense array, or zero."""
         if req == "null":
             return
         if isinstance(gradient, Rows) and self.stype == "row_sparse":
@@ -292,7 +292,7 @@ for _name in ("eq", "ne", "gt", "ge", "lt", "le"):
 
 
 class RowSparseNDArray(BaseSparseNDArray):
-    """Some rows of an array, all others of which are zero.
+    """An array of which some rows are stored; all others are zero.
 
     Examples
     --------
@@ -311,19 +311,19 @@ class RowSparseNDArray(BaseSparseNDArray):
                              "others")
 
     def retain(self, *args: Any, **keywords: Any) -> NDArray:
-        """The rows that ``indices`` names; see ``nd.sparse.retain``."""
+        """The rows at ``indices``; see ``nd.sparse.retain``."""
         result: NDArray = ops._sparse_retain(self, *args, **keywords)
         return result
 
     def _with_rows(self, row_id: NDArray) -> RowSparseNDArray:
-        """Rows of these numbers; gradients go where those of the whole array go."""
+        """The rows at these indices. Its gradients are those of the whole array."""
         part = RowSparseNDArray(self._stored.retained(row_id.asnumpy().astype(np.int64)), self._ctx)
         part._entry = self._entry
         return part
 
 
 class CSRNDArray(BaseSparseNDArray):
-    """A matrix by rows: of each row the columns of the numbers that are stored, and the numbers.
+    """A matrix in compressed sparse rows: each row has the columns of its stored elements, and the elements.
 
     Examples
     --------
@@ -339,7 +339,7 @@ class CSRNDArray(BaseSparseNDArray):
 
     @property
     def indptr(self) -> NDArray:
-        """Start of each row among the stored elements, and the end of the last one, copied."""
+        """A copy of the start of each row among the stored elements, and the end of the last row."""
         return NDArray(self._stored.indptr.copy(), self._ctx)
 
     def asscipy(self) -> Any:
@@ -348,7 +348,7 @@ class CSRNDArray(BaseSparseNDArray):
         Raises
         ------
         ImportError
-            Without SciPy.
+            If SciPy is not installed.
         """
         library = scipy_sparse()
         if library is None:
@@ -380,7 +380,7 @@ _CLASSES: dict[str, type[BaseSparseNDArray]] = {"row_sparse": RowSparseNDArray, 
 
 
 def _host(ctx: Context | None) -> Context:
-    """The context of a sparse array: one of the host."""
+    """The context of a sparse array, which must be on the host."""
     ctx = current_context() if ctx is None else Context(ctx)
     if ctx.backend_name != "cpu":
         raise DeviceError(f"sparse arrays live on the host, not on {ctx}: tostype('default') moves there")
@@ -388,12 +388,12 @@ def _host(ctx: Context | None) -> Context:
 
 
 def check_stype(stype: str) -> str:
-    """Refuse what is no storage type.
+    """Check a storage type.
 
     Raises
     ------
     ArgumentError
-        Naming the nearest.
+        For an unknown one. The error suggests the nearest.
     """
     if stype != "default" and stype not in _KINDS:
         raise ArgumentError(f"storage type {stype!r}. {did_you_mean(str(stype), ('default', *_KINDS))}")
@@ -401,26 +401,26 @@ def check_stype(stype: str) -> str:
 
 
 def stored_as(value: NDArray, stype: str) -> Any:
-    """The elements of an array as a sparse storage type holds them."""
+    """The `Stored` of an array in a sparse storage type."""
     if isinstance(value, BaseSparseNDArray) and value.stype == stype:
         return value._stored
     return _KINDS[stype].of(np.asarray(value._data))
 
 
 def over_stored(stored: Stored, ctx: Context) -> NDArray:
-    """The sparse array of what is stored."""
+    """The sparse array of a `Stored`."""
     return _CLASSES[stored.stype](stored, ctx)
 
 
 def held_in(stype: str, value: NDArray) -> NDArray:
-    """The elements of an array in a storage type, as an array that is not recorded."""
+    """An array in a storage type with the same values, which is not recorded."""
     if check_stype(stype) == "default":
         return NDArray(np.array(value._data), value._ctx) if isinstance(value, BaseSparseNDArray) else value
     return over_stored(stored_as(value, stype), value._ctx)
 
 
 def empty_of(stype: str, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    """A sparse array's numbers where none are stored."""
+    """The `Stored` of an array of zeros."""
     none = np.zeros(0, INDEX)
     if stype == "row_sparse":
         return Rows(np.zeros((0, *shape[1:]), dtype), none, shape)
@@ -435,7 +435,7 @@ def takes_rows(entry: Any) -> bool:
 
 
 def _check(stored: Stored, full: bool) -> None:
-    """Refuse what is stored otherwise than its storage type says."""
+    """Raise an error if indices are not valid for the storage type."""
     count, shape = len(stored.numbers), stored.shape
 
     def refuse(what: str) -> None:
@@ -466,7 +466,7 @@ def _restored(stype: str, numbers: np.ndarray, *rest: Any) -> NDArray:
 
 
 def record_of(value: NDArray) -> params_file.Record:
-    """The record of an array in a file."""
+    """The file record of an array."""
     device = (value.context.device_type, value.context.device_id)
     if not isinstance(value, BaseSparseNDArray):
         return params_file.Record(value.asnumpy(), device)
@@ -475,7 +475,7 @@ def record_of(value: NDArray) -> params_file.Record:
 
 
 def of_record(record: params_file.Record, ctx: Context) -> NDArray:
-    """The sparse array of a record of a file."""
+    """The sparse array of a file record."""
     numbers, sparse = record.array, record.sparse
     assert numbers is not None and sparse is not None
     parts = [part.astype(INDEX, copy=False) for part in sparse.indices]
@@ -487,7 +487,7 @@ def of_record(record: params_file.Record, ctx: Context) -> NDArray:
 
 
 def _numbers(source: Any, dtype: DTypeLike, what: str) -> np.ndarray:
-    """Numbers as a NumPy array, of float32 unless they or somebody say otherwise."""
+    """Values as a NumPy array, of the given dtype, or else their own if they are an array, or else float32."""
     host = source._data if isinstance(source, NDArray) else source
     known = getattr(source, "dtype", None) if isinstance(source, (np.ndarray, NDArray)) else None
     try:
@@ -514,19 +514,19 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
     Parameters
     ----------
     arg1 : array, tuple or SciPy matrix
-        A matrix; ``(data, indices, indptr)``; ``(data, (row, col))``, where numbers of one place are added up; or
-        ``(M, N)``, a matrix of zeros.
+        A matrix; ``(data, indices, indptr)``; ``(data, (row, col))``, where elements of the same place are summed; or
+        ``(M, N)`` for a matrix of zeros.
     shape : (int, int), optional
-        That of the matrix, where it does not follow.
+        The shape, if ``arg1`` does not determine it.
     ctx : Context, optional
-        Where; the current context by default.
+        The device, by default the current context.
     dtype : dtype, optional
-        Dtype of the values, else float32.
+        The dtype; by default that of an array, or else float32.
 
     Raises
     ------
     ArgumentError, ShapeError
-        When the parts do not fit each other.
+        If the parts do not fit each other.
 
     Examples
     --------
@@ -582,12 +582,12 @@ def _dims(shape: Sequence[int] | None) -> tuple[int, ...] | None:
 
 
 def _nothing_of(stype: str, shape: Sequence[int], given: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
-    """The stored part of an array of zeros, whose shape may be given a second time."""
+    """The `Stored` of an array of zeros; the parameter ``shape``, if given, must agree."""
     return empty_of(stype, _agreeing(tuple(map(int, shape)), given), as_dtype(dtype or "float32"))
 
 
 def _stored_again(array: BaseSparseNDArray, shape: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
-    """A copy of the stored part of an array, in another dtype where one is given."""
+    """A copy of the `Stored` of an array, in another dtype if one is given."""
     _agreeing(array.shape, shape)
     stored = array._stored
     return stored.like(stored.numbers.astype(stored.dtype if dtype is None else as_dtype(dtype)))
@@ -606,18 +606,18 @@ def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context
     Parameters
     ----------
     arg1 : array or tuple
-        An array; ``(data, indices)``, rows and their places in any order; or a shape, an array of zeros.
+        An array; ``(data, indices)``, rows and their indices in any order; or a shape for an array of zeros.
     shape : tuple of int, optional
-        That of the array, where it does not follow.
+        The shape, if ``arg1`` does not determine it.
     ctx : Context, optional
-        Where; the current context by default.
+        The device, by default the current context.
     dtype : dtype, optional
-        Dtype of the values, else float32.
+        The dtype; by default that of an array, or else float32.
 
     Raises
     ------
     ArgumentError, ShapeError
-        When the parts do not fit each other.
+        If the parts do not fit each other.
 
     Examples
     --------
@@ -655,7 +655,7 @@ def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context
 
 
 def zeros(stype: str, shape: int | Sequence[int], ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
-    """Zeros in a storage type, of which none is stored.
+    """An array of zeros in a storage type, with no stored elements.
 
     Examples
     --------
@@ -676,12 +676,12 @@ def empty(stype: str, shape: int | Sequence[int], ctx: Context | None = None, dt
 
 
 def sparse_array(source_array: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
-    """A copy of a sparse array of ours or of a matrix of SciPy.
+    """A copy of a sparse array, or of a matrix of SciPy.
 
     Raises
     ------
     ArgumentError
-        For a dense array, of which ``nd.array`` makes one.
+        For a dense array, which ``nd.array`` copies.
     """
     if isinstance(source_array, RowSparseNDArray):
         return row_sparse_array(source_array, None, ctx, dtype)

@@ -1,6 +1,6 @@
-"""Numbers that are stored sparsely, on the host: some rows of an array, and the rows of a matrix as lists of columns.
+"""Sparse storage on the host: some rows of an array, and matrices in compressed sparse rows.
 
-Values of these classes never change. SciPy, where it is installed, computes the products of matrices.
+Objects of these classes are immutable. SciPy, if it is installed, computes matrix products.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ def scipy_sparse() -> Any:
 
 
 def _runs(sorted_keys: np.ndarray) -> np.ndarray:
-    """Starts of runs of equal keys."""
+    """The starts of runs of equal keys."""
     starts = np.ones(len(sorted_keys), bool)
     starts[1:] = sorted_keys[1:] != sorted_keys[:-1]
     return np.flatnonzero(starts)
 
 
 class Rows:
-    """Some rows of an array; all others are zero.
+    """An array of which some rows are stored; all others are zero.
 
     Parameters
     ----------
     numbers : numpy.ndarray
-        The rows, one behind the other.
+        The stored rows.
     indices : numpy.ndarray of int64
-        Their places in the array, rising.
+        Their indices in the array, increasing.
     shape : tuple of int
-        That of the array.
+        The shape of the array.
     """
 
     stype = "row_sparse"
-    __array_ufunc__ = None  # NumPy leaves sums with arrays to this class
+    __array_ufunc__ = None  # NumPy leaves array + Rows to this class
 
     def __init__(self, numbers: np.ndarray, indices: np.ndarray, shape: Shape):
         self.numbers, self.indices, self.shape = numbers, indices, shape
@@ -65,7 +65,7 @@ class Rows:
 
     @classmethod
     def summed(cls, numbers: np.ndarray, indices: np.ndarray, shape: Shape) -> Rows:
-        """Rows in any order; those of one place are added up in the order in which they stand."""
+        """Make it from rows in any order. Rows of the same index are summed in their order."""
         order = np.argsort(indices, kind="stable")
         indices = indices[order]
         starts = _runs(indices)
@@ -81,13 +81,13 @@ class Rows:
         return self.numbers.dtype
 
     def dense(self) -> np.ndarray:
-        """The whole array."""
+        """The dense array."""
         dense = np.zeros(self.shape, self.dtype)
         dense[self.indices] = self.numbers
         return dense
 
     def like(self, numbers: np.ndarray) -> Rows:
-        """Other numbers in the same rows."""
+        """The same rows with other elements."""
         return Rows(numbers, self.indices, self.shape)
 
     def retained(self, indices: np.ndarray) -> Rows:
@@ -96,7 +96,7 @@ class Rows:
         return Rows(self.numbers[kept], self.indices[kept], self.shape)
 
     def taken(self, indices: np.ndarray) -> np.ndarray:
-        """The rows at ``indices``, zeros for those that are not stored."""
+        """The rows at ``indices``; zeros for rows that are not stored."""
         places = np.searchsorted(self.indices, indices)
         found = places < len(self.indices)
         found[found] = self.indices[places[found]] == indices[found]
@@ -105,7 +105,7 @@ class Rows:
         return rows
 
     def joined(self, other: Rows, compute: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Rows:
-        """A function of the numbers of two arrays, in all rows that one of them has."""
+        """Apply a function to the elements of two arrays, in all rows that at least one of them stores."""
         if np.array_equal(self.indices, other.indices):
             return self.like(compute(self.numbers, other.numbers))
         indices = np.union1d(self.indices, other.indices)
@@ -139,7 +139,7 @@ class Csr:
 
     @classmethod
     def of(cls, dense: np.ndarray) -> Csr:
-        """The numbers of a matrix that are not zero."""
+        """The elements of a matrix that are not zero."""
         if dense.ndim != 2:
             raise ArgumentError(f"csr: expected a matrix, got an array of shape {dense.shape}")
         rows, columns = np.nonzero(dense)
@@ -147,13 +147,13 @@ class Csr:
 
     @classmethod
     def by_rows(cls, numbers: np.ndarray, rows: np.ndarray, columns: np.ndarray, shape: Shape) -> Csr:
-        """Numbers that stand in the order of their rows."""
+        """Make it from elements in the order of their rows."""
         indptr = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(INDEX)
         return cls(numbers, columns.astype(INDEX, copy=False), indptr, shape)
 
     @classmethod
     def placed(cls, numbers: np.ndarray, rows: np.ndarray, columns: np.ndarray, shape: Shape) -> Csr:
-        """Numbers at places in any order; those of one place are added up."""
+        """Make it from elements in any order. Elements of the same row and column are summed."""
         keys = rows.astype(INDEX) * shape[1] + columns
         summed = Rows.summed(numbers, keys, shape)
         return cls.by_rows(summed.numbers, summed.indices // shape[1], summed.indices % shape[1], shape)
@@ -169,17 +169,17 @@ class Csr:
         return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
 
     def dense(self) -> np.ndarray:
-        """The whole matrix; numbers of one place are added up."""
+        """The dense matrix; elements of the same row and column are summed."""
         dense = np.zeros(self.shape, self.dtype)
         np.add.at(dense, (self.rows, self.indices), self.numbers)
         return dense
 
     def like(self, numbers: np.ndarray) -> Csr:
-        """Other numbers in the same places."""
+        """The same places with other elements."""
         return Csr(numbers, self.indices, self.indptr, self.shape)
 
     def part(self, begin: int, end: int, left: int = 0, right: int | None = None) -> Csr:
-        """Rows from ``begin`` to ``end``, of these the columns from ``left`` to ``right``."""
+        """The rows from ``begin`` to ``end``, and of these the columns from ``left`` to ``right``."""
         right = self.shape[1] if right is None else right
         start, stop = self.indptr[begin], self.indptr[end]
         numbers, columns = self.numbers[start:stop], self.indices[start:stop]
@@ -190,7 +190,7 @@ class Csr:
                            (end - begin, right - left))
 
     def joined(self, other: Csr, compute: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Csr:
-        """A function of the numbers of two matrices, in all places that one of them has."""
+        """Apply a function to the elements of two matrices, in all places that at least one of them stores."""
         first, second = (each.rows * self.shape[1] + each.indices for each in (self, other))
         keys = np.union1d(first, second)
         left, right = (Rows(np.zeros(len(keys), each.dtype), keys, keys.shape) for each in (self, other))
@@ -215,7 +215,8 @@ class Csr:
         return Csr.by_rows(self.numbers[order], self.indices[order], self.rows[order], self.shape[::-1])
 
     def turned_times(self, dense: np.ndarray) -> Rows:
-        """The product of the transposed matrix with a matrix or a vector: a row for each column that has numbers."""
+        """The product of the transposed matrix with a matrix or a vector. It stores a row for each column that stores
+        elements."""
         turned = self.turned()
         indices = np.flatnonzero(np.diff(turned.indptr)).astype(INDEX)
         starts = turned.indptr[np.append(indices, self.shape[1])]
@@ -223,5 +224,5 @@ class Csr:
         return Rows(narrow.times(dense), indices, (self.shape[1], *dense.shape[1:]))
 
 
-#: Numbers as a sparse array holds them.
+#: The storage of a sparse array.
 Stored: TypeAlias = Rows | Csr

@@ -1,7 +1,7 @@
-"""Rules of operators for sparse arrays: one, by name, for each that computes with the stored elements.
+"""Rules of operators for sparse arrays, by name, which compute on stored elements.
 
-A rule returns None for storage types that it does not know. Then, as where there is no rule, the operator computes
-with the dense numbers.
+A rule returns None for storage types that it does not support. Then, as without a rule, the operator computes on dense
+arrays.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .sparse_numbers import Csr, Rows
 
 __all__ = ["apply_sparse", "cast_storage", "updated"]
 
-#: A function of an operator, its attributes and inputs that gives the result.
+#: A function of an operator, its attributes and inputs that returns the result.
 Rule: TypeAlias = Callable[[Op, Attrs, Sequence[Any]], NDArray | None]
 
 RULES: dict[str, Rule] = {}
@@ -56,7 +56,7 @@ def _rule(*names: str) -> Callable[[Rule], Rule]:
 
 @APPLY.provide
 def apply_sparse(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list[NDArray]]:
-    """Apply an operator where one of its inputs is sparse."""
+    """Apply an operator to inputs of which at least one is sparse."""
     if isinstance(attrs, PropUse) and attrs.says_stypes:
         return by_prop(op, attrs, values)
     rule = RULES.get(op.name) if op.family else None
@@ -74,7 +74,7 @@ def _recorded(values: Sequence[Any]) -> bool:
 
 
 def _by_dense(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list[NDArray]]:
-    """The operator on the dense numbers; what it changes in place is stored as it was."""
+    """Apply an operator to dense arrays; inputs that it changes in place are stored again in their storage types."""
     dense = []
     for value in values:
         if isinstance(value, BaseSparseNDArray):
@@ -96,7 +96,7 @@ def _by_dense(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list[ND
 
 
 def _numbers(op: Op, attrs: Attrs, numbers: Array, ctx: Context) -> Array:
-    """Result of an operator for the stored elements."""
+    """Apply an operator to the stored elements."""
     _, (out,) = _compute(op, attrs, [NDArray(numbers, ctx)], ctx)
     return out._data
 
@@ -266,8 +266,8 @@ def _retain(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     places = indices._data.astype(np.int64).reshape(-1)
     result = over_stored(x._stored.retained(places), x._ctx)
     if MODE.recording and x._entry is not None:
-        def back(attrs: Attrs, arriving: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
-            g = arriving[0]
+        def back(attrs: Attrs, out_grads: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
+            g = out_grads[0]
             g = g if isinstance(g, Rows) else Rows.of(g)
             return [g.retained(places) if takes_rows(x._entry) else g.retained(places).dense(), None]
 
@@ -283,23 +283,23 @@ def _no_second(*_: Any) -> Any:
     raise ArgumentError("gradients of operators with sparse arrays are not recorded: compute with tostype('default')")
 
 
-#: A change of the storage type; the gradient passes.
+#: A change of the storage type, whose gradient is the identity.
 _CAST = tape.Taped("cast_storage", lambda g, ins, outs, attrs, needs, is_train=True: [g], grad_reads=False,
-                   raw_gradient=lambda attrs, arriving, needs, ctx: list(arriving))
+                   raw_gradient=lambda attrs, out_grads, needs, ctx: list(out_grads))
 
 
 @CAST_STORAGE.provide
 def cast_storage(data: NDArray, stype: str, *, out: NDArray | None = None) -> NDArray:
-    """The same values in another storage type.
+    """Convert an array to another storage type.
 
     Parameters
     ----------
     data : NDArray
-        Of any storage type.
+        An array of any storage type.
     stype : {"default", "row_sparse", "csr"}
-        The one that is wanted; ``row_sparse`` has the rows that are not all zero, ``csr`` the elements that are not.
+        The new storage type; ``row_sparse`` stores rows that are not all zero, ``csr`` elements that are not zero.
     out : NDArray, optional
-        Where they are stored.
+        The array to store the values in.
 
     Examples
     --------
@@ -310,7 +310,7 @@ def cast_storage(data: NDArray, stype: str, *, out: NDArray | None = None) -> ND
     if not isinstance(data, NDArray):
         raise ArgumentError(f"cast_storage: expected an NDArray, got {type(data).__name__}")
     if check_stype(stype) == "row_sparse" and isinstance(data, CSRNDArray) and len(data._stored.numbers):
-        rows, columns = data._stored.rows, data._stored.indices  # without making all of it
+        rows, columns = data._stored.rows, data._stored.indices  # without a dense array
         places, inverse = np.unique(rows, return_inverse=True)
         numbers = np.zeros((len(places), data.shape[1]), data._stored.dtype)
         np.add.at(numbers, (inverse, columns), data._stored.numbers)
@@ -364,12 +364,12 @@ def _dot(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
 
 
 def _record_dot(left: CSRNDArray, right: NDArray, result: NDArray, turn: bool, turn_right: bool) -> None:
-    """Record a product of a constant matrix and an array: the gradient of the latter has rows for the columns of the
-    matrix that have numbers."""
+    """Record the product of a constant matrix and an array. The gradient of the array stores rows for the columns of
+    the matrix that store elements."""
     stored: Csr = left._stored
 
-    def back(attrs: Attrs, arriving: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
-        g = arriving[0].dense() if isinstance(arriving[0], Rows) else arriving[0]
+    def back(attrs: Attrs, out_grads: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
+        g = out_grads[0].dense() if isinstance(out_grads[0], Rows) else out_grads[0]
         if turn:
             gradient: Any = stored.times(g)
         else:
@@ -393,23 +393,23 @@ def _embedding(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
         return None
     op.infer_shapes([data.shape, weight.shape], [None], attrs)
     result = NDArray(weight._stored.taken(_rows_of(data._data, weight.shape[0])), weight._ctx)
-    if MODE.recording and weight._entry is not None:  # with the numbers that the tape would hold
+    if MODE.recording and weight._entry is not None:  # with dense arrays, as the tape holds them
         tape.record(op, attrs, values, [data._data, weight._data], [result], None, MODE.recording)
     return result
 
 
 def _rows_of(data: Array, count: int) -> np.ndarray:
-    """Integers as rows of a weight; those out of range take the nearest."""
+    """Indices of rows of a weight, clipped to the valid range."""
     return np.clip(data.astype(np.int64), 0, count - 1)
 
 
-def _embedding_rows(node: tape.TapeNode, arriving: Sequence[Any]) -> list[Any] | None:
-    """The gradient of the weight of ``Embedding`` in the rows that were looked up."""
+def _embedding_rows(node: tape.TapeNode, out_grads: Sequence[Any]) -> list[Any] | None:
+    """The gradient of the weight of ``Embedding``, which stores the rows that were looked up."""
     if not takes_rows(node.inputs[1]) or node.ins is None:
         return None
     data, shape = node.ins[0], node.ins[1].shape
     indices = _rows_of(data, shape[0]).reshape(-1)
-    return [None, Rows.summed(arriving[0].reshape(len(indices), *shape[1:]), indices, shape)]
+    return [None, Rows.summed(out_grads[0].reshape(len(indices), *shape[1:]), indices, shape)]
 
 
 tape.ROW_GRADIENTS["Embedding"] = _embedding_rows
@@ -418,16 +418,17 @@ tape.ROW_GRADIENTS["Embedding"] = _embedding_rows
 # -------------------------------------------------------------------------------------------------- updates
 
 
-#: Updates that a gradient of some rows moves in these rows alone, where nobody asks for more.
+#: Update operators that by default update only the rows that a sparse gradient stores.
 LAZY = ("sgd_update", "sgd_mom_update", "adam_update", "ftrl_update", "_sparse_adagrad_update",
         "_contrib_group_adagrad_update")
 
 
 def updated(name: str, weight: NDArray, grad: NDArray, states: Sequence[NDArray], attrs: dict[str, Any]) -> None:
-    """Move a weight by the operator of a name, where the weight, its gradient or a state is sparse, in place.
+    """Update a weight in place by an update operator, where the weight, its gradient or a state is sparse.
 
-    The rows that the gradient has are moved and all others stay, where the operator is among ``LAZY`` and its attribute
-    ``lazy_update`` does not say otherwise; else it moves the dense numbers.
+    An operator in ``LAZY`` updates only the rows that the gradient stores, unless its attribute ``lazy_update`` is
+    False.
+    Others update all rows.
     """
     if isinstance(grad, RowSparseNDArray) and name in LAZY and attrs.get("lazy_update", True):
         rows_updated(name, weight, grad, states, attrs)
@@ -441,18 +442,18 @@ def updated(name: str, weight: NDArray, grad: NDArray, states: Sequence[NDArray]
 
 def rows_updated(name: str, weight: NDArray, grad: RowSparseNDArray, states: Sequence[NDArray],
                  attrs: dict[str, Any]) -> None:
-    """Move the rows of a weight, and of its states, that a gradient has; all others stay.
+    """Update the rows of a weight, and of its states, that a gradient stores.
 
     Parameters
     ----------
     name : str
-        The operator that moves a dense weight.
+        The update operator of dense weights.
     weight, grad : NDArray, RowSparseNDArray
-        The weight may be sparse, too; rows that it lacks are zero.
+        The weight, which may be sparse, too, and the gradient.
     states : sequence of NDArray
-        As the operator has them; changed in place.
+        The states of the operator, changed in place.
     attrs : dict
-        Its attributes.
+        Attributes of the operator.
     """
     rows: Rows = grad._stored
     if not len(rows.indices):

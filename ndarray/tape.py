@@ -1,7 +1,7 @@
-"""The tape: what was computed while recording, and the walk back over it.
+"""The tape: the recorded operators, and the backward pass over them.
 
-A tape node holds raw arrays and the nodes its inputs came from, never an NDArray: nothing forms a cycle, and a
-result that nobody keeps frees what led to it.
+A tape node holds raw arrays and the nodes of its inputs, and no NDArray. So there are no cycles, and a result that is
+dropped frees all nodes that only it needs.
 """
 
 from __future__ import annotations
@@ -52,33 +52,33 @@ __all__ = ["TapeNode", "TapeEntry", "Variable", "Destined", "Leaf", "leaf", "rec
 
 #: Makes an NDArray of a raw array and its context.
 WRAP = Slot("arrays")
-#: By names of operators, functions of a node and its output gradients that give gradients as `Rows`; None where these
-#: are not for a sparse array.
+#: By operator, a function of a node and its output gradients that returns input gradients as `Rows`, or None if they
+#: are not for sparse arrays.
 ROW_GRADIENTS: dict[str, Callable[[TapeNode, Sequence[Any]], Sequence[Any] | None]] = {}
 
 
 class TapeNode:
-    """One recorded application of an operator.
+    """A recorded call of an operator.
 
     Attributes
     ----------
     op : Op or Taped
-        The applied operator; None for an array whose gradient is wanted, and for constants.
+        The operator; None for an array whose gradient is requested, and for constants.
     attrs
         Its attributes.
     inputs : tuple of entries
-        Where its inputs come from: ``(node, output number)``.
+        The entries of its inputs, each ``(node, output index)``.
     ins, outs : list of arrays
-        Raw inputs and outputs, residuals behind these; None once a backward pass has released them, and of variables
-        and constants.
+        Raw inputs, and raw outputs followed by residuals; None for variables and constants, and after a backward pass
+        has released them.
     count : int
-        Number of outputs.
+        The number of outputs.
     ctx, place
-        Context, and the instruction of user code that applied it.
+        The context, and the instruction of user code that called the operator.
     prepared : Runner or None
-        What ran, if it is known.
+        The prepared call, if it is known.
     number : int
-        Larger than those of all nodes made before, its inputs' among them; that of its release, once it is released.
+        A time stamp, larger than those of all earlier nodes; renewed when the node is released.
     """
 
     __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "place", "prepared", "number", "__weakref__")
@@ -96,32 +96,32 @@ class TapeNode:
 
     @property
     def where(self) -> Where | None:
-        """The line of user code that applied it."""
+        """The line of user code that called the operator."""
         return line_at(self.place)
 
     def in_training(self, is_train: bool | None) -> bool:
-        """Whether it is differentiated as in training: as a backward pass says, or, None, as it was computed."""
+        """Whether it is differentiated as in training. With None, that is the mode in which it was recorded."""
         return (self.prepared is None or self.prepared.is_train) if is_train is None else is_train
 
     def describe(self) -> str:
-        """The node as an error note names it."""
+        """The node as text for an error."""
         kind = "array" if self.op is None else f"operator {self.op.name}"
         return f"{kind}, recorded at {self.where}" if self.where else kind
 
 
 class CheckedNode(TapeNode):
-    """One whose gradients are looked at, see ``finite``."""
+    """A node whose gradients are checked for NaN and infinities; see ``finite``."""
 
     __slots__ = ("checked",)
     checked: Checked | None
 
 
-#: An output of a node: the node and the output's number.
+#: An output of a node: the node and the index of the output.
 TapeEntry: TypeAlias = tuple[TapeNode, int]
 
 
 class Variable(TapeNode):
-    """An array whose gradient somebody asks for."""
+    """An array whose gradient a caller of ``gradients`` requests."""
 
     __slots__ = ()
     op = ins = outs = prepared = place = None
@@ -132,7 +132,7 @@ class Variable(TapeNode):
 
 
 class Destined(Variable):
-    """One whose gradient has a place where it may be computed."""
+    """A variable whose gradient may be computed in a landing."""
 
     __slots__ = ("landing",)
 
@@ -144,8 +144,8 @@ class Destined(Variable):
 
 
 class Leaf(TapeNode):
-    """An array whose gradient is wanted: where it is stored, whether it is overwritten or added to, and whether some
-    was since somebody last asked."""
+    """An array with ``attach_grad``: the array of its gradient, the request, and whether a gradient was stored since
+    ``fresh`` was last set to False."""
 
     __slots__ = ("grad", "req", "fresh")
 
@@ -153,13 +153,13 @@ class Leaf(TapeNode):
 
     def __init__(self, array: NDArray, grad: NDArray | None, req: str):
         super().__init__(None, None, (), None, None, 1, array._ctx, None)
-        now()  # from here on writes are noted
+        now()  # starts the tracking of writes
         self.grad, self.req, self.fresh = grad, req, False
 
 
 @cached(64)
 def _unprepared(count: int) -> Signature:
-    """The signature of an application with so many outputs that is not prepared."""
+    """The signature of a `Taped` with ``count`` outputs."""
     return Signature(AS_GIVEN, (), visible=AttrsRule(lambda attrs: count), per_instance=True)
 
 
@@ -169,25 +169,25 @@ def _traits(grad_reads: bool, optional_out_grads: bool) -> Traits:
 
 
 class Taped:
-    """An object that knows its own gradient, which the tape holds in the place of an operator.
+    """A function with its own gradient, which takes the place of an operator on the tape.
 
     Parameters
     ----------
     name : str
-        As errors name it.
+        Its name in errors.
     differentiate : function
-        As that of ``Op``.
+        The gradient, with the parameters of ``Op.differentiate``.
     count : int
-        How many of its outputs have gradients.
+        The number of outputs that have gradients.
     grad_reads, optional_out_grads : bool
         See ``Traits``.
     raw_gradient : function or None
         See ``Op.raw_grad``.
     graph : function or None
-        ``graph(attrs)`` gives the graph that it computes: the variables of its inputs, in their order, and its outputs.
+        ``graph(attrs)`` returns the graph of the function: the variables of its inputs, in order, and its outputs.
     """
 
-    rules = Rules(SAME_TYPE)  # none of its own
+    rules = Rules(SAME_TYPE)  # shared, without rules
 
     def __init__(self, name: str, differentiate: Callable[..., Sequence[Any]], count: int = 1, *,
                  grad_reads: bool = True, optional_out_grads: bool = False,
@@ -200,24 +200,23 @@ class Taped:
             self.rules.raw_grad = raw_gradient
 
     def loss(self, attrs: object) -> bool:
-        """Whether its gradient needs none from above."""
+        """Whether it is a loss, whose gradient needs no output gradient."""
         return False
 
 
-#: A copy to another context, from ``attrs["source"]``: its gradient is copied back.
+#: A copy from the context ``attrs["source"]`` to another one. Its gradient is copied back.
 TRANSFER = Taped("copyto", lambda g, ins, outs, attrs, needs, is_train=True: [g.copyto(attrs["source"])],
                  grad_reads=False)
-#: A function of its inputs that does not change with them, as the gradient of a linear function.
+#: A function whose derivative is zero, such as the gradient of a linear function.
 _CONSTANT_OF = Taped("constant", lambda g, ins, outs, attrs, needs, is_train=True: [None] * len(needs),
-                     grad_reads=False, raw_gradient=lambda attrs, arriving, needs, ctx: [None] * len(needs))
+                     grad_reads=False, raw_gradient=lambda attrs, out_grads, needs, ctx: [None] * len(needs))
 #: The entry of an array without a gradient.
 _UNDIFFERENTIATED = TapeNode(None, None, (), None, None, 1, Context("cpu"), None)
 CONSTANT = _UNDIFFERENTIATED, 0
 
 
 def frame() -> FrameType | None:
-    """The frame of user code that records something: where layers of ours lie inside each other, that which called the
-    outermost."""
+    """The frame of the user code that records an operator: for nested layers, the code that called the outermost."""
     found: Any = MODE.frame
     if not found:
         is_layer, found = found is not None, user_frame(sys._getframe(1))
@@ -227,7 +226,7 @@ def frame() -> FrameType | None:
 
 
 def leaf(array: NDArray, grad: NDArray | None, req: str) -> TapeEntry:
-    """The entry of an array whose gradient goes to ``grad``."""
+    """The entry of an array whose gradient is stored in ``grad``."""
     if req not in REQUESTS:
         raise ArgumentError(f"grad_req {req!r}. {did_you_mean(req, ('write', 'add', 'null'))}")
     if grad is not None and grad.shape != array.shape:
@@ -236,15 +235,15 @@ def leaf(array: NDArray, grad: NDArray | None, req: str) -> TapeEntry:
 
 
 def constant(entries: Sequence[TapeEntry], array: NDArray) -> TapeEntry:
-    """The entry of an array that does not change with what has these entries: its gradient is zero."""
+    """The entry of an array whose derivative with respect to these entries is zero."""
     return TapeNode(_CONSTANT_OF, None, tuple(entries), (), [array._data], 1, array._ctx, frame()), 0
 
 
 def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequence[Array], outs: Sequence[NDArray],
            prepared: Prepared | None = None, recording: Literal[True] | Checked = True, residuals: Sequence[Array] = ()
            ) -> None:
-    """Remember an application, if a gradient is wanted of one of its inputs; ``residuals`` are raw arrays that it
-    reads beside inputs and outputs."""
+    """Record a call, if one of its inputs is recorded. ``residuals`` are raw arrays that the gradient reads beside
+    inputs and outputs."""
     if recording is not True:
         _look(op, attrs, arrays, outs, recording)
     entries, wanted = [], False
@@ -269,7 +268,7 @@ def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequenc
 
 def add(op: Op, attrs: Attrs, entries: tuple[TapeEntry, ...], arrays: Sequence[Array], out: NDArray,
         recording: Literal[True] | Checked = True) -> None:
-    """Remember an application with one output, some of whose inputs' entries are those of a recorded computation."""
+    """Record a call with one output, at least one of whose inputs is recorded."""
     if recording is True:
         out._entry = TapeNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx,
                               user_frame(sys._getframe(1)) if MODE.frame is None else frame()), 0
@@ -280,7 +279,7 @@ def add(op: Op, attrs: Attrs, entries: tuple[TapeEntry, ...], arrays: Sequence[A
 
 
 def _look(op: Any, attrs: Any, arrays: Sequence[Array], outs: Sequence[NDArray], checked: Checked) -> None:
-    """Look at what an operator has made; see ``finite.look``."""
+    """Check the results of an operator; see ``finite.look``."""
     if not outs or deliberate(op, attrs):
         return
     ctx, where, own = outs[0]._ctx, here(), isinstance(op, Op)
@@ -319,7 +318,7 @@ _ONES: Recent = Recent(_FEW, "small arrays of ones")
 
 
 def _ones(like: NDArray) -> Array:
-    """Raw ones of the shape and dtype of an array. Small ones are shared, and nobody can write to them."""
+    """Raw ones with the shape and dtype of an array. Small arrays are shared and read-only."""
     data = like._data
     if data.__class__ is not np.ndarray or data.size > _FEW:
         return _filled(like, 1)._data
@@ -336,8 +335,8 @@ def _ones(like: NDArray) -> Array:
 
 def _seeds(heads: Sequence[NDArray], head_grads: Sequence[Any] | None, recorded: bool
            ) -> dict[TapeEntry, Any]:
-    """Seed gradients of the heads, by entry: NDArrays where gradients are recorded, else raw arrays."""
-    if len(heads) == 1 and head_grads is None and not recorded and heads[0]._entry is not None:  # as a rule
+    """Gradients of the heads, by entry: NDArrays if gradients are recorded, or else raw arrays."""
+    if len(heads) == 1 and head_grads is None and not recorded and heads[0]._entry is not None:  # the usual case
         return {heads[0]._entry: _ones(heads[0])}
     if not heads:
         raise ArgumentError("expected at least one head to differentiate")
@@ -369,10 +368,10 @@ _number = operator.attrgetter("number")
 
 
 def _order(seeds: Iterable[TapeEntry]) -> list[TapeNode]:
-    """The nodes that entries need, as they were made: inputs before users.
+    """The nodes that entries depend on, in the order of recording, inputs before users.
 
-    A released part of the tape counts as constants for nodes recorded later, as the carried state of a recurrent
-    network; for nodes recorded before, it is missing.
+    A released node counts as a constant for nodes that were recorded after its release, such as those that read the
+    carried state of a recurrent network. For nodes recorded before, it is an error.
     """
     order = [node for node, _ in seeds]
     seen = {_UNDIFFERENTIATED, *order}
@@ -407,7 +406,7 @@ def _numbers(node: TapeNode) -> tuple[Sequence[Array], Sequence[Array]]:
 
 def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool | None,
           recorded: bool = False) -> dict[TapeEntry, Any]:
-    """Gradients by entry: arrays that are ``recorded`` themselves, else raw ones."""
+    """Run the backward pass. Gradients by entry: NDArrays if they are to be ``recorded``, or else raw arrays."""
     thread, CUT.lost = MODE.__dict__, ""
     checked = next(filter(None, [node.checked for node in order]), None) if finite.USED else None
     mode, choice = thread["now"](), (recorded and (checked or True), train_mode is not False)
@@ -424,19 +423,19 @@ def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[T
                             functools.partial(_checked_sum, checked))
             return walk(order, seeds, wanted, step, functools.partial(_sum, set()))
         return walk(order, seeds, wanted,
-                    lambda node, arriving, needs: by_rule(node, arriving, needs, functools.partial(
-                        _values, arriving, needs, node.in_training(train_mode)), _zeros_like, train_mode),
+                    lambda node, out_grads, needs: by_rule(node, out_grads, needs, functools.partial(
+                        _values, out_grads, needs, node.in_training(train_mode)), _zeros_like, train_mode),
                     lambda _, first, second: first + second)
     finally:
         thread["reset"](token)
 
 
-def _values(arriving: Sequence[Any], needs: tuple[bool, ...], is_train: bool, node: TapeNode
+def _values(out_grads: Sequence[Any], needs: tuple[bool, ...], is_train: bool, node: TapeNode
             ) -> tuple[list[NDArray], list[NDArray]]:
-    """The inputs and outputs of a node as arrays that are recorded as they were."""
+    """The inputs and outputs of a node as recorded arrays."""
     ctx, wrap, (ins, outs) = node.ctx, WRAP.function, _numbers(node)
     if LATEST[0] > node.number:
-        ins, outs = present(node, arriving, needs, is_train)
+        ins, outs = present(node, out_grads, needs, is_train)
     wrapped = [wrap(data, ctx) for data in ins], [wrap(data, ctx) for data in outs[:node.count]]
     for value, entry in zip(wrapped[0], node.inputs):
         value._entry = None if entry is CONSTANT else entry
@@ -445,66 +444,66 @@ def _values(arriving: Sequence[Any], needs: tuple[bool, ...], is_train: bool, no
     return wrapped
 
 
-def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[Array | None], needs: tuple[bool, ...]
+def _differentiate(train_mode: bool | None, node: TapeNode, out_grads: Sequence[Array | None], needs: tuple[bool, ...]
                    ) -> Sequence[Array | None]:
-    """Raw gradients of a node's inputs, None where there is none."""
+    """Raw gradients of a node's inputs; None for an input without one."""
     op, attrs, ctx = node.op, node.attrs, node.ctx
     is_train = (node.prepared is None or node.prepared.is_train) if train_mode is None else train_mode
     ins, outs = node.ins, node.outs
     if not op.traits.grad_reads:
         ins = outs = ()
     elif ins is None or outs is None:
-        ins, outs = _numbers(node)  # which refuses
+        ins, outs = _numbers(node)  # raises the error
     if node.count != 1:
-        arriving = filled(node, arriving, outs, lambda out: ctx.xp.zeros(out.shape, out.dtype))
+        out_grads = filled(node, out_grads, outs, lambda out: ctx.xp.zeros(out.shape, out.dtype))
     if op.traits.grad_reads:
         if LATEST[0] > node.number:
-            ins, outs = present(node, arriving, needs, is_train)
+            ins, outs = present(node, out_grads, needs, is_train)
         prepared = node.prepared
         if prepared is None and not op.signature.per_instance and op.where is None:
             prepared = runner_of(op, attrs, ins, ctx)
         if isinstance(prepared, Lasting):
-            grads = differentiate(prepared, arriving, ins, outs, needs, is_train, node.inputs)
+            grads = differentiate(prepared, out_grads, ins, outs, needs, is_train, node.inputs)
             if grads is not None:
                 return grads
     elif op.rules.raw_grad is not None:
-        return op.rules.raw_grad(attrs, arriving, needs, ctx)
+        return op.rules.raw_grad(attrs, out_grads, needs, ctx)
     wrap = WRAP.function
     if isinstance(node.prepared, CustomRun):
-        grads = node.prepared.back(attrs, arriving, ins, outs, needs, wrap)
+        grads = node.prepared.back(attrs, out_grads, ins, outs, needs, wrap)
         if grads is not None:
             return grads
-    g = [None if data is None else wrap(data, ctx) for data in arriving]
+    g = [None if data is None else wrap(data, ctx) for data in out_grads]
     values = op.differentiate(g[0] if node.count == 1 else tuple(g), [wrap(data, ctx) for data in ins],
                               [wrap(data, ctx) for data in outs[:node.count]], attrs, needs, is_train)
     return [None if value is None else value._data for value in values]
 
 
-def _by_rows(step: Callable[..., Any], node: TapeNode, arriving: Sequence[Any], needs: tuple[bool, ...]) -> Any:
-    """A step of the walk where a gradient of some rows may be all that is wanted."""
+def _by_rows(step: Callable[..., Any], node: TapeNode, out_grads: Sequence[Any], needs: tuple[bool, ...]) -> Any:
+    """A step of the backward pass, in which gradients for sparse arrays may be `Rows`."""
     rule = ROW_GRADIENTS.get(getattr(node.op, "name", ""))
-    grads = None if rule is None else rule(node, arriving)
-    return step(node, arriving, needs) if grads is None else grads
+    grads = None if rule is None else rule(node, out_grads)
+    return step(node, out_grads, needs) if grads is None else grads
 
 
 def _entered(step: Callable[..., Any], node: TapeNode, *args: Any) -> Any:
-    """A step of the walk on the device of its node."""
+    """A step of the backward pass on the device of its node."""
     with node.ctx.entered():
         return step(node, *args)
 
 
-def _checked_step(step: Callable[..., Any], checked: Checked, node: TapeNode, arriving: Sequence[Array | None],
+def _checked_step(step: Callable[..., Any], checked: Checked, node: TapeNode, out_grads: Sequence[Array | None],
                   needs: tuple[bool, ...]) -> Sequence[Array | None]:
-    """A step of the walk, and a look at what it makes."""
+    """A step of the backward pass, and a check of its results."""
     ins, outs = (node.ins or (), node.outs or ()) if getattr(node.op, "grad_reads", True) else ((), ())
-    grads = step(node, arriving, needs)
+    grads = step(node, out_grads, needs)
     op, attrs = node.op, node.attrs
     if deliberate(op, attrs):
         return grads
     own = isinstance(op, Op)
     names = op.signature.inputs(attrs) if own else _numbered("input", node.inputs)
-    made = op.signature.outputs(attrs) if own else _numbered("output", arriving)
-    known = [*zip([f"gradient of {name}" for name in made], arriving), *zip(names, ins), *zip(made, outs)]
+    made = op.signature.outputs(attrs) if own else _numbered("output", out_grads)
+    known = [*zip([f"gradient of {name}" for name in made], out_grads), *zip(names, ins), *zip(made, outs)]
     finite.look(f"in the gradient of {node.describe()}", node.ctx.xp, known,
                 [(f"gradient of {name}", grad) for name, grad, need in zip(names, grads, needs) if need],
                 checked.choice)
@@ -512,7 +511,7 @@ def _checked_step(step: Callable[..., Any], checked: Checked, node: TapeNode, ar
 
 
 def _checked_sum(checked: Checked, entry: TapeEntry, first: Array, second: Array) -> Array:
-    """Two raw gradients of an entry added, and a look at what comes."""
+    """The sum of two raw gradients of an entry, and a check of it."""
     total = _sum(set(), entry, first, second)
     finite.look(f"in the sum of gradients of {entry[0].describe()}", entry[0].ctx.xp,
                 [("one", first), ("another", second)], [("sum", total)], checked.choice,
@@ -524,7 +523,7 @@ _IN_MODE = {mode: functools.partial(_differentiate, mode) for mode in (None, Fal
 
 
 def _sum(own: set[TapeEntry], entry: TapeEntry, first: Any, second: Any) -> Any:
-    """Two raw gradients of an entry added; in the memory of the first if it is a sum already, and ours ``own``."""
+    """The sum of two raw gradients of an entry. It overwrites the first if that is such a sum, as ``own`` records."""
     if first.__class__ is second.__class__ is np.ndarray and first.dtype is second.dtype and first.dtype.kind != "b":
         into = first if entry in own and first.shape == second.shape else None
         own.add(entry)
@@ -538,7 +537,7 @@ def _sum(own: set[TapeEntry], entry: TapeEntry, first: Any, second: Any) -> Any:
 
 def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | None = None, retain_graph: bool = False,
              train_mode: bool | None = True) -> None:
-    """Store the gradients of heads in the buffers of all arrays they were computed from."""
+    """Compute the gradients of heads with respect to all arrays with ``attach_grad``, and store them there."""
     seeds = _seeds(heads, head_grads, False)
     order = _order(seeds)
     leaves: list[Any] = [node for node in order if node.grad is not None]  # of class Leaf
@@ -568,7 +567,7 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
 
 def gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], head_grads: Sequence[Any] | None,
               retain_graph: bool, create_graph: bool, train_mode: bool | None) -> list[NDArray]:
-    """Gradients of heads with respect to variables, as new arrays; recorded themselves with ``create_graph``."""
+    """Gradients of heads with respect to variables, as new arrays, which ``create_graph`` records."""
     entries: list[TapeEntry] = []
     for i, variable in enumerate(variables):
         if variable._entry is None:
@@ -585,7 +584,7 @@ def gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], head_grads
     for variable, key in zip(variables, entries):
         g = recorded.get(key)
         g = _filled(variable, 0) if g is None else g
-        if id(g._data) in handed or not g.writable:  # who changes one gradient must not change another
+        if id(g._data) in handed or not g.writable:  # no two results share memory
             entry, g = g._entry, wrap(g._ctx.run(g._data.copy), g._ctx)
             g._entry = entry
         handed.add(id(g._data))
@@ -594,18 +593,18 @@ def gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], head_grads
 
 
 def order_of(entries: Iterable[TapeEntry]) -> list[TapeNode]:
-    """The nodes that entries need, inputs before users."""
+    """The nodes that entries depend on, inputs before users."""
     return _order(list(entries))
 
 
 def arrays_of(node: TapeNode) -> tuple[list[NDArray], list[NDArray]]:
-    """The inputs and outputs of a node as arrays that are recorded as they were."""
+    """The inputs and outputs of a node as recorded arrays, in the mode of the recording."""
     return _values([None] * node.count, (True,) * len(node.inputs), node.in_training(None), node)
 
 
-def through(node: TapeNode, arriving: Sequence[NDArray | None]) -> dict[TapeEntry, NDArray]:
-    """Gradients of the inputs of one node from those of its outputs, recorded themselves."""
-    seeds = {(node, i): g for i, g in enumerate(arriving) if g is not None}
+def through(node: TapeNode, out_grads: Sequence[NDArray | None]) -> dict[TapeEntry, NDArray]:
+    """Recorded gradients of the inputs of one node, from those of its outputs."""
+    seeds = {(node, i): g for i, g in enumerate(out_grads) if g is not None}
     return _walk(dict(seeds), [source for source, _ in node.inputs if source is not _UNDIFFERENTIATED], [node], None,
                  True)
 
@@ -613,7 +612,7 @@ def through(node: TapeNode, arriving: Sequence[NDArray | None]) -> dict[TapeEntr
 def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entries: Sequence[TapeEntry],
                   head_grads: Sequence[Any] | None, retain_graph: bool = False,
                   train_mode: bool | None = True) -> list[Array]:
-    """Gradients of heads with respect to variables that have these entries, as raw arrays that nobody else has."""
+    """Gradients of heads with respect to variables with these entries, as raw arrays that share no memory."""
     seeds = _seeds(heads, head_grads, False)
     handed = {*map(id, seeds.values())}
     order = _order(seeds)
@@ -637,7 +636,7 @@ def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entrie
 
 
 def _release(order: list[TapeNode]) -> None:
-    """Let go of what was recorded; from here on the nodes have the number of their release."""
+    """Release the arrays of nodes, and renew their time stamps."""
     released = tick()
     for node in order:
         if node.op is not None:

@@ -1,10 +1,10 @@
-"""Parameter files of PyTorch, as ``torch.save`` writes them from 1.6 on: a zip of a pickle and of the numbers.
+"""Parameter files of PyTorch, as ``torch.save`` writes them from 1.6 on: a zip of a pickle and of storages.
 
     NAME/data.pkl | NAME/byteorder | NAME/data/0 | NAME/data/1 | … | NAME/version
 
-A file that is written is a dict of tensors, which ``torch.load`` reads with ``weights_only``, or maps into memory. The
-pickle is read without running anything of it: it may name the few functions and classes that dicts of tensors are
-made of, and for each of them stands one of this file. Dicts within each other become names with points between.
+A written file is a dict of tensors, which ``torch.load`` reads with ``weights_only`` or maps into memory. Reading runs
+no code of the pickle: it may name only the functions and classes of which dicts of tensors consist, and each of these
+is replaced by one of this module. Names in nested dicts are joined by points.
 """
 
 from __future__ import annotations
@@ -39,36 +39,36 @@ from .params_file import (
 
 __all__: list[str] = []
 
-#: Names of the classes of storages: the dtype, and what its numbers are stored as, without the order of bytes.
+#: By the class of a storage: NumPy's name of the dtype, and the dtype of the stored elements without byte order.
 _STORAGES = {"DoubleStorage": ("float64", "f8"), "FloatStorage": ("float32", "f4"), "HalfStorage": ("float16", "f2"),
              "BFloat16Storage": ("bfloat16", "u2"), "LongStorage": ("int64", "i8"), "IntStorage": ("int32", "i4"),
              "ShortStorage": ("int16", "i2"), "CharStorage": ("int8", "i1"), "ByteStorage": ("uint8", "u1"),
              "BoolStorage": ("bool", "u1"), "ComplexFloatStorage": ("complex64", "c8"),
              "ComplexDoubleStorage": ("complex128", "c16"), "UntypedStorage": ("bytes", "u1")}
-#: Dtypes without a class of storages: their storages are bytes, and the tensor says what they are.
+#: Dtypes without a storage class. Their storages are bytes, and the tensor gives the dtype.
 _UNTYPED = {"uint16": "u2", "uint32": "u4", "uint64": "u8"}
 _NAMES = {name: code for code, (name, _) in _STORAGES.items() if name != "bytes"}
 _STORED = {**{name: stored for name, stored in _STORAGES.values() if name != "bytes"}, **_UNTYPED}
 #: Storages begin at a multiple of this in the file, so that they may be mapped into memory.
 _ALIGNED = 64
-#: Extra field of padding in a zip: its kind and length.
+#: The extra field of a zip that pads: its code and length.
 _PADDING = b"FB\0\0"
-#: Bytes of the header of a file in a zip without its name, and of the extra field of sizes beyond 32 bits.
+#: Bytes of the header of a zip member without its name, and of the extra field for sizes beyond 32 bits.
 _HEADER, _SIZES = 30, 20
-#: Instructions of a pickle that note what is on top at a numbered place.
+#: Instructions of a pickle that store the top of the stack in the memo.
 _PLACED = ("PUT", "BINPUT", "LONG_BINPUT")
-_DEEPEST = 32  # dicts within each other
+_DEEPEST = 32  # levels of nested dicts
 
 
 class _Kind(NamedTuple):
-    """A class of storages."""
+    """A storage class: its dtype, and the dtype of stored elements."""
 
     dtype: str
     stored: str
 
 
 class _Storage(NamedTuple):
-    """Numbers in a row, of a file of the zip."""
+    """A storage: the elements of one member of the zip."""
 
     kind: _Kind
     values: np.ndarray
@@ -76,7 +76,7 @@ class _Storage(NamedTuple):
 
 
 class _Tensor(NamedTuple):
-    """A tensor of the file: a view of a storage, and its dtype."""
+    """A tensor: a view of a storage, and its dtype."""
 
     view: np.ndarray
     dtype: str
@@ -113,19 +113,19 @@ def _tensor_of_bytes(storage: Any, offset: Any, size: Any, stride: Any, grad: An
 
 
 def _parameter(data: Any, *_: Any) -> Any:
-    """``torch._utils._rebuild_parameter``: a tensor that trains."""
+    """``torch._utils._rebuild_parameter``: the tensor of a parameter."""
     return data
 
 
 class _Dict(collections.OrderedDict):
-    """A dict of the file; what its pickle says of it beside its items counts for nothing."""
+    """A dict of the file. State in the pickle other than items is ignored."""
 
     def __setstate__(self, state: object) -> None:
         return None
 
 
 class _Left(NamedTuple):
-    """Something of the file that holds no values for us, as a device or a dtype."""
+    """An object of the file that is not needed, such as a device."""
 
     what: tuple[Any, ...]
 
@@ -143,17 +143,17 @@ _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads the pickle: of what it names only that of this file is called."""
+    """Reads the pickle. Only functions and classes of this module are called."""
 
     def __init__(self, content: bytes, storage: Callable[[_Kind, str, int], _Storage]):
         for opcode, argument, _ in pickletools.genops(content):
-            if opcode.name in _PLACED and int(argument or 0) > len(content):  # room is made for all before
+            if opcode.name in _PLACED and int(argument or 0) > len(content):  # would allocate the memo up to there
                 raise FileFormatError(f"expected at most {len(content)} places, found place {argument}")
         super().__init__(io.BytesIO(content))
         self.storage = storage
 
     def find_class(self, module: str, name: str) -> Any:
-        """Stand-in for an object that the pickle names."""
+        """The replacement of a function or class that the pickle names."""
         if module in ("torch", "torch.storage") and name in _STORAGES:
             return _Kind(*_STORAGES[name])
         if module == "torch" and name in _UNTYPED:
@@ -163,7 +163,7 @@ class _Unpickler(pickle.Unpickler):
         raise FileFormatError(f"expected tensors and dicts of them, found {module}.{name}: save net.state_dict()")
 
     def persistent_load(self, pid: Any) -> _Storage:
-        """A storage of the zip."""
+        """The storage that a persistent id names."""
         if not isinstance(pid, tuple) or len(pid) != 5 or pid[0] != "storage" or not isinstance(pid[1], _Kind) or \
                 not isinstance(pid[2], str) or type(pid[4]) is not int:
             raise FileFormatError(f"expected a storage, found {str(pid)[:80]}")
@@ -171,7 +171,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 class _Reader:
-    """A zip of PyTorch's, and how long it is, which bounds what it may ask for."""
+    """The zip of a file of PyTorch, and its length, which bounds all sizes in it."""
 
     def __init__(self, archive: zipfile.ZipFile, size: int, name: str):
         self.archive, self.size, self.name = archive, size, name
@@ -186,7 +186,7 @@ class _Reader:
         raise FileFormatError(f"{self.name}: {what}")
 
     def content(self, part: str) -> bytes:
-        """The bytes of a file of the zip, which are as they are."""
+        """The bytes of an uncompressed member of the zip."""
         info = self.archive.getinfo(self.folder + part)
         longest = max(info.file_size, info.compress_size)
         if info.compress_type != zipfile.ZIP_STORED or longest > self.size:
@@ -194,7 +194,7 @@ class _Reader:
         return self.archive.read(info)
 
     def storage(self, kind: _Kind, key: str, count: int) -> _Storage:
-        """The numbers of a storage."""
+        """Read a storage."""
         if key not in self.storages:
             content = self.content(f"data/{key}")
             dtype = np.dtype(self.order + kind.stored)
@@ -208,7 +208,7 @@ class _Reader:
 
 
 def _tensors(value: Any, prefix: str, left: list[str], depth: int = 0) -> Iterator[tuple[str, _Tensor]]:
-    """The tensors of a dict by their names; names of what else is in it go to ``left``."""
+    """The tensors of nested dicts, by name. Names of other values are appended to ``left``."""
     if isinstance(value, _Tensor):
         yield prefix, value
     elif isinstance(value, Mapping) and depth < _DEEPEST:
@@ -236,7 +236,7 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
             raise FileFormatError(f"{name}: expected a name of its own for each array, found two of {key!r}")
         tensors[key] = tensor
     nbytes, most = sum(tensor.view.nbytes for tensor in tensors.values()), DENSE_FLOOR + DENSE_RATIO * size
-    if nbytes > most:  # they share their storages
+    if nbytes > most:  # tensors may share a storage
         raise FileFormatError(f"{name}: expected at most {most} bytes for what is stored, found tensors of {nbytes}")
     if left:
         warn(f"{name}: {len(left)} things that are no tensors are left out: {listed(left, 5)}")
@@ -264,10 +264,10 @@ def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
 
 
 def _put(archive: zipfile.ZipFile, part: str, content: bytes | memoryview) -> None:
-    """Write a file of the zip, whose content begins at a multiple of ``_ALIGNED``."""
+    """Write a member of the zip, whose content begins at a multiple of ``_ALIGNED``."""
     info = zipfile.ZipInfo(f"archive/{part}")
     info.file_size = len(content)
-    long = info.file_size * 1.05 > zipfile.ZIP64_LIMIT  # as zipfile itself decides
+    long = info.file_size * 1.05 > zipfile.ZIP64_LIMIT  # the criterion of zipfile
     begins = archive.start_dir + _HEADER + len(info.filename) + _SIZES * long + len(_PADDING)
     padding = -begins % _ALIGNED
     info.extra = _PADDING[:2] + padding.to_bytes(2, "little") + b"Z" * padding
@@ -276,7 +276,7 @@ def _put(archive: zipfile.ZipFile, part: str, content: bytes | memoryview) -> No
 
 
 def _pickle(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """The pickle of a dict of tensors, each of a storage of its own."""
+    """The pickle of a dict of tensors, each with its own storage."""
     hooks = pickle.GLOBAL + b"collections\nOrderedDict\n" + pickle.EMPTY_TUPLE + pickle.REDUCE
     items = []
     for i, (name, array) in enumerate(arrays.items()):
@@ -295,5 +295,5 @@ def _pickle(arrays: Mapping[str, np.ndarray]) -> bytes:
 
 
 def _plain(value: str | int | tuple[int, ...]) -> bytes:
-    """The part of a pickle that is a text, a number or a tuple of numbers."""
+    """The pickled form of a text, an int or a tuple of ints, without header and end."""
     return pickle.dumps(value, 2)[2:-1]

@@ -1,8 +1,8 @@
-"""Values of a traced body: they have a shape and a dtype, and what is done to them becomes nodes.
+"""Traced values: they have a shape and a dtype but no elements, and operators on them become nodes.
 
-A user's operator that is ``traced`` is called with them once, where a graph is compiled. ``TracedNDArray`` is what
-it is given in ``in_data`` and the other lists; ``TracedArray`` is what ``asnumpy`` makes of one, and acts as a NumPy
-array. Numbers that a body asks for do not exist, so that is an error.
+A user's operator that is ``traced`` is called with them once, when a graph is compiled. Arrays in ``in_data`` and the
+other lists are ``TracedNDArray``; ``asnumpy`` returns a ``TracedArray``, which acts as a NumPy array. Reading elements
+is an error, since there are none.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ __all__ = ["BodyTracer", "TracedArray", "TracedNDArray", "wrap_traced"]
 
 
 class _Applied:
-    """An operator that a trace has noted, as callers ask it: how many outputs it has, and how many a user sees."""
+    """A traced call of an operator: the number of its outputs, and of the visible ones."""
 
     def __init__(self, visible: int, count: int):
         self.visible, self.count = visible, count
 
 
 class BodyTracer(Tracer):
-    """The trace of a body: nodes over variables that stand for its inputs and for arrays it holds.
+    """The trace of a body: nodes over variables of its inputs, and of arrays that it holds.
 
     Attributes
     ----------
     truths : dict of Entry to Entry
-        Of booleans the zeros and ones in a floating dtype that they were made of.
+        For boolean entries, the floating-point zeros and ones that they were made from.
     instead : str
-        Advice about functions without an operator.
+        Advice in errors about functions without an operator.
     out_of_range : {"wrap", "raise"}
-        What becomes of indices out of range.
+        The treatment of indices out of range.
     """
 
     instead, out_of_range = INSTEAD, "wrap"
@@ -62,7 +62,7 @@ class BodyTracer(Tracer):
         self._lifted: dict[Same, Entry] = {}
 
     def extended(self) -> BodyTracer:
-        """A body that has done the same, and can go on."""
+        """A copy of the trace, to which nodes may be added."""
         tracer = BodyTracer(self.name, self.tags, self.ctx)
         tracer.nodes, tracer.specs, tracer.arrays = list(self.nodes), dict(self.specs), dict(self.arrays)
         tracer.truths, tracer._lifted = dict(self.truths), dict(self._lifted)
@@ -73,19 +73,19 @@ class BodyTracer(Tracer):
         return Node(op, f"{self.name}_{hint}{len(self.nodes)}", attrs, inputs, given, self.tags, here())
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
-        """Specs of the outputs of a node; float32 where nothing says otherwise."""
+        """Infer specs of the outputs of a node; a dtype that no rule determines is float32."""
         return [Spec(shape, dtype or np.dtype(np.float32)) for shape, dtype in super().infer(node, ins)]
 
     def one(self, name: str, *entries: Entry, **attrs: Any) -> Entry:
-        """The output of an operator that has one."""
+        """Apply an operator with one output; its entry."""
         return self.apply(get(name), entries, attrs)[0]
 
     def zeros(self, spec: Spec) -> Entry:
-        """Zeros."""
+        """The entry of an array of zeros."""
         return self.one("_zeros", shape=spec.shape, dtype=spec.dtype)
 
     def cast(self, entry: Entry, dtype: DTypeLike) -> Entry:
-        """The entry in another dtype."""
+        """The entry cast to a dtype."""
         dtype = np.dtype(dtype)
         if self.spec(entry).dtype == dtype:
             return entry
@@ -94,7 +94,7 @@ class BodyTracer(Tracer):
         return self.one("Cast", entry, dtype=dtype)
 
     def fitted(self, entry: Entry, spec: Spec) -> Entry:
-        """The entry cast and broadcast to what it is stored in."""
+        """The entry cast and broadcast to the spec of the array that it is stored in."""
         wanted: Any = spec.shape
         entry = self.trimmed(self.cast(entry, spec.dtype), len(wanted))
         shape: Any = self.spec(entry).shape
@@ -105,7 +105,7 @@ class BodyTracer(Tracer):
         return self.one("broadcast_to", entry, shape=wanted)
 
     def trimmed(self, entry: Entry, rank: int) -> Entry:
-        """The entry without leading axes of length one that it has too many of, as NumPy assigns."""
+        """The entry without surplus leading axes of length one, as in NumPy's assignments."""
         shape: Any = self.spec(entry).shape
         surplus = max(len(shape) - rank, 0)
         if not surplus or any(dim != 1 for dim in shape[:surplus]):
@@ -113,7 +113,7 @@ class BodyTracer(Tracer):
         return self.one("_np_reshape", entry, newshape=shape[surplus:])
 
     def entry(self, value: Any) -> Entry:
-        """The entry of a value of this body, or of a variable that stands for an array it holds."""
+        """The entry of a traced value, or of a variable for an array that the body holds."""
         if isinstance(value, TracedNDArray):
             value = value._data
         if isinstance(value, TracedArray):
@@ -124,7 +124,7 @@ class BodyTracer(Tracer):
         lifted = self._lifted.get(Same(value))
         array = value if isinstance(value, NDArray) else NDArray(
             self.ctx.backend.asarray(np.array(value), None, self.ctx.device_id), self.ctx)
-        # The body may have changed it since. Bytes are compared: 0.0 == -0.0, and NaN is unlike itself.
+        # The body may have changed the array since. Bytes are compared, since 0.0 == -0.0 and NaN != NaN.
         if lifted is None or bytes_of(self.arrays[lifted[0]].asnumpy()) != bytes_of(array.asnumpy()):
             entry = self.variable(f"{self.name}_constant{len(self.arrays)}", Spec(array.shape, array._data.dtype))
             self.arrays[entry[0]] = NDArray(array._data.copy(), array._ctx)
@@ -132,11 +132,11 @@ class BodyTracer(Tracer):
         return lifted
 
     def value(self, entry: Entry) -> TracedArray:
-        """An entry as a NumPy-like array."""
+        """The traced NumPy-like array of an entry."""
         return TracedArray(self, self.spec(entry), entry)
 
     def call(self, op: Op, attrs: Attrs, values: Sequence[object]) -> tuple[Applied, list[NDArray]]:
-        """Apply an operator to arrays, as ``ndarray`` does."""
+        """Trace a call of an operator."""
         entries = self.apply(op, [self.entry(value) for value in values], attrs)
         if op.traits.mutates:
             raise TraceError(f"operator {op.name} changes its inputs in place")
@@ -144,16 +144,16 @@ class BodyTracer(Tracer):
                 [wrap_traced(self.value(entry), self.ctx) for entry in entries])
 
 
-#: Replacements of a branch.
+#: Advice for bodies with a branch.
 _CHOOSE = ("Choose between numbers by where(condition, x, y), or leave traced off; around the operator ops.cond chooses"
            " between computations")
 
 
 def _refuse(what: str, instead: str = "") -> Callable[..., NoReturn]:
-    """A method that says what cannot be traced."""
+    """A method that raises an error, since it would read elements."""
 
     def method(self: object, *_: object, **__: object) -> NoReturn:
-        """Refused: a traced value has no values."""
+        """Raises an error, since a traced value has no elements."""
         raise TraceError(f"{what} needs numbers, and a traced body has none. {instead or INSTEAD}")
 
     return method
@@ -163,17 +163,18 @@ def _refuse(what: str, instead: str = "") -> Callable[..., NoReturn]:
 
 
 class TracedArray(Sized):
-    """A value without elements that acts as a NumPy array while a body is traced.
+    """A traced value that acts as a NumPy array.
 
-    One made of another by a subscript, ``reshape`` or ``transpose`` is a view: it reads what the other holds now.
-    Basic subscripts write through; changing another kind of view is refused.
+    Subscripts, ``reshape`` and ``transpose`` make views, which follow changes of their base. Writes to a basic
+    subscript
+    change the base; writes to other views are an error.
 
     Attributes
     ----------
     body : BodyTracer
-        Where what is done to it is noted.
+        The trace that records operators on the value.
     unwritten : bool
-        Whether it is an output that nothing was stored in.
+        Whether it is an output to which nothing was written yet.
     """
 
     __slots__ = ("body", "spec", "frozen", "_made", "_base", "_read", "_write", "_key", "_seen")
@@ -192,12 +193,12 @@ class TracedArray(Sized):
 
     @property
     def unwritten(self) -> bool:
-        """Whether nothing was stored in it yet."""
+        """Whether nothing was written to it yet."""
         return self._made is None if self._base is None else self._base.unwritten
 
     @property
     def entry(self) -> Entry:
-        """The entry that holds its numbers now."""
+        """The entry of its current value."""
         if self._base is not None:
             below = self._base.entry
             if below is not self._seen:
@@ -207,7 +208,7 @@ class TracedArray(Sized):
         return self._made
 
     def store(self, entry: Entry) -> None:
-        """From here on these are its numbers."""
+        """Set its value."""
         self._check()
         entry = self.body.fitted(entry, self.spec)
         if self._base is None:
@@ -218,7 +219,7 @@ class TracedArray(Sized):
             self._base.store(self._write(self._base.held(), entry))
 
     def held(self) -> Entry:
-        """Entry of the array; zeros where nothing was written."""
+        """The entry of its current value, or of zeros if nothing was written."""
         return self.body.zeros(self.spec) if self.unwritten else self.entry
 
     def _check(self) -> None:
@@ -229,15 +230,15 @@ class TracedArray(Sized):
 
     def view(self, spec: Spec, read: Callable[[Entry], Entry], write: Callable[[Entry, Entry], Entry] | None = None,
              key: object = None) -> TracedArray:
-        """A view of it."""
+        """Make a view."""
         return TracedArray(self.body, spec, None, self, read, write, key)
 
     def holds(self, value: object, key: object) -> bool:
-        """Whether a value is the view of this array that the subscript names."""
+        """Whether a value is this array's view by a subscript."""
         return isinstance(value, TracedArray) and value._base is self and value._key == key
 
     def copy(self, order: str = "C") -> TracedArray:
-        """The same values, in memory of its own."""
+        """A copy."""
         return TracedArray(self.body, self.spec, self.entry)
 
     def as_ndarray(self, dtype: DTypeLike = None) -> NDArray:
@@ -384,7 +385,7 @@ class TracedNDArray(NDArray):
 
     @property
     def writable(self) -> bool:
-        """Whether its numbers may be changed."""
+        """Whether its elements may be changed."""
         return not self._data.frozen
 
     def check_writable(self) -> None:
@@ -394,7 +395,7 @@ class TracedNDArray(NDArray):
         return wrap_traced(self._data, self._ctx, True)
 
     def asnumpy(self) -> TracedArray:  # type: ignore[override]  # it acts as a NumPy array
-        """A NumPy-like array holding a copy."""
+        """A copy as a NumPy-like array."""
         return self._data.copy()
 
     def as_ndarray(self, dtype: DTypeLike = None) -> NDArray:
@@ -433,7 +434,7 @@ class TracedNDArray(NDArray):
         self._store(key, value)
 
     def _plain(self, key: object, written: bool = False) -> object:
-        """A subscript in NumPy's terms: real numbers and booleans in arrays count as integers."""
+        """A subscript as NumPy takes it, in which floating-point and boolean arrays are converted to integers."""
         parts = [part._data if isinstance(part, NDArray) else part for part in parts_of(key, len(self.shape), written)]
         parts = [part.astype(np.int64) if isinstance(part, TracedArray) and part.dtype.kind not in "iu"
                  else part if isinstance(part, TracedArray)
@@ -445,7 +446,7 @@ class TracedNDArray(NDArray):
 
 
 def wrap_traced(data: Array | TracedArray, ctx: Context, frozen: bool = False) -> NDArray:
-    """An NDArray over a traced value; a frozen one refuses writes. Arrays that hold numbers are wrapped as such."""
+    """A traced NDArray over a traced value, read-only if it is ``frozen``; an NDArray over a raw array."""
     if not isinstance(data, TracedArray):
         plain = NDArray.__new__(FrozenNDArray if frozen else NDArray)
         plain._data, plain._ctx, plain._entry = data, ctx, None

@@ -1,6 +1,6 @@
-"""NumPy's functions in a body that is traced: operators, with NumPy's rules for dtypes and shapes.
+"""NumPy's functions on traced values, which become operators with NumPy's rules for dtypes and shapes.
 
-The rules for dtypes of a ufunc are asked of NumPy itself; the tables below say which operator computes it then.
+NumPy itself determines the dtypes of a ufunc; the tables below give its operator.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ARITHMETIC = {
     "minimum": "minimum", "hypot": "hypot", "equal": "eq", "not_equal": "ne", "greater": "gt", "greater_equal": "ge",
     "less": "lt", "less_equal": "le",
 }
-#: Ufuncs of booleans that have another meaning.
+#: Ufuncs that are logical operators on booleans.
 _OF_TRUTH = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and", "bitwise_and": "and",
              "bitwise_or": "or", "bitwise_xor": "xor", "not_equal": "xor", "logical_and": "and", "logical_or": "or",
              "logical_xor": "xor"}
@@ -56,7 +56,7 @@ def _is_traced(value: object) -> TypeGuard[TracedArray]:
 
 
 def _host(value: object) -> Any:
-    """A traced NDArray as the NumPy-like array it is over; other things as they are."""
+    """The NumPy-like array of a traced NDArray; other values unchanged."""
     return getattr(value, "_data", value) if hasattr(value, "_ctx") else value
 
 
@@ -65,7 +65,7 @@ def _host(value: object) -> Any:
 
 def ufunc(body: BodyTracer, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywords: dict[str, Any]
           ) -> TracedArray:
-    """A ufunc of values, arrays and numbers."""
+    """Trace a ufunc of traced values, arrays and scalars."""
     name = ufunc.__name__
     (out,) = keywords.pop("out", (None,))
     operands = [_host(operand) for operand in inputs]
@@ -97,14 +97,14 @@ def ufunc(body: BodyTracer, ufunc: np.ufunc, method: str, inputs: Sequence[Any],
 
 
 def _kind(operand: Any) -> type | np.dtype:
-    """The dtype of an operand, as NumPy's rules for dtypes take it: Python's numbers have none of their own."""
+    """The dtype of an operand for NumPy's promotion rules, in which Python's scalars have only their class."""
     if type(operand) in (int, float):
         return type(operand)
     return operand.dtype if hasattr(operand, "dtype") else np.asarray(operand).dtype
 
 
 def _stored(value: TracedArray, out: object) -> TracedArray:
-    """The value, stored in ``out`` if it is given."""
+    """The value, written to ``out`` if it is given."""
     if out is None:
         return value
     if not _is_traced(out):
@@ -114,7 +114,7 @@ def _stored(value: TracedArray, out: object) -> TracedArray:
 
 
 def _binary(body: BodyTracer, key: str, operands: Sequence[Any], loop: Sequence[np.dtype]) -> Entry:
-    """Arithmetic or a comparison, by the form of its operator for a number on one side where there is one."""
+    """Trace arithmetic or a comparison, by the operator for a scalar if one operand is a scalar."""
     left, right = operands
     _, broadcasting, with_number, number_left = forms(key)
     logical = loop[-1] == _BOOL
@@ -129,7 +129,7 @@ def _binary(body: BodyTracer, key: str, operands: Sequence[Any], loop: Sequence[
 
 
 def _exact(number: object) -> bool:
-    """Whether an attribute, which is a float, holds the number as it is."""
+    """Whether a float, as attributes are, represents a number exactly."""
     return not isinstance(number, (int, np.integer)) or abs(int(number)) <= 2 ** 53
 
 
@@ -139,7 +139,7 @@ def _number(number: ArrayLike, dtype: np.dtype) -> float:
 
 
 def _as_truth(body: BodyTracer, entry: Entry) -> Entry:
-    """Zeros and ones as booleans; those in a floating dtype are remembered."""
+    """Zeros and ones cast to booleans; floating-point ones are entered in ``truths``."""
     truth = body.cast(entry, _BOOL)
     if is_floating(_dtype(body, entry)):
         body.truths[truth] = entry
@@ -166,7 +166,7 @@ def _truth(body: BodyTracer, name: str, operands: Sequence[object]) -> Entry:
 
 
 def _sign(body: BodyTracer, entry: Entry) -> Entry:
-    """Signs as NumPy has them: NaN stays, which the operator makes zero."""
+    """NumPy's sign, which is NaN for NaN; that of the operator is zero."""
     if not is_floating(_dtype(body, entry)):
         return body.one("sign", entry)
     return body.one("_npi_where", body.one("_npi_isnan", entry), entry, body.one("sign", entry))
@@ -184,12 +184,12 @@ def _shape(body: BodyTracer, entry: Entry) -> Shape:
 
 
 def _dummy(spec: Spec) -> np.ndarray:
-    """An array of that shape which takes no memory."""
+    """An array of a shape without memory."""
     return np.broadcast_to(np.empty((), np.bool_), spec.shape or ())
 
 
 def _parts(key: object) -> tuple[tuple[Any, ...], bool]:
-    """The parts of a subscript, and whether one of them is a traced value. Masks are the places they name."""
+    """The parts of a subscript, with masks converted to indices, and whether one part is a traced value."""
     parts: list[Any] = []
     for part in map(_host, key if isinstance(key, tuple) else (key,)):
         if _is_traced(part) or not isinstance(part, (np.ndarray, list)):
@@ -205,7 +205,7 @@ def _basic(parts: Sequence[object]) -> bool:
 
 
 def taken(array: TracedArray, key: object) -> TracedArray:
-    """The entry of ``array[key]``."""
+    """Trace ``array[key]``."""
     body = array.body
     parts, inner = _parts(key)
     if inner:
@@ -225,15 +225,15 @@ def taken(array: TracedArray, key: object) -> TracedArray:
 
 
 def _whole(parts: Sequence[object]) -> bool:
-    """Whether a subscript keeps every element and only adds axes, or does nothing."""
+    """Whether a subscript selects all elements, and at most adds axes."""
     return all(part is None or part is Ellipsis or (isinstance(part, slice) and part == slice(None)) for part in parts)
 
 
 def put(array: TracedArray, key: object, value: Any) -> None:
-    """Store as ``array[key] = value`` does."""
+    """Trace ``array[key] = value``."""
     body = array.body
     parts, inner = _parts(key)
-    if array.holds(_host(value), parts):  # what x[key] += 1 ends with
+    if array.holds(_host(value), parts):  # the last step of x[key] += 1
         return
     source = body.entry(_host(value) if hasattr(value, "dtype") else np.asarray(value, array.dtype))
     if not inner and _whole(parts) and None not in parts:
@@ -269,7 +269,7 @@ def _gathered(array: TracedArray, parts: Sequence[Any]) -> Entry:
 
 
 def _places(array: TracedArray, parts: Sequence[Any]) -> tuple[Entry, Shape]:
-    """Indices of the first axes, one behind the other, and the shape of what they name."""
+    """The stacked indices of the first axes, and the shape of the result."""
     body = array.body
     if any(isinstance(part, slice) or part is None or part is Ellipsis for part in parts):
         raise TraceError("a subscript that mixes slices with traced indices. Use np.take, or operators such as pick "
@@ -282,7 +282,7 @@ def _places(array: TracedArray, parts: Sequence[Any]) -> tuple[Entry, Shape]:
 
 # ---------------------------------------------------------------------------------------------- functions
 
-#: NumPy's functions by name: each takes the body and NumPy's arguments.
+#: Rules of NumPy's functions, by name. Each takes the body and NumPy's arguments.
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
@@ -293,7 +293,7 @@ def _rule(function: F) -> F:
 
 def function(body: BodyTracer, function: Callable[..., Any] | str, args: Sequence[Any],
              keywords: dict[str, Any]) -> TracedArray:
-    """A function of NumPy applied to values; ``function`` is it or its name."""
+    """Trace a function of NumPy; ``function`` is the function or its name."""
     name = function if isinstance(function, str) else function.__name__
     name = {"amax": "max", "amin": "min", "around": "round"}.get(name, name)
     rule = FUNCTIONS.get(name)
@@ -310,7 +310,7 @@ def function(body: BodyTracer, function: Callable[..., Any] | str, args: Sequenc
 
 
 def _value(body: BodyTracer, name: str, *arrays: object, **attrs: object) -> TracedArray:
-    """The output of an operator on arrays."""
+    """Trace an operator with one output."""
     return body.value(body.one(name, *[body.entry(_host(array)) for array in arrays], **attrs))
 
 
@@ -325,7 +325,8 @@ def _axis(axis: Axis) -> int | tuple[int, ...] | None:
 
 
 def _adds_up(name: str, operator: str, whole: bool) -> None:
-    """A sum, product or mean: ``whole`` says that small integers become large ones, and not float64."""
+    """Define a sum, product or mean. With ``whole``, small integers are summed as large ones, and otherwise as
+    float64."""
 
     def rule(body: BodyTracer, a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, keepdims: bool = False
              ) -> TracedArray:
@@ -374,7 +375,7 @@ for _name, _operator in {"max": "_np_max", "min": "_np_min", "argmax": "_npi_arg
 
 @_rule
 def where(body: BodyTracer, condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> TracedArray:
-    """Numbers of one or the other."""
+    """Elements of ``x`` where the condition holds, and else of ``y``."""
     sides = [_host(x), _host(y)]
     dtype = np.result_type(*[side if type(side) in (int, float) else _kind(side) for side in sides])
     entry = body.entry(_host(condition))
@@ -386,7 +387,7 @@ def where(body: BodyTracer, condition: ArrayLike, x: ArrayLike, y: ArrayLike) ->
 @_rule
 def clip(body: BodyTracer, a: ArrayLike, a_min: ArrayLike | None = None, a_max: ArrayLike | None = None, *,
          min: ArrayLike | None = None, max: ArrayLike | None = None) -> TracedArray:
-    """Numbers kept between bounds."""
+    """Elements limited to an interval."""
     low, high = a_min if min is None else min, a_max if max is None else max
     array = _host(a)
     array = array if low is None else np.maximum(array, low)
@@ -395,7 +396,7 @@ def clip(body: BodyTracer, a: ArrayLike, a_min: ArrayLike | None = None, a_max: 
 
 @_rule
 def matmul(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> TracedArray:
-    """Products of matrices."""
+    """Matrix products."""
     entries = [body.entry(_host(a)), body.entry(_host(b))]
     dtype = np.result_type(*[body.spec(entry).dtype for entry in entries])
     return body.value(body.one("_npi_matmul", *[body.cast(entry, dtype) for entry in entries]))
@@ -403,7 +404,7 @@ def matmul(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> TracedArray:
 
 @_rule
 def dot(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> TracedArray:
-    """The product of NumPy's ``dot``, of at most two axes each."""
+    """NumPy's ``dot``, with at most two axes on the right."""
     ranks = np.ndim(_host(a)) if not hasattr(a, "ndim") else a.ndim, b.ndim if hasattr(b, "ndim") else np.ndim(b)
     if 0 in ranks:
         return np.multiply(_host(a), _host(b))
@@ -420,7 +421,7 @@ def reshape(body: BodyTracer, a: ArrayLike, /, shape: ShapeLike | None = None, o
         raise TraceError(f"np.reshape with order={order!r}. Use transpose and order='C'")
     wanted = shape if newshape is None else newshape
     array = _array(body, a)
-    target = np.reshape(_dummy(array.spec), wanted).shape  # type: ignore[arg-type]  # who gives none hears of it
+    target = np.reshape(_dummy(array.spec), wanted).shape  # type: ignore[arg-type]  # NumPy raises an error for None
     return array.view(Spec(target, array.dtype), lambda entry: body.one("_np_reshape", entry, newshape=target))
 
 
@@ -444,7 +445,8 @@ def transpose(body: BodyTracer, a: ArrayLike, axes: Sequence[int] | None = None)
 
 
 def _moves(name: str) -> None:
-    """A function that reorders axes: NumPy works out how on an array whose dimensions are the axes' own numbers."""
+    """Define a function that permutes axes. NumPy applies it to an array of shape (1, 2, …), whose new shape is the
+    permutation."""
     own = getattr(np, name)
 
     def rule(body: BodyTracer, a: ArrayLike, *args: Any, **keywords: Any) -> TracedArray:
@@ -456,7 +458,7 @@ def _moves(name: str) -> None:
 
 
 def _reshapes(name: str) -> None:
-    """A function that takes away or adds axes of length one."""
+    """Define a function that removes or adds axes of length one."""
     own = getattr(np, name)
 
     def rule(body: BodyTracer, a: ArrayLike, *args: Any, **keywords: Any) -> TracedArray:
@@ -473,14 +475,14 @@ for _name in ("squeeze", "expand_dims", "atleast_1d", "atleast_2d"):
 
 
 def _array(body: BodyTracer, a: ArrayLike) -> TracedArray:
-    """A value, or what stands for an array."""
+    """The traced value of an argument."""
     array = _host(a)
     return array if _is_traced(array) else body.value(body.entry(array))
 
 
 @_rule
 def broadcast_to(body: BodyTracer, array: ArrayLike, shape: ShapeLike) -> TracedArray:
-    """Repeated along axes."""
+    """The array, broadcast to a shape."""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     source = _array(body, array)
     return body.value(body.fitted(source.entry, Spec(shape, source.dtype)))
@@ -494,7 +496,7 @@ def _joined(body: BodyTracer, arrays: Sequence[ArrayLike]) -> list[Entry]:
 
 @_rule
 def concatenate(body: BodyTracer, arrays: Sequence[ArrayLike], axis: int | None = 0) -> TracedArray:
-    """Joined along an axis."""
+    """Arrays joined along an axis."""
     entries = _joined(body, arrays)
     if axis is None:
         entries, axis = [body.one("_np_reshape", entry, newshape=-1) for entry in entries], 0
@@ -503,14 +505,14 @@ def concatenate(body: BodyTracer, arrays: Sequence[ArrayLike], axis: int | None 
 
 @_rule
 def stack(body: BodyTracer, arrays: Sequence[ArrayLike], axis: int = 0) -> TracedArray:
-    """Joined along a new axis."""
+    """Arrays joined along a new axis."""
     entries = _joined(body, arrays)
     return body.value(body.one("stack", *entries, axis=int(axis), num_args=len(entries)))
 
 
 @_rule
 def take(body: BodyTracer, a: ArrayLike, indices: ArrayLike, axis: int | None = None) -> TracedArray:
-    """Numbers picked along an axis."""
+    """Elements at indices along an axis."""
     array = _array(body, a) if axis is not None else ravel(body, a)
     places = body.entry(_host(indices) if hasattr(indices, "dtype") else np.asarray(indices))
     return body.value(body.one("take", array.entry, places, axis=int(axis or 0), mode=body.out_of_range))
@@ -531,7 +533,7 @@ for _name, _filling in {"zeros_like": 0, "ones_like": 1, "empty_like": 0}.items(
 
 @_rule
 def full_like(body: BodyTracer, a: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None) -> TracedArray:
-    """One value everywhere, in the shape of ``a``."""
+    """An array of the shape of ``a`` whose elements are all ``fill_value``."""
     array = _array(body, a)
     number = body.entry(_host(fill_value) if hasattr(fill_value, "dtype") else np.asarray(fill_value))
     target = np.dtype(dtype or array.dtype)
@@ -540,44 +542,44 @@ def full_like(body: BodyTracer, a: ArrayLike, fill_value: ArrayLike, dtype: DTyp
 
 @_rule
 def copy(body: BodyTracer, a: ArrayLike, order: str = "K", subok: bool = False) -> TracedArray:
-    """The same values in memory of their own."""
+    """A copy."""
     return _array(body, a).copy()
 
 
 @_rule
 def round(body: BodyTracer, a: ArrayLike, decimals: int = 0) -> TracedArray:
-    """The nearest number with so many decimals."""
+    """Elements rounded to ``decimals`` decimals."""
     return _value(body, "_npi_around", a, decimals=int(decimals))
 
 
 @_rule
 def cumsum(body: BodyTracer, a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None) -> TracedArray:
-    """Sums of the numbers so far."""
+    """Cumulative sums."""
     return _value(body, "_np_cumsum", a, axis=_axis(axis), dtype=None if dtype is None else np.dtype(dtype))
 
 
 @_rule
 def repeat(body: BodyTracer, a: ArrayLike, repeats: int, axis: Axis = None) -> TracedArray:
-    """Every element several times."""
+    """Each element repeated."""
     return _value(body, "repeat", a, repeats=int(repeats), axis=_axis(axis))
 
 
 @_rule
 def tile(body: BodyTracer, A: ArrayLike, reps: ShapeLike) -> TracedArray:
-    """The whole several times."""
+    """The array repeated as a whole."""
     return _value(body, "tile", A, reps=(int(reps),) if isinstance(reps, int) else tuple(map(int, reps)))
 
 
 @_rule
 def flip(body: BodyTracer, m: ArrayLike, axis: Axis = None) -> TracedArray:
-    """In the reverse order."""
+    """The array with elements in reverse order along axes."""
     array = _array(body, m)
     return body.value(body.one("reverse", array.entry, axis=check_axes(_axis(axis), array.ndim)))
 
 
 @_rule
 def roll(body: BodyTracer, a: ArrayLike, shift: ShapeLike, axis: Axis = None) -> TracedArray:
-    """Moved on along an axis."""
+    """The array with elements shifted cyclically along axes."""
     return _value(body, "_np_roll", a, shift=_axis(shift), axis=_axis(axis))
 
 
@@ -594,7 +596,7 @@ _triangle("triu")
 
 @_rule
 def outer(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """All products of two numbers."""
+    """The outer product."""
     return np.multiply(np.reshape(_array(body, a), (-1, 1)), np.reshape(_array(body, b), (1, -1)))
 
 

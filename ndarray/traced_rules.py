@@ -1,10 +1,9 @@
-"""Recipes: lists of operators as functions of raw arrays, for eager calls; those of gradient rules first of all.
+"""Recipes: subgraphs as lists of functions of raw arrays, for eager calls and above all for gradients.
 
-The first time a rule is wanted for an operator, attributes and specs, its subgraph is run operator by operator, and
-what these come to is kept as a list of functions of raw arrays: the *recipe*, which gives the same gradients from
-then on without arrays of ours, attributes or a second look. Rules that do anything else than call operators, rules of
-users' operators that are not traced, and rules of gradients that are recorded themselves run as they are written.
-Bodies of traced operators are recipes, too (``bodies.py``).
+When a gradient rule is first used for given attributes and specs, its subgraph is run operator by operator. The kernels
+that run are cached as the *recipe*, which computes later gradients without NDArrays, attributes or checks. Some rules
+are called each time instead: those that do more than call operators, those of users' operators that are not traced, and
+all rules while gradients are recorded. Bodies of traced operators are recipes, too (``bodies.py``).
 """
 
 from __future__ import annotations
@@ -32,31 +31,31 @@ __all__ = ["Recipe", "Unfit", "differentiate", "one_by_one", "reads"]
 
 
 class Unfit(Exception):
-    """Raised for an operator that cannot be prepared."""
+    """An operator cannot be part of a recipe."""
 
 
 class Recipe:
-    """A subgraph as functions of raw arrays of certain specs.
+    """A subgraph as functions of raw arrays with given specs.
 
-    Call it with a list of raw arrays, those that the subgraph is given; it returns a raw result or None for each of its
-    results. The list becomes the recipe's own. For a gradient the arrays are gradients of outputs, inputs and
-    outputs, the results gradients of the inputs.
+    Called with a list of raw arrays, the inputs of the subgraph, it returns an array or None for each result. It
+    modifies the list. For a gradient, inputs are output gradients, inputs and outputs of the operator, and results
+    are input gradients.
 
     Parameters
     ----------
     graph : Subgraph
-        What is to be done.
+        The subgraph.
     ctx : Context
-        Where.
+        The device.
     arrays : list of arrays
-        The first that it is given. The results of its steps are appended: to make a recipe is to run it once.
+        The inputs of the first run, which the constructor makes. The results of all steps are appended.
     wrap : function, optional
-        Makes an NDArray, for operators of users.
+        Makes an NDArray, for users' operators.
 
     Attributes
     ----------
     lands : list of tuple
-        Results that can be computed at a place that it is given: the number of the result, and of the step.
+        Results that can be computed in a landing: the index of the result, and that of its step.
     """
 
     __slots__ = ("_steps", "_results", "_none", "lands")
@@ -64,17 +63,29 @@ class Recipe:
     def __init__(self, graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = None):
         self._steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool, Sequence[int]]] = []
         last = graph.last_uses()
-        writers: dict[int, int] = {}  # steps that can be told where to write, by the places of what they make
+        given = len(arrays)
+        owners = [*range(given)]  # for each array the index of the one that owns its memory
+        taken = {*graph.results}  # indices of arrays whose memory is a result's
+        writers: dict[int, int] = {}  # steps that take ``out``, by the index of their result
         if any(op.traits.states or op.traits.mutates or (op.kernels[0].bound and not op.traits.traced)
                for op, *_ in graph.steps):
             raise Unfit
         for (_, _, _, places, count), prepared in zip(graph.steps, one_by_one(graph, ctx, arrays, wrap)):
             if not isinstance(prepared, Lasting) or not all(map(known, prepared.shapes)):
                 raise Unfit
-            if prepared.single is not None and prepared.takes_out:
-                writers[len(arrays) - count] = len(self._steps)
-            self._steps.append((prepared.single or prepared, _picked(places), prepared.single is None,
-                                last[len(self._steps)]))
+            owners += range(len(owners), len(arrays))
+            place, single, reshape = len(arrays) - 1, prepared.single, None
+            owner = owners[places[0]] if places else place
+            # Results share no memory, with each other or with what the recipe is given.
+            if places and count == 1 and (place not in taken or (owner >= given and owner not in taken)):
+                reshape = _reshape(prepared, arrays[places[0]], arrays[place])
+            if reshape is not None:
+                single, owners[place] = reshape, owner
+                if place in taken:
+                    taken.add(owner)
+            elif single is not None and prepared.takes_out:
+                writers[place] = len(self._steps)
+            self._steps.append((single or prepared, _picked(places), single is None, last[len(self._steps)]))
         none = len(arrays)
         self._none = None in graph.results or not graph.results
         self._results = _picked([none if place is None else place for place in graph.results])
@@ -82,7 +93,7 @@ class Recipe:
                       if place in writers and graph.results.count(place) == 1]
 
     def landing(self, arrays: list[Any], places: dict[int, Landing]) -> Sequence[Array | None]:
-        """The same with some steps told where their results go, if they may."""
+        """Run the recipe, with the results of some steps computed in landings."""
         for number, (function, pick, many, done) in enumerate(self._steps):
             if many:
                 arrays += function(pick(arrays))
@@ -109,11 +120,12 @@ class Recipe:
 
 
 def one_by_one(graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = None) -> Iterator[Prepared]:
-    """Run a subgraph operator by operator, as eager calls do; what each makes is appended to the arrays that it is
-    given. Returns the results.
+    """Run a subgraph operator by operator, as eager calls do, appending all results to ``arrays``. Yields the prepared
+    calls.
 
-    Two others run nodes in turn, by their reference kernels: the pass ``fold_constants``, which leaves nothing prepared
-    for a single run and has a context for each node, and checks of kernels, which look at results between.
+    The pass ``fold_constants`` and the checks of kernels also run nodes one by one, but by reference kernels. The
+    former
+    caches nothing and has a context for each node; the latter look at intermediate results.
     """
     for op, attrs, _, places, _ in graph.steps:
         prepared, results = run(op, attrs, [arrays[place] for place in places], ctx, None, wrap)
@@ -121,38 +133,50 @@ def one_by_one(graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = Non
         yield prepared
 
 
+def _reshape(prepared: Lasting, array: Array, result: Array) -> Callable[..., Array] | None:
+    """The function that gives all elements of an array, in their order, in the shape of a result that is a view of
+    them; None where it is another view or none."""
+    if prepared.op.rules.view is None:
+        return None
+    view = prepared.op.rules.as_view(array, prepared.attrs, prepared.shapes, prepared.ctx.xp)
+    if view is None or view.size != array.size or not view.flags.c_contiguous or view.dtype != result.dtype:
+        return None
+    shape = result.shape
+    return lambda array, *others: array.reshape(shape)
+
+
 def _picked(places: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
-    """The function that takes elements at these places out of a list."""
+    """A function that gets the elements at these indices of a list."""
     if len(places) > 1:
         return operator.itemgetter(*places)
     first = places[0] if places else 0
     return operator.itemgetter(slice(first, first + len(places)))
 
 
-def differentiate(prepared: Lasting, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+def differentiate(prepared: Lasting, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
                   needs: tuple[bool, ...], is_train: bool, inputs: Sequence[tuple[Any, int]] = ()
                   ) -> Sequence[Array | None] | None:
-    """Raw gradients of inputs by a recipe; None where the rule has to run as it is written.
+    """Raw gradients of inputs by a recipe; None if the rule must be called.
 
     Parameters
     ----------
     prepared : Lasting
-        What ran the operator on inputs like these.
-    arriving : sequence
-        Raw gradients of the outputs, None where there is none.
+        The prepared call of the operator for inputs with these specs.
+    out_grads : sequence
+        Raw gradients of the outputs, or None.
     ins, outs : sequence
         Raw inputs and outputs.
     needs : tuple of bool
-        Which inputs want a gradient; the others get None.
+        Whether each input needs a gradient; the others get None.
     is_train : bool
         The mode.
     inputs : sequence of entries
-        Of the tape: what the inputs are, some of which may have a place for their gradient.
+        The entries of the inputs on the tape, some of which may have landings.
     """
     key: tuple[object, ...] = needs, is_train, EDITION[0]
-    if len(arriving) != 1:
-        key += tuple([g is None for g in arriving])
-    for g, out in zip(arriving, outs):
+    if len(out_grads) != 1:
+        key += tuple([g is None for g in out_grads])
+    for g, out in zip(out_grads, outs):
         if g is not None and (g.shape != out.shape or g.dtype is not out.dtype):
             return None
     recipes = prepared.recipes
@@ -161,7 +185,7 @@ def differentiate(prepared: Lasting, arriving: Sequence[Array | None], ins: Sequ
     try:
         recipe = recipes[key]
     except KeyError:
-        return _first(recipes, key, prepared, arriving, ins, outs, needs, is_train)
+        return _first(recipes, key, prepared, out_grads, ins, outs, needs, is_train)
     if recipe is None:
         return None
     call: Callable[..., Sequence[Array | None]] = recipe
@@ -170,54 +194,54 @@ def differentiate(prepared: Lasting, arriving: Sequence[Array | None], ins: Sequ
         if places:
             call = functools.partial(recipe.landing, places=places)
     try:
-        return MODE.__dict__["now"]().run(call, [*arriving, *ins, *outs, *prepared.constants])
+        return MODE.__dict__["now"]().run(call, [*out_grads, *ins, *outs, *prepared.constants])
     except RuntimeError as error:
         if not inside(error):
             raise
-    return call([*arriving, *ins, *outs, *prepared.constants])
+    return call([*out_grads, *ins, *outs, *prepared.constants])
 
 
-def reads(prepared: Prepared, arriving: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
+def reads(prepared: Prepared, out_grads: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
           needs: tuple[bool, ...], is_train: bool) -> set[int] | None:
-    """Places among inputs, then outputs, whose numbers a gradient reads; None if unknown.
+    """Indices, among inputs and then outputs, of the arrays that a gradient reads; None if unknown.
 
-    ``arriving`` says which outputs have a gradient; for the rest see ``differentiate``.
+    ``out_grads`` tells which outputs have a gradient; for other parameters see ``differentiate``.
     """
     if not isinstance(prepared, Lasting) or prepared.recipes is None:
         return None
     try:
-        rule = _rule(prepared, arriving, ins, outs, needs, is_train)
-    except Exception:  # it looks at numbers
+        rule = _rule(prepared, out_grads, ins, outs, needs, is_train)
+    except Exception:  # the rule reads elements
         return None
-    return {place - len(arriving) for place in rule.read() if place >= len(arriving)}
+    return {place - len(out_grads) for place in rule.read() if place >= len(out_grads)}
 
 
-def _rule(prepared: Lasting, arriving: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
+def _rule(prepared: Lasting, out_grads: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
           needs: tuple[bool, ...], is_train: bool) -> Subgraph:
-    return prepared.rule(tuple(arriving), needs, is_train,
-                        lambda: [Spec(array.shape, array.dtype) for array in (*outs[:len(arriving)], *ins, *outs)])
+    return prepared.rule(tuple(out_grads), needs, is_train,
+                        lambda: [Spec(array.shape, array.dtype) for array in (*outs[:len(out_grads)], *ins, *outs)])
 
 
 def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, ...], prepared: Lasting,
-           arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array], needs: tuple[bool, ...],
+           out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array], needs: tuple[bool, ...],
            is_train: bool) -> Sequence[Array | None] | None:
-    """The first gradients of a kind. The absence of a recipe is cached only if the rule says so: an error of
-    memory, say, ends this attempt alone."""
+    """The first gradients of a kind. That there is no recipe is cached only if the rule cannot have one; after another
+    error, such as one of memory, the next call tries again."""
     try:
-        recipes[key], results = _traced(prepared, arriving, ins, outs, needs, is_train)
-    except Exception:  # whatever it is, the rule itself says it better
+        recipes[key], results = _traced(prepared, out_grads, ins, outs, needs, is_train)
+    except Exception:  # calling the rule raises a clearer error
         return None
     return results
 
 
-def _traced(prepared: Lasting, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+def _traced(prepared: Lasting, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
               needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Array | None] | None]:
-    """A recipe and the gradients that it gives; None where the rule says that there is none."""
+    """Make a recipe, and the gradients of its first run; two None if the rule cannot have a recipe."""
     if not all(map(known, prepared.shapes)):
         return None, None
     try:
-        rule = _rule(prepared, [g is not None for g in arriving], ins, outs, needs, is_train)
-        arrays = [*arriving, *ins, *outs, *prepared.constants]
+        rule = _rule(prepared, [g is not None for g in out_grads], ins, outs, needs, is_train)
+        arrays = [*out_grads, *ins, *outs, *prepared.constants]
         recipe = Recipe(rule, prepared.ctx, arrays, prepared.wrap)
         return recipe, [None if place is None else arrays[place] for place in rule.results]
     except (Unfit, NeedsNumbers, NotDifferentiableError, TraceError):

@@ -186,6 +186,7 @@ _slots.install({
     "checks": ("opreg.testing",),
     "other libraries": ("opreg.interop.torch_operators", "opreg.interop.jax_functions"),
     "pictures": ("opreg.pictures",),
+    "observers": ("opreg.cells.graph_reads",),
     "transforms": ("opreg.cells.vmap", "opreg.cells.jacobian"),
     "np": ("opreg.np",),
 })

@@ -1,6 +1,6 @@
-"""npx: what neural networks need beside NumPy's functions, as ``mxnet.numpy_extension`` has it.
+"""npx: functions of neural networks that NumPy lacks, like ``mxnet.numpy_extension``.
 
-Functions take arrays and symbols of ``np``. ``set_np`` lets Gluon make arrays of ``np``.
+Functions accept arrays and symbols of ``np``. ``set_np`` makes Gluon use arrays of ``np``.
 
 >>> from opreg import np, npx
 >>> npx.softmax(np.zeros((2, 4)))[0], npx.one_hot(np.array([1]), 3)
@@ -26,7 +26,7 @@ from .util import is_np_array, is_np_shape, reset_np, set_np, use_np, use_np_arr
 
 seed = random.seed
 
-if TYPE_CHECKING:  # the functions of operators, which are made below
+if TYPE_CHECKING:  # functions of operators, which are made below
 
     def __getattr__(name: str) -> Callable[..., Any]: ...
 
@@ -73,13 +73,13 @@ def _taking(name: str, operator: str) -> Callable[..., Any]:
 
 globals().update({_name: _taking(_name, _operator) for _name, _operator in _OPERATORS.items()})
 
-#: MXNet's codes of ``npx.reshape`` as those of ``nd.reshape``.
+#: MXNet's codes of ``npx.reshape``, translated to those of ``nd.reshape``.
 _CODES = {-1: -1, -2: 0, -4: -2, -5: -3, -6: -4}
 
 
 def reshape(a: Any, newshape: Any, reverse: bool = False, order: str = "C") -> Any:
-    """Another shape by codes: -1 follows from the rest, -2 keeps a length, -3 drops one that is one, -4 takes all that
-    remain, -5 merges two, -6 splits one in the next two numbers.
+    """Reshape by codes: -1 is inferred, -2 keeps a length, -3 removes an axis of length one, -4 keeps all remaining
+    lengths, -5 merges two, -6 splits one into the next two numbers.
 
     Examples
     --------
@@ -113,13 +113,13 @@ def _literal(value: Any, codes: Sequence[int]) -> tuple[int, ...]:
 
 
 def gelu(data: Any) -> Any:
-    """``x`` times the normal distribution's share below ``x``."""
+    """``x`` times the standard normal distribution function of ``x``."""
     return ops.LeakyReLU(held(data), act_type="gelu")
 
 
 def masked_softmax(data: Any, mask: Any = None, axis: int = -1, temperature: float = 1.0, normalize: bool = True
                    ) -> Any:
-    """The softmax of what a mask leaves; zeros elsewhere.
+    """The softmax over the elements where a mask holds; zeros elsewhere.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def masked_softmax(data: Any, mask: Any = None, axis: int = -1, temperature: flo
 
 def masked_log_softmax(data: Any, mask: Any = None, axis: int = -1, temperature: float = 1.0, normalize: bool = True
                        ) -> Any:
-    """The logarithm of ``masked_softmax``, which is minus infinity where the mask leaves nothing."""
+    """The logarithm of ``masked_softmax``; minus infinity where the mask does not hold."""
     value = held(data)
     if mask is None:
         return ops.log_softmax(value, axis=axis, temperature=temperature)
@@ -147,7 +147,7 @@ def masked_log_softmax(data: Any, mask: Any = None, axis: int = -1, temperature:
 
 
 def index_update(a: Any, ind: Any, val: Any) -> Any:
-    """A copy of an array with values written where the columns of ``ind`` say."""
+    """A copy of an array with values written at the coordinates in the columns of ``ind``."""
     return ops._scatter_set_nd(held(a), held(val), held(ind), shape=a.shape)
 
 

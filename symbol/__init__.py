@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-if __name__ != "opreg.symbol":  # by the name of its folder, in a checkout: the same package, not a second copy
+if __name__ != "opreg.symbol":  # imported as ``symbol``, the folder's name: be opreg.symbol, not a second copy
     from opreg.aliases import adopt
 
     adopt(__name__)
@@ -31,7 +31,7 @@ def _created(operator: str, shape: ShapeLike | None = None, dtype: DTypeLike = N
 
 
 def zeros(shape: ShapeLike, dtype: DTypeLike = None, **keywords: Any) -> Symbol:
-    """Zeros of a shape; float32 by default.
+    """An array of zeros; float32 by default.
 
     Examples
     --------
@@ -42,30 +42,31 @@ def zeros(shape: ShapeLike, dtype: DTypeLike = None, **keywords: Any) -> Symbol:
 
 
 def ones(shape: ShapeLike, dtype: DTypeLike = None, **keywords: Any) -> Symbol:
-    """Ones of a shape; float32 by default."""
+    """An array of ones; float32 by default."""
     return _created("_ones", shape, dtype, **keywords)
 
 
 def full(shape: ShapeLike, val: float, dtype: DTypeLike = None, **keywords: Any) -> Symbol:
-    """One number in a shape; float32 by default."""
+    """An array of a shape whose elements are all ``val``; float32 by default."""
     return _created("_full", shape, dtype, value=val, **keywords)
 
 
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
            name: str | None = None, dtype: DTypeLike = None) -> Symbol:
-    """Numbers from ``start`` (0 when only one is given) up to but not ``stop``, each ``repeat`` times."""
+    """Values from ``start`` to below ``stop`` in steps of ``step``, each ``repeat`` times. With one argument, start is
+    0."""
     return _created("_arange", None, dtype, start=start, stop=stop, step=step, repeat=repeat, infer_range=infer_range,
                  name=name)
 
 
 def linspace(start: float, stop: float, num: int, endpoint: bool = True, name: str | None = None,
              dtype: DTypeLike = None) -> Symbol:
-    """``num`` evenly spaced numbers."""
+    """``num`` evenly spaced values from ``start`` to ``stop``."""
     return _created("_linspace", None, dtype, start=start, stop=stop, num=num, endpoint=endpoint, name=name)
 
 
 def eye(N: int, M: int = 0, k: int = 0, dtype: DTypeLike = None, **keywords: Any) -> Symbol:
-    """Ones on the k-th diagonal, zeros elsewhere."""
+    """A matrix with ones on the k-th diagonal and zeros elsewhere."""
     return _created("_eye", None, dtype, N=N, M=M, k=k, **keywords)
 
 

@@ -1,4 +1,4 @@
-"""One at a time: what memory that serves one run at a time is guarded by."""
+"""A guard for objects whose memory serves one run at a time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ __all__ = ["OneAtATime"]
 
 
 class OneAtATime:
-    """An object that one thread runs at a time: another that comes in meanwhile gets an ``OpError``."""
+    """An object that one thread runs at a time. A second thread that enters meanwhile gets an ``OpError``."""
 
     def __init__(self) -> None:
-        # Threads that run this, in the order they came, behind a number that keeps the list's memory.
+        # Threads that run this, in the order they entered. The 0 in front keeps the memory of the list allocated.
         self._inside, self._process = [0], os.getpid()
 
     def _refuse(self, me: int) -> None:
-        """A thread has come in behind another. It stays out, unless the other was one of the process that forked."""
+        """Refuse a thread that entered behind another, unless the other belongs to the parent process, from before a
+        fork."""
         if self._process != os.getpid():
             self._process, self._inside[1:] = os.getpid(), [me]
             return
@@ -30,7 +31,7 @@ class OneAtATime:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """A stretch of code for one thread at a time, which may come in again, as users' operators do."""
+        """A block of code for one thread at a time. The same thread may enter again, as users' operators do."""
         inside, me = self._inside, get_ident()
         inside.append(me)
         if inside[1] != me:

@@ -1,4 +1,4 @@
-"""Arrays that executors are bound to: by name, new ones, and others in new shapes."""
+"""Arrays that an executor is bound to: access by name, new arrays of zeros, and views in other shapes."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from .symbol import Symbol
 
 __all__ = ["BoundArrays", "Gradients", "Listed", "Named", "Requests", "Values", "front", "reshaped", "zeros"]
 
-#: Arrays of variables as a caller gives them: in their order, or by name.
+#: Arrays of variables that a caller gives, in the order of the variables or by name.
 Values: TypeAlias = Sequence[NDArray | np.ndarray] | Mapping[str, NDArray | np.ndarray]
 
-#: Arrays for gradients of variables: None, or a name that is left out, stands for none.
+#: Arrays for gradients of variables. A variable whose array is None, or whose name is left out, gets no gradient.
 Gradients: TypeAlias = Sequence[NDArray | None] | Mapping[str, NDArray | None]
 
-#: Requests for gradients: one word for all, one for each, or some by name.
+#: Gradient requests (``write``, ``add``, ``null``): one for all variables, a list with one for each, or some by name.
 Requests: TypeAlias = str | Sequence[str] | Mapping[str, str]
 
 A = TypeVar("A", bound=NDArray | None)
 
 
 class Named(dict[str, A]):
-    """Arrays by name, whose missing names are answered with the nearest there are."""
+    """Arrays by name; the error for a missing name suggests the nearest one."""
 
     def __init__(self, what: str, names: Sequence[str], arrays: Sequence[A]):
         super().__init__(zip(names, arrays))
@@ -51,7 +51,7 @@ class Named(dict[str, A]):
 
 
 class Listed(list[A]):
-    """Arrays in their order."""
+    """A list of arrays, which warns when an item is replaced: the executor would not see that."""
 
     def __init__(self, what: str, arrays: Iterable[A]):
         super().__init__(arrays)
@@ -89,7 +89,7 @@ def reshaped(name: str, old: NDArray, shape: Shape | None, allowed: bool, larger
 
 
 def front(old: NDArray, shape: Shape) -> NDArray:
-    """The first numbers of an array, in another shape."""
+    """The first elements of an array, as a view in another shape."""
     return NDArray(old._data.reshape(-1)[:size(shape)].reshape(shape), old.context)
 
 
@@ -101,10 +101,10 @@ class BoundArrays:
     symbol : Symbol
     ctx : Context
     args, grads, reqs, aux
-        Arguments, their gradients and what is asked of these, auxiliary states, in the order of ``list_arguments`` and
+        Arguments, their gradients and gradient requests, and auxiliary states, in the order of ``list_arguments`` and
         ``list_auxiliary_states``.
     head_grads : list of (NDArray or None)
-        Gradients of the outputs, where they are bound.
+        Bound gradients of the outputs; None for those that are not bound.
     """
 
     def __init__(self, symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
@@ -117,14 +117,14 @@ class BoundArrays:
         self.aux_arrays: list[NDArray] = Listed("aux_arrays", aux)
         self.outputs: list[NDArray] = []
         self._dicts: dict[str, Named[Any]] = {}
-        self._staging: dict[str, Callable[[np.ndarray], None] | None] = {}  # of arguments on devices, by name
+        self._staging: dict[str, Callable[[np.ndarray], None] | None] = {}  # copies from host to device, by argument
 
     @property
     def _keeps_gradients(self) -> bool:
         return any(grad is not None and req != "null" for grad, req in zip(self.grad_arrays, self._reqs))
 
     def _dict(self, what: str, named: Iterable[str], arrays: Sequence[A]) -> Named[A]:
-        """Arrays by names, which are gone through once: programs ask for the dict anew for every array."""
+        """Arrays by name. The dict is made once, since programs ask for it again for every array."""
         if what not in self._dicts:
             names = list(named)
             twice = [name for name, count in Counter(names).items() if count > 1]
@@ -140,7 +140,7 @@ class BoundArrays:
 
     @property
     def grad_dict(self) -> dict[str, NDArray | None]:
-        """Gradients by argument name, None where none is kept."""
+        """Gradients by argument name; None for an argument without one."""
         return self._dict("grad_dict", (node.name for node in self._arguments), self.grad_arrays)
 
     @property
@@ -171,7 +171,7 @@ class BoundArrays:
                 self._bring(name, argument, value)
 
     def _bring(self, name: str, argument: NDArray, value: np.ndarray) -> None:
-        """Store numbers of the host in an argument on a device, without waiting for that."""
+        """Copy an array of the host into an argument on a device, without waiting for the copy."""
         if name not in self._staging:
             ctx = argument.context
             self._staging[name] = staging(ctx.xp, argument._data, ctx.device_id)
@@ -183,12 +183,12 @@ class BoundArrays:
             wrote(argument._data)
 
     def _get_outputs(self) -> list[NDArray]:
-        """The outputs, by the name that programs of MXNet call."""
+        """The outputs as a new list; programs of MXNet call this name."""
         return list(self.outputs)
 
     def copy_params_from(self, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray] | None = None,
                          allow_extra_params: bool = False) -> None:
-        """Copy values into arguments and auxiliary states by name, casting their dtype.
+        """Copy values into arguments and auxiliary states by name, cast to the dtype of each.
 
         Raises
         ------
@@ -206,5 +206,5 @@ class BoundArrays:
                     todo.append((own[name], value))
                 elif not allow_extra_params:
                     raise ArgumentError(f"copy_params_from: there is no {what} {name!r}. {did_you_mean(name, own)}")
-        for target, value in todo:  # only now: nothing is half done
+        for target, value in todo:  # only after all checks, so that an error copies nothing
             target._store(Ellipsis, value)

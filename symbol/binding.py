@@ -1,10 +1,11 @@
-"""bind and simple_bind: arrays, requests and devices in the order of a graph's variables, and an executor over them."""
+"""The functions behind ``Symbol.bind`` and ``Symbol.simple_bind``: they check arguments, make arrays, and build an
+executor."""
 
 from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["bind", "simple_bind", "make"]
 
 _GROUP = "__ctx_group__"
-#: Storage types by their numbers in the tags of variables.
+#: Storage types by MXNet's codes, as variables store them.
 _STYPES = {"0": "default", "1": "row_sparse", "2": "csr"}
 
 
@@ -57,7 +58,7 @@ _STYPES = {"0": "default", "1": "row_sparse", "2": "csr"}
 
 
 def _request(req: Requests, names: Sequence[str]) -> list[str]:
-    """One request an argument."""
+    """The gradient request of each argument."""
     valid = ("null", "write", "add")
 
     def checked(value: str, name: str) -> str:
@@ -81,7 +82,8 @@ def _request(req: Requests, names: Sequence[str]) -> list[str]:
 
 def _listed(what: str, arrays: Values | Gradients | None, nodes: Sequence[Node], partial: bool
             ) -> list[NDArray | np.ndarray | None]:
-    """Arrays in the order of variables, from a list or a dict by name; None for what a partial dict leaves out."""
+    """Arrays in the order of variables, from a list or a dict by name; None for a name that a partial dict leaves
+    out."""
     names = [node.name for node in nodes]
     if arrays is None:
         arrays = {} if partial else []
@@ -128,7 +130,7 @@ def _array(what: str, name: str, value: NDArray | np.ndarray | None, ctx: Contex
 
 
 def resolved(symbol: Symbol) -> Symbol:
-    """The symbol with the operators that are registered now; see ``resolve``."""
+    """The symbol with its operators looked up in the registry; see ``resolve``."""
     graph = symbol._graph()
     current = resolve(graph)
     return symbol if current is graph else Symbol(current.heads)
@@ -138,12 +140,12 @@ def resolved(symbol: Symbol) -> Symbol:
 
 
 def _variable_place(node: Node, ctx: Context, groups: Mapping[str, Context]) -> Context | None:
-    """Context of a variable; None where its array decides, as where there are groups and it is in none."""
+    """The context of a variable; None where that of its array counts, because there are groups and it is in none."""
     return groups.get(node.tags.get(_GROUP, ""), None if groups else ctx)
 
 
 def _grouped(symbol: Symbol, ctx: Context, groups: dict[str, Context], contexts: Mapping[Node, Context]) -> Symbol:
-    """The symbol with every operator in a group. One that is in none computes where its first input lives."""
+    """The symbol with every operator in a group. An operator without one joins the device of its first input."""
     graph = symbol._graph()
     if not groups:
         return symbol
@@ -268,7 +270,7 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
 
 
 def _check_names(what: str, nodes: Sequence[Node], otherwise: str = "") -> None:
-    """Refuse two variables of one name: who asks for its array by name could not have both."""
+    """Refuse two variables of the same name, since arrays are found by name."""
     first: dict[str, Node] = {}
     for node in nodes:
         other = first.setdefault(node.name, node)
@@ -280,7 +282,7 @@ def _check_names(what: str, nodes: Sequence[Node], otherwise: str = "") -> None:
 
 
 def _shapes(keywords: Mapping[str, object], names: Sequence[str]) -> dict[str, Sequence[int]]:
-    """The shapes of variables among the keywords. MXNet takes no notice of others, and programs pass some."""
+    """The shapes of variables among the keywords. Others only warn, since MXNet ignores them and programs pass some."""
     shapes = {name: value for name, value in keywords.items() if isinstance(value, (tuple, list))}
     others = ", ".join(f"{name}={value!r}" for name, value in keywords.items() if name not in shapes)
     if others:
@@ -292,7 +294,7 @@ def _shapes(keywords: Mapping[str, object], names: Sequence[str]) -> dict[str, S
 
 @contextmanager
 def _noted(shapes: Mapping[str, Sequence[int]]) -> Iterator[None]:
-    """Errors inside say what was bound with which shapes."""
+    """Add to errors of this block the shapes that ``simple_bind`` was called with."""
     try:
         yield
     except OpError as error:
@@ -301,8 +303,8 @@ def _noted(shapes: Mapping[str, Sequence[int]]) -> Iterator[None]:
 
 
 def _undecided(symbol: Symbol, unknown: Sequence[Node], shapes: Mapping[str, Sequence[int]]) -> OpError:
-    """An error that asks for the shapes of variables; of those that operators made for their inputs, as weights, only
-    where there are no others."""
+    """An error that asks for the shapes of unknown variables. Variables that operators made for their inputs, such as
+    weights, are named only if there are no others."""
     own = {source for node in symbol._graph().nodes if node.op is not None
             for name, (source, _) in zip(node.op.signature.inputs(node.attrs), node.inputs)
             if source.op is None and source.name == f"{node.name}_{name}"}
@@ -313,17 +315,18 @@ def _undecided(symbol: Symbol, unknown: Sequence[Node], shapes: Mapping[str, Seq
 
 
 class _Sharing:
-    """Source of simple_bind's arrays: another executor or a pool, where it is asked to share; else new memory.
+    """The source of the arrays of ``simple_bind``: another executor, a pool, or new memory.
 
     Parameters
     ----------
     shared : list of str or None
-        Arguments that are those of the other executor, gradients included.
+        Arguments whose arrays and gradients are those of the other executor.
     executor : Executor or None
-        The other. Where anything is asked for, its auxiliary states of equal shapes are shared too.
+        The other executor. If arguments or a pool are shared, its auxiliary states of equal shape and dtype are shared,
+        too.
     pool : dict of str to NDArray or None
-        Arrays of the other arguments, by name, and of their gradients, by ``grad of`` and the name. One of the same
-        size, or larger, serves; one that is too small is replaced.
+        Arrays of the other arguments, by name, and of their gradients, by ``grad of`` and the name. An array of the
+        same size or larger is used; a smaller one is replaced.
     """
 
     def __init__(self, shared: Sequence[str] | None, executor: Executor | None, pool: dict[str, NDArray] | None,
@@ -332,10 +335,11 @@ class _Sharing:
         if pool is not None and not isinstance(pool, dict):
             raise ArgumentError(f"shared_buffer: expected a dict of NDArrays, got {type(pool).__name__}")
         self._shared, self._executor, self._pool = frozenset(shared or ()), executor, pool
-        self._kept: set[str] = set()  # states that another executor has
+        self._shared_states: set[str] = set()
 
     def argument(self, kind: str, name: str, spec: Spec, place: Context, room: NDArray | None = None) -> NDArray:
-        """An argument, or with ``grad_dict`` its gradient; a new one where there is room for it."""
+        """The array of an argument, or of its gradient where ``kind`` is ``grad_dict``; by default ``room``, or else
+        new zeros."""
         if room is not None:
             spec = Spec(room.shape, room._data.dtype)
         if name in self._shared:
@@ -349,18 +353,18 @@ class _Sharing:
         return _zeros(spec, place) if room is None else room
 
     def state(self, name: str, spec: Spec, place: Context) -> NDArray:
-        """An auxiliary state."""
+        """The array of an auxiliary state, shared or new."""
         old = self._executor.aux_dict.get(name) if self._executor is not None and (
             self._shared or self._pool is not None) else None
         if old is not None and _is(old, spec):
-            self._kept.add(name)
+            self._shared_states.add(name)
             return old
         return _zeros(spec, place)
 
     def begin(self, texts: Mapping[str, str], states: Mapping[str, NDArray]) -> None:
-        """Fill the states that are new with what they begin with."""
+        """Give the states that are not shared their initial values."""
         for name, text in texts.items():
-            if name not in self._kept:
+            if name not in self._shared_states:
                 begin(text, name, states[name])
 
     def _of_executor(self, kind: str, name: str, spec: Spec) -> NDArray | None:
@@ -395,7 +399,7 @@ def _zeros(spec: Spec, place: Context) -> NDArray:
 
 
 def _room(place: Context, shape: Shape, dtype: DTypeLike, node: Node) -> Array:
-    """Zeros for a node's result, or an error that names the node."""
+    """Zeros for the result of a node. If memory is short, the error names the node."""
     try:
         return zeros(place, shape, dtype)
     except OpError as error:
@@ -406,11 +410,11 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
          aux: list[NDArray], groups: dict[str, Context], check: bool | str = False,
          recompute: bool | str | None = False, specs: Mapping[Node, list[Spec]] | None = None,
          outputs: Sequence[NDArray] = (), head_grads: OutGrads = None, numbers: bool | str | None = None,
-         reduction: Reduction | None = None, tf32: bool | None = None) -> Executor:
-    """An executor over arrays in the order of the graph's variables.
+         reduction: Reduction | None = None, tf32: bool | None = None, unnoted: Set[Node] = frozenset()) -> Executor:
+    """Make an executor from arrays in the order of the graph's variables.
 
-    ``specs`` are those of nodes that are known already, ``outputs`` those of an executor that is reshaped, which serve
-    as outputs where they are large enough.
+    ``specs`` holds shapes and dtypes of nodes that are already inferred. ``outputs`` are those of an executor that is
+    reshaped; they are used again where they are large enough. ``unnoted`` is as in ``Bound``.
     """
     if check not in (False, True, "report"):
         raise ArgumentError(f"check_kernels={check!r}: expected True, False or 'report'")
@@ -429,7 +433,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     graph = symbol._graph()
     recompute, numbers, tf32 = asked(recompute), finite.asked(numbers), rounding.tf32(tf32)
     again = functools.partial(make, ctx=ctx, groups=groups, check=check, recompute=recompute, numbers=numbers,
-                              reduction=reduction, tf32=tf32)
+                              reduction=reduction, tf32=tf32, unnoted=unnoted)
     shapes = {node: value.shape for node, value in zip(variables, values)}
     dtypes = {node: value._data.dtype for node, value in zip(variables, values)}
     specs = specs or {}
@@ -447,7 +451,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
             wanted[node] = grad._data, req
     bound = Bound(graph, specs, ctx, groups, {node: value._data for node, value in zip(variables, values)},
                   {node: value.context for node, value in zip(variables, values)}, wanted, recompute=recompute,
-                  tf32=tf32)
+                  tf32=tf32, unnoted=unnoted)
     bound.reduce(reduction)
     gradients = fitted(head_grads, symbol.list_outputs(), [specs[node][i] for node, i in graph.heads], ctx,
                        reshaped=bool(outputs))
@@ -466,5 +470,5 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     executor = Executor(symbol, bound, args, grads, reqs, aux, gradients, again, check, numbers)
     if any(node.op is not None and node.op.traits.traced and (node.op.where or node.op.signature.per_instance)
            for node in graph.nodes):
-        executor.plan(bool(wanted))  # the body of a user's operator that cannot be traced says so now
+        executor.plan(bool(wanted))  # raises now if the body of a user's operator cannot be traced
     return executor

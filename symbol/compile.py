@@ -1,7 +1,7 @@
-"""compile: the passes that make a plan of a bound graph, in the order they run.
+"""Compilation of a bound graph to a plan: the passes, in the order they run.
 
-Each takes a ``Program`` and returns it; this file is the only one that knows their order. At the end every entry is
-given its memory and every node its step.
+A pass takes a ``Program`` and returns one. Only this file knows their order. After the last pass, memory is planned for
+every entry, and a step is made for every node.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from .symbol import output_name
 
 __all__ = ["PASSES", "PASSES_OF_BACKENDS", "CHECK", "compile_plan", "compile_program"]
 
-#: The passes of back ends that belong to a stage.
+#: Gives the passes of back ends that belong to a stage.
 PASSES_OF_BACKENDS = Slot("backends")
 
 
 def layout(program: Program) -> Program:
-    """Passes of back ends: where nodes have their devices, and element-wise ones are not fused yet."""
+    """Run the passes of back ends, after devices are assigned and before element-wise operators are fused."""
     for change in PASSES_OF_BACKENDS.function("layout"):
         program = _changed(program, change)
     return program
@@ -50,24 +50,22 @@ PASSES: tuple[Callable[[Program], Program], ...] = (
     attention, gradient, inline, simplify, fold_constants, cse, rematerialize, assign_devices, fuse_conv_bn, layout,
     fuse, reduce_gradients)
 
-#: Passes that put several operators in one node's place, or one node in several's, or arrays in another order.
+#: Passes that merge several operators into one node, replace equal nodes by one, or change the layout of arrays.
 _MERGING = (attention, fold_constants, cse, rematerialize, fuse_conv_bn, layout, fuse)
 
-#: Tests set this: the graph is verified after every pass.
+#: Whether to verify the graph after every pass, as tests do.
 CHECK = False
 
 
 def compile_plan(bound: Bound, is_train: bool, backward: bool | None, watched: bool = False) -> Plan:
-    """The plan of a bound graph for training or inference, with gradients as ``backward`` says; see ``Program``."""
+    """Compile the plan of a bound graph for training or inference; ``backward`` is that of ``Program``."""
     return compile_program(Program.of(bound, is_train, backward, watched))
 
 
 @uncollected
 def compile_program(program: Program) -> Plan:
-    """The plan of a program, which may have its gradients already."""
+    """Compile the plan of a program, which may already contain its gradients."""
     with with_tf32(program.bound.tf32):
-        for node in program.nodes if program.backward is not None else ():
-            program.watch(node)
         for change in PASSES:
             if program.watched and change in _MERGING:
                 continue
@@ -83,18 +81,19 @@ def _changed(program: Program, change: Callable[[Program], Program]) -> Program:
 
 
 class _Results:
-    """Arrays of the heads: plans compute heads into them if it is possible, else copy them at the end."""
+    """The caller's arrays for outputs and gradients. A plan computes them in place if it can, or else copies them at
+    the end."""
 
     def __init__(self, program: Program, split: int):
         bound, heads, count = program.bound, program.heads, len(program.bound.graph.heads)
         self.program, self.uses = program, Counter(heads)
-        self.readers: dict[Node, dict[Node, None]] = {}  # in the order they run
+        self.readers: dict[Node, dict[Node, None]] = {}  # in execution order
         for node in program.nodes:
             for entry in node.inputs:
                 self.uses[entry] += 1
                 self.readers.setdefault(entry[0], {})[node] = None
         self.positions = {node: i for i, node in enumerate(program.nodes)}
-        self.variables: dict[int, list[Node]] = {}  # by the array they hold
+        self.variables: dict[int, list[Node]] = {}  # by the identity of their array
         for variable, array in program.arrays.items():
             self.variables.setdefault(id(array), []).append(variable)
         self.returned = {node for node, _ in heads}
@@ -124,10 +123,11 @@ class _Results:
                 self.kept[entry] = max(self.kept.get(entry, 0), until)
 
     def _overwrites(self, entry: Entry, array: Array) -> bool:
-        """Whether an entry may be computed straight into an array: not while the variable it holds is still read.
+        """Whether an entry may be computed in place in an array: not while the variable that the array holds is still
+        read.
 
-        Element-wise operators write each of their outputs once they have read what its memory held; others are trusted
-        with the first alone.
+        Element-wise operators read an element of every input before they write that element of any output. Of other
+        operators, only the first output may overwrite an input.
         """
         maker, index = entry
         over = self.variables.get(id(array), ())
@@ -159,7 +159,7 @@ def _lay_out(program: Program) -> Plan:
 
 
 def _unreached(program: Program) -> list[Step]:
-    """Steps for the arguments that no gradient reaches: their gradients are zeros."""
+    """Steps that write zeros as gradients of the arguments that no output depends on."""
     wanted = set(program.wanted)
     return [Step(None, "zeros", [], f"{node.name}: no gradient reaches it",
                  [functools.partial(array.__setitem__, Ellipsis, 0)], [array], program.contexts[node])
@@ -168,10 +168,10 @@ def _unreached(program: Program) -> list[Step]:
 
 
 def _split(nodes: list[Node], heads: Sequence[Entry], outputs: int) -> int:
-    """The position behind the last node of forward: there the backward steps begin.
+    """The position of the first node of backward.
 
-    Forward is what an output needs, and what does something beside computing without any help of backward; everything
-    where there is no backward.
+    The forward pass has the nodes that outputs need, and nodes with side effects that read no gradient. Without a
+    backward pass it has all nodes.
     """
     if len(heads) == outputs:
         return len(nodes)
@@ -187,10 +187,10 @@ def _split(nodes: list[Node], heads: Sequence[Entry], outputs: int) -> int:
 
 
 def _brought(plan: Plan, results: Sequence[tuple[Entry, Array, str]]) -> list[Step]:
-    """The steps that bring entries to the arrays callers read, one after the other.
+    """Steps that copy entries to the arrays that callers read.
 
-    An array that one of them overwrites, another may have to read, as when two variables change places: it is saved
-    before.
+    One copy may overwrite an array that a later one reads, as when two variables are swapped. That array is saved
+    first.
     """
     saved: list[Step] = []
     steps: list[Step] = []

@@ -19,7 +19,7 @@ def BatchNormWithReLU(data: Input, gamma: Input | None = None, beta: Input | Non
                       output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False,
                       min_calib_range: float | None = None, max_calib_range: float | None = None, *,
                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``BatchNorm``, with what is below zero set to zero."""
+    """``BatchNorm`` followed by relu."""
 def BilinearResize2D(data: Input, like: Input | None = None, height: int = 1, width: int = 1,
                      scale_height: float | None = None, scale_width: float | None = None,
                      mode: Literal['size', 'odd_scale', 'like', 'to_even_down', 'to_even_up', 'to_odd_down', 'to_odd_up'] = 'size',
@@ -30,19 +30,19 @@ def CTCLoss(data: Input, label: Input | None = None, data_lengths: Input | None 
             label_lengths: Input | None = None, use_data_lengths: bool = False, use_label_lengths: bool = False,
             blank_label: Literal['first', 'last'] = 'first', *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
-    """Minus the logarithm of the probability that the scores spell the labels, blanks and repetitions left …."""
+    """The negative log-probability that the scores spell the labels, after blanks and repetitions are …."""
 def DeformableConvolution(data: Input, offset: Input | None = None, weight: Input | None = None,
                           bias: Input | None = None, *, kernel: Ints, stride: Ints = (), dilate: Ints = (),
                           pad: Ints = (), num_filter: int, num_group: int = 1, num_deformable_group: int = 1,
                           workspace: int = 1024, no_bias: bool = False,
                           layout: Literal['NCW', 'NCHW', 'NCDHW'] | None = None, name: str | None = None,
                           attr: Mapping[str, str] | None = None) -> Symbol:
-    """A convolution whose taps are moved by offsets (Dai et al."""
+    """A convolution whose kernel positions are shifted by offsets (Dai et al."""
 def DeformablePSROIPooling(data: Input, rois: Input, trans: Input | None = None, *, spatial_scale: float,
                            output_dim: int, group_size: int, pooled_size: int, part_size: int = 0,
                            sample_per_part: int = 1, trans_std: float = 0.0, no_trans: bool = False,
                            name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Averages of bilinear samples over the cells of regions, each cell moved and reading channels of its …."""
+    """Averages of bilinear samples over the cells of regions."""
 def ModulatedDeformableConvolution(data: Input, offset: Input | None = None, mask: Input | None = None,
                                    weight: Input | None = None, bias: Input | None = None, *, kernel: Ints,
                                    stride: Ints = (), dilate: Ints = (), pad: Ints = (), num_filter: int,
@@ -50,16 +50,16 @@ def ModulatedDeformableConvolution(data: Input, offset: Input | None = None, mas
                                    no_bias: bool = False, im2col_step: int = 64,
                                    layout: Literal['NCW', 'NCHW', 'NCDHW'] | None = None, name: str | None = None,
                                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """A convolution whose taps are moved by offsets and weighed by ``mask`` (Zhu et al."""
+    """A convolution whose kernel positions are shifted by offsets and weighted by ``mask`` (Zhu et al."""
 def MultiBoxDetection(cls_prob: Input, loc_pred: Input | None = None, anchor: Input | None = None, clip: bool = True,
                       threshold: float = 0.01, background_id: int = 0, nms_threshold: float = 0.5,
                       force_suppress: bool = False, variances: Floats = (0.1, 0.1, 0.2, 0.2), nms_topk: int = -1, *,
                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Objects found."""
+    """Decoded detections."""
 def MultiBoxPrior(data: Input, sizes: Floats = (1.0,), ratios: Floats = (1.0,), clip: bool = False,
                   steps: Floats = (-1.0, -1.0), offsets: Floats = (0.5, 0.5), *, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """Boxes around every place of the feature map ``data`` (batch, channel, height, width), of any content."""
+    """Prior boxes around each position of the feature map ``data`` (batch, channel, height, width), whose …."""
 def MultiBoxTarget(anchor: Input, label: Input, cls_pred: Input, overlap_threshold: float = 0.5,
                    ignore_label: float = -1.0, negative_mining_ratio: float = -1.0,
                    negative_mining_thresh: float = 0.5, minimum_negative_samples: int = 0,
@@ -91,110 +91,110 @@ def RROIAlign(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float,
 def SparseEmbedding(data: Input, weight: Input | None = None, *, input_dim: int, output_dim: int,
                     dtype: DType = 'float32', sparse_grad: bool = False, name: str | None = None,
                     attr: Mapping[str, str] | None = None) -> Symbol:
-    """Rows of ``weight`` picked by the integers in ``data``."""
+    """Rows of ``weight`` at the integers in ``data``."""
 def SyncBatchNorm(data: Input, gamma: Input | None = None, beta: Input | None = None,
                   moving_mean: Input | None = None, moving_var: Input | None = None, eps: float = 0.001,
                   momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
                   output_mean_var: bool = False, ndev: int = 1, *, key: str, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """``BatchNorm`` with the channels in the second axis."""
+    """``BatchNorm`` with channels along the second axis."""
 def allclose(a: Input, b: Input | None = None, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True, *,
              name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """One if all elements of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero."""
 def arange_like(data: Input, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: Context | str | None = '',
                 axis: int | None = None, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Numbers counted up in the shape of ``data``, or along one of its axes."""
+    """A range of values with the shape of ``data``, or along one of its axes."""
 def backward_hawkesll(g: Input, g_out_state: Input, lda: Input, alpha: Input, beta: Input, state: Input, lags: Input,
                       marks: Input, valid_length: Input, max_time: Input, *, name: str | None = None,
                       attr: Mapping[str, str] | None = None) -> Symbol:
     """The gradients of ``_contrib_hawkesll`` for those of its outputs."""
 def bipartite_matching(data: Input, is_ascend: bool = False, *, threshold: float, topk: int = -1,
                        name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Rows and columns of a matrix of scores (..., rows, columns) matched one to one, the best score first."""
+    """One-to-one matching of rows and columns of a score matrix (..., rows, columns), the best score first."""
 def boolean_mask(data: Input, index: Input, axis: int = 0, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """The parts of ``data`` along ``axis`` where ``index`` is not zero."""
+    """The slices of ``data`` along ``axis`` where ``index`` is nonzero."""
 def box_decode(data: Input, anchors: Input | None = None, std0: float = 1.0, std1: float = 1.0, std2: float = 1.0,
                std3: float = 1.0, clip: float = -1.0, format: Literal['center', 'corner'] = 'center', *,
                name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The corners of the boxes that offsets (batch, n, 4) times ``std0`` to ``std3`` lead to from anchors …."""
+    """The corners of the boxes at offsets (batch, n, 4), times ``std0`` to ``std3``, from anchors (1, n, 4)."""
 def box_encode(samples: Input, matches: Input | None = None, anchors: Input | None = None, refs: Input | None = None,
                means: Input | None = None, stds: Input | None = None, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
     """Regression targets of a detector."""
 def box_iou(lhs: Input, rhs: Input, format: Literal['center', 'corner'] = 'corner', *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
-    """The overlap of every box of ``lhs`` (..., 4) with every box of ``rhs``."""
+    """Intersection over union of each box of ``lhs`` (..., 4) with each box of ``rhs``."""
 def box_nms(data: Input, overlap_thresh: float = 0.5, valid_thresh: float = 0.0, topk: int = -1, coord_start: int = 2,
             score_index: int = 1, id_index: int = -1, background_id: int = -1, force_suppress: bool = False,
             in_format: Literal['center', 'corner'] = 'corner', out_format: Literal['center', 'corner'] = 'corner', *,
             name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Boxes in descending order of score, less those that overlap a better one."""
+    """Non-maximum suppression."""
 def calibrate_entropy(hist: Input, hist_edges: Input, num_quantized_bins: int = 255, *, name: str | None = None,
                       attr: Mapping[str, str] | None = None) -> Symbol:
-    """The range that changes a distribution least when it is quantised."""
+    """The calibrated threshold with least divergence of the quantised distribution."""
 def count_sketch(data: Input, h: Input, s: Input, out_dim: int, processing_batch_size: int = 32, *,
                  name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Every row of ``data``, signed by ``s``, added up in the ``out_dim`` places that ``h`` names."""
+    """The count sketch."""
 def dequantize(data: Input, min_range: Input | None = None, max_range: Input | None = None,
                out_type: Literal['float32'] = 'float32', *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """The fractions that quantised numbers stand for."""
+    """The floating-point values of quantised data."""
 def div_sqrt_dim(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The data divided by the square root of their last dimension."""
+    """``data`` divided by the square root of its last length."""
 def fft(data: Input, compute_size: int = 128, *, name: str | None = None,
         attr: Mapping[str, str] | None = None) -> Symbol:
     """The discrete Fourier transform along the last axis."""
 def getnnz(data: Input, axis: Literal[0, 1] | None = None, *, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
-    """Number of elements of a matrix that are stored."""
+    """Number of stored elements of a matrix."""
 def gradientmultiplier(data: Input, scalar: float = 1.0, is_int: bool = True, *, name: str | None = None,
                        attr: Mapping[str, str] | None = None) -> Symbol:
-    """The number itself, while gradients are multiplied by ``scalar``."""
+    """``data`` unchanged."""
 def group_adagrad_update(weight: Input, grad: Input | None = None, history: Input | None = None, *, lr: float,
                          rescale_grad: float = 1.0, clip_gradient: float = -1.0, epsilon: float = 1e-05,
                          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """AdaGrad with one step size a row."""
+    """AdaGrad with one step size for each row."""
 def hawkesll(lda: Input, alpha: Input | None = None, beta: Input | None = None, state: Input | None = None,
              lags: Input | None = None, marks: Input | None = None, valid_length: Input | None = None,
              max_time: Input | None = None, *, name: str | None = None,
              attr: Mapping[str, str] | None = None) -> Symbol:
-    """Log likelihoods of event sequences, each of several processes with exponential memory."""
+    """Log-likelihoods of event sequences, each of several Hawkes processes with exponential decay."""
 def ifft(data: Input, compute_size: int = 128, *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
-    """The real part of the inverse transform of what ``fft`` gives, times the number of its terms."""
+    """The real part of the inverse Fourier transform, unscaled."""
 def index_array(data: Input, axes: Ints | None = None, *, name: str | None = None,
                 attr: Mapping[str, str] | None = None) -> Symbol:
-    """Indices of every place in ``data``, or those along ``axes``, in a new last axis."""
+    """The indices of each element of ``data``, or those along ``axes``, in a new last axis."""
 def index_copy(old_tensor: Input, index_vector: Input, new_tensor: Input, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """``old_tensor`` with the rows that ``index_vector`` names replaced by those of ``new_tensor``."""
+    """``old_tensor`` with the rows at ``index_vector`` replaced by those of ``new_tensor``."""
 def interleaved_matmul_encdec_qk(queries: Input, keys_values: Input, heads: int, *, name: str | None = None,
                                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """Scores (batch * heads, queries, keys) of queries (queries, batch, heads * size) and the keys among …."""
+    """Scores (batch * heads, queries, keys) from queries (queries, batch, heads * size) and the keys in …."""
 def interleaved_matmul_encdec_valatt(keys_values: Input, attention: Input, heads: int, *, name: str | None = None,
                                      attr: Mapping[str, str] | None = None) -> Symbol:
-    """Values of projections (keys, batch, heads * 2 * size), weighed by ``attention`` (batch * heads, …."""
+    """Weighted sums of the values in projections (keys, batch, heads * 2 * size), with weights …."""
 def interleaved_matmul_selfatt_qk(queries_keys_values: Input, heads: int, *, name: str | None = None,
                                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """Scores of self attention, (batch * heads, length, length), of projections (length, batch, heads * 3 …."""
+    """Scores of self-attention, (batch * heads, length, length), from projections (length, batch, heads * …."""
 def interleaved_matmul_selfatt_valatt(queries_keys_values: Input, attention: Input, heads: int, *,
                                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Values of self attention, weighed by ``attention`` (batch * heads, length, length)."""
+    """Weighted sums of the values of self-attention, with weights ``attention`` (batch * heads, length, …."""
 def quadratic(data: Input, a: float = 0.0, b: float = 0.0, c: float = 0.0, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
     """``a x ** 2 + b x + c``."""
 def quantize(data: Input, min_range: Input | None = None, max_range: Input | None = None,
              out_type: Literal['int8', 'uint8'] = 'uint8', *, name: str | None = None,
              attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` in steps of its range, of which 127 of int8, or 255 of uint8, reach the end that is farther …."""
+    """``data`` quantised in its range, with 127 steps of int8, or 255 of uint8, up to the end that is …."""
 def quantize_asym(data: Input, min_calib_range: float | None = None, max_calib_range: float | None = None, *,
                   name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data * scale + shift`` as uint8, of which the least and the largest number become 0 and 255."""
+    """``data * scale + shift`` as uint8, with the smallest and largest element mapped to 0 and 255."""
 def quantize_v2(data: Input, out_type: Literal['auto', 'int8', 'uint8'] = 'int8',
                 min_calib_range: float | None = None, max_calib_range: float | None = None, *,
                 name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` in steps of the range that calibration found, or of its own."""
+    """``data`` quantised in the calibrated range, or in its own."""
 def quantized_act(data: Input, min_data: Input | None = None, max_data: Input | None = None, *,
                   act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'], name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
@@ -209,7 +209,7 @@ def quantized_batch_norm(data: Input, gamma: Input | None = None, beta: Input | 
     """``BatchNorm`` of integers by its moving statistics, as int8 in the calibrated range, which has to be …."""
 def quantized_concat(*data: Input | Sequence[Input], num_args: int = 1, dim: int = 1, name: str | None = None,
                      attr: Mapping[str, str] | None = None) -> Symbol:
-    """``num_args`` quantised arrays joined along ``dim``, in steps of the widest range, and that range."""
+    """``num_args`` quantised arrays concatenated along ``dim``, requantised to the widest range."""
 def quantized_conv(data: Input, weight: Input | None = None, bias: Input | None = None, min_data: Input | None = None,
                    max_data: Input | None = None, min_weight: Input | None = None, max_weight: Input | None = None,
                    min_bias: Input | None = None, max_bias: Input | None = None, *, kernel: Ints, stride: Ints = (),
@@ -256,7 +256,7 @@ def requantize(data: Input, min_range: Input | None = None, max_range: Input | N
                out_type: Literal['auto', 'int8', 'uint8'] = 'int8', min_calib_range: float | None = None,
                max_calib_range: float | None = None, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """Sums of 32 bits in larger steps, which 8 bits can count."""
+    """32-bit sums requantised to 8 bits in the calibrated range, or in that of the largest sum."""
 def round_ste(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The nearest whole number, halves away from zero."""
 def scaled_dot_product_attention(query: Input, key: Input, value: Input, mask: Input | None = None,

@@ -1,14 +1,13 @@
-"""The operators of loops and branches, whose bodies are graphs themselves.
+"""The operators of loops and branches, whose attributes hold graphs: the bodies.
 
-A body is bound once, like any graph, and run as often as the loop goes round. Backward goes round in the other
-direction and runs each round's forward again from the states that were kept, so that memory grows with the states
-and not with the body.
+A body is bound once, and runs once in each round. Backward takes the rounds in reverse order. It runs the forward pass
+of each round again from the saved loop states, so that memory grows with these states and not with the body.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -39,7 +38,7 @@ Locations = tuple[int, ...]
 
 
 class Operands:
-    """The inputs of a loop or branch: values of its own first, then what its bodies take from outside, each once.
+    """The inputs of a loop or branch: first its own values, then the values that bodies use from outside, each once.
 
     Examples
     --------
@@ -53,7 +52,7 @@ class Operands:
         self._places: dict[Any, int] = {}
 
     def place(self, key: Any, value: Any) -> int:
-        """Index among the inputs of a value from outside, told from others by a key."""
+        """The index of an outside value among the inputs. Equal keys are one input."""
         if key not in self._places:
             self._places[key] = len(self.values)
             self.values.append(value)
@@ -62,9 +61,11 @@ class Operands:
 
 def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_kernel: Callable,
               doc: str) -> Op:
-    """The operator of a loop or branch: its attributes hold graphs, its inputs are counted by ``num_args``.
+    """Register the operator of a loop or branch, with its gradient.
 
-    Hidden outputs behind the visible ones keep what backward starts each round from.
+    Its attributes hold graphs, and ``num_args`` is the number of its inputs. Hidden outputs behind the visible ones
+    save
+    the values from which backward starts each round.
     """
     schema = Schema([Field("num_args", int), Field("num_outputs", int),
                      *[Field(key, kind) for key, kind in fields.items()], Field("subgraphs", tuple[Any, ...], ())])
@@ -99,7 +100,8 @@ def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_k
 
 
 def _backward(forward: Op, kernel: Callable) -> Op:
-    """The backward of a loop or branch: it reads the output gradient, the inputs, and what was kept."""
+    """Register the backward operator of a loop or branch. It reads the output gradients, the inputs, and the hidden
+    outputs."""
 
     def arguments(attrs: Mapping[str, Any]) -> tuple[str, ...]:
         names, visible = forward.signature.outputs(attrs), attrs["num_outputs"]
@@ -122,8 +124,8 @@ def _backward(forward: Op, kernel: Callable) -> Op:
 
 
 def _kept(name: str, attrs: Mapping[str, Any]) -> Sequence[int]:
-    """Inputs that change from round to round and are kept for backward; then -1 for the number that is kept too: the
-    count of rounds, or the branch that was taken."""
+    """The inputs whose values hidden outputs save for backward, since they change in each round. The last hidden
+    output, -1 here, saves the number of rounds, or the branch that was taken."""
     if name == "_foreach":
         first = len(attrs["in_data_locs"])
         return [*range(first, first + len(attrs["in_state_locs"])), -1]
@@ -133,7 +135,7 @@ def _kept(name: str, attrs: Mapping[str, Any]) -> Sequence[int]:
 
 
 def _moved(name: str, attrs: Mapping[str, Any]) -> list[int]:
-    """Inputs that are states of operators in the bodies: they stay the same from round to round."""
+    """The inputs that are auxiliary states of operators in the bodies. All rounds share them."""
     bodies, changing = attrs["subgraphs"], set(_kept(name, attrs))
     if name == "_foreach":
         order = (*attrs["in_data_locs"], *attrs["in_state_locs"], *attrs["remain_locs"])
@@ -162,11 +164,11 @@ def _outer(shape: Any, length: Any) -> Any:
 
 
 def _inner(shape: Any) -> Any:
-    return None if shape is None else shape[1:] or (1,)  # as x[i] of one axis has
+    return None if shape is None else shape[1:] or (1,)  # x[i] of a one-dimensional x has shape (1,)
 
 
 def _through(body: Symbol, given: Sequence[Any], rule: Callable) -> tuple[list[Any], list[Any]]:
-    """Infer shapes or dtypes of a body's inputs and outputs from those of its inputs."""
+    """Infer shapes or dtypes of the inputs and outputs of a body from those of some inputs."""
     graph = resolved(body)._graph()
     variables = [node for node in graph.nodes if node.op is None]
     known = rule(graph, {node: value for node, value in zip(variables, given) if value is not None})
@@ -175,7 +177,7 @@ def _through(body: Symbol, given: Sequence[Any], rule: Callable) -> tuple[list[A
 
 def _foreach_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner: Callable) -> tuple[list, list]:
     data, states, rest = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
-    places = (*data, *states, *rest)  # of the node's inputs, among the body's
+    places = (*data, *states, *rest)  # positions of the node's inputs among those of the body
     given: list[Any] = [None] * len(places)
     for i, place in enumerate(places):
         given[place] = inner(ins[i]) if i < len(data) else ins[i]
@@ -213,7 +215,7 @@ def _cond_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner: Ca
 
 
 def _number(rule: Callable) -> Any:
-    """The shape of a number that is kept, or its dtype, which is set later."""
+    """The shape of the hidden output that holds a number; None for its dtype, which the caller sets."""
     return (1,) if rule is inference.infer_shapes else None
 
 
@@ -225,12 +227,12 @@ _RULES = {"_foreach": _foreach_rule, "_while_loop": _while_rule, "_cond": _cond_
 
 
 def check_locations(name: str, attrs: Mapping[str, Any], count: int) -> None:
-    """Refuse a loop or branch whose numbers do not fit its bodies and inputs, as a damaged file may have.
+    """Refuse a loop or branch whose attributes do not fit its bodies and inputs, as in a damaged file.
 
     Raises
     ------
     ArgumentError
-        Saying which number.
+        If one does not fit. The error names the attribute.
     """
     bodies = attrs["subgraphs"]
     expected = {"_foreach": 1, "_while_loop": 2, "_cond": 3}[name]
@@ -265,46 +267,62 @@ def check_locations(name: str, attrs: Mapping[str, Any], count: int) -> None:
 
 
 class _Body:
-    """A body bound to arrays of its own, and to the caller's for inputs that stay the same in every round. With
-    gradients it repeats rounds that have been, on states of its own."""
+    """A bound body. Inputs that change in each round have arrays of their own; others are the arrays of the node. With
+    gradients, it repeats rounds of forward on its own copies of the auxiliary states.
 
-    def __init__(self, call: Call, body: Symbol, arrays: Sequence[Any], own: Sequence[bool], gradients: bool):
+    Parameters
+    ----------
+    call : Call
+        The node.
+    body : Symbol
+    arrays, inputs : sequence of arrays, sequence of int
+        For each variable of the body what it begins with, and the input of the node that this is.
+    changing : set of int
+        Inputs that the body gets memory of its own for, since rounds differ in them.
+    gradients : bool
+        Whether it is bound for backward.
+    """
+
+    def __init__(self, call: Call, body: Symbol, arrays: Sequence[Any], inputs: Sequence[int], changing: Set[int],
+                 gradients: bool):
         body = resolved(body)
         graph = body._graph()
         variables = [node for node in graph.nodes if node.op is None]
         arguments, auxiliary = graph.variables()
         empty, device = call.ctx.backend.zeros, call.ctx.device_id
-        self.slots = [empty(data.shape, data.dtype, device) if mine or (gradients and node in auxiliary) else data
-                      for node, data, mine in zip(variables, arrays, own)]
+        self.slots = [empty(data.shape, data.dtype, device) if i in changing or (gradients and node in auxiliary)
+                      else data for node, data, i in zip(variables, arrays, inputs)]
         held = {node: NDArray(data, call.ctx) for node, data in zip(variables, self.slots)}
         args = [held[node] for node in arguments]
         grads = [NDArray(empty(arg.shape, arg._data.dtype, device), call.ctx)
                  if gradients and is_floating(arg._data.dtype) else None for arg in args]
+        unnoted = {node for node, i in zip(variables, inputs)
+                   if gradients or i in changing or i not in call.variables}
         self.executor: Executor = make(body, call.ctx, args, grads, ["null" if g is None else "write" for g in grads],
-                                       [held[node] for node in auxiliary], {})
+                                       [held[node] for node in auxiliary], {}, unnoted=unnoted)
         by_node = dict(zip(arguments, grads))
         self.grads = [by_node.get(node) for node in variables]
         self.varies = any(node.op is not None and effects.varies(node.op) for node in graph.nodes)
 
     def run(self, is_train: bool) -> list[Any]:
-        """One round: the raw outputs."""
+        """Run one round; the raw outputs."""
         return [out._data for out in self.executor.forward(is_train=is_train)]
 
 
 class _Found(NamedTuple):
-    """State that a round began with, which its backward sets again."""
+    """Generator and auxiliary states at the start of a round, which its backward restores."""
 
     drawn: generators.States
     states: list[Any]
 
 
 class _Rerun:
-    """The rounds of a body, which backward runs again, with the random numbers and the states of forward.
+    """The rounds of a body. Backward runs them again with the random numbers and auxiliary states of forward.
 
     Parameters
     ----------
     which : int
-        Which of the node's bodies it is.
+        The index of the body among those of the node.
     """
 
     def __init__(self, call: Call, body: _Body, which: int = 0):
@@ -312,7 +330,7 @@ class _Rerun:
         self._found: list[_Found] = call.memo.setdefault(("rounds", call.attrs, which), [])
 
     def run(self, number: int, is_train: bool) -> list[Any]:
-        """One of forward: the raw outputs."""
+        """Run one round of forward; the raw outputs."""
         body = self.body
         if not body.varies:
             return body.run(is_train)
@@ -323,8 +341,8 @@ class _Rerun:
         self._found.append(_Found(drawn, states))
         return results
 
-    def back(self, number: int, arriving: Sequence[NDArray]) -> None:
-        """One of backward: leaves gradients in those of the body."""
+    def back(self, number: int, out_grads: Sequence[NDArray]) -> None:
+        """Run one round of backward, which writes the gradient arrays of the body."""
         body = self.body
         if body.varies:
             drawn, states = self._found[number]
@@ -334,11 +352,11 @@ class _Rerun:
                 body.run(True)
         else:
             body.run(True)
-        body.executor.backward(arriving)
+        body.executor.backward(out_grads)
 
 
 def _rows(data: Any) -> Any:
-    """Data whose elements along the first axis are arrays, too: those of one axis have shape (1,)."""
+    """The data, with a second axis of length 1 if there is only one, so that every slice is an array."""
     return data if data.ndim > 1 else data[:, None]
 
 
@@ -357,9 +375,9 @@ class _Loop:
     Attributes
     ----------
     inputs : sequence of int
-        For each variable of the body the input of the node.
+        The input of the node for each variable of the body.
     data, states : sequence of int
-        Variables of the body that take another slice in each round, and those that are handed on.
+        Variables of the body that get the next slice in each round, and those that hold loop states.
     length : int or None
         Number of rounds; None where a condition decides.
     """
@@ -382,18 +400,17 @@ class _Loop:
             self._sources[place] = _rows(arrays[place])
             arrays[place] = self._sources[place][0]
         changing = {self.inputs[place] for place in (*self.data, *self.states)}
-        self.body = _Body(call, attrs["subgraphs"][-1], arrays, [i in changing for i in self.inputs], gradients)
+        self.body = _Body(call, attrs["subgraphs"][-1], arrays, self.inputs, changing, gradients)
         self._test, self._shown = None, []
         if self.length is None and not gradients:
             tested = attrs["cond_input_locs"]
-            self._test = _Body(call, attrs["subgraphs"][0], [ins[i] for i in tested], [i in changing for i in tested],
-                               False)
+            self._test = _Body(call, attrs["subgraphs"][0], [ins[i] for i in tested], tested, changing, False)
             self._shown = [(self._test.slots[tested.index(self.inputs[place])], self.body.slots[place])
                            for place in self.states if self.inputs[place] in tested]
         self._most, self._is_train = attrs.get("max_iterations", self.length), call.is_train
 
     def goes_on(self, t: int) -> bool:
-        """Whether there is a round of this number."""
+        """Whether the loop runs a round ``t``."""
         if self._test is None or t >= self._most:
             return t < self._most
         for shown, slot in self._shown:
@@ -401,17 +418,17 @@ class _Loop:
         return bool(self._test.run(self._is_train)[0].reshape(-1)[0])
 
     def have(self, states: Sequence[Any]) -> None:
-        """Let the next round begin with these states."""
+        """Set the loop states that the next round starts from."""
         for place, state in zip(self.states, states):
             self.body.slots[place][...] = state
 
     def slice(self, t: int) -> None:
-        """Let the next round have the slices of its number."""
+        """Set the slices that the next round reads."""
         for place, source in self._sources.items():
             self.body.slots[place][...] = source[t]
 
     def steps(self, run: Callable[[], None], is_train: bool) -> Callable:
-        """The step of the loop, which says how many rounds it has if it is known."""
+        """The step of the loop. If the number of rounds is known, the step tells it."""
         return run if self.length is None else Rounds(run, self.body.executor, self.length, is_train)
 
 
@@ -452,29 +469,29 @@ def _backward_loop(call: Call) -> Callable:
     tops, ins, (*kept, number) = call.ins[:visible], call.ins[visible:visible + n_in], call.ins[visible + n_in:]
     loop = _Loop(call, ins, True)
     rounds = _Rerun(call, loop.body)
-    outs = [call.outs[i] for i in loop.inputs]  # by variables of the body
+    outs = [call.outs[i] for i in loop.inputs]  # by variable of the body
     slopes = {place: _rows(outs[place]) for place in loop.data if outs[place] is not None}
-    arriving = {place: top.copy() for place, top in zip(loop.states, tops[count:])}
+    state_grads = {place: top.copy() for place, top in zip(loop.states, tops[count:])}
 
     def run() -> None:
-        for held, top in zip(arriving.values(), tops[count:]):
+        for held, top in zip(state_grads.values(), tops[count:]):
             held[...] = top
         _zero(call.outs)
         for t in reversed(range(int(number[0]) if loop.length is None else loop.length)):
             loop.slice(t)
             loop.have([keep[t] for keep in kept])
             rounds.back(t, [NDArray(top[t], call.ctx) for top in tops[:count]]
-                        + [NDArray(held, call.ctx) for held in arriving.values()])
+                        + [NDArray(held, call.ctx) for held in state_grads.values()])
             for place, g in enumerate(loop.body.grads):
                 if g is None:
                     continue
-                if place in arriving:
-                    arriving[place][...] = g._data
+                if place in state_grads:
+                    state_grads[place][...] = g._data
                 elif place in slopes:
                     slopes[place][t] = g._data
                 elif place not in loop.data and outs[place] is not None:
                     outs[place] += g._data
-        for place, held in arriving.items():
+        for place, held in state_grads.items():
             if outs[place] is not None:
                 outs[place][...] = held
 
@@ -488,7 +505,7 @@ def _zero(outs: Sequence[Any]) -> None:
 
 
 def _cond_bodies(call: Call, ins: Sequence[Any], gradients: bool) -> list[_Body]:
-    return [_Body(call, body, [ins[place] for place in places], [False] * len(places), gradients and k > 0)
+    return [_Body(call, body, [ins[place] for place in places], places, set(), gradients and k > 0)
             for k, (body, places) in enumerate(zip(call.attrs["subgraphs"], _branches(call.attrs)))]
 
 
@@ -526,7 +543,7 @@ def _backward_cond(call: Call) -> Callable:
 
 FOREACH = _declared("_foreach", {"num_out_data": int, "in_state_locs": Locations, "in_data_locs": Locations,
                                  "remain_locs": Locations}, _loop, _backward_loop,
-                    "Apply a body to each slice of the data along the first axis, handing states on.")
+                    "Apply a body to each slice of the data along the first axis, passing states on.")
 WHILE_LOOP = _declared("_while_loop", {"num_out_data": int, "max_iterations": int, "cond_input_locs": Locations,
                                        "func_input_locs": Locations, "func_var_locs": Locations},
                        _loop, _backward_loop,
@@ -534,4 +551,4 @@ WHILE_LOOP = _declared("_while_loop", {"num_out_data": int, "max_iterations": in
                        "outputs are stacked.")
 COND = _declared("_cond", {"cond_input_locs": Locations, "then_input_locs": Locations,
                            "else_input_locs": Locations}, _cond, _backward_cond,
-                 "Compute one of two branches, as a condition says.")
+                 "Compute one of two branches, chosen by a condition.")

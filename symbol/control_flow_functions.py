@@ -1,7 +1,7 @@
-"""Loops and branches as users write them: ``foreach``, ``while_loop`` and ``cond`` over symbols.
+"""The functions ``foreach``, ``while_loop`` and ``cond`` of symbols.
 
-The functions given are called once, with variables in the place of what changes from round to round. Their results
-are cut out of the graph around them and become the body of one node.
+Each calls the user's functions once, with variables for the values that change in each round. The nodes that these
+functions make become the body of one node.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["foreach", "while_loop", "cond"]
 
 
 def _flat(value: Any, what: str) -> tuple[list[Symbol], Callable[[Sequence[Symbol]], Any]]:
-    """The symbols of a nesting of lists, and what puts others into the same nesting."""
+    """The symbols in nested lists, and a function that nests other symbols in the same way."""
     if isinstance(value, Symbol):
         parts = list(value)
         return parts, (lambda flat: flat[0]) if len(parts) == 1 else list
@@ -42,7 +42,7 @@ def _flat(value: Any, what: str) -> tuple[list[Symbol], Callable[[Sequence[Symbo
 
 
 class _Cut:
-    """A body cut out of the graph around it: what it takes from outside becomes its variables."""
+    """A body cut out of the graph around it. Values that it uses from outside become its variables."""
 
     def __init__(self, heads: Sequence[Symbol], title: str):
         self.outside: dict[str, Symbol] = {}
@@ -68,7 +68,7 @@ class _Cut:
             self.outside.setdefault(node.name, Symbol([(node, 0)]))
 
     def places(self, slots: Sequence[Symbol]) -> list[int]:
-        """Indices of slots among the inputs, -1 for those that the body does not use."""
+        """Indices of slots among the inputs of the body; -1 for a slot that it does not use."""
         found = [slot._entries[0][0] for slot in slots]
         return [self.inputs.index(node) if node in self.inputs else -1 for node in found]
 
@@ -92,19 +92,19 @@ def _node(op: Op, inputs: Sequence[Symbol], attrs: dict[str, Any], bodies: Seque
 
 
 def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") -> tuple[Any, Any]:
-    """Apply a body to every slice of the data along the first axis, handing states from one to the next.
+    """Apply a body to every slice of the data along the first axis, passing states from each to the next.
 
     Parameters
     ----------
     body : function of data and states
         Returns outputs and new states; outputs are stacked along a new first axis.
     data, init_states : Symbol or list of them
-        Sliced inputs; initial states.
+        The inputs that are sliced, and the initial states.
 
     Returns
     -------
     outputs, states
-        In the nesting the body returned.
+        Nested as the body returned them.
 
     Examples
     --------
@@ -146,18 +146,18 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
     Parameters
     ----------
     cond : function of the loop variables
-        Returns a symbol with one number.
+        Returns a symbol with one element.
     func : function of the loop variables
         Returns outputs, which are stacked, and new loop variables.
     loop_vars : Symbol or list of them
         The initial states.
     max_iterations : int
-        The most rounds; outputs have this length, zeros behind the last round.
+        The largest number of rounds. Stacked outputs have this length, with zeros behind the last round.
 
     Returns
     -------
     outputs, loop variables
-        In the nesting the function returned; in that of ``loop_vars``.
+        Outputs nested as the function returned them, and variables nested as ``loop_vars``.
     """
     check_rounds(max_iterations)
     flat_vars, shape_vars = _flat(loop_vars, "while_loop variables")
@@ -206,7 +206,7 @@ def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "co
     Parameters
     ----------
     pred : Symbol
-        One number; anything but zero means yes.
+        The condition, one element: zero selects ``else_func``, any other value ``then_func``.
     then_func, else_func : function without arguments
         Return symbols in the same nesting, with the same shapes and dtypes.
     """
@@ -228,7 +228,7 @@ def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "co
 
     def place(outside: Symbol) -> int:
         entry = outside._entries[0]
-        # A name in both branches is one variable.
+        # Variables of the same name in both branches are one.
         return operands.place(entry[0].name if entry[0].op is None else entry, outside)
 
     locations = [tuple([place(cut.outside[node.name]) for node in cut.inputs]) for cut in cuts]

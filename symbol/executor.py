@@ -42,21 +42,21 @@ __all__ = ["Executor", "truth"]
 class Executor(OneAtATime, BoundArrays, Questions):
     """A graph bound to arrays.
 
-    ``forward`` computes the outputs, ``backward`` the gradients. There are two plans, for inference and training,
-    each built at first use; of a graph with operators that are ``traced``, the one for training, or for inference where
-    no gradients are kept, is built when it is bound. Programs make executors with ``Symbol.bind`` and
+    ``forward`` computes the outputs, ``backward`` the gradients. There are two plans, for inference and for training,
+    each built at first use. If the graph has operators that are ``traced``, one plan is built at bind: that for
+    training where gradients are asked for, else that for inference. Programs make executors with ``Symbol.bind`` and
     ``Symbol.simple_bind``.
 
-    An executor is one thread's at a time: another that comes in meanwhile gets an ``OpError``.
+    One thread runs an executor at a time. A second thread that enters meanwhile gets an ``OpError``.
 
     Attributes
     ----------
     arg_arrays, grad_arrays, aux_arrays : list of NDArray
-        In the order of ``list_arguments`` and ``list_auxiliary_states``; None where no gradient is kept.
+        In the order of ``list_arguments`` and ``list_auxiliary_states``; None for an argument without a gradient.
     head_grads : list of NDArray
-        Gradients of the outputs that are bound; None where ``backward`` is given them.
+        Gradients of the outputs that were bound; None for an output whose gradient is an argument of ``backward``.
     outputs : list of NDArray
-        Written anew by each forward.
+        Arrays that each forward overwrites.
     """
 
     def __init__(self, symbol: Symbol, bound: Bound, args: list[NDArray], grads: list[NDArray | None],
@@ -65,26 +65,29 @@ class Executor(OneAtATime, BoundArrays, Questions):
         OneAtATime.__init__(self)
         BoundArrays.__init__(self, symbol, bound.ctx, args, grads, reqs, aux, head_grads)
         self._bound, self._make = bound, make
-        # How gradients are taken that follow a forward of either mode: as in training, in inference, or not at all.
+        # By the mode of a forward: whether the gradients behind it are those of training (True), of inference (False),
+        # or none are computed (None).
         self._gradients: dict[bool, bool | None] = {True: True, False: None}
         self._plans = Plans(bound, self._gradients, check, numbers)
-        # States of generators before the last forward of a mode.
+        # States of random generators before the last forward of each mode.
         self._drawn: dict[bool, dict[tuple[str, int], object]] = {}
-        self._ready: Plan | None = None  # the plan whose forward was the last to run, and its backward has not
+        self._ready: Plan | None = None  # the plan whose forward ran last, until its backward runs
         self.outputs = Listed("outputs", map(NDArray, bound.outputs, bound.places))
         self._heads = HeadGradients(bound.head_grads, head_grads, self._output_names, bound.ctx)
         watch(self)
 
-    _mode = False  # of the last forward
-    _update: Update | None = None  # how weights move
-    _edge: SparseEdge | None = None  # of sparse arguments and gradients
+    _mode = False  # the mode of the last forward
+    _update: Update | None = None  # the optimizer's update of the weights
+    _edge: SparseEdge | None = None  # copies between sparse arrays and their dense twins
+    # A whole step as one segment, behind the plan and the update that it was made from.
+    _whole: tuple[Plan, Segment | None, Segment] | None = None
 
     def _let_in(self, edge: SparseEdge, args: list[NDArray], grads: list[NDArray | None]) -> None:
-        """Show arguments and gradients of which some are sparse, in the place of their twins."""
+        """Show the caller's arrays, some of them sparse, where the graph computes on dense twins."""
         self._edge = edge
         self.arg_arrays, self.grad_arrays = Listed("arg_arrays", args), Listed("grad_arrays", grads)
         self._dicts.clear()
-    _whole: tuple[Plan, Segment | None, Segment] | None = None  # what all as one is made of, and that
+
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an executor is bound to memory: pickle or copy its symbol and its arrays, and bind them again")
@@ -101,7 +104,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         Parameters
         ----------
         is_train : bool
-            Whether to run as in training, so that ``backward`` may follow.
+            Whether operators compute as in training, so that ``backward`` may follow.
         **kwargs : NDArray or NumPy array
             New values of arguments, copied into their arrays.
 
@@ -110,7 +113,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         list of NDArray
             The outputs; the next forward writes into the same arrays.
         """
-        inside, me = self._inside, get_ident()  # what _alone does, in a sixth of the time
+        inside, me = self._inside, get_ident()  # as _alone, in a sixth of its time
         inside.append(me)
         if inside[1] != me:
             self._refuse(me)
@@ -145,23 +148,24 @@ class Executor(OneAtATime, BoundArrays, Questions):
             del inside[1]
 
     def backward(self, out_grads: OutGrads = None, is_train: bool = True) -> None:
-        """Compute the gradients of all arguments that asked for theirs.
+        """Compute the gradients of all arguments whose ``grad_req`` asks for them.
 
         Parameters
         ----------
         out_grads : NDArray, list or dict by output name
-            Gradients of the outputs. Losses need none. Bound ones, as ``head_grads`` of ``bind``, are read in
-            place; others given in their stead are copied into them.
+            Gradients of the outputs. Losses need none. By default the arrays that were bound as ``head_grads`` are
+            read; gradients given here are copied into those.
         is_train : bool
-            Whether operators such as BatchNorm and Dropout are differentiated as they compute in training; else as in
-            inference, which may follow a ``forward`` of either mode.
+            Whether operators such as BatchNorm and Dropout are differentiated as they compute in training, or as in
+            inference. False may follow a ``forward`` of either mode.
 
         Notes
         -----
-        Follows ``forward(is_train=True)``. Called without, or twice, it runs that forward by itself first, with the
-        arguments as they are, the random numbers of the last one, and leaving auxiliary states alone.
+        Call it after ``forward(is_train=True)``. If that was not called, or not since the last ``backward``, the
+        forward pass is run again first: with the current arguments and the random numbers of the last forward, and
+        without changing auxiliary states.
         """
-        inside, me = self._inside, get_ident()  # what _alone does, in a sixth of the time
+        inside, me = self._inside, get_ident()  # as _alone, in a sixth of its time
         inside.append(me)
         if inside[1] != me:
             self._refuse(me)
@@ -196,16 +200,16 @@ class Executor(OneAtATime, BoundArrays, Questions):
             _tell_cut(self.grad_arrays)
 
     def set_optimizer(self, optimizer: Any, weights: Sequence[str] | Mapping[str, Index] | None = None) -> None:
-        """Choose how ``update`` moves weights.
+        """Choose the optimizer of ``update``.
 
         Parameters
         ----------
         optimizer : Optimizer, Updater or None
-            One of ``opreg.optimizer``. An updater keeps the states of weights, and may serve several executors; an
-            optimizer gets one of its own. None for no updates any more.
+            One of ``opreg.optimizer``. An updater holds the states of weights, and several executors may share it; for
+            an optimizer, a new updater is made. None removes the optimizer.
         weights : sequence of str, or dict of str to int or str
-            The arguments that are moved, by default all that have gradients. A dict says what the optimizer
-            knows them by; that is else their number in its ``param_idx2name``, or their name.
+            The arguments that are updated, by default all that have gradients. A dict gives the key of each in the
+            optimizer; by default that is its index in ``param_idx2name`` of the optimizer, or else its name.
 
         Raises
         ------
@@ -247,17 +251,17 @@ class Executor(OneAtATime, BoundArrays, Questions):
                                   self._reduced)
 
     def reduce(self, reduce: Group | Reduction | None) -> None:
-        """From now on let gradients become those of all ranks, as ``reduce`` of ``bind`` does.
+        """Sum the gradients of all ranks from the next ``backward`` on, as ``reduce`` of ``bind`` does.
 
         Parameters
         ----------
         reduce : Group or Reduction, or None
-            The ranks; None for gradients of this rank alone.
+            The ranks, as in ``bind``; None for the gradients of this rank alone.
 
         Raises
         ------
         ArgumentError
-            For parts of gradients, which ``simple_bind`` makes.
+            For ``shard="gradients"``, whose arrays only ``simple_bind`` makes.
         """
         reduction = Reduction.asked(reduce, None)
         if any(each is not None and each.shard == "gradients" for each in (reduction, self._bound.reduction)):
@@ -272,7 +276,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
 
     @property
     def _reduced(self) -> Reduced | None:
-        """Gradients that are summed over all ranks."""
+        """The gradients that are summed over all ranks, as they are bound; None without a reduction."""
         return self._bound.reduced
 
     def _optimized(self, method: str) -> Update:
@@ -282,21 +286,22 @@ class Executor(OneAtATime, BoundArrays, Questions):
 
     @property
     def updater(self) -> Updater | None:
-        """The updater that ``set_optimizer`` was given, or has made; None where there is none."""
+        """The updater that ``set_optimizer`` was given or made; None without an optimizer."""
         return None if self._update is None else self._update.updater
 
     def update(self) -> None:
-        """Move the weights along their gradients, in place, as ``set_optimizer`` says.
+        """Update the weights in place by their gradients, with the optimizer of ``set_optimizer``.
 
-        All weights that move alike are one step, which reads learning rate, decay and the number of the update where
-        they stand: a schedule changes nothing else. ``explain`` shows these steps behind those of backward.
+        All weights with the same update rule are updated in one step. It reads the learning rate, the weight decay and
+        the count of updates from arrays, so that a schedule does not change the plan. ``explain`` lists these steps
+        after those of backward.
 
         Raises
         ------
         OpError
             When no optimizer was set.
         """
-        inside, me = self._inside, get_ident()  # what _alone does, in a sixth of the time
+        inside, me = self._inside, get_ident()  # as _alone, in a sixth of its time
         inside.append(me)
         if inside[1] != me:
             self._refuse(me)
@@ -315,9 +320,9 @@ class Executor(OneAtATime, BoundArrays, Questions):
             del inside[1]
 
     def step(self, out_grads: OutGrads = None, **kwargs: NDArray | np.ndarray) -> list[NDArray]:
-        """Take a step of training: ``forward(is_train=True)``, ``backward()`` and ``update()``.
+        """Run one training step: ``forward(is_train=True)``, ``backward()`` and ``update()``.
 
-        On a device that captures work all three are one graph, which one launch replays.
+        On a device that captures work, as CUDA graphs do, all three are one captured graph and one launch.
 
         Parameters
         ----------
@@ -329,7 +334,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         Returns
         -------
         list of NDArray
-            The outputs, before the weights moved; the next forward writes into the same arrays.
+            The outputs with the weights before the update; the next forward writes into the same arrays.
 
         Raises
         ------
@@ -368,7 +373,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
             return self.outputs
 
     def _recorded_plan(self) -> Plan | None:
-        """The plan for training, where its segments are recorded, all arrays are dense, and nobody watches."""
+        """The plan for training; None where its segments are not recorded, an array is sparse, or a monitor is set."""
         if self._edge is not None:
             return None
         if self._gradients[True] is not True:
@@ -386,12 +391,12 @@ class Executor(OneAtATime, BoundArrays, Questions):
         return self._whole[2]
 
     def _draws(self, mode: bool) -> dict[tuple[str, int], object]:
-        """States of generators before the last forward of a mode that a caller ran."""
+        """States of random generators before the last forward of a mode that a caller ran."""
         return self._drawn.get(mode, {})
 
     def _repeat(self, mode: bool, forward: Callable[[], None]) -> None:
-        """Run a forward for its backward, with the random numbers of the last that a caller ran; auxiliary states stay
-        as they are."""
+        """Run a forward again for its backward, with the random numbers of the caller's last one, and without changing
+        auxiliary states."""
         states = self.aux_arrays
         before = [array._ctx.run(array._data.copy) for array in states]
         try:
@@ -402,21 +407,21 @@ class Executor(OneAtATime, BoundArrays, Questions):
                 array._ctx.run(array._data.__setitem__, Ellipsis, data)
 
     def _differentiate(self, mode: bool, is_train: bool | None) -> None:
-        """From now on take gradients that follow a forward of a mode as in training, or as in inference."""
+        """Let gradients behind a forward of a mode be those of training, or of inference, from now on."""
         self._gradients[mode] = is_train
         self._forget(mode)
 
     def _wait(self) -> None:
-        """Wait for what runs on the memory of weights."""
+        """Wait for work in flight that reads or writes the weights."""
         self._plans.wait()
 
     def _forget(self, mode: bool) -> None:
-        """Make the plans for a mode anew when they are used again."""
+        """Drop the plans for a mode; the next use builds them again."""
         self._plans.forget(mode)
         self._ready = self._whole = None
 
     def _planned(self, mode: bool) -> Plan:
-        """The plan for a mode, made anew where something has changed that users' code read when it was traced."""
+        """The plan for a mode, built again if something has changed that users' code read when it was traced."""
         plan = self._plans[mode]
         if plan.changed is not None and plan.changed() is not None:
             self._forget(mode)
@@ -424,7 +429,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         return plan
 
     def _go(self, is_train: bool) -> None:
-        """The steps of ``forward``, without what is stored behind them."""
+        """Run the steps of ``forward``, without storing new auxiliary states."""
         self._plans.wait()
         plan = self._planned(is_train)
         self._ready, self._mode = None, is_train
@@ -432,12 +437,12 @@ class Executor(OneAtATime, BoundArrays, Questions):
         self._ready = plan
 
     def _store(self) -> None:
-        """Let new auxiliary states take their places."""
+        """Store the new auxiliary states of the last forward."""
         for store in [] if self._ready is None else self._ready.stores:
             store()
 
-    def on_register(self, op: Op) -> None:
-        """Plan anew: kernels and gradients are chosen with the plan."""
+    def on_register(self, op: Op | None) -> None:
+        """Drop all plans, since kernels and gradients are chosen when a plan is built."""
         for mode in (False, True):
             self._forget(mode)
         if self._update is not None:
@@ -445,17 +450,17 @@ class Executor(OneAtATime, BoundArrays, Questions):
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False,
                 **kwargs: Sequence[int]) -> Executor:
-        """An executor for other argument shapes, which shares the arrays whose shapes stay.
+        """An executor for other argument shapes, which shares the arrays whose shapes do not change.
 
-        Arrays that become smaller, outputs and bound head gradients included, are the front of those before. Head
-        gradients that would have to be larger are bound no more.
+        An array that becomes smaller is a view of the first elements of the old one; so are outputs and bound head
+        gradients. A head gradient that would have to be larger is not bound any more.
 
         Parameters
         ----------
         partial_shaping : bool
             Allow shapes of arguments that are not named to change.
         allow_up_sizing : bool
-            Allow arrays to become larger; new memory is made for them.
+            Allow arrays to become larger; they get new memory.
         **kwargs : tuple of int
             New shapes by argument name.
         """
@@ -467,7 +472,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         arrays = self.arg_arrays + self.aux_arrays
         graph, named = self._symbol._known_shapes("reshape", (), kwargs)
         shapes = inference.variable_shapes(graph, named)
-        if not all(known(shapes[node]) for node in variables):  # the rest stays as it is
+        if not all(known(shapes[node]) for node in variables):  # other variables keep their shapes
             named.update((node, old.shape) for node, old in zip(variables, arrays) if not known(shapes[node]))
             shapes = inference.variable_shapes(graph, named)
         arrays = [reshaped(node.name, old, shapes[node], partial_shaping or node.name in kwargs, allow_up_sizing)
@@ -489,7 +494,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         self._plans.monitor(callback, monitor_all)
 
     def _held(self) -> str:
-        """Memory of the plans, in words."""
+        """The memory of the plans, as text."""
         with self._alone():
             total = self.plan(self._keeps_gradients).nbytes
         return "".join(f"{'training' if is_train else 'inference'} plan: {plan.nbytes / 2 ** 20:.2f} MB\n"
@@ -526,12 +531,12 @@ class Executor(OneAtATime, BoundArrays, Questions):
 
 
 def _tell_cut(grads: Sequence[NDArray | None]) -> None:
-    """Say what gradients of integers have lost."""
+    """Warn where gradients of integer dtype have lost their fractions."""
     CUT.tell(grad._data.dtype for grad in grads if grad is not None)
 
 
 def truth(method: str, is_train: object) -> bool:
-    """The mode that was given, which is no array."""
+    """The parameter ``is_train`` as a bool; an error for an array, which was meant as another parameter."""
     if hasattr(is_train, "shape") or isinstance(is_train, (list, tuple, dict)):
         shape = f" of shape {show(is_train.shape)}" if hasattr(is_train, "shape") else ""
         raise ArgumentError(f"{method}: its {'first' if method == 'forward' else 'second'} parameter is is_train, got "

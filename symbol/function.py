@@ -1,4 +1,4 @@
-"""sym.*: the registry seen from graphs."""
+"""Functions of ``sym``, which apply the registered operators to symbols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Head gradients: those of an executor's outputs, bound with it, or brought by backward to where plans read them."""
+"""Head gradients: gradients of the outputs of an executor, which are bound with it or given to ``backward``."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from .arrays import front
 
 __all__ = ["HeadGradients", "OutGrads", "fitted", "in_order"]
 
-#: Gradients of outputs as a caller gives them: that of the only one, some in their order, or some by name.
+#: Gradients of outputs that a caller gives: one array for one output, a list in the order of the outputs, or a dict by
+#: name.
 OutGrads: TypeAlias = NDArray | np.ndarray | Sequence[NDArray | np.ndarray | None] | Mapping[
     str, NDArray | np.ndarray | None] | None
 
 
 def in_order(what: str, gradients: OutGrads, names: Sequence[str]) -> list[NDArray | np.ndarray | None]:
-    """Gradients in the order of the outputs, of which the last may be left out."""
+    """Gradients in the order of the outputs. The list may be shorter than that of the outputs."""
     if gradients.__class__ is list:
         return gradients
     if isinstance(gradients, (NDArray, np.ndarray)):
@@ -43,14 +44,14 @@ def in_order(what: str, gradients: OutGrads, names: Sequence[str]) -> list[NDArr
 
 def fitted(gradients: OutGrads, names: Sequence[str], specs: Sequence[Spec], ctx: Context,
            reshaped: bool = False) -> list[NDArray | None]:
-    """An array for each output, None where there is none, that a plan can read where it lies.
+    """The bound gradient of each output, an array that a plan can read in place; None for an output without one.
 
-    A reshaped executor reads the fronts of arrays; arrays that are too small are refused.
+    A reshaped executor reads the first elements of arrays, and drops arrays that are too small.
 
     Raises
     ------
     ArgumentError, ShapeError, DTypeError, DeviceError
-        For an array that is not what its output is.
+        For an array whose kind, shape, dtype or device is not that of its output.
     """
     listed = in_order("head_grads", gradients, names)
     if len(listed) > len(names):
@@ -83,18 +84,18 @@ def _check(name: str, gradient: NDArray, spec: Spec, ctx: Context) -> None:
 
 
 class HeadGradients:
-    """Arrays in which plans read the gradients of outputs, and the copies of those that backward is given.
+    """The arrays from which plans read the gradients of outputs. Gradients given to ``backward`` are copied into them.
 
     Parameters
     ----------
     targets : list of (array or None)
         The arrays that plans read; None for losses.
     bound : list of (NDArray or None)
-        Those of them that the caller has bound, and writes what backward without arguments uses.
+        The arrays that the caller has bound; None for the others.
     names : sequence of str
-        Of the outputs.
+                The names of the outputs.
     ctx : Context
-        Where they live.
+        The device of the arrays.
     """
 
     def __init__(self, targets: Sequence[Array | None], bound: Sequence[NDArray | None], names: Sequence[str],
@@ -102,11 +103,11 @@ class HeadGradients:
         self._targets, self._names, self._ctx = targets, names, ctx
         self._bound = [gradient is not None for gradient in bound]
         self._only = targets[0] if len(targets) == 1 else None
-        #: Whether every gradient that is needed is bound, so that backward needs none.
+        #: Whether every needed gradient is bound, so that ``backward`` needs no arguments.
         self.complete = all(target is None or is_bound for target, is_bound in zip(targets, self._bound))
 
     def take(self, read: set[int], gradients: OutGrads) -> None:
-        """Copy gradients to where they are read, for a plan that reads the arrays of these identities."""
+        """Copy gradients into the arrays that a plan reads; ``read`` holds the identities of these."""
         target = self._only
         if target is not None and gradients.__class__ is NDArray:
             data = gradients._data
@@ -123,7 +124,7 @@ class HeadGradients:
             if target is None or getattr(gradient, "_data", None) is target:
                 continue
             if gradient is None:
-                if self._bound[i] or id(target) not in read:  # it leads to no argument whose gradient is kept
+                if self._bound[i] or id(target) not in read:  # no requested gradient depends on it
                     continue
                 raise ArgumentError(f"backward: output {names[i]!r} comes from no loss operator, so its gradient is "
                                     "needed: give it in out_grads, bind it with head_grads, or make the output a loss "

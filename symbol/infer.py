@@ -1,4 +1,5 @@
-"""Inference: shapes and dtypes of every entry of a graph, forwards and backwards until nothing new follows."""
+"""Inference of the shapes and dtypes of all entries of a graph, forwards and backwards through it until nothing
+changes."""
 
 from __future__ import annotations
 
@@ -18,19 +19,19 @@ from opreg.errors import InferenceError, OpError
 __all__ = ["forget", "infer_shapes", "emptied", "infer_dtypes", "decide_dtypes", "variable_shapes", "variable_dtypes",
            "infer", "told"]
 
-K = TypeVar("K")  # what is known of an entry: its shape or its dtype, None where nothing is
+K = TypeVar("K")  # the shape or dtype of an entry; None where it is unknown
 
-#: Known facts about the entries of nodes.
+#: Shapes or dtypes of the outputs of each node, as far as they are inferred.
 Known: TypeAlias = dict[Node, list[K]]
 
-#: A rule of an operator for its inputs and outputs, from known facts about both.
+#: The inference rule of an operator: shapes or dtypes of its inputs and outputs from those that are known.
 Rule: TypeAlias = Callable[[Op, list[K], list[K], Attrs], tuple[Sequence[K], Sequence[K]]]
 
 _DEFAULT = np.dtype(np.float32)
 
 
 def _newer_shape(old: Shape | None, new: Shape | None) -> bool:
-    """Whether a shape says more than before."""
+    """Whether a new shape has dimensions that the old one lacks."""
     if new is None or old is new:
         return False
     return old is None or (not known(old) and sum([d is ANY for d in new]) < sum([d is ANY for d in old]))
@@ -41,10 +42,11 @@ def _newer_dtype(old: np.dtype | None, new: np.dtype | None) -> bool:
 
 
 class _Rules(Generic[K]):
-    """Rules applied to the nodes of a graph, each combination of operator, attributes and knowledge once.
+    """Applies rules to the nodes of a graph, once for each combination of operator, attributes and known shapes or
+    dtypes.
 
-    The known facts about a node are a list that is never changed: many nodes share one, and its identity tells
-    whether there is a new one.
+    The known shapes or dtypes of a node are a list that is never modified. Many nodes share one list, and a new list
+    means that something was inferred.
     """
 
     def __init__(self, known_of: Known[K], rule: Rule[K], newer: Callable[[K, K], bool]):
@@ -52,7 +54,7 @@ class _Rules(Generic[K]):
         self._seen: dict[tuple[object, ...], tuple[list[K], list[tuple[int, K]], object]] = {}
 
     def outputs(self, node: Node, outs: list[K] | None) -> tuple[list[K], list[tuple[int, K]]]:
-        """Specs of the outputs, and what is learned of inputs, by their number."""
+        """Shapes or dtypes of the outputs, and newly inferred ones of inputs, by index."""
         known_of = self.known_of
         ins = [known_of[source][i] for source, i in node.inputs]
         key = node.op, id(node.attrs), *map(id, ins), id(outs)
@@ -69,23 +71,24 @@ class _Rules(Generic[K]):
             if outs is not None and all(new is old for new, old in zip(after, outs)):
                 after = outs
             learned = [(i, new) for i, (old, new) in enumerate(zip(ins, new_ins)) if newer(old, new)]
-            # While these live nothing else has their identities.
+            # These references keep the ids in the key valid.
             seen = self._seen[key] = after, learned, (ins, outs, node.attrs)
         return seen[:2]
 
     def learn(self, source: Node, i: int, new: K) -> None:
-        """Enter the inferred spec of an output."""
+        """Store the inferred shape or dtype of an output."""
         self.known_of[source] = [new if k == i else old for k, old in enumerate(self.known_of[source])]
 
 
 def _propagate(graph: Graph, known_of: Known[K], rule: Rule[K], newer: Callable[[K, K], bool]) -> None:
-    """Apply every node's rule until no entry learns anything; of a chain all follows in one sweep."""
+    """Apply the rules of all nodes until nothing new is inferred. For a chain of nodes, one sweep is enough."""
     rules = _Rules(known_of, rule, newer)
     users: dict[Node, list[Node]] = {}
     waiting: set[Node] = set()
 
     def back(node: Node, learned: list[tuple[int, K]]) -> None:
-        """Tell makers and other users of a node's inputs what the node knows of them."""
+        """Store what a node's rule inferred of its inputs, and apply the rules of nodes that make or read them
+        again."""
         if not users:
             for user in graph.nodes:
                 for source, _ in user.inputs:
@@ -119,7 +122,7 @@ def _propagate(graph: Graph, known_of: Known[K], rule: Rule[K], newer: Callable[
 
 
 def forget(graph: Graph) -> None:
-    """Forget what earlier inferences left with users' functions, whose dtypes may follow from shapes."""
+    """Drop the shapes that earlier inferences stored in users' functions, whose dtypes may depend on them."""
     for node in graph.nodes:
         if isinstance(node.attrs, FunctionUse):
             node.attrs.shapes = None
@@ -129,21 +132,21 @@ def forget(graph: Graph) -> None:
 
 def infer_shapes(graph: Graph, shapes: Mapping[Node, Shape | None], before: Known[Shape | None] | None = None
                  ) -> Known[Shape | None]:
-    """Shapes of all entries, as far as they follow from those of variables.
+    """Infer the shapes of all entries from those of variables, as far as rules determine them.
 
     Parameters
     ----------
     graph : Graph
-        What to look at.
+        The graph.
     shapes : mapping of variable to shape
-        What is known; ``__shape__`` attributes of variables count too.
+        Known shapes; ``__shape__`` attributes of variables are used, too.
     before : dict, optional
-        Earlier answers about some of the nodes; extended in place.
+        Inferred shapes of some of the nodes; extended in place.
 
     Returns
     -------
     dict of node to list of shapes
-        None where the rank, ``ANY`` where a dimension stays unknown.
+        A shape is None if its rank is unknown; an unknown dimension is ``ANY``.
     """
     shape_of = {} if before is None else before
     for node in graph.nodes:
@@ -155,16 +158,16 @@ def infer_shapes(graph: Graph, shapes: Mapping[Node, Shape | None], before: Know
 
 def emptied(graph: Graph, stated: Mapping[Node, Shape | None], zeros: Mapping[Node, Sequence[int]]
             ) -> dict[Node, Shape | None]:
-    """Shapes of variables with the dimensions that were given as zero, and that do not follow from the rest, empty.
+    """Shapes of variables in which dimensions that were given as 0 are empty, unless rules infer another size.
 
     Parameters
     ----------
     graph : Graph
-        What to look at.
+        The graph.
     stated : mapping of variable to shape
-        What is known, these dimensions unknown.
+        Known shapes, in which these dimensions are unknown.
     zeros : mapping of variable to sequence of int
-        Which dimensions they are.
+        The axes that were given as 0.
     """
     shape_of = infer_shapes(graph, stated)
     shapes = dict(stated)
@@ -174,14 +177,14 @@ def emptied(graph: Graph, stated: Mapping[Node, Shape | None], zeros: Mapping[No
             shapes[node] = tuple([0 if i in places and dim is ANY else dim for i, dim in enumerate(shape)])
     try:
         infer_shapes(graph, shapes)
-    except OpError:  # there is no answer for empty arrays
+    except OpError:  # the operators do not take empty arrays
         return dict(stated)
     return shapes
 
 
 def infer_dtypes(graph: Graph, dtypes: Mapping[Node, np.dtype | None], before: Known[np.dtype | None] | None = None
                  ) -> Known[np.dtype | None]:
-    """Dtypes of all entries, as far as they follow; see ``infer_shapes``."""
+    """Infer the dtypes of all entries, as far as rules determine them; see ``infer_shapes``."""
     dtype_of = {} if before is None else before
     for node in graph.nodes:
         if node.op is None and node not in dtype_of:
@@ -195,8 +198,7 @@ def infer_dtypes(graph: Graph, dtypes: Mapping[Node, np.dtype | None], before: K
 
 
 def _variable_shape(node: Node, stated: Shape | None) -> Shape | None:
-    """Known shape of a variable: the given one, else that of its attribute ``__shape__``, which also completes a shape
-    that is given in part."""
+    """The known shape of a variable: the given one, completed by its attribute ``__shape__``."""
     declared = node.tags.get("__shape__")
     if not declared or known(stated):
         return stated
@@ -207,7 +209,8 @@ def _variable_shape(node: Node, stated: Shape | None) -> Shape | None:
 
 
 def told(shape: Shape | None) -> Shape | None:
-    """A shape as users are told it."""
+    """A shape in MXNet's form: 0 for an unknown dimension and ``()`` for an unknown shape; under ``np_shape``, -1 and
+    None."""
     if shape is None:
         return None if MODE.np_shape else ()
     return tuple([(-1 if MODE.np_shape else 0) if dim is ANY else dim for dim in shape])
@@ -215,12 +218,12 @@ def told(shape: Shape | None) -> Shape | None:
 
 def infer(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping[Node, np.dtype | None],
           before: dict[Node, list[Spec]] | None = None) -> dict[Node, list[Spec]]:
-    """Specs of all entries, complete: dtypes that nothing decides are float32.
+    """Infer the shapes and dtypes of all entries. A dtype that no rule determines is float32.
 
     Raises
     ------
     InferenceError
-        Listing what stays unknown.
+        If a shape is unknown. The error lists the variables.
     """
     before = before or {}
     specs = _forwards(graph, shapes, dtypes, before)
@@ -229,7 +232,7 @@ def infer(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping[Nod
     new = Graph(graph.heads, [node for node in graph.nodes if node not in before])
     shape_of: Known[Shape | None] = {}
     dtype_of: Known[np.dtype | None] = {}
-    for node in new.nodes:  # what they read of others is known
+    for node in new.nodes:  # their inputs among other nodes are known
         for source, _ in node.inputs:
             if source in before and source not in shape_of:
                 shape_of[source] = [spec.shape for spec in before[source]]
@@ -241,7 +244,8 @@ def infer(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping[Nod
 
 def _forwards(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping[Node, np.dtype | None],
               before: Mapping[Node, list[Spec]]) -> dict[Node, list[Spec]] | None:
-    """Specs of all entries in one sweep, where those of all variables are known and the others follow; else None."""
+    """Specs of all entries in one sweep forwards; None if those of a variable are unknown, or one sweep is not
+    enough."""
     specs_of = dict(before)
     seen: dict[tuple[object, ...], list[Spec]] = {}
     same: dict[Spec, Spec] = {}
@@ -267,7 +271,7 @@ def _forwards(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping
             if not all(map(known, out_shapes)) or any(dtype is None for dtype in out_dtypes):
                 return None
             outs = [Spec(shape, dtype) for shape, dtype in zip(out_shapes, out_dtypes)]
-            # Equal ones are one, so that a chain of the same operators is inferred once.
+            # Equal specs are one object, so that the rule runs once for a chain of the same operator.
             specs = seen[key] = [same.setdefault(spec, spec) for spec in outs]
         specs_of[node] = specs
     return specs_of
@@ -275,7 +279,7 @@ def _forwards(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping
 
 def decide_dtypes(graph: Graph, dtypes: Mapping[Node, np.dtype | None],
                   before: Known[np.dtype | None] | None = None) -> Known[np.dtype | None]:
-    """Dtypes of all entries; those of variables that nothing decides are float32."""
+    """Infer the dtypes of all entries, with float32 for variables whose dtype no rule determines."""
     before = before or {}
     dtype_of = infer_dtypes(graph, dtypes, dict(before))
     variables = {node: dtype_of[node][0] for node in graph.nodes if node.op is None}
@@ -289,7 +293,7 @@ def _decided(dtypes: Mapping[Node, np.dtype | None]) -> dict[Node, np.dtype]:
 
 
 def variable_shapes(graph: Graph, shapes: Mapping[Node, Shape | None]) -> dict[Node, Shape | None]:
-    """Shapes of the variables, as far as they follow from those that are given."""
+    """Infer the shapes of the variables from those that are given, as far as rules determine them."""
     variables = [node for node in graph.nodes if node.op is None]
     stated = {node: _variable_shape(node, shapes.get(node)) for node in variables}
     if all(map(known, stated.values())):
@@ -299,19 +303,19 @@ def variable_shapes(graph: Graph, shapes: Mapping[Node, Shape | None]) -> dict[N
 
 
 def variable_dtypes(graph: Graph, dtypes: Mapping[Node, np.dtype | None]) -> dict[Node, np.dtype]:
-    """Dtypes of the variables, float32 where nothing decides."""
+    """Infer the dtypes of the variables; float32 where no rule determines one."""
     dtype_of = infer_dtypes(graph, dtypes)
     return _decided({node: dtype_of[node][0] for node in graph.nodes if node.op is None})
 
 
 def _specs_of(nodes: Sequence[Node], shape_of: Known[Shape | None], dtype_of: Known[np.dtype | None]
               ) -> dict[Node, list[Spec]]:
-    """Specs of nodes from shapes and dtypes; nodes of which the same is known share a list.
+    """Combine shapes and dtypes of nodes to specs. Nodes with the same lists of both share a list of specs.
 
     Raises
     ------
     InferenceError
-        Listing what stays unknown.
+        If a shape is unknown. The error lists the variables.
     """
     shared: dict[tuple[int, int], list[Spec]] = {}
     specs_of: dict[Node, list[Spec]] = {}

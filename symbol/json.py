@@ -1,9 +1,9 @@
-"""Graphs as text: the ``-symbol.json`` layout of Apache MXNet, from 0.8 to 1.9.1, and its 1.9.1 spelling.
+"""Graphs as JSON text: files of Apache MXNet 0.8 to 1.9.1 are read, files of 1.9.1 are written.
 
-A file holds nodes in an order in which inputs come first, the numbers of the variables (``arg_nodes``), how many
-outputs the nodes before each have (``node_row_ptr``), the outputs (``heads``) and the version that wrote it. Older
-versions differ in details, which ``_Loader`` brings up to date one by one. Reading and writing take no recursion but
-for graphs within graphs.
+A file holds the nodes in topological order, the indices of the variables (``arg_nodes``), the index of the first output
+of each node among all outputs (``node_row_ptr``), the outputs of the graph (``heads``) and the version of MXNet. Files
+of older versions differ in details, which ``_Loader`` converts one by one. Only graphs within graphs are read and
+written by recursion, so deep graphs are no problem.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, NoReturn, TypeAlias
 
 from opreg.core.attrs import to_text
-from opreg.core.files import json_of, reading, whole
+from opreg.core.files import reading, whole
 from opreg.core.graph import Entry, Graph, Node, declared_shape, rewrite
+from opreg.core.json_text import json_of
 from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.placeholder import Placeholder, is_tag, lookup, placeholder, sort_attributes, strange, warn_of
@@ -29,7 +30,7 @@ from .symbol import DUMPS, SAVE, Symbol
 
 __all__ = ["dumps", "loads", "load_json", "fromjson", "save", "load", "VERSION"]
 
-#: Values that a JSON file may hold.
+#: A JSON value.
 Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | float | None"
 
 #: The version whose layout is written: 1.9.1.
@@ -38,8 +39,8 @@ VERSION = 10901
 _GRAPH_KEYS = ("nodes", "arg_nodes", "node_row_ptr", "heads", "attrs")
 _NODE_KEYS = ("op", "name", "attrs", "attr", "param", "inputs", "control_deps", "subgraphs", "backward_source_id")
 _NEEDED = ("nodes", "arg_nodes", "heads")
-_MOST_OUTPUTS = 1 << 16  # of one node; more is a damaged file that asks for memory
-_DEEPEST = 32  # graphs within graphs
+_MOST_OUTPUTS = 1 << 16  # of one node: a larger count is damage, and would cost memory
+_DEEPEST = 32  # levels of graphs within graphs
 
 
 # ---------------------------------------------------------------------------------------------- writing
@@ -48,12 +49,13 @@ _CHANNELS_FIRST = (None, "None", "NCW", "NCHW", "NCDHW")
 
 
 def _pooling_outputs(attrs: Attrs) -> int:
-    """Maximum pooling on a CPU has a second output for oneDNN, except where oneDNN is not used."""
+    """The number of outputs that MXNet counts for pooling: max pooling has a second one where oneDNN may compute it."""
     first = attrs.get("layout") in _CHANNELS_FIRST
     return 1 + (attrs["pool_type"] == "max" and first and len(attrs.get("kernel") or ()) > 0)
 
 
-# How many outputs MXNet counts where it counts some that nobody sees. ``node_row_ptr`` is made of them.
+# Numbers of outputs, hidden ones included, of the operators of MXNet that have hidden outputs. ``node_row_ptr`` adds
+# them up.
 _OUTPUTS: dict[str, int | Callable[[Attrs], int]] = {
     "BatchNorm": 3, "BatchNorm_v1": 3, "_contrib_SyncBatchNorm": 3, "_contrib_BatchNormWithReLU": 4,
     "LayerNorm": 3, "GroupNorm": 3, "InstanceNorm": 3, "L2Normalization": 2, "LRN": 2, "Dropout": 2,
@@ -78,7 +80,7 @@ def _count(node: Node) -> int:
 
 
 def stored_name(node: Node) -> str:
-    """The operator of a node as files name it: ``null`` for variables, ``Custom`` for users' operators."""
+    """The name of a node's operator in files: ``null`` for variables, ``Custom`` for users' operators."""
     if node.op is None:
         return "null"
     stands = placeholder(node)
@@ -97,7 +99,8 @@ def stored_attrs(node: Node) -> dict[str, str]:
 
 
 def stored_order(op: Op, attrs: Attrs) -> list[int] | None:
-    """Order of a node's inputs in a file, where auxiliary states come before other inputs there.
+    """The order of a node's inputs in files, for operators whose files list auxiliary states before other inputs; else
+    None.
 
     Examples
     --------
@@ -114,7 +117,7 @@ def stored_order(op: Op, attrs: Attrs) -> list[int] | None:
 
 
 def versions(graph: Graph) -> dict[Node, list[int]]:
-    """Versions of the inputs of each node: how often the variable was an auxiliary state so far.
+    """Versions of the inputs of each node: for a variable, the count of nodes so far that had it as an auxiliary state.
 
     Examples
     --------
@@ -139,7 +142,7 @@ def versions(graph: Graph) -> dict[Node, list[int]]:
 
 
 def bodies(node: Node) -> Sequence[Graph]:
-    """The graphs that a node holds, of loops and branches."""
+    """The graphs that a node holds, such as the bodies of loops."""
     stands = placeholder(node)
     if stands is not None:
         return stands.subgraphs
@@ -147,7 +150,7 @@ def bodies(node: Node) -> Sequence[Graph]:
 
 
 def _fused(node: Node) -> bool:
-    """Whether a node stands for operators that were fused, whose graph MXNet writes without versions."""
+    """Whether a node holds a graph of fused operators, which MXNet writes without versions."""
     return node.op is not None and "subgraphs" in node.op.signature.schema and node.op.rules.unrolled is None
 
 
@@ -176,7 +179,8 @@ _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\
 
 
 def _text(value: Json, margin: str = "") -> str:
-    """JSON as MXNet lays it out: short lists and single attributes on one line, a space before a line's end."""
+    """JSON formatted as by MXNet: short lists and dicts of one item on one line, and a space behind the comma at a
+    line's end."""
     if isinstance(value, str):
         return f'"{value.translate(_ESCAPES)}"'
     if isinstance(value, int):
@@ -196,7 +200,7 @@ def _text(value: Json, margin: str = "") -> str:
 
 
 def _without_casts(graph: Graph) -> Graph:
-    """The graph without the casts of mixed precision: it computes in the dtypes of what it is given."""
+    """The graph without the casts of mixed precision, so that it computes in the dtypes of its inputs."""
 
     def change(node: Node, inputs: list[Entry]) -> list[Entry] | None:
         return inputs if node.op is not None and node.op.name in ("amp_cast", "amp_multicast") else None
@@ -206,12 +210,12 @@ def _without_casts(graph: Graph) -> Graph:
 
 @DUMPS.provide
 def dumps(symbol: Symbol, remove_amp_cast: bool = False) -> str:
-    """A symbol as text, letter by letter as MXNet 1.9.1 writes it.
+    """A symbol as the JSON text that MXNet 1.9.1 writes, character for character.
 
     Parameters
     ----------
     symbol : Symbol
-        What to write.
+        The symbol.
     remove_amp_cast : bool
         Whether to leave out ``amp_cast`` and ``amp_multicast``.
 
@@ -240,14 +244,14 @@ def dumps(symbol: Symbol, remove_amp_cast: bool = False) -> str:
 
 @SAVE.provide
 def save(symbol: Symbol, fname: str | os.PathLike, remove_amp_cast: bool = True) -> None:
-    """Write a symbol to a file, whole or not at all.
+    """Write a symbol to a file. If writing fails, the file is as it was before.
 
     Parameters
     ----------
     symbol : Symbol
-        What to write.
+        The symbol.
     fname : str or path
-        By custom it ends in ``-symbol.json``.
+        The file, by convention named ``…-symbol.json``.
     remove_amp_cast : bool
         See ``dumps``.
     """
@@ -260,7 +264,7 @@ def save(symbol: Symbol, fname: str | os.PathLike, remove_amp_cast: bool = True)
 
 
 class _Stored(NamedTuple):
-    """A node as the file has it, its types checked."""
+    """A node of the file, after its JSON types were checked."""
 
     place: str
     op: str
@@ -271,13 +275,13 @@ class _Stored(NamedTuple):
 
 
 class _Loader:
-    """Reads one file. Each method checks what it looks at; ``name`` is what errors call the file."""
+    """Reads one file. Each method checks what it reads; errors name the file ``name``."""
 
     def __init__(self, name: str):
         self.name = name
         self.version = VERSION
-        self.unmarked = False  # whether zeros in its shapes are unknown dimensions, and would be read as empty ones
-        self.strangers: dict[tuple[Op, str], list[str]] = {}  # nodes, by an attribute that their operator does not take
+        self.unmarked = False  # whether 0 means an unknown dimension in the file, but not in this program
+        self.strangers: dict[tuple[Op, str], list[str]] = {}  # nodes by unknown attribute
 
     def fail(self, place: str, what: str) -> NoReturn:
         raise FileFormatError(f"{self.name}: {place}: {what}" if place else f"{self.name}: {what}")
@@ -314,7 +318,7 @@ class _Loader:
         return read
 
     def entry(self, place: str, what: str, read: Json, end: int, total: int) -> tuple[int, int, int]:
-        """``[node, output]`` or ``[node, output, version]``, of a node before number ``end``."""
+        """Read ``[node, output]`` or ``[node, output, version]``; the index of the node is below ``end``."""
         if len(self.items(place, what, read)) not in (2, 3):
             self.fail(place, f"{what}: expected [node, output, version], got {_short(read)}")
         parts = [self.number(place, what, part) for part in self.items(place, what, read)]
@@ -327,7 +331,7 @@ class _Loader:
     # ---------------------------------------------------------------------------------------- graphs
 
     def graph(self, read: Json, depth: int = 0, place: str = "") -> Graph:
-        """The graph of a JSON object."""
+        """Read the graph of a JSON object."""
         if depth > _DEEPEST:
             self.fail(place, f"graphs within graphs, {depth} deep")
         top = self.keys(place, read, _GRAPH_KEYS, _NEEDED)
@@ -353,7 +357,7 @@ class _Loader:
         return Graph([self.picked(place, f"head {i}", nodes, *entry[:2]) for i, entry in enumerate(heads)])
 
     def find_version(self, top: Mapping[str, Json]) -> int:
-        """The version that wrote the file; 0.8 did not say."""
+        """The version of MXNet that wrote the file. Files of 0.8 have none."""
         attrs = top.get("attrs", {})
         if not isinstance(attrs, dict):
             self.fail("attrs", f"expected an object in braces, got {_short(attrs)}")
@@ -369,7 +373,7 @@ class _Loader:
         return version
 
     def stored(self, i: int, total: int, read: Json, inside: str) -> _Stored:
-        """Node ``i`` with all of its types checked."""
+        """Read node ``i`` and check its JSON types."""
         place = f"{inside}node {i}"
         if isinstance(read, dict) and isinstance(read.get("name"), str):
             place = f"{place} {read['name']!r}"
@@ -396,13 +400,13 @@ class _Loader:
 
     def counts(self, place: str, top: Mapping[str, Json], stored: list[_Stored], heads: list[tuple[int, int, int]]
                ) -> list[int]:
-        """How many outputs each node seems to have, for those whose operator cannot be asked."""
+        """The number of outputs of each node that the file suggests, for nodes whose operator is unknown."""
         asked = [1] * len(stored)
         for number, index, _ in (*heads, *(entry for row in stored for entry in row.inputs)):
             asked[number] = max(asked[number], index + 1)
         rows = [self.number(place, "node_row_ptr", row)
                 for row in self.items(place, "node_row_ptr", top.get("node_row_ptr", []))]
-        if len(rows) != len(stored) + 1:  # left out, or older than the nodes: MXNet does not read it either
+        if len(rows) != len(stored) + 1:  # missing, or not of these nodes: MXNet does not read it, either
             return asked
         return [max(most, after - before) for most, before, after in zip(asked, rows, rows[1:])]
 
@@ -415,7 +419,7 @@ class _Loader:
     # ---------------------------------------------------------------------------------------- nodes
 
     def node(self, stored: _Stored, i: int, inputs: list[Entry], count: int, depth: int) -> Node:
-        """A node of the graph, brought up to date."""
+        """Make a node of the graph, converted to the current version."""
         texts = dict(stored.texts)
         if self.version < VERSION:
             texts = {hide(name): text for name, text in texts.items()}
@@ -447,7 +451,7 @@ class _Loader:
         self.note_strange(stored, op, strange(op, texts))
         self.sane(stored, op, attrs, inputs)
         names = op.signature.inputs(attrs)
-        if self.version < 900:  # auxiliary states were no nodes yet
+        if self.version < 900:  # such files have no nodes for auxiliary states
             inputs += [(Node(None, f"{stored.name}_{name}", tags=texts, where=where), 0)
                        for name in names[len(inputs):]]
         inputs = self.arranged(stored, op, attrs, inputs)
@@ -455,7 +459,7 @@ class _Loader:
         return Node(op, stored.name, attrs, inputs, given, tags, where)
 
     def arranged(self, stored: _Stored, op: Op, attrs: Attrs, inputs: list[Entry]) -> list[Entry]:
-        """The inputs of a node in the order that they have here."""
+        """The inputs of a node in the order of its signature."""
         names = op.signature.inputs(attrs)
         if len(inputs) != len(names):
             self.fail(stored.place, f"operator {op.name}: expected {len(names)} inputs ({listed(names)}), got "
@@ -465,7 +469,7 @@ class _Loader:
 
     def with_bodies(self, stored: _Stored, op: Op, texts: dict[str, str], inputs: list[Entry], depth: int,
                     where: Where) -> Node:
-        """A node that holds graphs: a loop or branch, or one that stands for a few operators fused."""
+        """Make a node that holds graphs: a loop, a branch, or fused operators."""
         subgraphs = tuple(Symbol(self.graph(inner, depth + 1, f"{stored.place}, subgraph {k}").heads)
                           for k, inner in enumerate(stored.subgraphs))
         self.note_strange(stored, op, strange(op, texts))
@@ -481,12 +485,12 @@ class _Loader:
         return Node(op, stored.name, attrs, inputs, given, tags, where)
 
     def note_strange(self, stored: _Stored, op: Op, attributes: Iterable[str]) -> None:
-        """Note attributes that an operator does not take, a newer version's or a fork's."""
+        """Record attributes that an operator does not have, such as those of a newer version."""
         for attribute in attributes:
             self.strangers.setdefault((op, attribute), []).append(stored.name)
 
     def sane(self, stored: _Stored, op: Op, attrs: Attrs, inputs: list[Entry]) -> None:
-        """Refuse a number of inputs that the node has not."""
+        """Refuse an attribute for the number of inputs that is larger than their number."""
         count = attrs.get(op.signature.variadic) if op.signature.variadic else None
         if isinstance(count, int) and count > len(inputs):
             self.fail(stored.place, f"operator {op.name}: {op.signature.variadic} is {count}, "
@@ -494,7 +498,8 @@ class _Loader:
 
     def placeholder(self, stored: _Stored, op_type: str | None, texts: dict[str, str], inputs: list[Entry],
                     count: int, depth: int, where: Where) -> Node:
-        """A node whose operator is not known (yet). Its last inputs of a version are taken for auxiliary states."""
+        """Make a node whose operator is not registered (yet). The last inputs, if they are variables with a version
+        above 0, are taken as auxiliary states."""
         if count > _MOST_OUTPUTS:
             self.fail(stored.place, f"{count} outputs, more than anybody means")
         version = [entry[2] for entry in stored.inputs]
@@ -512,7 +517,8 @@ class _Loader:
     # ---------------------------------------------------------------------------------------- older versions
 
     def inherited(self, op: Op, texts: dict[str, str]) -> dict[str, str]:
-        """Take out ``weight_lr_mult`` and its like: before 1.9.1 operators could hold attributes of their inputs."""
+        """Remove and return attributes such as ``weight_lr_mult``: before 1.9.1, nodes could hold attributes of their
+        inputs."""
         if self.version >= VERSION or op.signature.schema.open:
             return {}
         moved = [name for name in texts if name not in op.signature.schema and not name.startswith("__")
@@ -520,15 +526,16 @@ class _Loader:
         return {name: texts.pop(name) for name in moved}
 
     def before_905(self, stored: _Stored, texts: dict[str, str]) -> None:
-        """Until 0.9.5 an axis of −1 meant all of them; the mode of SoftmaxActivation was its type in the beginning."""
+        """Convert attributes of files before 0.9.5: ``axis=-1`` meant all axes, and ``mode`` of SoftmaxActivation was
+        ``type``."""
         if self.version < 905 and stored.op == "SoftmaxActivation" and "type" in texts:
             texts.setdefault("mode", texts.pop("type"))
         if self.version < 905 and stored.op in ("argmax", "argmin") and texts.get("axis") == "-1":
             del texts["axis"]
 
     def hand_down(self, stored: _Stored, op: Op, inputs: dict[str, Entry], moved: dict[str, str]) -> dict[str, str]:
-        """Give variables the attributes that their operator held for them, or that 0.9.4 put on them; what no variable
-        takes is returned."""
+        """Move to variables the attributes that their node held for them, and the defaults that 0.9.4 introduced.
+        Returns attributes of inputs that are no variables."""
         tags: dict[str, dict[str, str]] = {}
         if self.version < 904:
             tags = {name: dict(own) for name, own in op.signature.tags.items()}
@@ -548,7 +555,7 @@ class _Loader:
 
 
 def _short(value: object) -> str:
-    """A value of a file, cut to what an error can show."""
+    """A value of a file as text, shortened for an error."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -558,33 +565,33 @@ def _dotted(version: int) -> str:
 
 
 def loads(text: str, name: str = "<text>") -> Symbol:
-    """Read a symbol from text of any of MXNet's layouts.
+    """Read a symbol from JSON text of any version of MXNet.
 
     Parameters
     ----------
     text : str
-        What ``dumps``, or MXNet, wrote.
+        The text that ``dumps`` or MXNet wrote.
     name : str
-        Its name in errors.
+        The name of the file in errors.
 
     Returns
     -------
     Symbol
-        Nodes of operators that are not registered are placeholders: they are listed, drawn and saved as any other,
-        and only running them is an error. An operator registered before that takes the placeholder's place.
+        A node whose operator is not registered is a placeholder. It can be listed, drawn and saved; running it is an
+        error. An operator that is registered before the graph runs replaces the placeholder.
 
     Raises
     ------
     FileFormatError
-        The text is no JSON, or no graph: the message has the file and the node.
+        The text is no JSON, or no graph. The error names the file and the node.
     AttrError
-        An attribute of a node has a value that its operator does not take; a note has the file and the node.
+        An attribute of a node has a value that its operator does not accept. A note names the file and the node.
 
     Warns
     -----
     UserWarning
-        The file is of a newer version; or holds control dependencies, which are not kept; or an operator has an
-        attribute that it does not take, which is kept, and changes nothing.
+        The file is of a newer version; it holds control dependencies, which are dropped; or a node has an attribute
+        that its operator does not have, which is stored and has no effect.
 
     Examples
     --------
@@ -628,5 +635,5 @@ def load(fname: str | os.PathLike) -> Symbol:
     return loads(text, name)
 
 
-# Pickled as text.
+# Symbols are pickled as JSON text.
 copyreg.pickle(Symbol, lambda symbol: (loads, (dumps(symbol),)))

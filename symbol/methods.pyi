@@ -55,25 +55,25 @@ class Methods(Value):
     def argmax(self, axis: int | None = None, keepdims: bool = False, *, name: str | None = None) -> Symbol:
         """The place of the largest number along an axis, or among all in a row, in the dtype of the data."""
     def argmax_channel(self, *, name: str | None = None) -> Symbol:
-        """The place of the largest element along axis 1."""
+        """The index of the largest element along axis 1."""
     def argmin(self, axis: int | None = None, keepdims: bool = False, *, name: str | None = None) -> Symbol:
         """The place of the smallest number along an axis, or among all in a row, in the dtype of the data."""
     def argsort(self, axis: int | None = -1, is_ascend: bool = True, dtype: DType = 'float32', *,
                 name: str | None = None) -> Symbol:
-        """The places along ``axis``, or in all of ``data``, that its numbers in order come from."""
+        """Indices that sort ``data`` along ``axis``, or flat."""
     def broadcast_axes(self, axis: Ints = (), size: Ints = (), *, name: str | None = None) -> Symbol:
-        """``data`` repeated along axes of length one, ``size`` times each."""
+        """``data`` repeated ``size`` times along axes of length one."""
     def broadcast_like(self, rhs: Input, lhs_axes: Ints | None = None, rhs_axes: Ints | None = None, *,
                        name: str | None = None) -> Symbol:
-        """``lhs`` repeated to fill the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
+        """``lhs`` broadcast to the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
     def broadcast_to(self, shape: Ints = (), *, name: str | None = None) -> Symbol:
-        """``data`` repeated along its axes of length one to fill ``shape``, in which 0 keeps a dimension."""
+        """``data`` broadcast to ``shape``, in which 0 keeps a length."""
     def cbrt(self, *, name: str | None = None) -> Symbol:
         """The cube root."""
     def ceil(self, *, name: str | None = None) -> Symbol:
         """The next whole number above."""
     def clip(self, a_min: float, a_max: float, *, name: str | None = None) -> Symbol:
-        """The number, or ``a_min`` if that is more, or ``a_max`` if that is less."""
+        """Elements clipped to the range from ``a_min`` to ``a_max``."""
     def cos(self, *, name: str | None = None) -> Symbol:
         """The cosine, of radians."""
     def cosh(self, *, name: str | None = None) -> Symbol:
@@ -81,21 +81,21 @@ class Methods(Value):
     def degrees(self, *, name: str | None = None) -> Symbol:
         """Degrees from radians."""
     def depth_to_space(self, block_size: int, *, name: str | None = None) -> Symbol:
-        """Channels spread over blocks of height and width."""
+        """Moves channels to blocks of height and width."""
     def diag(self, k: int = 0, axis1: int = 0, axis2: int = 1, *, name: str | None = None) -> Symbol:
         """The ``k``-th diagonal over two axes of ``data``, as last axis."""
     def exp(self, *, name: str | None = None) -> Symbol:
         """The exponential."""
     def expand_dims(self, axis: int, *, name: str | None = None) -> Symbol:
-        """``data`` with an axis of length one inserted, so that it is ``axis`` of the result."""
+        """``data`` with an axis of length one inserted at position ``axis`` of the result."""
     def expm1(self, *, name: str | None = None) -> Symbol:
         """The exponential less one, exact near zero."""
     def fix(self, *, name: str | None = None) -> Symbol:
         """The next whole number towards zero."""
     def flatten(self, *, name: str | None = None) -> Symbol:
-        """All axes but the first made one."""
+        """``data`` with all axes but the first joined."""
     def flip(self, axis: Ints, *, name: str | None = None) -> Symbol:
-        """``data`` in opposite order along each ``axis``."""
+        """``data`` in reverse order along each ``axis``."""
     def floor(self, *, name: str | None = None) -> Symbol:
         """The next whole number below."""
     def log(self, *, name: str | None = None) -> Symbol:
@@ -108,7 +108,7 @@ class Methods(Value):
         """The logarithm to base two."""
     def log_softmax(self, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
                     use_length: bool | None = False, *, name: str | None = None) -> Symbol:
-        """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
+        """The logarithm of ``softmax``, computed without its rounding."""
     def max(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
             name: str | None = None) -> Symbol:
         """The largest number, or NaN."""
@@ -129,15 +129,15 @@ class Methods(Value):
         """The sum of absolute values, or the square root of the sum of squares."""
     def one_hot(self, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *,
                 name: str | None = None) -> Symbol:
-        """Rows of ``off_value``, an index each, with ``on_value`` at its place, or nowhere if out of range."""
+        """One-hot vectors."""
     def ones_like(self, *, name: str | None = None) -> Symbol:
         """An array of the shape and dtype of ``data``, filled with 1."""
     def pad(self, mode: Literal['constant', 'edge', 'reflect'], pad_width: Ints, constant_value: float = 0.0, *,
             name: str | None = None) -> Symbol:
-        """``data`` with numbers around it."""
+        """``data`` padded with a constant, with its outermost elements, or with its reflection."""
     def pick(self, index: Input | None = None, axis: int | None = -1, keepdims: bool = False,
              mode: Literal['wrap', 'clip', 'index'] = 'clip', *, name: str | None = None) -> Symbol:
-        """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there."""
+        """One element along ``axis`` for each position of the other axes, at the index given there."""
     def prod(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
              name: str | None = None) -> Symbol:
         """The product."""
@@ -150,10 +150,10 @@ class Methods(Value):
     def relu(self, *, name: str | None = None) -> Symbol:
         """The number, or zero if that is more."""
     def repeat(self, repeats: int, axis: int | None = None, *, name: str | None = None) -> Symbol:
-        """Every element of ``data`` repeated in place."""
+        """Each element of ``data`` repeated along ``axis``, or of the flat array."""
     def reshape_like(self, rhs: Input, lhs_begin: int | None = None, lhs_end: int | None = None,
                      rhs_begin: int | None = None, rhs_end: int | None = None, *, name: str | None = None) -> Symbol:
-        """``lhs`` in the shape of ``rhs``, or with its dimensions ``[lhs_begin, lhs_end)`` replaced by the …."""
+        """``lhs`` in the shape of ``rhs``, or with its lengths ``[lhs_begin, lhs_end)`` replaced by the …."""
     def rint(self, *, name: str | None = None) -> Symbol:
         """The nearest whole number, halves down."""
     def round(self, *, name: str | None = None) -> Symbol:
@@ -161,7 +161,7 @@ class Methods(Value):
     def rsqrt(self, *, name: str | None = None) -> Symbol:
         """One by the square root."""
     def shape_array(self, *, name: str | None = None) -> Symbol:
-        """The shape of ``data`` as int64 numbers."""
+        """The shape of ``data``, as int64."""
     def sigmoid(self, *, name: str | None = None) -> Symbol:
         """1 / (1 + exp(-x))."""
     def sign(self, *, name: str | None = None) -> Symbol:
@@ -171,27 +171,27 @@ class Methods(Value):
     def sinh(self, *, name: str | None = None) -> Symbol:
         """The hyperbolic sine."""
     def size_array(self, *, name: str | None = None) -> Symbol:
-        """Number of elements of ``data``, as one int64 number."""
+        """Number of elements of ``data``, as an int64 scalar."""
     def slice(self, begin: int | Sequence[int | None], end: int | Sequence[int | None],
               step: int | Sequence[int | None] | None = (), *, name: str | None = None) -> Symbol:
-        """The part of ``data`` from ``begin`` to before ``end`` along the first axes."""
+        """The slice of ``data`` from ``begin`` to before ``end`` along the first axes."""
     def slice_axis(self, axis: int, begin: int, end: int | None, *, name: str | None = None) -> Symbol:
-        """The part of ``data`` from ``begin`` to before ``end`` along ``axis``."""
+        """The slice of ``data`` from ``begin`` to before ``end`` along ``axis``."""
     def slice_like(self, shape_like: Input, axes: Ints = (), *, name: str | None = None) -> Symbol:
-        """The first numbers of ``data``, along ``axes`` (all by default) as many as ``shape_like`` has."""
+        """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has."""
     def softmax(self, length: Input | None = None, axis: int = -1, temperature: float | None = None,
                 dtype: DType | None = None, use_length: bool | None = False, *, name: str | None = None) -> Symbol:
-        """Exponentials of ``data / temperature``, scaled to add up to one along ``axis``."""
+        """Exponentials of ``data / temperature``, scaled to a sum of one along ``axis``."""
     def softmin(self, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
                 use_length: bool | None = False, *, name: str | None = None) -> Symbol:
-        """Exponentials of ``-data / temperature``, scaled to add up to one along ``axis``."""
+        """Exponentials of ``-data / temperature``, scaled to a sum of one along ``axis``."""
     def sort(self, axis: int | None = -1, is_ascend: bool = True, *, name: str | None = None) -> Symbol:
-        """``data`` in order along ``axis``, or all of it."""
+        """``data`` sorted along ``axis``, or flat."""
     def space_to_depth(self, block_size: int, *, name: str | None = None) -> Symbol:
-        """Blocks of height and width laid along the channels."""
+        """Moves blocks of height and width to channels, ordered by block row, block column, channel."""
     def split(self, num_outputs: int, axis: int = 1, squeeze_axis: bool = False, *,
               name: str | None = None) -> Symbol:
-        """``data`` in equal parts along ``axis``."""
+        """``data`` split into equal parts along ``axis``."""
     def split_v2(self, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False) -> Symbol:
         """Parts of an array or symbol along an axis."""
     def sqrt(self, *, name: str | None = None) -> Symbol:
@@ -199,25 +199,25 @@ class Methods(Value):
     def square(self, *, name: str | None = None) -> Symbol:
         """The square."""
     def squeeze(self, axis: Ints | None = None, *, name: str | None = None) -> Symbol:
-        """``data`` without those axes, without all axes of length one for None."""
+        """``data`` without the given axes, or for None without all axes of length one."""
     def sum(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
             name: str | None = None) -> Symbol:
         """The sum."""
     def swapaxes(self, dim1: int = 0, dim2: int = 0, *, name: str | None = None) -> Symbol:
-        """``data`` with two axes exchanged."""
+        """``data`` with two axes swapped."""
     def take(self, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip', 'index'] = 'clip', *,
              name: str | None = None) -> Symbol:
-        """The slices of ``a`` along ``axis`` that ``indices`` name."""
+        """The slices of ``a`` along ``axis`` at ``indices``."""
     def tan(self, *, name: str | None = None) -> Symbol:
         """The tangent, of radians."""
     def tanh(self, *, name: str | None = None) -> Symbol:
         """The hyperbolic tangent."""
     def tile(self, reps: Ints, *, name: str | None = None) -> Symbol:
-        """``data`` laid side by side, ``reps`` times along each axis."""
+        """``data`` repeated ``reps`` times along each axis."""
     def topk(self, axis: int | None = -1, k: int = 1,
              ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
              dtype: DType = 'float32', *, name: str | None = None) -> Symbol:
-        """The ``k`` largest elements along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest."""
+        """The ``k`` largest elements along ``axis`` or of flat ``data``, or with ``is_ascend`` the smallest."""
     def transpose(self, axes: Ints = (), *, name: str | None = None) -> Symbol:
         """``data`` with its axes in the order of ``axes``, or in reverse."""
     def trunc(self, *, name: str | None = None) -> Symbol:

@@ -1,4 +1,4 @@
-"""Names and attributes that surrounding code gives to the symbols made inside it."""
+"""Context managers that give names and attributes to the symbols made inside them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ HIDDEN = frozenset({"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirro
 
 
 class _Current(threading.local):
-    """Values that surround code of a thread or task: the innermost is ``value``, as programs of MXNet read and set it.
-    Outside of any it is the thread's own first one."""
+    """The scopes that a thread or task has entered. ``value`` is the innermost one, which programs of MXNet read and
+    set. Outside of all scopes it is the default one of the thread."""
 
     def __init__(self, chosen: str, first: Callable[[], Any]) -> None:
         self._chosen, self._first = chosen, first()
@@ -34,22 +34,22 @@ class _Current(threading.local):
         MODE.set(mode.but(**{self._chosen: (*getattr(mode, self._chosen)[:-1], value)}))
 
     def enter(self, value: Any) -> None:
-        """Let a value be the innermost."""
+        """Enter a scope."""
         MODE.set(MODE.now().pushed(self._chosen, value))
 
     def leave(self) -> None:
-        """Go back to what was before the last ``enter``."""
+        """Leave the innermost scope."""
         MODE.set(MODE.now().popped(self._chosen))
 
 
 class _Scope(type):
-    """The class of what can surround code, which has ``current``: the innermost one of the thread."""
+    """The metaclass of scopes, which gives their classes the property ``current``, the innermost scope."""
 
     _current: _Current
 
     @property
     def current(cls) -> Any:
-        """The innermost one; one that is set takes its place until the code around it ends."""
+        """The innermost scope. Setting it replaces that scope until its ``with`` block ends."""
         return cls._current.value
 
     @current.setter
@@ -58,9 +58,9 @@ class _Scope(type):
 
 
 class NameManager(metaclass=_Scope):
-    """Gives names to symbols that have none: the operator's name and a number.
+    """Gives names to symbols without one: the operator's name and a number.
 
-    ``NameManager.current`` is the innermost one. A class that derives from it may choose names in ``get``.
+    ``NameManager.current`` is the innermost one. A derived class may choose other names by overriding ``get``.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class NameManager(metaclass=_Scope):
         self._counter: dict[str, int] = {}
 
     def get(self, name: str | None, hint: str) -> str:
-        """The name itself, or a new one made of the hint."""
+        """The name, or if it is None a new one, the hint and a number."""
         if name:
             return name
         number = self._counter.get(hint, 0)
@@ -89,7 +89,7 @@ class NameManager(metaclass=_Scope):
 
 
 class Prefix(NameManager):
-    """Puts a prefix before every name of an operator made inside it, explicit ones included, not before variables'.
+    """Adds a prefix to the names of all operators made inside it, explicit names included, but not to variables.
 
     Examples
     --------
@@ -106,10 +106,10 @@ class Prefix(NameManager):
 
 
 class AttrScope(metaclass=_Scope):
-    """Attributes given to every symbol made inside it; scopes nest.
+    """Gives attributes to every symbol made inside it.
 
-    ``AttrScope.current`` is the innermost one, with the attributes of those around it. A class that derives from it may
-    add to them in ``get``.
+    Scopes nest: ``AttrScope.current`` is the innermost one, with the attributes of the outer ones. A derived class may
+    add attributes by overriding ``get``.
 
     Examples
     --------
@@ -122,11 +122,11 @@ class AttrScope(metaclass=_Scope):
         self._attr = _hidden(attrs)
 
     def get(self, attr: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The attributes of the scope, and over them some more."""
+        """The attributes of the scope, updated with those given."""
         return {**self._attr, **_hidden(attr)} if attr else self._attr.copy()
 
     def __enter__(self) -> Self:
-        entered = copy.copy(self)  # others may enter this one in another place at the same time
+        entered = copy.copy(self)  # other threads may enter this scope at the same time
         entered._attr = {**AttrScope._current.value._attr, **self._attr}
         AttrScope._current.enter(entered)
         return entered
@@ -136,7 +136,7 @@ class AttrScope(metaclass=_Scope):
 
 
 def _hidden(attrs: Mapping[str, str]) -> dict[str, str]:
-    """Attributes by the names that they are stored by."""
+    """Attributes by stored name; an error for a value that is no text."""
     for name, value in attrs.items():
         if not isinstance(value, str):
             raise AttrError(f"AttrScope: attribute {name} must be text, got {value!r}")
@@ -144,17 +144,17 @@ def _hidden(attrs: Mapping[str, str]) -> dict[str, str]:
 
 
 def hide(name: str) -> str:
-    """The name an attribute is stored by: hidden ones between double underscores."""
+    """The name by which an attribute is stored: ``__lr_mult__`` for ``lr_mult``."""
     return f"__{name}__" if name in HIDDEN else name
 
 
 def named(name: str | None, hint: str) -> str:
-    """The name of a symbol that is made now."""
+    """The name of a new symbol, from the current ``NameManager``."""
     return NameManager._current.value.get(name, hint)
 
 
 def attributes(attrs: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The attributes of a symbol that is made now: those of its scopes, and over them its own."""
+    """The attributes of a new symbol: those of the current ``AttrScope``, updated with its own."""
     return AttrScope._current.value.get(attrs)
 
 

@@ -11,108 +11,108 @@ from opreg.symbol.symbol import Symbol
 
 def Activation(data: Input, act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'], *,
                name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The function ``act_type`` of every element."""
+    """The activation ``act_type`` of each element."""
 def AllGather(data: Input, group: str = 'world', *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
-    """Arrays of all ranks of a group, joined along the first axis in the order of ranks."""
+    """Arrays of all ranks of a group, concatenated along the first axis in the order of ranks."""
 def AllReduce(data: Input, op: Literal['sum', 'mean', 'avg', 'max', 'min', 'prod'] = 'sum', group: str = 'world', *,
               name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The sum, mean, maximum, minimum or product of what all ranks of a group bring, on each of them."""
+    """The sum, mean, maximum, minimum or product of the arrays of all ranks of a group, on each of them."""
 def AlltoAll(data: Input, group: str = 'world', *, name: str | None = None,
              attr: Mapping[str, str] | None = None) -> Symbol:
-    """Part ``i`` along the first axis goes to rank ``i``."""
+    """Part ``i`` along the first axis is sent to rank ``i``."""
 def BatchNorm(data: Input, gamma: Input | None = None, beta: Input | None = None, moving_mean: Input | None = None,
               moving_var: Input | None = None, eps: float = 0.001, momentum: float = 0.9, fix_gamma: bool = True,
               use_global_stats: bool = False, output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False,
               min_calib_range: float | None = None, max_calib_range: float | None = None, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` with mean ``beta`` and deviation ``gamma`` in every channel, over all samples."""
+    """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each channel, over all …."""
 def BatchNorm_v1(data: Input, gamma: Input | None = None, beta: Input | None = None, moving_mean: Input | None = None,
                  moving_var: Input | None = None, eps: float = 0.001, momentum: float = 0.9, fix_gamma: bool = True,
                  use_global_stats: bool = False, output_mean_var: bool = False, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """``BatchNorm`` with the channels in the second axis."""
+    """``BatchNorm`` with channels along the second axis."""
 def BilinearSampler(data: Input, grid: Input, cudnn_off: bool | None = None, *, name: str | None = None,
                     attr: Mapping[str, str] | None = None) -> Symbol:
-    """Images read at the places of ``grid``, x and y from -1 to 1."""
+    """Images sampled at the coordinates in ``grid``, x and y from -1 to 1."""
 def BlockGrad(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The same values, through which no gradient passes."""
 def Broadcast(data: Input, root_rank: int, group: str = 'world', *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
-    """Array of one rank of a group, on all of them."""
+    """The array of one rank of a group, on all of them."""
 def CTCLoss(data: Input, label: Input | None = None, data_lengths: Input | None = None,
             label_lengths: Input | None = None, use_data_lengths: bool = False, use_label_lengths: bool = False,
             blank_label: Literal['first', 'last'] = 'first', *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
-    """Minus the logarithm of the probability that the scores spell the labels, blanks and repetitions left …."""
+    """The negative log-probability that the scores spell the labels, after blanks and repetitions are …."""
 def Cast(data: Input, dtype: DType, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` as values of ``dtype``."""
+    """``data`` cast to ``dtype``."""
 def Concat(*data: Input | Sequence[Input], num_args: int = 1, dim: int = 1, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
-    """The inputs one after the other along ``dim``."""
+    """The inputs concatenated along ``dim``."""
 def Convolution(data: Input, weight: Input | None = None, bias: Input | None = None, *, kernel: Ints,
                 stride: Ints = (), dilate: Ints = (), pad: Ints = (), num_filter: int, num_group: int = 1,
                 workspace: int = 1024, no_bias: bool = False,
                 cudnn_tune: Literal['off', 'limited_workspace', 'fastest'] | None = None, cudnn_off: bool = False,
                 layout: Literal['NCW', 'NCHW', 'NCDHW', 'NHWC', 'NDHWC'] | None = None, name: str | None = None,
                 attr: Mapping[str, str] | None = None) -> Symbol:
-    """Sums over windows of the data, weighted by ``num_filter`` kernels, and a bias."""
+    """A convolution of the data with ``num_filter`` kernels, plus a bias."""
 def Correlation(data1: Input, data2: Input, kernel_size: int = 1, max_displacement: int = 1, stride1: int = 1,
                 stride2: int = 1, pad_size: int = 0, is_multiply: bool = True, *, name: str | None = None,
                 attr: Mapping[str, str] | None = None) -> Symbol:
     """Means over patches and channels of products of ``data1`` and displaced ``data2``, or of absolute …."""
 def Crop(*data: Input | Sequence[Input], offset: Ints = (0, 0), h_w: Ints = (0, 0), center_crop: bool = False,
          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """A window of the height and width of the first input, of ``h_w`` or of the size of a second input, …."""
+    """A window of height and width of the first input, with the size ``h_w`` or that of a second input, at …."""
 def Deconvolution(data: Input, weight: Input | None = None, bias: Input | None = None, *, kernel: Ints,
                   stride: Ints = (), dilate: Ints = (), pad: Ints = (), adj: Ints = (), target_shape: Ints = (),
                   num_filter: int, num_group: int = 1, workspace: int = 512, no_bias: bool = True,
                   cudnn_tune: Literal['off', 'limited_workspace', 'fastest'] | None = None, cudnn_off: bool = False,
                   layout: Literal['NCW', 'NCHW', 'NCDHW', 'NHWC', 'NDHWC'] | None = None, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """The transposed convolution."""
+    """A transposed convolution."""
 def Dropout(data: Input, p: float = 0.5, mode: Literal['always', 'training'] = 'training', axes: Ints = (),
             cudnn_off: bool | None = False, *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
     """The data with each element set to zero with probability ``p`` and the others divided by ``1 - p``."""
 def Embedding(data: Input, weight: Input | None = None, *, input_dim: int, output_dim: int, dtype: DType = 'float32',
               sparse_grad: bool = False, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Rows of ``weight`` picked by the integers in ``data``."""
+    """Rows of ``weight`` at the integers in ``data``."""
 def Flatten(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """All axes but the first made one."""
+    """``data`` with all axes but the first joined."""
 def FullyConnected(data: Input, weight: Input | None = None, bias: Input | None = None, *, num_hidden: int,
                    no_bias: bool = False, flatten: bool = True, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data @ weight.T + bias``, over all axes but the first (``flatten``) or over the last alone."""
+    """``data @ weight.T + bias``, over all axes but the first (``flatten``), or over the last axis."""
 def GridGenerator(data: Input, transform_type: Literal['affine', 'warp'], target_shape: Ints = (0, 0), *,
                   name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Sampling grid."""
+    """A sampling grid."""
 def GroupNorm(data: Input, gamma: Input | None = None, beta: Input | None = None, num_groups: int = 1,
               eps: float = 1e-05, output_mean_var: bool = False, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` with mean ``beta`` and deviation ``gamma`` in every group of channels of every sample."""
+    """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each group of channels of …."""
 def IdentityAttachKLSparseReg(data: Input, moving_avg: Input | None = None, sparseness_target: float = 0.1,
                               penalty: float = 0.001, momentum: float = 0.9, *, name: str | None = None,
                               attr: Mapping[str, str] | None = None) -> Symbol:
     """The data, outputs of a sigmoid."""
 def InstanceNorm(data: Input, gamma: Input | None = None, beta: Input | None = None, eps: float = 0.001, *,
                  name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` with mean ``beta`` and deviation ``gamma`` in every channel of every sample."""
+    """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each channel of each sample."""
 def L2Normalization(data: Input, eps: float = 1e-10, mode: Literal['channel', 'instance', 'spatial'] = 'instance', *,
                     name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` divided by a length."""
+    """``data`` divided by a 2-norm."""
 def LRN(data: Input, alpha: float = 0.0001, beta: float = 0.75, knorm: float = 2.0, *, nsize: int,
         name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` divided by ``(knorm + alpha / nsize * s) ** beta``, s the sum of squares over neighbouring …."""
+    """``data`` divided by ``(knorm + alpha / nsize * s) ** beta``, where ``s`` is the sum of squares over …."""
 def LayerNorm(data: Input, gamma: Input | None = None, beta: Input | None = None, axis: int = -1, eps: float = 1e-05,
               output_mean_var: bool = False, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` with mean zero and deviation one along ``axis``, times ``gamma``, plus ``beta``."""
+    """``data`` normalised to mean zero and standard deviation one along ``axis``, times ``gamma``, plus …."""
 def LeakyReLU(data: Input, gamma: Input | None = None,
               act_type: Literal['elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'] = 'leaky', slope: float = 0.25,
               lower_bound: float = 0.125, upper_bound: float = 0.334, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
-    """A number above zero as it is, and below zero what ``act_type`` makes of it."""
+    """``data`` where it is positive."""
 def LinearRegressionOutput(data: Input, label: Input | None = None, grad_scale: float = 1.0, *,
                            name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The data."""
@@ -125,16 +125,16 @@ def MAERegressionOutput(data: Input, label: Input | None = None, grad_scale: flo
 def MakeLoss(data: Input, grad_scale: float = 1.0, valid_thresh: float = 0.0,
              normalization: Literal['batch', 'null', 'valid'] = 'null', *, name: str | None = None,
              attr: Mapping[str, str] | None = None) -> Symbol:
-    """The data, as something to be minimised."""
+    """The data as a loss to minimise."""
 def MultiBoxDetection(cls_prob: Input, loc_pred: Input | None = None, anchor: Input | None = None, clip: bool = True,
                       threshold: float = 0.01, background_id: int = 0, nms_threshold: float = 0.5,
                       force_suppress: bool = False, variances: Floats = (0.1, 0.1, 0.2, 0.2), nms_topk: int = -1, *,
                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Objects found."""
+    """Decoded detections."""
 def MultiBoxPrior(data: Input, sizes: Floats = (1.0,), ratios: Floats = (1.0,), clip: bool = False,
                   steps: Floats = (-1.0, -1.0), offsets: Floats = (0.5, 0.5), *, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """Boxes around every place of the feature map ``data`` (batch, channel, height, width), of any content."""
+    """Prior boxes around each position of the feature map ``data`` (batch, channel, height, width), whose …."""
 def MultiBoxTarget(anchor: Input, label: Input, cls_pred: Input, overlap_threshold: float = 0.5,
                    ignore_label: float = -1.0, negative_mining_ratio: float = -1.0,
                    negative_mining_thresh: float = 0.5, minimum_negative_samples: int = 0,
@@ -143,34 +143,34 @@ def MultiBoxTarget(anchor: Input, label: Input, cls_pred: Input, overlap_thresho
     """Training targets for the boxes of ``anchor`` (1, n, 4), given the objects in ``label``."""
 def Pad(data: Input, mode: Literal['constant', 'edge', 'reflect'], pad_width: Ints, constant_value: float = 0.0, *,
         name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` with numbers around it."""
+    """``data`` padded with a constant, with its outermost elements, or with its reflection."""
 def Pooling(data: Input, kernel: Ints = (), pool_type: Literal['max', 'avg', 'sum', 'lp'] = 'max',
             global_pool: bool = False, cudnn_off: bool = False,
             pooling_convention: Literal['valid', 'full', 'same'] = 'valid', stride: Ints = (), pad: Ints = (),
             p_value: int | None = None, count_include_pad: bool | None = None,
             layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
-    """Maximum, average, sum or p-norm of each window, or of whole images with ``global_pool``."""
+    """The maximum, average, sum or p-norm of each window, or of whole images with ``global_pool``."""
 def Pooling_v1(data: Input, kernel: Ints = (), pool_type: Literal['max', 'avg', 'sum'] = 'max',
                global_pool: bool = False, pooling_convention: Literal['full', 'valid'] = 'valid', stride: Ints = (),
                pad: Ints = (), *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Pooling as its first version had it."""
+    """The first version of ``Pooling``."""
 def RNN(data: Input, parameters: Input | None = None, state: Input | None = None, state_cell: Input | None = None,
         sequence_length: Input | None = None, *, state_size: int, num_layers: int, bidirectional: bool = False,
         mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'], p: float = 0.0, state_outputs: bool = False,
         projection_size: int | None = None, lstm_state_clip_min: float | None = None,
         lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False,
         use_sequence_length: bool = False, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Recurrent layers, one on top of the other."""
+    """Recurrent layers, stacked on top of each other."""
 def ROIPooling(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
     """Maxima over the pixels of each region's cells (Girshick 2015, Fast R-CNN)."""
 def Receive(data: Input, src_rank: int, sr_tag: int = 0, group: str = 'world', *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
-    """Array that one rank of a group sends."""
+    """Receive an array from a rank of a group."""
 def ReduceScatter(data: Input, op: Literal['sum', 'mean', 'avg', 'max', 'min', 'prod'] = 'sum', group: str = 'world',
                   *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """As ``AllReduce``, but each rank gets its part along the first axis, which is divided evenly."""
+    """``all_reduce``, of which each rank gets its part along the first axis."""
 def Reshape(data: Input, shape: Ints = (), reverse: bool = False, target_shape: Ints = (), keep_highest: bool = False,
             *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` in another shape."""
@@ -179,7 +179,7 @@ def SVMOutput(data: Input, label: Input | None = None, margin: float = 1.0, regu
     """The data."""
 def Send(data: Input, dest_rank: int, sr_tag: int = 0, group: str = 'world', *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
-    """Bring an array to one rank of a group, which has a ``Receive``."""
+    """Send an array to a rank of a group, which runs ``Receive``."""
 def SequenceLast(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False, axis: int = 0,
                  *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The last step of each sequence."""
@@ -192,7 +192,7 @@ def SequenceReverse(data: Input, sequence_length: Input | None = None, use_seque
     """Each sequence in reverse order."""
 def SliceChannel(data: Input, num_outputs: int, axis: int = 1, squeeze_axis: bool = False, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` in equal parts along ``axis``."""
+    """``data`` split into equal parts along ``axis``."""
 def SoftmaxActivation(data: Input, mode: Literal['channel', 'instance'] = 'instance', *, name: str | None = None,
                       attr: Mapping[str, str] | None = None) -> Symbol:
     """``softmax`` along the last axis, or along the second in the mode ``channel``."""
@@ -201,20 +201,20 @@ def SoftmaxOutput(data: Input, label: Input | None = None, grad_scale: float = 1
                   normalization: Literal['batch', 'null', 'valid'] = 'null', out_grad: bool = False,
                   smooth_alpha: float = 0.0, *, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """Softmax of the data."""
+    """The softmax of the data."""
 def SpatialTransformer(data: Input, loc: Input | None = None, target_shape: Ints = (0, 0), *,
                        transform_type: Literal['affine'], sampler_type: Literal['bilinear'],
                        cudnn_off: bool | None = None, name: str | None = None,
                        attr: Mapping[str, str] | None = None) -> Symbol:
-    """Images seen through affine maps, six numbers each, that take places of the output to places of the …."""
+    """Images transformed by affine maps of six elements each, which map output coordinates to input …."""
 def SwapAxis(data: Input, dim1: int = 0, dim2: int = 0, *, name: str | None = None,
              attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` with two axes exchanged."""
+    """``data`` with two axes swapped."""
 def UpSampling(*data: Input | Sequence[Input], scale: int, num_filter: int = 0,
                sample_type: Literal['nearest', 'bilinear'], multi_input_mode: Literal['concat', 'sum'] = 'concat',
                num_args: int = 1, workspace: int = 512, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """Images enlarged ``scale`` times, each element repeated or spread by a kernel of ``weight``."""
+    """Images enlarged ``scale`` times, by repetition or by a transposed convolution with ``weight``."""
 def abs(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The absolute value."""
 def adam_update(weight: Input, grad: Input, mean: Input, var: Input, lr: float, beta1: float = 0.9,
@@ -227,12 +227,12 @@ def add_n(*data: Input | Sequence[Input], num_args: int = 1, name: str | None = 
     """The sum of arrays of one shape."""
 def all_finite(data: Input, init_output: bool = True, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """One if every element is finite, else zero."""
+    """One if all elements are finite, else zero."""
 def amp_cast(data: Input, dtype: DType, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` as values of ``dtype`` if it holds floating-point values."""
+    """``data`` cast to ``dtype`` if it is floating-point."""
 def amp_multicast(*data: Input | Sequence[Input], cast_narrow: bool = False, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """The inputs in the widest of their floating dtypes, or the narrowest."""
+    """The inputs cast to the widest of their floating dtypes, or the narrowest."""
 def arccos(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The angle in radians, from 0 to pi, whose cosine it is."""
 def arccosh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -249,26 +249,26 @@ def argmax(data: Input, axis: int | None = None, keepdims: bool = False, *, name
            attr: Mapping[str, str] | None = None) -> Symbol:
     """The place of the largest number along an axis, or among all in a row, in the dtype of the data."""
 def argmax_channel(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The place of the largest element along axis 1."""
+    """The index of the largest element along axis 1."""
 def argmin(data: Input, axis: int | None = None, keepdims: bool = False, *, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
     """The place of the smallest number along an axis, or among all in a row, in the dtype of the data."""
 def argsort(data: Input, axis: int | None = -1, is_ascend: bool = True, dtype: DType = 'float32', *,
             name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The places along ``axis``, or in all of ``data``, that its numbers in order come from."""
+    """Indices that sort ``data`` along ``axis``, or flat."""
 def batch_dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bool = False,
               forward_stype: Literal['default', 'row_sparse', 'csr'] | None = None, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
     """Products of the matrices in the last two axes."""
 def batch_take(a: Input, indices: Input | None = None, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """The element of each row of ``a`` that ``indices`` names."""
+    """One element of each row of ``a``, at the index given for it."""
 def broadcast_add(lhs: Input, rhs: Input, *, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
     """The sum."""
 def broadcast_axis(data: Input, axis: Ints = (), size: Ints = (), *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` repeated along axes of length one, ``size`` times each."""
+    """``data`` repeated ``size`` times along axes of length one."""
 def broadcast_div(lhs: Input, rhs: Input, *, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
     """The quotient."""
@@ -292,7 +292,7 @@ def broadcast_lesser_equal(lhs: Input, rhs: Input, *, name: str | None = None,
     """Whether the first of two numbers is no greater, 1 or 0."""
 def broadcast_like(lhs: Input, rhs: Input, lhs_axes: Ints | None = None, rhs_axes: Ints | None = None, *,
                    name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``lhs`` repeated to fill the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
+    """``lhs`` broadcast to the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
 def broadcast_logical_and(lhs: Input, rhs: Input, *, name: str | None = None,
                           attr: Mapping[str, str] | None = None) -> Symbol:
     """Whether none of two numbers is zero, 1 or 0."""
@@ -325,7 +325,7 @@ def broadcast_sub(lhs: Input, rhs: Input, *, name: str | None = None,
     """The difference."""
 def broadcast_to(data: Input, shape: Ints = (), *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` repeated along its axes of length one to fill ``shape``, in which 0 keeps a dimension."""
+    """``data`` broadcast to ``shape``, in which 0 keeps a length."""
 def cast_storage(data: Input, stype: Literal['default', 'row_sparse', 'csr'], *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` in a storage type."""
@@ -335,29 +335,29 @@ def ceil(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None
     """The next whole number above."""
 def clip(data: Input, a_min: float, a_max: float, *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
-    """The number, or ``a_min`` if that is more, or ``a_max`` if that is less."""
+    """Elements clipped to the range from ``a_min`` to ``a_max``."""
 def col2im(data: Input, output_size: Ints, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad: Ints = (), *,
            name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Columns, as ``im2col`` makes them, added up where they came from in an image of ``output_size``."""
+    """Columns, as ``im2col`` makes them, added at their positions in an image of ``output_size``."""
 def cos(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The cosine, of radians."""
 def cosh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The hyperbolic cosine."""
 def cumsum(a: Input, axis: int | None = None, dtype: DType | None = None, *, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
-    """The sums of the numbers so far, along an axis or of all of them in a row."""
+    """Cumulative sums along an axis, or of the flat array."""
 def degrees(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Degrees from radians."""
 def depth_to_space(data: Input, block_size: int, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """Channels spread over blocks of height and width."""
+    """Moves channels to blocks of height and width."""
 def diag(data: Input, k: int = 0, axis1: int = 0, axis2: int = 1, *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
     """The ``k``-th diagonal over two axes of ``data``, as last axis."""
 def dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bool = False,
         forward_stype: Literal['default', 'row_sparse', 'csr'] | None = None, *, name: str | None = None,
         attr: Mapping[str, str] | None = None) -> Symbol:
-    """The last axis of ``lhs`` multiplied with the first of ``rhs``."""
+    """The product over the last axis of ``lhs`` and the first of ``rhs``."""
 def elemwise_add(lhs: Input, rhs: Input | None = None, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
     """The sum."""
@@ -377,7 +377,7 @@ def erfinv(data: Input, *, name: str | None = None, attr: Mapping[str, str] | No
 def exp(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The exponential."""
 def expand_dims(data: Input, axis: int, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` with an axis of length one inserted, so that it is ``axis`` of the result."""
+    """``data`` with an axis of length one inserted at position ``axis`` of the result."""
 def expm1(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The exponential less one, exact near zero."""
 def fill_element_0index(lhs: Input, mhs: Input, rhs: Input, *, name: str | None = None,
@@ -390,25 +390,25 @@ def floor(data: Input, *, name: str | None = None, attr: Mapping[str, str] | Non
 def ftml_update(weight: Input, grad: Input, d: Input, v: Input, z: Input, lr: float, beta1: float = 0.6,
                 beta2: float = 0.999, epsilon: float = 1e-08, *, t: int, wd: float = 0.0, rescale_grad: float = 1.0,
                 clip_grad: float = -1.0, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Follow the moving leader."""
+    """FTML, follow the moving leader."""
 def ftrl_update(weight: Input, grad: Input, z: Input, n: Input, lr: float, lamda1: float = 0.01, beta: float = 1.0,
                 wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, *, name: str | None = None,
                 attr: Mapping[str, str] | None = None) -> Symbol:
-    """Follow the regularised leader."""
+    """FTRL, follow the regularised leader."""
 def gamma(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The gamma function."""
 def gammaln(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The natural logarithm of the gamma function's absolute value."""
 def gather_nd(data: Input, indices: Input, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
-    """The parts of ``data`` at places whose indices, one an axis from the first on, are columns."""
+    """The parts of ``data`` at given coordinates."""
 def group_adagrad_update(weight: Input, grad: Input | None = None, history: Input | None = None, *, lr: float,
                          rescale_grad: float = 1.0, clip_gradient: float = -1.0, epsilon: float = 1e-05,
                          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """AdaGrad with one step size a row."""
+    """AdaGrad with one step size for each row."""
 def hard_sigmoid(data: Input, alpha: float = 0.2, beta: float = 0.5, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """``alpha`` times the number plus ``beta``, cut off at 0 and 1."""
+    """``alpha * x + beta``, clipped to the range from 0 to 1."""
 def identity(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The same values."""
 def im2col(data: Input, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad: Ints = (), *,
@@ -416,7 +416,7 @@ def im2col(data: Input, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad:
     """The windows of an image as columns."""
 def khatri_rao(*data: Input | Sequence[Input], num_args: int = 1, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """Column by column, the Kronecker product of the inputs' columns."""
+    """The Khatri-Rao product."""
 def lamb_update_phase1(weight: Input, grad: Input, mean: Input, var: Input, beta1: float = 0.9, beta2: float = 0.999,
                        epsilon: float = 1e-06, *, t: int, bias_correction: bool = True, wd: float,
                        rescale_grad: float = 1.0, clip_gradient: float = -1.0, name: str | None = None,
@@ -427,53 +427,53 @@ def lamb_update_phase2(weight: Input, g: Input | None = None, r1: Input | None =
                        attr: Mapping[str, str] | None = None) -> Symbol:
     """LAMB's step along ``g``."""
 def linalg_det(A: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The determinant."""
+    """The determinant of matrices."""
 def linalg_extractdiag(A: Input, offset: int = 0, *, name: str | None = None,
                        attr: Mapping[str, str] | None = None) -> Symbol:
-    """A diagonal."""
+    """The elements of a diagonal."""
 def linalg_extracttrian(A: Input, offset: int = 0, lower: bool = True, *, name: str | None = None,
                         attr: Mapping[str, str] | None = None) -> Symbol:
-    """The elements of a triangle in a row."""
+    """The elements of a triangle as a vector."""
 def linalg_gelqf(A: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Orthonormal rows ``Q`` and a lower triangular ``L``, the product of ``L`` and ``Q`` being ``A``."""
+    """The LQ decomposition."""
 def linalg_gemm(A: Input, B: Input | None = None, C: Input | None = None, transpose_a: bool = False,
                 transpose_b: bool = False, alpha: float = 1.0, beta: float = 1.0, axis: int = -2, *,
                 name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``alpha`` times the product of ``A`` and ``B``, plus ``beta`` times ``C``."""
+    """``alpha`` times the product of ``A`` and ``B``, plus ``beta * C``."""
 def linalg_gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
                  axis: int = -2, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``alpha`` times the product of matrices."""
+    """``alpha`` times the product of matrices, whose rows lie along ``axis``."""
 def linalg_inverse(A: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The inverse."""
+    """The inverse of matrices."""
 def linalg_makediag(A: Input, offset: int = 0, *, name: str | None = None,
                     attr: Mapping[str, str] | None = None) -> Symbol:
     """Zeros with the elements of ``A`` on a diagonal."""
 def linalg_maketrian(A: Input, offset: int = 0, lower: bool = True, *, name: str | None = None,
                      attr: Mapping[str, str] | None = None) -> Symbol:
-    """Zeros with the elements of ``A`` in a triangle, as ``extracttrian`` takes them out."""
+    """Zeros with the elements of ``A`` in a triangle."""
 def linalg_potrf(A: Input, lower: bool = True, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """The lower triangular matrix whose product with its transpose is ``A``."""
+    """The Cholesky factor."""
 def linalg_potri(A: Input, lower: bool = True, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """The inverse of the product of a lower triangular matrix and its transpose."""
+    """The inverse of ``L @ L.T``, given the lower triangular ``A = L``."""
 def linalg_slogdet(A: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The sign of the determinant and the logarithm of its size."""
+    """The sign of the determinant, and the logarithm of its absolute value."""
 def linalg_sumlogdiag(A: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The sum of the logarithms of the diagonal."""
+    """The sum of the logarithms of the diagonal elements."""
 def linalg_syevd(A: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Eigenvectors, the rows of ``U``, and ascending eigenvalues ``L`` of a symmetric matrix."""
+    """Eigenvectors, the rows of ``U``, and ascending eigenvalues ``L`` of symmetric matrices."""
 def linalg_syrk(A: Input, transpose: bool = False, alpha: float = 1.0, *, name: str | None = None,
                 attr: Mapping[str, str] | None = None) -> Symbol:
-    """``alpha`` times the product of ``A`` and its transpose."""
+    """``alpha * A @ A.T``, or with ``transpose`` ``alpha * A.T @ A``."""
 def linalg_trmm(A: Input, B: Input | None = None, transpose: bool = False, rightside: bool = False,
                 lower: bool = True, alpha: float = 1.0, *, name: str | None = None,
                 attr: Mapping[str, str] | None = None) -> Symbol:
-    """``alpha`` times the product of a triangular matrix ``A`` and ``B``, or of ``B`` and ``A``."""
+    """``alpha * A @ B`` for a triangular matrix ``A``, or with ``rightside`` ``alpha * B @ A``."""
 def linalg_trsm(A: Input, B: Input | None = None, transpose: bool = False, rightside: bool = False,
                 lower: bool = True, alpha: float = 1.0, *, name: str | None = None,
                 attr: Mapping[str, str] | None = None) -> Symbol:
-    """``alpha`` times ``B`` multiplied by the inverse of a triangular matrix ``A``, from the left or right."""
+    """The solution ``X`` of ``A @ X = alpha * B`` for a triangular matrix ``A``, or with ``rightside`` of …."""
 def log(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The natural logarithm."""
 def log10(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -485,11 +485,11 @@ def log2(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None
 def log_softmax(data: Input, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
                 use_length: bool | None = False, *, name: str | None = None,
                 attr: Mapping[str, str] | None = None) -> Symbol:
-    """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
+    """The logarithm of ``softmax``, computed without its rounding."""
 def logical_not(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """1 for zero, 0 for the rest."""
 def make_loss(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The data, as something to be minimised."""
+    """The data as a loss to minimise."""
 def max(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
         name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The largest number, or NaN."""
@@ -506,12 +506,12 @@ def mp_lamb_update_phase1(weight: Input, grad: Input, mean: Input, var: Input, w
                           beta2: float = 0.999, epsilon: float = 1e-06, *, t: int, bias_correction: bool = True,
                           wd: float, rescale_grad: float = 1.0, clip_gradient: float = -1.0, name: str | None = None,
                           attr: Mapping[str, str] | None = None) -> Symbol:
-    """``lamb_update_phase1`` of a float32 copy of the weight."""
+    """``lamb_update_phase1`` for a float32 copy of the weight."""
 def mp_lamb_update_phase2(weight: Input, g: Input | None = None, r1: Input | None = None, r2: Input | None = None,
                           weight32: Input | None = None, *, lr: float, lower_bound: float = -1.0,
                           upper_bound: float = -1.0, name: str | None = None,
                           attr: Mapping[str, str] | None = None) -> Symbol:
-    """``lamb_update_phase2`` of a float32 copy of the weight."""
+    """``lamb_update_phase2`` for a float32 copy of the weight."""
 def mp_nag_mom_update(weight: Input, grad: Input, mom: Input, weight32: Input, lr: float, momentum: float = 0.0,
                       wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, *,
                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -527,7 +527,7 @@ def mp_sgd_update(weight: Input, grad: Input, weight32: Input, lr: float, wd: fl
     """``sgd_update`` of a float32 copy of the weight."""
 def multi_all_finite(*data: Input | Sequence[Input], num_arrays: int = 1, init_output: bool = True,
                      name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``all_finite`` over all the arrays together."""
+    """``all_finite`` over all arrays together."""
 def multi_lars(lrs: Input, weights_sum_sq: Input, grads_sum_sq: Input, wds: Input, eta: float, eps: float,
                rescale_grad: float = 1.0, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
@@ -571,13 +571,13 @@ def normal(loc: float = 0.0, scale: float = 1.0, shape: Ints | None = None, ctx:
     """Numbers of the normal distribution."""
 def one_hot(indices: Input, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *,
             name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Rows of ``off_value``, an index each, with ``on_value`` at its place, or nowhere if out of range."""
+    """One-hot vectors."""
 def ones_like(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """An array of the shape and dtype of ``data``, filled with 1."""
 def pick(data: Input, index: Input | None = None, axis: int | None = -1, keepdims: bool = False,
          mode: Literal['wrap', 'clip', 'index'] = 'clip', *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
-    """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there."""
+    """One element along ``axis`` for each position of the other axes, at the index given there."""
 def preloaded_multi_mp_sgd_mom_update(*data: Input | Sequence[Input], momentum: float = 0.0,
                                       rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int = 1,
                                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -647,7 +647,7 @@ def random_poisson(lam: float = 1.0, shape: Ints | None = None, ctx: Context | s
 def random_randint(low: int, high: int, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """Integers from ``low`` up to but not ``high``, all equally likely."""
+    """Random integers from ``low`` to before ``high``, uniform."""
 def random_uniform(low: float = 0.0, high: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
@@ -663,28 +663,28 @@ def relu(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None
     """The number, or zero if that is more."""
 def repeat(data: Input, repeats: int, axis: int | None = None, *, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
-    """Every element of ``data`` repeated in place."""
+    """Each element of ``data`` repeated along ``axis``, or of the flat array."""
 def reset_arrays(*data: Input | Sequence[Input], name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """Set all inputs to zero, in place."""
+    """Set all inputs to zero in place."""
 def reshape_like(lhs: Input, rhs: Input, lhs_begin: int | None = None, lhs_end: int | None = None,
                  rhs_begin: int | None = None, rhs_end: int | None = None, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """``lhs`` in the shape of ``rhs``, or with its dimensions ``[lhs_begin, lhs_end)`` replaced by the …."""
+    """``lhs`` in the shape of ``rhs``, or with its lengths ``[lhs_begin, lhs_end)`` replaced by the …."""
 def reverse(data: Input, axis: Ints, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` in opposite order along each ``axis``."""
+    """``data`` in reverse order along each ``axis``."""
 def rint(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The nearest whole number, halves down."""
 def rmsprop_update(weight: Input, grad: Input, n: Input, lr: float, gamma1: float = 0.95, epsilon: float = 1e-08,
                    wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
                    clip_weights: float = -1.0, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """RMSProp after Tieleman and Hinton."""
+    """RMSProp by Tieleman and Hinton."""
 def rmspropalex_update(weight: Input, grad: Input, n: Input, g: Input, delta: Input, lr: float, gamma1: float = 0.95,
                        gamma2: float = 0.9, epsilon: float = 1e-08, wd: float = 0.0, rescale_grad: float = 1.0,
                        clip_gradient: float = -1.0, clip_weights: float = -1.0, *, name: str | None = None,
                        attr: Mapping[str, str] | None = None) -> Symbol:
-    """RMSProp after Graves."""
+    """RMSProp by Graves."""
 def round(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The nearest whole number, halves away from zero."""
 def rsqrt(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -716,7 +716,7 @@ def sample_uniform(low: Input, high: Input | None = None, shape: Ints | None = (
     """Numbers of the uniform distribution, ``shape`` of them for each place in the inputs."""
 def scatter_nd(data: Input, indices: Input, shape: Ints, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """Zeros of ``shape`` with ``data`` where ``gather_nd`` would find it."""
+    """Zeros of ``shape`` with ``data`` written at the given coordinates."""
 def sgd_mom_update(weight: Input, grad: Input, mom: Input, lr: float, momentum: float = 0.0, wd: float = 0.0,
                    rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool = True, *,
                    name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -726,9 +726,9 @@ def sgd_update(weight: Input, grad: Input, lr: float, wd: float = 0.0, rescale_g
                attr: Mapping[str, str] | None = None) -> Symbol:
     """Gradient descent."""
 def shape_array(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The shape of ``data`` as int64 numbers."""
+    """The shape of ``data``, as int64."""
 def shuffle(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The rows of ``data``, the entries of its first axis, in random order."""
+    """The slices of ``data`` along the first axis, in random order."""
 def sigmoid(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """1 / (1 + exp(-x))."""
 def sign(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -746,65 +746,65 @@ def sin(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None 
 def sinh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The hyperbolic sine."""
 def size_array(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Number of elements of ``data``, as one int64 number."""
+    """Number of elements of ``data``, as an int64 scalar."""
 def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[int | None],
           step: int | Sequence[int | None] | None = (), *, name: str | None = None,
           attr: Mapping[str, str] | None = None) -> Symbol:
-    """The part of ``data`` from ``begin`` to before ``end`` along the first axes."""
+    """The slice of ``data`` from ``begin`` to before ``end`` along the first axes."""
 def slice_axis(data: Input, axis: int, begin: int, end: int | None, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """The part of ``data`` from ``begin`` to before ``end`` along ``axis``."""
+    """The slice of ``data`` from ``begin`` to before ``end`` along ``axis``."""
 def slice_like(data: Input, shape_like: Input, axes: Ints = (), *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """The first numbers of ``data``, along ``axes`` (all by default) as many as ``shape_like`` has."""
+    """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has."""
 def smooth_l1(data: Input, scalar: float = 1.0, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
-    """Half the square of ``scalar`` times the number up to ``1 / scalar ** 2``, linear from there on."""
+    """``0.5 * (scalar * x) ** 2`` up to ``1 / scalar ** 2``, ``|x| - 0.5 / scalar ** 2`` beyond."""
 def softmax(data: Input, length: Input | None = None, axis: int = -1, temperature: float | None = None,
             dtype: DType | None = None, use_length: bool | None = False, *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
-    """Exponentials of ``data / temperature``, scaled to add up to one along ``axis``."""
+    """Exponentials of ``data / temperature``, scaled to a sum of one along ``axis``."""
 def softmax_cross_entropy(data: Input, label: Input | None = None, *, name: str | None = None,
                           attr: Mapping[str, str] | None = None) -> Symbol:
-    """The sum over all rows of minus the logarithm of the label's probability, of shape (1,)."""
+    """The cross-entropy of the softmax of the data and class labels, summed over all rows, of shape (1,)."""
 def softmin(data: Input, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
             use_length: bool | None = False, *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
-    """Exponentials of ``-data / temperature``, scaled to add up to one along ``axis``."""
+    """Exponentials of ``-data / temperature``, scaled to a sum of one along ``axis``."""
 def softsign(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """x / (1 + |x|)."""
 def sort(data: Input, axis: int | None = -1, is_ascend: bool = True, *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` in order along ``axis``, or all of it."""
+    """``data`` sorted along ``axis``, or flat."""
 def space_to_depth(data: Input, block_size: int, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """Blocks of height and width laid along the channels."""
+    """Moves blocks of height and width to channels, ordered by block row, block column, channel."""
 def sqrt(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The square root."""
 def square(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The square."""
 def squeeze(data: Input, axis: Ints | None = None, *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` without those axes, without all axes of length one for None."""
+    """``data`` without the given axes, or for None without all axes of length one."""
 def stack(*data: Input | Sequence[Input], axis: int = 0, num_args: int = 1, name: str | None = None,
           attr: Mapping[str, str] | None = None) -> Symbol:
-    """The inputs side by side along a new axis."""
+    """The inputs stacked along a new axis."""
 def sum(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
         name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The sum."""
 def take(a: Input, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip', 'index'] = 'clip', *,
          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The slices of ``a`` along ``axis`` that ``indices`` name."""
+    """The slices of ``a`` along ``axis`` at ``indices``."""
 def tan(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The tangent, of radians."""
 def tanh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The hyperbolic tangent."""
 def tile(data: Input, reps: Ints, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` laid side by side, ``reps`` times along each axis."""
+    """``data`` repeated ``reps`` times along each axis."""
 def topk(data: Input, axis: int | None = -1, k: int = 1,
          ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
          dtype: DType = 'float32', *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The ``k`` largest elements along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest."""
+    """The ``k`` largest elements along ``axis`` or of flat ``data``, or with ``is_ascend`` the smallest."""
 def transpose(data: Input, axes: Ints = (), *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` with its axes in the order of ``axes``, or in reverse."""
@@ -815,7 +815,7 @@ def unravel_index(data: Input, shape: Ints | None = None, *, name: str | None = 
     """The indices in ``shape`` of places given as flat indices, as columns."""
 def where(condition: Input, x: Input | None = None, y: Input | None = None, *, name: str | None = None,
           attr: Mapping[str, str] | None = None) -> Symbol:
-    """Numbers of ``x`` where ``condition`` is not zero, of ``y`` elsewhere."""
+    """``x`` where ``condition`` is nonzero, ``y`` elsewhere."""
 def zeros_like(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """An array of the shape and dtype of ``data``, filled with 0."""
 Convolution_v1 = Convolution

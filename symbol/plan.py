@@ -1,4 +1,4 @@
-"""Plan: a graph made flat. A list of steps, each a function without arguments that already holds its arrays."""
+"""Plan: the steps that run a graph, in order. A step is a function without arguments that already holds its arrays."""
 
 from __future__ import annotations
 
@@ -29,41 +29,41 @@ from .program import Program, nbytes
 
 __all__ = ["Around", "Function", "Instrument", "Plan", "Segment", "Step", "Watch", "Wrap", "instrument_all"]
 
-#: The work of a step, a function without arguments: it holds its arrays. A first run that is watched returns what
-#: takes its place.
+#: The work of a step: a function without arguments, which holds its arrays. A ``FirstRun`` returns the functions that
+#: later runs call instead.
 Function: TypeAlias = Callable[[], object]
 
-#: The watch of a step: called in place of its work, which it is given and calls once.
+#: The watch of a step: called instead of the step's work with that work as its argument, which it calls once.
 Watch: TypeAlias = Callable[[Function], object]
 
 
 class Step:
-    """One node in a plan: its kernel, why others declined, its functions.
+    """One node of a plan, with its kernel and the functions to call.
 
     Attributes
     ----------
     node : Node or None
-        None for what the executor adds: storing gradients that are summed or copied, auxiliary states, updates.
+        None for steps that the executor adds: copies, sums of gradients, auxiliary states, updates.
     kernel : str
         The kernel's name, or ``view`` where nothing runs.
     declined : list of (str, str)
-        Kernels that would have come first, and why they did not.
+        Kernels of higher rank that declined the node, each with its reason.
     where : str
-        Where its first output lives.
+        The place of the first output in memory, as text.
     run : list of functions
         Called in order.
     outs, ins : list of arrays
-        What it computes, and what a node's step reads.
+        The arrays that it writes and reads.
     ctx : Context
-        Where it computes.
+        The device that computes.
     copies : str
-        What its first run has copied between the host and a device, in words.
+        The copies between host and device in its first run, as text.
     title : str
-        What it is called where there is no node.
+        The name of a step without a node.
     instructions : int
-        Those of its expression, for all elements, where there is no node.
+        The number of instructions for all elements, for a step without a node.
     writes : list of arrays
-        Those of the caller that it writes: outputs, gradients, weights, states.
+        The caller's arrays among those that it writes: outputs, gradients, weights, states.
     """
 
     __slots__ = ("node", "kernel", "declined", "where", "run", "outs", "ins", "ctx", "copies", "title", "instructions",
@@ -77,35 +77,34 @@ class Step:
         self.writes: list[Array] = [] if node is not None else [out for out in outs if out is not None]
 
 
-#: A function that is asked once for each step, by its number, for its watch; None for none.
+#: A function of the index of a step and the step, which returns its watch, or None for none.
 Wrap: TypeAlias = "Callable[[int, Step], Watch | None]"
-#: The watch of whole runs: called with the steps and with their work, which it calls once.
+#: The watch of whole runs: called with the steps and with their joint work, which it calls once.
 Around: TypeAlias = Callable[[Sequence[Step], Function], object]
 
 
 class Instrument(NamedTuple):
-    """A watcher of the steps and runs of a segment. It holds no plan, which holds it."""
+    """The watches of a segment's steps and runs. It must not reference the plan, which references it."""
 
     watches: Mapping[Step, Watch]
     around: Around | None
 
 
 class Segment:
-    """A stretch of a plan that runs as one: the forward, the backward or the update steps.
+    """Steps of a plan that run together: those of forward, of backward or of the update.
 
-    All that watches steps is attached by ``instrument``. While anything is, they run one by one, and there is no
-    ``plain`` or ``native`` way.
+    ``instrument`` attaches watches. While any is attached, steps run one by one, neither ``plain`` nor ``native``.
 
     Attributes
     ----------
     steps : list of Step
         In order.
     fresh : bool
-        Whether it has not run yet: first runs are watched.
+        Whether it has not run yet. The first run replaces each ``FirstRun`` by the functions that it returns.
     plain : bool
-        Whether its functions are NumPy's own and compiled ones alone, which know nothing of modes and contexts.
+        Whether all functions are NumPy's or compiled, which read neither the mode nor the current context.
     native : function or None
-        All of its functions as one, where all are compiled and share no work among threads.
+        All functions as one compiled function, if all are compiled and none divides its work among threads.
     """
 
     __slots__ = ("steps", "fresh", "plain", "native", "flat", "_owners", "_tiered", "_joined", "noted", "_instruments",
@@ -120,29 +119,29 @@ class Segment:
         self._owners: list[Step] = []
         self._tiered: list[TieredStep] = []
         self._joined: list[JoinableStep] = []
-        self._instruments: list[Instrument] = []  # from the innermost
-        self._ways: tuple[bool, Function | None] = False, None  # ``plain`` and ``native`` where nothing is attached
+        self._instruments: list[Instrument] = []  # innermost first
+        self._ways: tuple[bool, Function | None] = False, None  # ``plain`` and ``native`` without instruments
         with _LOCK:
             _SEGMENTS.add(self)
             for wrap, around in _EVERYWHERE:
                 self.instrument(wrap, around, innermost=True)
 
     def instrument(self, wrap: Wrap, around: Around | None = None, innermost: bool = False) -> Instrument:
-        """Attach what watches the steps, until ``take_off``.
+        """Attach watches to steps and runs, until ``take_off``.
 
         Parameters
         ----------
         wrap : Wrap
-            What watches each step.
+            Gives the watch of each step.
         around : Around, optional
-            What watches each run of all.
+            The watch of each run of all steps.
         innermost : bool
-            Whether it sees a step's own work alone, and not that of what else is attached; as clocks do.
+            Whether these watches see the work of a step without that of other watches, as clocks should.
 
         Returns
         -------
         Instrument
-            What ``take_off`` is given.
+            The argument of ``take_off``.
         """
         watches = {step: watch for number, step in enumerate(self.steps)
                    if (watch := wrap(number, step)) is not None}
@@ -155,15 +154,15 @@ class Segment:
         return instrument
 
     def take_off(self, instrument: Instrument) -> None:
-        """Take off what was attached."""
+        """Detach an instrument."""
         self._instruments = [each for each in self._instruments if each is not instrument]
         if not self._instruments:
             self.plain, self.native = self._ways
 
     def _flatten(self) -> None:
-        """Put the steps' functions in one list, compiled ones that follow each other as one.
+        """Put the functions of all steps into one list, in which adjacent compiled functions are joined.
 
-        Everything is made aside first: who sees the segment flat sees all of it.
+        All is computed before anything is assigned: a segment that is no longer ``fresh`` is complete.
         """
         functions = [_now(function) for step in self.steps for function in step.run]
         owners = [step for step in self.steps for _ in step.run]
@@ -181,7 +180,8 @@ class Segment:
             self.plain, self.native = False, None
 
     def _place(self) -> None:
-        """Enter the device of each segment where it changes; the runner of the segment comes back to the one before."""
+        """Insert a switch of device wherever the next function computes on another one. The runner of the segment
+        switches back."""
         if all(owner.ctx.device is None for owner in self._owners):
             return
         here: Context | None = None
@@ -197,7 +197,7 @@ class Segment:
     def run(self) -> None:
         """Run all steps in order.
 
-        An exception leaves as itself, with notes that name the operator, the node and its place in the plan.
+        An exception is raised with notes that name the operator, the node and its place in the plan.
         """
         if self.fresh or self._instruments:
             self._run_watched()
@@ -213,7 +213,8 @@ class Segment:
             self._flatten()
 
     def _run_watched(self) -> None:
-        """Run as it is watched, or the first time, when what comes of watched first runs takes their place."""
+        """Run steps one by one with their watches. Behind the first run, the functions that it returned are put in one
+        list."""
         run: Function = self._one_by_one
         for instrument in self._instruments:
             if instrument.around is not None:
@@ -238,7 +239,7 @@ class Segment:
 
     @staticmethod
     def _first(step: Step) -> None:
-        """The work of a step that runs for the first time."""
+        """Run a step for the first time, replacing each ``FirstRun`` by the functions that it returns."""
         functions: list[Function] = []
         before = TRANSFERS.to_host, TRANSFERS.from_host
         for function in step.run:
@@ -252,23 +253,22 @@ class Segment:
 
     @property
     def targets(self) -> Targets:
-        """Arrays of callers that are written: whoever runs it notes that, where somebody asks. ``noted``, once they are
-        known."""
+        """The caller's arrays that steps write. A runner marks them as changed, where changes are watched."""
         if self.noted is None:
             self.noted = Targets({id(array): array for step in self.steps for array in step.writes}.values())
         return self.noted
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds beside its steps."""
+        """Bytes of device memory that the segment itself holds, for its recordings."""
         return 0
 
     def said(self, step: Step | None = None) -> str:
-        """How a step runs, or all of it, where there is more to say than that steps run in order."""
+        """How a step, or the whole segment, is recorded, as text; empty where steps simply run in order."""
         return ""
 
     def _fail(self, error: Exception, step: Step, number: int) -> NoReturn:
-        """Raise what came out of a step."""
+        """Raise the error of a step, with notes that name it."""
         try:
             if step.node is None:
                 raise error
@@ -276,19 +276,19 @@ class Segment:
             note(error, f"step {number} of {len(self.steps)}, kernel {step.kernel}")
             fail(error, step.node)
         finally:
-            del error  # its traceback keeps this frame
+            del error  # its traceback references this frame
 
 
-#: All segments that there are, and what watches all that there are and will be.
+#: All living segments, and the watches of these and all later ones.
 _SEGMENTS: WeakSet[Segment] = WeakSet()
 _EVERYWHERE: list[tuple[Wrap, Around]] = []
 _LOCK = rlock()
 
 
 def instrument_all(wrap: Wrap, around: Around) -> Function:
-    """Attach what watches the steps of all plans, of those too that are made from now on; see ``Segment.instrument``.
+    """Attach watches to the steps of all plans, including later ones; see ``Segment.instrument``.
 
-    The function that is returned takes it off again.
+    Returns a function that detaches them.
     """
     with _LOCK:
         _EVERYWHERE.append((wrap, around))
@@ -311,7 +311,7 @@ def _work(step: Step) -> None:
 
 
 def _copies(to_host: int, from_host: int) -> str:
-    """Copies that a first run made, in words. A copy to the host waits for the device."""
+    """The copies that a first run made, as text. A copy to the host waits for the device."""
     found = [f"{count} {'copy' if count == 1 else 'copies'} {where} the host" for count, where in
              ((to_host, "to"), (from_host, "from")) if count]
     return f"{'synchronises: ' if to_host else ''}{' and '.join(found)} in its first run" if found else ""
@@ -319,7 +319,8 @@ def _copies(to_host: int, from_host: int) -> str:
 
 def _join(functions: Sequence[Function], owners: Sequence[Step], joined: list[JoinableStep]
           ) -> tuple[list[Function], list[Step]]:
-    """Functions with the steps they are of, compiled ones that follow each other as one, which ``joined`` keeps."""
+    """Functions and the step of each. Adjacent compiled functions are joined to one, which is appended to
+    ``joined``."""
     flat: list[Function] = []
     owning: list[Step] = []
     for compiled, row in itertools.groupby(zip(functions, owners), lambda pair: isinstance(pair[0], JoinableStep)):
@@ -341,29 +342,30 @@ def _in_mode(is_train: bool, function: Function) -> Function:
 
 
 def _now(function: Function) -> Function:
-    """The function, or what has taken its place."""
+    """The function, or the compiled one that has replaced it."""
     return function.made or function if isinstance(function, TieredStep) else function
 
 
 class Plan:
-    """Steps of a graph bound to arrays.
+    """The steps of a bound graph, in a mode.
 
     Attributes
     ----------
     forward, backward : Segment
-        What runs.
+        The steps of the two passes.
     stores : list of functions
-        Run after the forward steps: new auxiliary states take their places.
+        Called after the forward steps: they store new auxiliary states.
     memory : Memory
-        Where entries live.
+        The memory of all entries.
     bound : set of int
-        Identities of the arrays of variables that take part.
+        Identities of the arrays of the variables that steps read.
     random : set of (str, int)
-        Devices whose generators its steps draw from, as far as that is known before.
+        Devices whose random generators steps use, as far as operators declare that.
     draws : bool
-        Whether there are any, or steps that draw by themselves: users' code, and what loops have in their bodies.
+        Whether steps may draw random numbers: declared ones, users' code, and bodies of loops.
     changed : function or None
-        Says what has changed that users' code read while it was traced for these steps; None where nothing has.
+        Names a value that users' code read when it was traced, and that has changed since, if there is one. The
+        attribute is None where no such value can change.
     """
 
     def __init__(self, program: Program, split: int, memory: Memory, variables: Mapping[Entry, Array],
@@ -378,17 +380,17 @@ class Plan:
         self.arrays: dict[Entry, Array] = dict(variables)
         self.bound = {id(array) for array in variables.values()}
         self._adds = adds
-        self._mutated: set[Node] = set()  # variables that steps change in place
+        self._mutated = {*program.bound.unnoted}  # and variables that steps so far change in place
         self._materialised: dict[tuple[Storage, Spec], Array] = {}
         self._take = program.bound.arena
-        # Shared by all steps of a context. Objects that hold one hold no plan, which holds them.
+        # Shared by all steps of a context. Kernels hold a workspace rather than the plan, which would be a cycle.
         self._workspaces = {ctx: Workspace(functools.partial(self._take, ctx)) for ctx in {*program.contexts.values()}}
         self._arenas = {ctx: self._arena(ctx, nbytes, program) for ctx, nbytes in memory.arena.items() if nbytes}
         self._halves = tuple([self._step(node) for node in nodes if node.op is not None]
                              for nodes in (program.nodes[:split], program.nodes[split:]))
 
     def _arena(self, ctx: Context, size: int, program: Program) -> Array:
-        """Memory for the results between, or an error that names the node of the largest."""
+        """Memory for intermediate results. If there is too little, the error names the node with the largest result."""
         try:
             return self._take(ctx, size)
         except OpError as error:
@@ -400,18 +402,17 @@ class Plan:
 
     def close(self, after_forward: list[Step], after_backward: list[Step],
               segment: Callable[[list[Step]], Segment] = Segment) -> None:
-        """Add the steps that bring results to where callers read them, at the ends of the two halves, and make segments
-        of these."""
+        """Append to both passes the steps that copy results to the caller's arrays, and make segments of them."""
         self.forward = segment(self._halves[0] + after_forward)
         self.backward = segment(self._halves[1] + after_backward)
 
     def instrument(self, wrap: Callable[[str, int, Step], Watch | None]) -> None:
-        """Attach what watches the steps for good; ``wrap`` is told the half, ``forward`` or ``backward``, too."""
+        """Attach watches for good. The first argument of ``wrap`` is ``forward`` or ``backward``."""
         self.forward.instrument(functools.partial(wrap, "forward"))
         self.backward.instrument(functools.partial(wrap, "backward"))
 
     def noting(self, run: Callable[[], object]) -> generators.States:
-        """Run a half; where the generators stood that it drew from."""
+        """Run one pass; the states that the random generators it used had before."""
         with generators.noting() as drawn:
             for place in self.random:
                 generators.drawing(*place)
@@ -421,7 +422,7 @@ class Plan:
     # ----------------------------------------------------------------------------------------------- arrays
 
     def array(self, entry: Entry) -> Array | None:
-        """The array of an entry, made at first use; None when nobody reads it."""
+        """The array of an entry, made at first use; None for an entry that nothing reads."""
         array = self.arrays.get(entry)
         if array is None:
             storage = self.memory.storage.get(entry)
@@ -448,8 +449,8 @@ class Plan:
             return storage.pinned
         spec = self.specs[entry[0]][entry[1]]
         assert known(spec.shape) and spec.dtype is not None
-        # Entries that take over each other's memory share one array object: of two objects over the same memory
-        # a ufunc first has to find out that they overlap harmlessly, which takes as long as it does.
+        # Entries with the same memory, shape and dtype share one array object. Given two objects over the same memory,
+        # a ufunc would first examine how they overlap, which can take as long as its work.
         key = storage, spec
         if key not in self._materialised:
             nbytes = storage.nbytes if all(spec.shape) else 0
@@ -475,7 +476,7 @@ class Plan:
             if entry in self._adds:
                 outs[i], reqs[i] = self._adds[entry], "add"
         ins = [self.array(entry) for entry in node.inputs]
-        for i in op.traits.unread:  # only its shape matters, and its memory may be gone
+        for i in op.traits.unread:  # kernels read only its shape, and its memory may be in use by others
             if i < len(ins) and ins[i] is None:
                 source, index = node.inputs[i]
                 ins[i] = ctx.xp.broadcast_to(ctx.xp.zeros((), self.specs[source][index].dtype),
@@ -504,7 +505,7 @@ class Plan:
         return step
 
     def _is_callers(self, entry: Entry) -> bool:
-        """Whether an entry is computed straight into an array of the caller's."""
+        """Whether an entry is computed in place in an array of the caller."""
         storage = self.memory.storage.get(entry)
         return entry in self._adds or (storage is not None and storage.pinned is not None)
 
@@ -512,7 +513,7 @@ class Plan:
         op = node.op
         assert op is not None
         first = len(op.signature.arguments(node.attrs))
-        return [self.arrays[node.inputs[first + state]] for state in op.traits.states]  # variables: theirs are there
+        return [self.arrays[node.inputs[first + state]] for state in op.traits.states]  # bound variables
 
     def _place(self, entry: Entry) -> str:
         storage = self.memory.storage.get(entry)
@@ -530,6 +531,6 @@ class Plan:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held beside bound arrays, outputs and gradients: arenas and temporaries."""
+        """Bytes of memory beside bound arrays, outputs and gradients: arenas, temporaries and recordings."""
         temporaries = sum(workspace.nbytes for workspace in self._workspaces.values())
         return sum(self.memory.arena.values()) + temporaries + self.forward.nbytes + self.backward.nbytes

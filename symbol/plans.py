@@ -1,4 +1,4 @@
-"""Plans of an executor, for inference and training, each made at first use; and how their segments are run."""
+"""The plans of an executor for inference and training, built at first use, and the function that runs a segment."""
 
 from __future__ import annotations
 
@@ -25,32 +25,34 @@ __all__ = ["Plans", "in_mode", "run_segment"]
 
 
 class Plans(dict[bool, Plan]):
-    """The plans of a bound graph, by whether they are for training.
+    """The plans of a bound graph, by mode: True for training, False for inference.
 
     Parameters
     ----------
     bound : Bound
-        The bound graph that they are made of.
+        The bound graph.
     gradients : dict of bool to (bool or None)
-        How gradients are taken that follow a forward of either mode: as in training, in inference, or not at all.
+        By the mode of a forward: whether the gradients behind it are those of training (True), of inference (False), or
+        none are computed (None).
     check : bool or "report"
-        Whether kernels are checked.
+        Whether kernels are compared with the reference.
     numbers : bool or "debug"
-        Whether numbers are.
+        Whether results are checked for NaN and infinities.
 
     Attributes
     ----------
     orders : dict of Context to function
-        By context on a device: what orders runs on several of its streams, since they use the same memory.
+        By context of a device: a function that lets the current stream wait for earlier runs on other streams, which
+        use the same memory.
     reports : dict of bool to function
-        The reports of kernels that are checked.
+        The reports of compared kernels, by mode.
     """
 
     def __init__(self, bound: Bound, gradients: dict[bool, bool | None], check: bool | str, numbers: bool | str):
         self.bound, self._gradients, self._check, self._numbers = bound, gradients, check, numbers
         self.reports: dict[bool, Callable[[], KernelReport]] = {}
         self._monitor = Monitor()
-        self._others: dict[bool, Plan] = {}  # with a monitor, while there is none, or without
+        self._others: dict[bool, Plan] = {}  # plans with a monitor while none is set, else plans without
         self.orders: dict[Context, Callable[[], None]] = {}
 
     def __missing__(self, is_train: bool) -> Plan:
@@ -67,27 +69,27 @@ class Plans(dict[bool, Plan]):
             order = ctx.backend.order(ctx.device_id)
             if order is not None:
                 self.orders[ctx] = order
-        if edition == EDITION[0]:  # else another thread has registered something meanwhile
+        if edition == EDITION[0]:  # else another thread has registered an operator or kernel
             self[is_train] = plan
         return plan
 
     def wait(self) -> None:
-        """Let the current streams wait for those of the run before, which used the same memory."""
+        """Let the current streams wait for the streams of the last run, which used the same memory."""
         for order in self.orders.values():
             order()
 
     def forget(self, is_train: bool) -> None:
-        """Make the plans for a mode anew when they are used again."""
+        """Drop the plans for a mode; the next use builds them again."""
         self.pop(is_train, None)
         self._others.pop(is_train, None)
 
     @property
     def monitored(self) -> bool:
-        """Whether a monitor is told what is computed."""
+        """Whether a monitor receives the results of nodes."""
         return self._monitor.callback is not None
 
     def monitor(self, callback: Told | None, everything: bool) -> None:
-        """Have what is computed told from now on; None for nobody."""
+        """Set the callback that receives the results of nodes, or None."""
         if (callback is None) is self.monitored:
             others, self._others = self._others, dict(self)
             self.clear()
@@ -96,7 +98,7 @@ class Plans(dict[bool, Plan]):
 
 
 def run_segment(segment: Segment, ctx: Context, is_train: bool) -> None:
-    """Run a segment in its mode: nothing recorded, its context the current one, no numeric warnings."""
+    """Run a segment in its mode: autograd off, its context as the current one, and numeric warnings off."""
     if segment.native is not None:
         segment.native()
     elif segment.plain:
@@ -108,7 +110,7 @@ def run_segment(segment: Segment, ctx: Context, is_train: bool) -> None:
 
 
 def in_mode(function: Callable[[], object], ctx: Context, is_train: bool) -> None:
-    """Call a function in the mode that steps run in."""
+    """Call a function in the mode of steps: autograd off, the context current, numeric warnings off."""
     if ENTERED:
         function = functools.partial(_entered, function, ctx)
     thread = MODE.__dict__

@@ -1,10 +1,10 @@
-"""Program: a bound graph on its way to a plan, what the passes take and return."""
+"""Program: the nodes of a bound graph with all that is inferred about them. Passes take and return programs."""
 
 from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
@@ -12,28 +12,33 @@ from opreg.core import threads
 from opreg.core.comparisons import Check
 from opreg.core.graph import Entry, Graph, Node
 from opreg.core.rounding import tf32
+from opreg.core.slots import Slot
 from opreg.core.spec import Spec, as_dtype, size
+from opreg.errors import warn
 from opreg.ndarray.context import Context
 from opreg.typing import Array
 
 from .reduction import Reduced, Reduction, bucketed
 
-__all__ = ["Bound", "Program", "nbytes", "replaced", "uncollected"]
+__all__ = ["OBSERVED", "Bound", "Program", "nbytes", "replaced", "uncollected"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+#: Runs a trace of users' code by this title; its result, and what says that something it read has changed.
+OBSERVED = Slot("observers")
 
 Change: TypeAlias = Callable[[Node, dict[Entry, Entry]], Sequence[Node] | None]
 
 
 def _own(ctx: Context, nbytes: int) -> Array:
-    """Memory of its own."""
+    """New memory on a device."""
     return ctx.backend.arena(nbytes, ctx.device_id)
 
 
 @dataclass
 class Bound:
-    """The arrays that a graph is bound to: those of its variables and outputs, and requests for their gradients.
+    """A graph with the arrays that it is bound to: those of its variables, outputs and gradients.
 
     Attributes
     ----------
@@ -42,25 +47,29 @@ class Bound:
     specs : dict by node
         Shapes and dtypes of its entries.
     ctx, group2ctx
-        Where nodes compute.
+        The default device, and that of each ``ctx_group``.
     arrays, contexts : dict by variable
-        Arguments and auxiliary states, and where they live.
+        Arguments and auxiliary states, and their devices.
     grads : dict by variable
-        Gradient arrays with their request, ``(array, "write" | "add")``.
+        Gradient arrays with their requests, ``(array, "write" | "add")``.
     outputs : list of arrays
-        Where the heads go.
+        The arrays that the outputs are written into.
     head_grads : list of (array or None)
-        Where the gradients of the heads arrive; None for losses.
+        The arrays that gradients of the outputs are read from; None for losses.
     memo : dict
-        State of users' operators between forward and backward.
+        The state of users' operators between forward and backward.
     recompute : bool or "all"
-        Whether backward computes cheap results of forward again, or all it can, which are not kept then.
+        Whether backward computes cheap results of forward, or with ``"all"`` all that it can, again instead of storing
+        them.
     tf32 : bool
-        Whether products and convolutions of float32 on a GPU may round their factors to TF32.
+        Whether matrix products and convolutions of float32 on a GPU may round their factors to TF32.
     arena : function of a context and a number of bytes
-        Gives the memory to compute in; it is the plan's own by default.
+        Allocates the memory of results; by default it is the plan's own.
     reduced : Reduced or None
-        Which gradients become those of all ranks of a group.
+        The gradients that are reduced over ranks.
+    unnoted : set of variables
+        The variables whose arrays are written between runs with no note in ``opreg.core.versions``: nothing that
+        follows from their values is cached.
     """
 
     graph: Graph
@@ -77,55 +86,57 @@ class Bound:
     tf32: bool = field(default_factory=tf32)
     arena: Callable[[Context, int], Array] = _own
     reduced: Reduced | None = None
+    unnoted: Set[Node] = frozenset()
 
     def reduce(self, reduction: Reduction | None) -> None:
-        """Let gradients become those of all ranks."""
+        """Set the reduction of gradients over ranks; None for none."""
         self.reduced = None if reduction is None else bucketed(reduction, self.graph, {
             node: (self.specs[node][0], self.contexts[node], req) for node, (_, req) in self.grads.items()})
 
     @property
     def reduction(self) -> Reduction | None:
-        """How they do."""
+        """The reduction of gradients over ranks."""
         return None if self.reduced is None else self.reduced.reduction
 
     def place(self, node: Node) -> Context:
-        """Context of a node."""
+        """The device of a node."""
         return self.group2ctx.get(node.tags.get("__ctx_group__", ""), self.ctx)
 
     @property
     def places(self) -> list[Context]:
-        """Contexts of the outputs."""
+        """The devices of the outputs."""
         return [self.ctx if node.op is None else self.place(node) for node, _ in self.graph.heads]
 
 
 @dataclass
 class Program:
-    """Nodes in the order they will run, and what is known of them.
+    """Nodes in execution order, with their shapes, dtypes and devices.
 
     Attributes
     ----------
     bound : Bound
-        What it was made of; never changed.
+        The bound graph, which passes do not modify.
     is_train : bool
-        The mode that its forward is planned for.
+        The mode of the forward pass.
     backward : bool or None
-        The mode that gradients are taken in; None where none are.
+        The mode of the gradients; None without gradients.
     watched : bool
-        Whether every node keeps a step of its own, whose result a monitor can be told.
+        Whether every node has a step of its own, as monitors need.
     nodes : list of Node
-        Inputs before users, forward before backward.
+        In topological order, forward before backward.
     heads : list of Entry
         Outputs, then the gradients of ``wanted``.
     wanted : list of variables
-        Those of ``bound.grads`` that the outputs depend on.
+        The variables of ``bound.grads`` that the outputs depend on.
     destinations : list of (array, request)
-        Where the heads behind the outputs go, once everything has run.
+        The arrays that gradients, the heads behind the outputs, are written or added to.
     specs, arrays, contexts
-        As in ``bound``, extended by the passes; in the end every node has specs and a context.
+        As in ``bound``, extended by the passes; behind the last pass, every node has specs and a context.
     pinned : dict of Entry to array
-        Results between that have a place of their own.
-    outside : dict of BodyReads to function
-        What users' code read while the program was made, and what says whether that has changed.
+        Intermediate results that must be computed in these arrays.
+    outside : dict of BodyReads or Node to (str, function), or None
+        The reads of users' functions outside of themselves while the program was made: for each the name of its
+        operator, and a function that tells whether these values have changed; None where nobody asks.
     """
 
     bound: Bound
@@ -140,45 +151,67 @@ class Program:
     backward: bool | None = None
     watched: bool = False
     pinned: dict[Entry, Array] = field(default_factory=dict)
-    outside: dict[Any, Check | None] = field(default_factory=dict)
+    outside: dict[Any, tuple[str, Check | None]] | None = field(default_factory=dict)
 
     @classmethod
     def of(cls, bound: Bound, is_train: bool, backward: bool | None = None, watched: bool = False) -> Program:
-        """The forward graph alone."""
+        """The program of a bound graph's forward pass."""
         return cls(bound, is_train, list(bound.graph.nodes), list(bound.graph.heads), [], dict(bound.specs),
                    dict(bound.arrays), dict(bound.contexts), backward=backward, watched=watched)
 
-    def watch(self, node: Node) -> None:
-        """Note what users' code is about to read for a node: the body that is traced, the rule of a gradient."""
-        reads = node.attrs.outside() if hasattr(node.attrs, "outside") else None
-        if reads is not None and reads not in self.outside:
-            self.outside[reads] = reads.check()
+    def noting(self, nodes: Iterable[Node], trace: Callable[[], R]) -> R:
+        """Trace users' code, the bodies or the gradients of nodes, and record its reads outside of itself: by its byte
+        code where that tells all of them, else while it runs."""
+        outside = self.outside
+        if outside is None:
+            return trace()
+        opaque: dict[Any, Node] = {}
+        for node in nodes:
+            reads = node.attrs.outside() if hasattr(node.attrs, "outside") else None
+            if reads is not None and reads.version() is None:
+                opaque[reads] = node
+            elif reads is not None and reads not in outside:
+                outside[reads] = _title(node), reads.check()
+        if not opaque:
+            return trace()
+        title = " and ".join(dict.fromkeys(map(_title, opaque.values())))
+        result, check = OBSERVED.function(title, trace)
+        outside[next(iter(opaque.values()))] = title, check
+        return result
 
     def changed_outside(self) -> Check | None:
-        """A function that says what has changed of all that was noted; None where nothing could. What a body has
-        changed itself, as a log, is left out: the program would be made anew for ever."""
-        checks = [check for check in self.outside.values() if check is not None and check() is None]
-        if len(checks) < 2:
-            return checks[0] if checks else None
-        return lambda: next((label for check in checks if (label := check()) is not None), None)
+        """A function that names a recorded value that has changed, if any; None if there are no such values. A body
+        that changes what it reads, such as a log, is left out, else every run would build the program again."""
+        checks = []
+        for title, check in ({} if self.outside is None else self.outside).values():
+            label = None if check is None else check()
+            if label is not None:
+                warn(f"{title} changes {label} itself while it is traced, and does not see later changes of what it "
+                     "reads. Leave traced off, so that it runs each time")
+            elif check is not None:
+                checks.append(check)
+        return functools.partial(_changed, checks) if len(checks) > 1 else checks[0] if checks else None
 
     @property
     def graph(self) -> Graph:
-        """The nodes as a graph."""
+        """The graph of the nodes."""
         return Graph(self.heads, self.nodes)
 
     def rebuild(self, change: Change) -> None:
-        """Go over the nodes in their order and let others take the places of some.
+        """Replace nodes, in execution order.
 
-        ``change(node, became)`` gives the nodes that come where this one stood, with specs and contexts, and enters
-        what its entries became, or gives None for a node that stays, over what its inputs became.
+        ``change(node, became)`` returns the nodes that replace this one, after it has set their specs and contexts and
+        entered in ``became`` the entries that replace its outputs. It returns None for a node that stays; its inputs
+        are
+        then replaced as ``became`` says.
         """
         became: dict[Entry, Entry] = {}
         self.nodes = self.changed(self.nodes, change, became)
         self.heads = [became.get(entry, entry) for entry in self.heads]
 
     def changed(self, nodes: Sequence[Node], change: Change, became: dict[Entry, Entry]) -> list[Node]:
-        """Go over nodes as ``rebuild`` does; a change whose own nodes are to be changed, too, asks for that."""
+        """Replace some of the given nodes, as ``rebuild`` does. A change calls this where its new nodes may be
+        replaced, too."""
         kept: list[Node] = []
         for node in nodes:
             instead = change(node, became)
@@ -195,12 +228,13 @@ class Program:
 
     @property
     def mutates(self) -> bool:
-        """Whether a node writes over one of its inputs, so that it matters when that is read."""
+        """Whether a node overwrites one of its inputs, so that nodes cannot be reordered freely."""
         return any(node.op is not None and node.op.traits.mutates for node in self.nodes)
 
 
 def replaced(node: Node, inputs: Sequence[Entry], specs: dict[Node, list[Spec]], became: dict[Entry, Entry]) -> Node:
-    """The node over other inputs, its specs known and its entries entered in ``became`` if it is a new one."""
+    """The node with other inputs. A new node gets the specs of the old one, and its entries are entered in
+    ``became``."""
     new = node.with_inputs(inputs)
     if new is not node:
         specs[new] = specs[node]
@@ -210,17 +244,17 @@ def replaced(node: Node, inputs: Sequence[Entry], specs: dict[Node, list[Spec]],
 
 
 def nbytes(specs: Iterable[Spec]) -> int:
-    """Bytes of arrays of these shapes and dtypes, which are known."""
+    """The number of bytes of arrays with these specs, all of them known."""
     return sum([size(spec.shape or ()) * as_dtype(spec.dtype).itemsize for spec in specs])
 
 
 def uncollected(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, with Python's collector of cycles at rest while it runs.
+    """The function, with Python's garbage collector disabled while it runs.
 
-    Binding and planning make several objects a node, which all stay and form no cycles; the collector would go over all
-    of them again and again, in a graph of ten thousand nodes for a good part of the time that everything else takes.
-    There is one collector for all threads, and a child that another one forks meanwhile would never see it work again:
-    so it rests only where no other lives.
+    Binding and planning allocate several objects for each node, which all live on and form no cycles. The collector
+    would traverse them again and again; for a graph of ten thousand nodes that takes about as long as the work itself.
+    It stays enabled while other threads live: all share one collector, and a process forked by one of them meanwhile
+    would never enable it again.
     """
 
     @functools.wraps(function)
@@ -234,3 +268,18 @@ def uncollected(function: Callable[P, R]) -> Callable[P, R]:
             gc.enable()
 
     return undisturbed
+
+
+def _changed(checks: Iterable[Check]) -> str | None:
+    """The first thing that one of several functions says."""
+    for check in checks:
+        label = check()
+        if label is not None:
+            return label
+    return None
+
+
+def _title(node: Node) -> str:
+    """The operator of a node as warnings name it."""
+    attrs: Any = node.attrs
+    return f"operator {attrs.inner.op.op_type if hasattr(attrs, 'inner') else attrs.op.op_type!r}"

@@ -1,9 +1,8 @@
-"""Reduction: gradients become those of all ranks of a group, many together, while backward goes on.
+"""Reduction: gradients are summed over all ranks of a group, in buckets, while backward runs.
 
-Gradients that are complete one after the other travel together, in a bucket of a few megabytes. The graph alone
-decides which gradients are in one, so all ranks have the same buckets in the same order; before the first of them
-travels the ranks compare what they have. If the gradients of a bucket lie one behind the other, as those of
-``simple_bind`` do, they are computed, reduced and read in the same memory.
+A bucket holds a few megabytes of gradients that are computed one after the other. Its contents depend on the graph
+alone, so all ranks have the same buckets in the same order; they compare them before the first one is sent. If the
+gradients of a bucket are contiguous in memory, as those of ``simple_bind`` are, no copies are made.
 """
 
 from __future__ import annotations
@@ -32,37 +31,37 @@ __all__ = ["Bucket", "Member", "Reduced", "Reduction", "bucketed", "grouped", "j
 
 T = TypeVar("T")
 
-#: Bytes of gradients from which on they set out together.
+#: Bytes of gradients at which a bucket is closed.
 BUCKET = 4 << 20
 
-#: Arrays of which each rank may have a part, instead of the whole.
+#: Values that may be divided among ranks.
 SHARDS = ("states", "gradients")
 
-_SHOWN = 3  # names that a line shows
+_SHOWN = 3  # names that ``some`` lists
 
-_PLAIN = (str, int, float, bool, tuple, type(None))  # attributes that read alike on all ranks
+_PLAIN = (str, int, float, bool, tuple, type(None))  # types of attributes whose text is the same on all ranks
 
 
 class Reduction:
-    """How gradients become those of all ranks.
+    """The settings of the reduction of gradients over ranks.
 
     Parameters
     ----------
     group : opreg.distributed.Group
         The ranks.
     gradients_mean : bool
-        Whether they become the mean of those of all ranks, for losses that are means over a batch; else the sum.
+        Whether to take the mean over all ranks, for losses that are means over a batch, instead of the sum.
     weights : sequence of str, optional
-        The arguments whose gradients are reduced: by default all that gradients are kept of.
+        The arguments whose gradients are reduced, by default all that have gradients.
     shard : {"states", "gradients"}, optional
-        What each rank keeps a part of, as ZeRO 1 and 2 have it: the states of the optimizer, or those and gradients.
+        Values that are divided among ranks: the states of the optimizer (ZeRO 1), or also the gradients (ZeRO 2).
     bucket_bytes : int, optional
-        From how many bytes on gradients set out together.
+        Bytes of gradients at which a bucket is closed and sent.
 
     Raises
     ------
     ArgumentError
-        For what is no group, and for another word than those.
+        If ``group`` is no group, or another argument has no valid value.
 
     Examples
     --------
@@ -86,7 +85,7 @@ class Reduction:
 
     @classmethod
     def asked(cls, reduce: Group | Reduction | None, shard: str | None) -> Reduction | None:
-        """The reduction that ``bind`` is given; None where nothing has to be reduced, for one rank, too."""
+        """The reduction that arguments of ``bind`` ask for; None for none, or for a single rank."""
         if reduce is None:
             if shard is not None:
                 raise ArgumentError(f"shard={shard!r} wants a group that parts are divided among: give reduce=, too")
@@ -98,11 +97,11 @@ class Reduction:
 
     @property
     def op(self) -> str:
-        """The reduction: a sum or a mean."""
+        """The operation: ``"sum"`` or ``"mean"``."""
         return "mean" if self.gradients_mean else "sum"
 
     def chosen(self, wanted: Iterable[Node]) -> list[Node]:
-        """The arguments whose gradients are reduced, among those that gradients are kept of."""
+        """The arguments whose gradients are reduced, among those that have gradients."""
         by_name = {node.name: node for node in wanted}
         for name in () if self.weights is None else self.weights:
             if name not in by_name:
@@ -110,7 +109,7 @@ class Reduction:
         return [node for node in wanted if self.weights is None or node.name in self.weights]
 
     def agree(self, what: str, key: str, text: Callable[[], str]) -> None:
-        """Compare with the other ranks what was not compared yet by this key."""
+        """Compare a text with that of the other ranks, once for each key; an error if they differ."""
         if key not in self._agreed:
             self.group.agree(what, text())
             self._agreed.add(key)
@@ -121,7 +120,7 @@ class Reduction:
 
 
 class Member(NamedTuple):
-    """A gradient in a bucket: whose, of which shape, and from which number on."""
+    """A gradient in a bucket: its variable, its shape, and the index of its first element."""
 
     node: Node
     shape: Shape
@@ -129,24 +128,24 @@ class Member(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Behind its last number."""
+        """The index behind its last element."""
         return self.begin + size(self.shape)
 
 
 @dataclass(frozen=True, eq=False)
 class Bucket:
-    """Gradients that travel together.
+    """Gradients that are reduced by one call.
 
     Attributes
     ----------
     number : int
-        Its place among all, in the order they travel.
+        Its index among all buckets, in the order in which they are sent.
     members : list of Member
-        One behind the other.
+        The gradients, in their order in the bucket.
     dtype, ctx
-        Of all of them.
+        Dtype and device of all members.
     count : int
-        How many elements it has; where ranks get a part each, a multiple of how many ranks there are.
+        The number of elements; rounded up to a multiple of the number of ranks where ranks get parts.
     """
 
     number: int
@@ -157,17 +156,17 @@ class Bucket:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that travel."""
+        """Bytes of the bucket."""
         return self.count * self.dtype.itemsize
 
     def part(self, member: Member, rank: int, ranks: int) -> slice:
-        """Slice of a member that belongs to a rank, of a bucket that is divided; perhaps empty."""
+        """The slice of a member that belongs to a rank's part of the bucket; perhaps empty."""
         share = self.count // ranks
         begin, end = max(member.begin, rank * share), min(member.end, (rank + 1) * share)
         return slice(begin - member.begin, end - member.begin) if begin < end else slice(0, 0)
 
     def placed(self, member: Member, rank: int, ranks: int) -> slice:
-        """Slice of a rank's part of the bucket that belongs to a member."""
+        """The slice of a rank's part of the bucket that belongs to a member."""
         part, before = self.part(member, rank, ranks), rank * (self.count // ranks)
         if part.stop == 0:
             return slice(0, 0)
@@ -175,24 +174,24 @@ class Bucket:
 
 
 class Reduced:
-    """The buckets of a graph.
+    """The buckets of a graph's gradients.
 
     Attributes
     ----------
     reduction : Reduction
     buckets : list of Bucket
-        In the order they travel.
+        In the order in which they are sent.
 
     Parameters
     ----------
     reduction : Reduction
-        How.
+        The settings.
     graph : Graph
-        What has to be alike on all ranks.
+        The graph, which must be the same on all ranks.
     groups : sequence of sequence of variables
-        Whose gradients travel together.
+        The variables whose gradients share a bucket.
     wanted : mapping by variable
-        Shape and dtype of each, where it lives, and what is asked for.
+        Shape and dtype, device, and gradient request of each.
     """
 
     def __init__(self, reduction: Reduction, graph: Graph, groups: Sequence[Sequence[Node]],
@@ -203,11 +202,12 @@ class Reduced:
         self._graph, self._requests = graph, {node: request for node, (_, _, request) in wanted.items()}
 
     def agree(self) -> None:
-        """Have the ranks compare graphs and buckets; once for all executors whose graphs and buckets are these."""
+        """Compare graph and buckets with the other ranks, once for all executors with the same graph and buckets."""
         self.reduction.agree("the graph of bind", self.text, lambda: self.text)
 
     def agree_on(self, weights: Mapping[str, NDArray]) -> None:
-        """Have them compare the numbers of weights before the first update: those that begin apart stay so."""
+        """Compare the values of weights with the other ranks before the first update, since different ones would stay
+        different."""
         def checksums() -> str:
             return "\n".join(f"{name} with the checksum {zlib.crc32(weight.asnumpy().tobytes()):08x}"
                              for name, weight in weights.items())
@@ -217,7 +217,7 @@ class Reduced:
 
     @property
     def text(self) -> str:
-        """A line for each thing that all ranks must have alike. Shapes of data are not among them."""
+        """The settings, buckets and nodes that all ranks must share, one a line. Shapes of data are left out."""
         reduction = self.reduction
         lines = [f"gradients {reduction.op}, shard {reduction.shard}, buckets of {reduction.bucket_bytes} bytes"]
         lines += [f"bucket {bucket.number}: {member.node.name} {bucket.dtype} {show(member.shape)} "
@@ -233,16 +233,16 @@ class Reduced:
 
 
 def bucketed(reduction: Reduction, graph: Graph, wanted: Mapping[Node, tuple[Spec, Context, str]]) -> Reduced:
-    """Gradients in buckets, those first that backward is expected to complete first.
+    """Divide gradients into buckets, in the order in which backward is expected to compute them.
 
     Parameters
     ----------
     reduction : Reduction
-        How.
+        The settings.
     graph : Graph
         The forward graph.
     wanted : mapping by variable
-        Shape and dtype of the arguments that gradients are kept of, where they live, and what is asked for.
+        Shape and dtype, device, and gradient request of each argument that has a gradient.
     """
     first: dict[Node, int] = {}
     for position, node in enumerate(graph.nodes):
@@ -256,7 +256,7 @@ def bucketed(reduction: Reduction, graph: Graph, wanted: Mapping[Node, tuple[Spe
 
 
 def grouped(items: Iterable[tuple[T, Hashable, int]], nbytes: int) -> list[list[T]]:
-    """Groups of items that are sent together: those of one kind in their order, closed once they have that many bytes.
+    """Divide ``(item, kind, bytes)`` into groups of one kind, in order. A group is closed once it has ``nbytes`` bytes.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def grouped(items: Iterable[tuple[T, Hashable, int]], nbytes: int) -> list[list[
     [['a', 'c'], ['b'], ['d']]
     """
     groups: list[list[T]] = []
-    begun: dict[Hashable, tuple[list[T], int]] = {}  # by kind: items so far, and their bytes
+    begun: dict[Hashable, tuple[list[T], int]] = {}  # open groups by kind, with their bytes
     for item, kind, more in items:
         group, before = begun.pop(kind, ([], 0))
         if not group:
@@ -299,7 +299,8 @@ def some(names: Sequence[str]) -> str:
 
 
 def joined(arrays: Sequence[Array], count: int) -> Array | None:
-    """The stretch of so many elements that begins with these arrays, one behind the other; None where they lie apart.
+    """A flat view of ``count`` elements that begins with these arrays; None where they are not contiguous in this
+    order.
 
     Examples
     --------
@@ -325,6 +326,6 @@ def joined(arrays: Sequence[Array], count: int) -> Array | None:
 
 
 def _base(array: Array) -> Array:
-    """The array whose memory it is."""
+    """The array that owns the memory."""
     base = getattr(array, "base", None)
     return array if base is None else base

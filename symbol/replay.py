@@ -1,9 +1,9 @@
-"""Replay: segments of plans on devices that can record work and do it again by one call.
+"""Replay: segments of plans on devices that can record work and replay it by one call, as CUDA graphs do.
 
-The first run of a segment is watched, the second runs as it will be recorded, and in the third its steps are recorded,
-in stretches that are one call each from then on. Between them are islands, steps that run as they are: users' code that
-does not say ``capturable``, what draws random numbers, what does something beside computing, and what a device refused
-to record. The back end defines its recorder.
+In the first run of a segment, each ``FirstRun`` is replaced. The second run prepares the recording. In the third run,
+stretches of steps are recorded, and from then on each stretch is one call. Between stretches there are islands, steps
+that run as before: users' code that is not ``capturable``, steps that draw random numbers or have side effects, and
+steps that the device refused to record. The back end provides the recorder.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["RecordedSegment", "runs_python", "segments"]
 
 
 class _Phase(enum.Enum):
-    """The state of a recording: what the next run does."""
+    """The state of a recording, which decides about the next run."""
 
     WARM = "to be captured in its third run"
     RECORD = "to be captured in its next run"
@@ -37,7 +37,7 @@ class _Phase(enum.Enum):
 
 
 def segments(contexts: Iterable[Context]) -> Callable[[list[Step]], Segment]:
-    """The class of a plan's segments, by where its steps compute."""
+    """The class of a plan's segments, chosen by the devices of its steps."""
     places = {ctx for ctx in contexts if ctx.xp is not np}
     if not places:
         return Segment
@@ -56,14 +56,14 @@ def segments(contexts: Iterable[Context]) -> Callable[[list[Step]], Segment]:
 
 
 class RecordedSegment(Segment):
-    """A segment that is recorded in its third run.
+    """A segment that is recorded in its third run, or for some reason never.
 
     Parameters
     ----------
     steps : list of Step
         In order.
     recorder : Recorder or None
-        None for one that runs step by step, for a ``reason``.
+        None if the segment is not recorded, for the given ``reason``.
     """
 
     __slots__ = ("_recorder", "_phase", "_reason", "_said", "_xp")
@@ -82,7 +82,7 @@ class RecordedSegment(Segment):
 
     def run(self) -> None:
         recorder = self._recorder
-        if self._instruments:  # steps run by themselves, and leave arrays that no graph knows
+        if self._instruments:  # steps run one by one, and write to arrays that no recording reads
             super().run()
             if self._phase is not _Phase.OFF:
                 self._flatten()
@@ -98,7 +98,8 @@ class RecordedSegment(Segment):
     # ------------------------------------------------------------------------------------------- recording
 
     def _warm(self, recorder: Recorder) -> None:
-        """Run as it will be recorded. Without memory for it the next run does without."""
+        """Run the steps with the memory that the recording will use. If there is too little, later runs are not
+        recorded."""
         try:
             with recorder.warming():
                 super().run()
@@ -108,12 +109,12 @@ class RecordedSegment(Segment):
         self._phase = _Phase.RECORD
 
     def _give_up(self, error: Exception) -> None:
-        """Run step by step from now on."""
+        """Run without a recording from now on."""
         self._phase, self._reason, self._recorder = _Phase.OFF, f"{type(error).__name__}: {error}", None
 
-    @uncollected  # what it frees would be freed while a device records
+    @uncollected  # collection would free device memory during a recording
     def _record(self, recorder: Recorder) -> None:
-        """Put what was recorded in the place of steps."""
+        """Replace steps by their recordings."""
         try:
             pieces, said = self._pieces(recorder)
         except _Differs as found:
@@ -128,7 +129,7 @@ class RecordedSegment(Segment):
         self._phase, self._said = _Phase.REPLAY, said
 
     def _pieces(self, recorder: Recorder) -> tuple[list[tuple[Function, Step]], dict[Step, str]]:
-        """Functions in order, each with the first of its steps, and what is said of steps."""
+        """The functions in order, each with its first step, and the text that ``said`` returns for each step."""
         said: dict[Step, str] = {}
         steps = [step for step in self.steps if step.run]
         for step in steps:
@@ -151,7 +152,7 @@ class RecordedSegment(Segment):
         return pieces, said
 
     def _declared(self, step: Step) -> str | None:
-        """The reason why a step is not to be recorded, as far as it is known before."""
+        """The reason why a step must not be recorded, as far as declarations tell."""
         reason, op = runs_python(step), None if step.node is None else step.node.op
         if reason is not None:
             return reason
@@ -164,12 +165,12 @@ class RecordedSegment(Segment):
         return None
 
     def _compare(self, step: Step, recorder: Recorder) -> None:
-        """Hold a replay of a user's step against a run of it, on other inputs than it was recorded with."""
+        """Compare a replay of a user's step with a run of it, on other inputs than those of the recording."""
         node = step.node
         assert node is not None and node.op is not None
         arrays = _apart([*step.ins, *step.outs])
         with recorder.warming():
-            # All that is made and kept is made before: later it may get memory that the replay writes to.
+            # All copies are made before the recording: memory that is allocated later may be written by the replay.
             before = [array.copy() for array in arrays]
             try:
                 for array in _apart(step.ins):
@@ -217,7 +218,7 @@ class RecordedSegment(Segment):
 
 
 class _Differs(Exception):
-    """A step whose replay gives other numbers."""
+    """The replay of a step computes other values than the step."""
 
     def __init__(self, step: Step, error: OpError):
         super().__init__(str(error))
@@ -225,14 +226,14 @@ class _Differs(Exception):
 
 
 class _Stretch:
-    """Steps as one function."""
+    """Recorded steps, which one function replays."""
 
     def __init__(self, function: Function, steps: Sequence[Step]):
         self.function, self.steps = function, steps
 
 
 def _recorded(recorder: Recorder, steps: list[Step], said: dict[Step, str]) -> list[_Stretch | list[Step]]:
-    """Steps in stretches, around those that the device refuses to record."""
+    """Record steps in stretches, divided by the steps that the device refuses to record."""
     if not steps:
         return []
     functions = [function for step in steps for function in step.run]
@@ -243,7 +244,7 @@ def _recorded(recorder: Recorder, steps: list[Step], said: dict[Step, str]) -> l
         if len(steps) == 1:
             said[steps[0]] = f"island: {refused}"
             return [steps]
-        if refused.number is None:  # it came out at the end: one of them spoilt it
+        if refused.number is None:  # refused at the end of the recording, by an unknown step
             half = len(steps) // 2
             return _recorded(recorder, steps[:half], said) + _recorded(recorder, steps[half:], said)
         at = owners[refused.number]
@@ -252,7 +253,7 @@ def _recorded(recorder: Recorder, steps: list[Step], said: dict[Step, str]) -> l
 
 
 def runs_python(step: Step) -> str | None:
-    """The reason why a step is not to be recorded on any device, or None where it depends on its kernel."""
+    """The reason why no device may record a step; None if that depends on the kernel."""
     op = None if step.node is None else step.node.op
     if op is not None and op.traits.capturable is False:
         return "runs users' code, which does not say capturable=True"
@@ -264,22 +265,22 @@ def runs_python(step: Step) -> str | None:
 
 
 def _promised(step: Step) -> bool:
-    """Whether a user says that a step may be recorded."""
+    """Whether a user's operator declares that it may be recorded."""
     return step.node is not None and step.node.op is not None and step.node.op.traits.capturable is True
 
 
 def _keeps_state(function: Function) -> bool:
-    """Whether what a function draws follows from a state on the device, which a replay moves on."""
+    """Whether a function keeps the state of its random generator on the device, so that replays advance it."""
     return getattr(getattr(function, "func", function), "capturable", False)
 
 
 def _apart(arrays: Iterable[Array | None]) -> list[Array]:
-    """Arrays that are there, each once."""
+    """The arrays that are not None, each once."""
     return list({id(array): array for array in arrays if array is not None}.values())
 
 
 def _change(array: Array) -> None:
-    """Other numbers, which users' kernels take as they took these: in reverse, and smaller where they are floating."""
+    """Change an array's values to others that kernels accept: reverse it, and scale floating-point values."""
     if array.ndim:
         array[...] = array[(slice(None, None, -1),) * array.ndim].copy()
     if array.dtype.kind not in "biu":

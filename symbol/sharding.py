@@ -1,8 +1,9 @@
-"""Sharding: each rank keeps a part of the optimizer's states, and perhaps of the gradients, and moves its part of the
-weights; then all are brought together again.
+"""Sharding: each rank stores a part of the optimizer's states, and perhaps of the gradients, and updates its part of
+the weights; then all ranks gather the whole weights.
 
-A rank's part is a stretch of each bucket, as long as every other's. So it has a stretch of some weights, all of others,
-and nothing of many, of which it keeps arrays without numbers: ranks count the same updates of the same weights.
+Each bucket is divided into equal parts, one for each rank. So a rank has a slice of some weights, all of others, and
+none
+of many. Of the latter it has empty arrays, so that all ranks count the same updates of the same weights.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ __all__ = ["Gather", "Sharding", "leaves", "mapped", "rooms"]
 
 
 def rooms(reduced: Reduced) -> dict[Node, tuple[NDArray | None, NDArray]]:
-    """New arrays, of zeros, for the gradients of buckets, one behind the other; and for weights that are brought
-    together, else None."""
+    """New arrays of zeros, contiguous in each bucket: for weights where they are gathered, else None, and for
+    gradients."""
     shard, group = reduced.reduction.shard, reduced.reduction.group
     found: dict[Node, tuple[NDArray | None, NDArray]] = {}
     for bucket in reduced.buckets:
@@ -48,21 +49,21 @@ def _stretch(whole: Array, member: Member) -> Array:
 
 
 class Sharding:
-    """Weights of which this rank moves a part.
+    """Weights of which this rank updates a part.
 
     Attributes
     ----------
     weights, grads : list of NDArray
-        The parts, in the order of what was given; of weights that are not reduced all there is.
+        This rank's parts, in the order of the parameters; the whole of weights that are in no bucket.
 
     Parameters
     ----------
     reduced : Reduced
         The buckets.
     indices : dict of str to index
-        The weights that are moved, and what the updater knows them by.
+        The weights that are updated, with their keys in the updater.
     weights, grads : list of NDArray
-        As callers have them.
+        The whole weights; the gradients as they are bound.
     """
 
     def __init__(self, reduced: Reduced, indices: Mapping[str, Any], weights: Sequence[NDArray],
@@ -82,7 +83,7 @@ class Sharding:
                         for bucket in reduced.buckets if any(member.node.name in whole for member in bucket.members)]
 
     def part(self, index: Any, state: Any) -> Any:
-        """This rank's part of a state that is whole."""
+        """This rank's part of a whole state."""
         if index not in self._places:
             return state
         bucket, member = self._places[index]
@@ -91,7 +92,7 @@ class Sharding:
                        if array.shape == member.shape else array)
 
     def whole(self, states: Mapping[Any, Any]) -> dict[Any, Any]:
-        """States that are whole again, by the parts of all ranks, which call it together."""
+        """The whole states, gathered from all ranks, which must call this together."""
         found = dict(states)
         for bucket in self._buckets:
             indices = [index for index in states if self._places.get(index, (None,))[0] is bucket]
@@ -116,12 +117,12 @@ class Sharding:
 
 
 class Gather:
-    """Brings the weights of a bucket together, each rank's part to all.
+    """Gathers the weights of a bucket from all ranks.
 
     Attributes
     ----------
     ctx : Context
-        Where they are.
+        The device of the weights.
     """
 
     capturable = False
@@ -155,7 +156,7 @@ class Gather:
             bring()
 
     def step(self) -> Step:
-        """It as a step behind those that move weights."""
+        """The step that gathers, to run behind those that update weights."""
         step = Step(None, self._group.engine, [], f"{some(self.names)}; {self._bucket.nbytes:,} bytes", [self],
                     self.arrays, self.ctx, [self._own])
         step.title = "all_gather"
@@ -180,7 +181,7 @@ def leaves(state: Any) -> list[NDArray]:
 
 
 def mapped(state: Any, change: Callable[[NDArray], NDArray]) -> Any:
-    """A state with other arrays."""
+    """A state with each array replaced by ``change(array)``."""
     if isinstance(state, (tuple, list)):
         return type(state)([mapped(part, change) for part in state])
     return change(state) if isinstance(state, NDArray) else state

@@ -1,4 +1,4 @@
-"""Every node of a graph in words."""
+"""The text of ``Symbol.debug_str``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["debug_str"]
 
 @DEBUG_STR.provide
 def debug_str(graph: Graph) -> str:
-    """Every node with its inputs and attributes, in the words of MXNet.
+    """List every node with its inputs and attributes, in MXNet's format.
 
     Examples
     --------

@@ -1,4 +1,5 @@
-"""The edge of an executor whose arguments or gradients are sparse: its plan has a dense twin of each."""
+"""Conversion between the sparse arguments and gradients of an executor and the dense arrays that its plan computes
+on."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ __all__ = ["SparseEdge", "twin"]
 
 
 def twin(array: NDArray) -> NDArray:
-    """The array that a plan has in the place of another: a dense one of a sparse array, else that itself."""
+    """The dense copy of a sparse array, on which plans compute; a dense array itself."""
     return NDArray(np.array(array._data), array.context) if array._sparse else array
 
 
 class SparseEdge:
-    """Sparse arrays of an executor and their dense twins, which its plan reads and writes.
+    """The sparse arrays of an executor with their dense twins, which its plan reads and writes.
 
     Parameters
     ----------
@@ -27,16 +28,16 @@ class SparseEdge:
         self._args, self._grads = args, grads
 
     def enter(self) -> None:
-        """Let the twins of arguments have the numbers of their arrays."""
+        """Copy the sparse arguments into their twins."""
         for array, dense in self._args:
             dense._store(Ellipsis, array)
 
     def begin(self) -> None:
-        """Let the twins of gradients have theirs, to which a backward pass may add."""
+        """Copy the sparse gradients into their twins, since backward may add to them."""
         for array, dense in self._grads:
             dense._store(Ellipsis, array)
 
     def leave(self) -> None:
-        """Store the gradients: of ``row_sparse`` ones the rows that are not all zero."""
+        """Copy the twins into the sparse gradients; a ``row_sparse`` one stores the rows that are not all zero."""
         for array, dense in self._grads:
             array._store(Ellipsis, dense)

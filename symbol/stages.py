@@ -1,10 +1,10 @@
 """Stages: executors of graphs in which shapes depend on values.
 
-An operator that says so, with ``infer_from_data``, is the border of a stage. Nodes that do not depend on it are
-planned when the graph is bound, as an executor of their own. When that has run the operator is asked for its
-shapes. The rest, the operator included, is bound and planned for these, as another executor: its arguments are the
-arrays that the first one leaves, and its gradients go where the first one reads those of its outputs. The rest may
-have stages again. Executors of the shapes that came last are kept.
+An operator with the rule ``infer_from_data`` begins a new stage. The nodes that do not depend on it are bound as an
+executor of their own, when the graph is bound. After that one has run, the rule computes the shapes of the operator's
+outputs. The other nodes, the operator included, are then bound for these shapes as a second executor. Its arguments are
+outputs of the first, and the gradients of those are head gradients of the first. The second part may have stages
+again. The executors of the most recent shapes are cached.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Staged", "depends_on_data", "KEPT", "UNREDUCED"]
 
-#: How many executors are kept of what follows, each for other shapes.
+#: The number of executors of the second part that are cached, each for other shapes.
 KEPT = 8
 
-#: The reason why ranks do not reduce gradients of such a graph as it runs.
+#: The error for a reduction of the gradients of such a graph.
 UNREDUCED = ("reduce: the shapes of this graph depend on values, which each rank has others of; reduce its "
              "gradients by Group.allreduce")
 
@@ -63,15 +63,15 @@ class _Cut:
     Attributes
     ----------
     first : list of Entry
-        What runs before that: outputs of the graph, then ``crossing``.
+        The outputs of the first part: outputs of the graph, then the entries of ``crossing``.
     early : list of bool
-        For each output of the graph, whether it is among them.
+        For each output of the graph, whether the first part computes it.
     crossing : dict of Entry to Node
-        What the second part reads of the first, and the variable it is there.
+        Entries of the first part that the second part reads, each with its variable there.
     rest : list of Entry
-        The other outputs of the graph, in the second part.
+        The outputs of the graph that the second part computes.
     border : list of (Node, Node)
-        The operators, in the second part and in the graph.
+        The nodes of these operators, in the second part and in the graph.
     """
 
     def __init__(self, graph: Graph, known: Mapping[Node, list[Spec]]):
@@ -98,12 +98,12 @@ class _Cut:
         self.first = [entry for entry in graph.heads if entry[0] not in late]
         reached = _reached(Graph(self.rest))
         for entry, variable in self.crossing.items():
-            # A loss that no gradient comes back to has none, so it must not be a head itself.
+            # A loss would have a gradient as a head, although no gradient of the second part reaches it.
             self.first.append(entry if variable in reached else (Node(get("BlockGrad"), variable.name, {}, [entry]), 0))
 
 
 def _reached(graph: Graph) -> set[Node]:
-    """The nodes that gradients of the heads may reach."""
+    """The nodes that may have gradients."""
     reached = {node for node, _ in graph.heads}
     for node in reversed(graph.nodes):
         if node in reached and node.op is not None and node.op.rules.grad is not ZERO:
@@ -112,9 +112,9 @@ def _reached(graph: Graph) -> set[Node]:
 
 
 class Staged(Executor):
-    """A graph in which shapes depend on values, bound to arrays.
+    """An executor of a graph in which shapes depend on values.
 
-    Its ``outputs`` whose shapes do so are other arrays after every forward, and empty ones before the first.
+    Each forward replaces the arrays in ``outputs`` whose shapes depend on values. Before the first they are empty.
     """
 
     def __init__(self, symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None],
@@ -141,13 +141,13 @@ class Staged(Executor):
         self._follows = Symbol(self._cut.rest)
         self._first = self._bind_first(known) if self._cut.first else None
         self._rests: OrderedDict[tuple, Executor] = OrderedDict()
-        self._rest: Executor | None = None  # of the last forward
-        self._ran: bool | None = None  # the mode of the last forward that no backward has followed
+        self._rest: Executor | None = None  # the second part of the last forward
+        self._ran: bool | None = None  # the mode of the last forward, until its backward
         self.outputs = self._merged([_nothing(shapes[node][i], dtypes[node][i], ctx) for (node, i), early
                                      in zip(graph.heads, self._cut.early) if not early])
 
     def reduce(self, reduce: Group | Reduction | None) -> None:
-        """Refused: ranks that come to other shapes have other plans."""
+        """Raises an error for any reduction, since ranks may have different shapes, and so different plans."""
         if Reduction.asked(reduce, None) is not None:
             raise ArgumentError(UNREDUCED)
 
@@ -165,7 +165,7 @@ class Staged(Executor):
                           reqs=[req for _, req in asked], aux=[self._arrays[node] for node in auxiliary], specs=known)
 
     def _bind_first(self, known: Mapping[Node, list[Spec]]) -> Executor:
-        """The first part. Its gradients come last: they are added to those of the second."""
+        """Bind the first part. Its backward runs last, so it adds to gradients that the second part has written."""
         later = set(self._follows._graph().nodes)
         first = self._part(Symbol(self._cut.first), {
             node: (grad, "add" if req == "write" and node in later else req)
@@ -192,7 +192,7 @@ class Staged(Executor):
         return [*([] if self._first is None else [self._first]), *self._rests.values()]
 
     def _sizes(self, is_train: bool) -> tuple:
-        """The shapes of the operators at the border, from the numbers that are there now."""
+        """The shapes of the operators at the border, computed from the current values."""
         border: list[tuple[Shape | None, ...]] = []
         for node, shapes, _ in self._border:
             assert node.op is not None
@@ -267,7 +267,7 @@ class Staged(Executor):
         self._ran = None
 
     def _merged(self, late: Sequence[NDArray]) -> list[NDArray]:
-        """The outputs of both parts in their order."""
+        """The outputs of both parts, in the order of the graph."""
         first, second = iter([] if self._first is None else self._first.outputs), iter(late)
         return [next(first if early else second) for early in self._cut.early]
 
@@ -280,11 +280,11 @@ class Staged(Executor):
         return self._dict("output_dict", self._output_names, self.outputs)
 
     def plan(self, is_train: bool) -> Plan:
-        """There is none of the whole."""
+        """Raises an error, since there is no plan of the whole graph."""
         raise ArgumentError(f"{self!r}: shapes depend on values, so it has several plans: explain() prints them")
 
     def _wait(self) -> None:
-        """Nothing: its parts wait in their own runs."""
+        """Does nothing; the parts wait when they run."""
 
     def _recorded_plan(self) -> Plan | None:
         return None
@@ -297,7 +297,7 @@ class Staged(Executor):
         return "".join(part._held() for part in self._parts())
 
     def explain(self, is_train: bool | None = None) -> Explanation:
-        """Each step of the plans, of the part before shapes are known and of what follows for those that came."""
+        """Each step of the plans: of the first part, and of the second for each cached set of shapes."""
         is_train = self._keeps_gradients if is_train is None else bool(is_train)
         names = ", ".join(node.name for node, _, _ in self._border)
         lines = [] if self._first is None else [f"before {names}:", *self._first.explain(is_train).split("\n")]
@@ -319,6 +319,6 @@ class Staged(Executor):
 
 
 def _nothing(shape: Shape | None, dtype: np.dtype | None, ctx: Context) -> NDArray:
-    """An array without numbers, of as many axes as are known."""
+    """An empty array, with as many axes as are known."""
     dims = (0,) if shape is None else tuple([0 if dim is ANY else dim for dim in shape])
     return NDArray(zeros(ctx, dims if 0 in dims else (0, *dims[1:]), dtype), ctx)

@@ -1,4 +1,4 @@
-"""Symbol: a handle on entries of a graph, on which operators grow the graph."""
+"""Symbol: one or several outputs of nodes of a graph. An operator called on symbols adds a node."""
 
 from __future__ import annotations
 
@@ -49,29 +49,29 @@ __all__ = ["Symbol", "Variable", "var", "Group", "create", "Custom", "output_nam
 
 T = TypeVar("T")
 
-#: A shape as ``infer_shape`` is told it: a 0 or -1 for an unknown dimension; None says nothing.
+#: A shape as the caller of ``infer_shape`` gives it: 0 or -1 for an unknown dimension, None for an unknown shape.
 Dims: TypeAlias = Sequence[int] | None
 
-#: The function of ``sym`` of that name.
+#: Gives the function of ``sym`` that has a name.
 SURFACE = Slot("graphs")
-#: A symbol as text, to a file, and its graph line by line.
+#: Write a symbol as JSON text, write it to a file, and list the nodes of its graph.
 DUMPS, SAVE, DEBUG_STR = Slot("graphs"), Slot("graphs"), Slot("graphs")
-#: An executor of a symbol over given arrays, and over new ones.
+#: Bind a symbol to arrays of the caller, and to new arrays.
 BIND, SIMPLE_BIND = Slot("graphs"), Slot("graphs")
 
 
 class Initializer(Protocol):
-    """An initializer, which files name by a text of its own."""
+    """An initializer of a variable, which is stored in files as text."""
 
     def dumps(self) -> str:
-        """The text."""
+        """The initializer as text."""
 
 
 class NotImplementedForSymbol(OpError, NotImplementedError, TypeError):
-    """Something that needs numbers was asked of a symbol."""
+    """An operation on a symbol needs the values of an array."""
 
 
-# How names of symbols made by Python's operators begin.
+# First parts of the names of nodes that Python's operators make.
 _HINTS = {
     "elemwise_add": "_plus", "elemwise_sub": "_minus", "elemwise_mul": "_mul", "elemwise_div": "_div",
     "_plus_scalar": "_plusscalar", "_minus_scalar": "_minusscalar", "_rminus_scalar": "_rminusscalar",
@@ -82,7 +82,7 @@ _HINTS = {
 }
 
 
-#: Attributes that arrays have and symbols lack.
+#: Attributes of arrays that symbols lack, each with advice for the error.
 _OF_NUMBERS = {
     **dict.fromkeys(("shape", "ndim", "size"), "Shapes follow from those of its arguments: infer_shape(name=shape, ...)"
                     " finds them, and the operator shape_array gives them in the graph"),
@@ -102,8 +102,8 @@ def _no_attribute(kind: type, name: str) -> str:
 class Symbol(Methods):
     """One or several entries of a graph.
 
-    Arithmetic between symbols is element-wise and does not broadcast; ``broadcast_add`` and its like do. Symbols are
-    made with ``Variable`` and operators, never by this class.
+    Arithmetic between symbols is element-wise and does not broadcast; ``broadcast_add`` and the other ``broadcast_``
+    operators do. ``Variable`` and operators make symbols; programs do not call this class.
 
     Examples
     --------
@@ -117,23 +117,23 @@ class Symbol(Methods):
     _broadcasts = False
     __hash__ = None  # type: ignore[assignment]  # == makes a symbol
     __array_priority__ = 1000.0
-    __array_ufunc__ = None  # numpy_array + symbol is refused, not taken apart
+    __array_ufunc__ = None  # numpy_array + symbol raises TypeError; else NumPy would add the symbol to each element
 
     def __init__(self, entries: Sequence[Entry]):
         self._entries = tuple(entries)
         self._whole: Graph | None = None
 
-    if not TYPE_CHECKING:  # any name would do
+    if not TYPE_CHECKING:  # a type checker would accept every attribute
 
         def __getattr__(self, name: str) -> Any:
             raise AttributeError(_no_attribute(type(self), name))
 
     def as_nd_ndarray(self) -> Symbol:
-        """This symbol with MXNet's older manners."""
+        """This symbol, as it follows the conventions of ``mx.sym``."""
         return self
 
     def as_np_ndarray(self) -> Any:
-        """This symbol with NumPy's manners, as ``mx.np`` has them."""
+        """The same outputs as a symbol that follows NumPy's conventions, as those of ``mx.np`` do."""
         return AS_NUMPY.function(self)
 
     # --------------------------------------------------------------------------------------------- operators
@@ -149,13 +149,13 @@ class Symbol(Methods):
         return SURFACE.function(name)
 
     def reshape(self, *shape: Any, **keywords: Any) -> Symbol:
-        """The operator ``reshape`` applied to this; the shape also as separate numbers."""
+        """Apply the operator ``reshape``; the shape is a tuple or separate integers."""
         if len(shape) == 1 and isinstance(shape[0], (tuple, list, np.ndarray)):
             shape = tuple(shape[0])
         return self._surface("reshape")(self, shape=tuple(keywords.pop("shape", shape)), **keywords)
 
     def astype(self, dtype: DTypeLike) -> Symbol:
-        """The operator ``cast`` applied to this."""
+        """Apply the operator ``cast``."""
         return self._surface("cast")(self, dtype=dtype)
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
@@ -200,7 +200,7 @@ class Symbol(Methods):
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Symbol:
         copies: dict[Node, Node] = memo.setdefault(Node, {})  # symbols copied together share what they shared
-        for node in self._graph().nodes:  # their names and attributes may change
+        for node in self._graph().nodes:  # names and attributes of a copy may be set
             if node not in copies:
                 copies[node] = node.renewed([(copies[source], i) for source, i in node.inputs])
         return Symbol([(copies[node], i) for node, i in self._entries])
@@ -246,7 +246,7 @@ class Symbol(Methods):
         return self._entries[0]
 
     def _graph(self) -> Graph:
-        """The graph of its entries; nodes never change, so there is one."""
+        """The graph that computes these entries. It is made once, since the inputs of nodes never change."""
         if self._whole is None:
             self._whole = Graph(self._entries)
         return self._whole
@@ -255,7 +255,7 @@ class Symbol(Methods):
 
     @property
     def name(self) -> str | None:
-        """Name of the node, None for a group of several."""
+        """The name of the node; None where the entries are outputs of several nodes."""
         nodes = {node for node, _ in self._entries}
         return nodes.pop().name if len(nodes) == 1 else None
 
@@ -272,7 +272,7 @@ class Symbol(Methods):
         return [node.name for node in self._graph().nodes if node.op is None]
 
     def list_outputs(self) -> list[str]:
-        """Names of the outputs: ``fc_output``."""
+        """Names of the outputs, such as ``fc_output``."""
         return [output_name(entry) for entry in self._entries]
 
     @property
@@ -281,7 +281,7 @@ class Symbol(Methods):
         return len(self._entries)
 
     def get_internals(self) -> Symbol:
-        """All entries of the graph, in order.
+        """The outputs of all nodes of the graph, in topological order.
 
         Examples
         --------
@@ -292,12 +292,12 @@ class Symbol(Methods):
                        for i in range(1 if node.op is None else node.op.signature.visible(node.attrs))])
 
     def get_children(self) -> Symbol | None:
-        """The inputs of the outputs' nodes; None for variables."""
+        """The inputs of the nodes that compute these outputs; None where they are variables."""
         entries = [entry for node in dict.fromkeys(node for node, _ in self._entries) for entry in node.inputs]
         return Symbol(entries) if entries else None
 
     def attr(self, key: str) -> str | None:
-        """An attribute of the node as text, or None."""
+        """An attribute of the node as text; None where it is not set, or where there are several nodes."""
         if len({node for node, _ in self._entries}) != 1:
             return None
         return _texts(self._entries[0][0]).get(hide(key))
@@ -309,7 +309,7 @@ class Symbol(Methods):
         return _doubled(_texts(self._entries[0][0]))
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
-        """Attributes of all nodes that have any, as text, by node name; those of nodes of one name together."""
+        """Attributes of all nodes that have any, as text, by node name. Nodes of the same name share one dict."""
         by_name: dict[str, dict[str, str]] = {}
         for node in self._graph().nodes:
             attrs = _doubled(_texts(node))
@@ -318,7 +318,7 @@ class Symbol(Methods):
         return by_name
 
     def _set_attr(self, **attrs: str) -> None:
-        """Attributes of the node; ``name`` is its name."""
+        """Set attributes of the node; ``name`` renames it."""
         for name, value in attrs.items():
             if not isinstance(value, str):
                 raise AttrError(f"attribute {name} must be text, got {value!r}")
@@ -347,7 +347,7 @@ class Symbol(Methods):
 
     def _known_shapes(self, what: str, args: Sequence[Dims], keywords: Mapping[str, Dims]
                       ) -> tuple[Graph, dict[Node, Shape | None]]:
-        """The graph with its operators, and the shapes of variables as they were given."""
+        """The graph, its operators looked up in the registry, and the shapes of variables that the caller gave."""
         for name, shape in [*enumerate(args), *keywords.items()]:
             if shape is not None and (not isinstance(shape, (tuple, list))
                                       or not all(isinstance(dim, (int, np.integer)) for dim in shape)):
@@ -364,16 +364,16 @@ class Symbol(Methods):
         return _of_roles(graph, inference.infer_shapes(graph, shapes))
 
     def infer_shape(self, *args: Dims, **keywords: Dims) -> tuple[list | None, list | None, list | None]:
-        """Shapes of arguments, outputs and auxiliary states from those of some arguments.
+        """Infer the shapes of arguments, outputs and auxiliary states from the shapes of some arguments.
 
-        A 0 is a dimension that follows from the rest, or an empty one where nothing says more; -1 is an unknown
-        dimension, ``()`` an unknown shape. When not everything follows the answer is three times None, with a warning
-        that lists what is unknown.
+        A dimension of 0 is unknown; it is empty where no rule infers another size. -1 is always an unknown dimension,
+        and ``()`` an unknown shape. If a shape cannot be inferred, a warning lists what is unknown, and all three
+        results are None.
 
         Raises
         ------
         ShapeError
-            When shapes contradict each other, naming the node.
+            If shapes contradict each other. The error names the node.
         """
         with TRIMMED:
             groups = self._shapes("infer_shape", args, keywords)
@@ -393,19 +393,20 @@ class Symbol(Methods):
                      for group in self._shapes("infer_shape_partial", args, keywords))
 
     def infer_type(self, *args: DTypeLike, **keywords: DTypeLike) -> tuple[list, list, list]:
-        """Dtypes of arguments, outputs and auxiliary states, as NumPy classes; float32 where nothing decides."""
+        """Infer the dtypes of arguments, outputs and auxiliary states, as NumPy classes; float32 where no rule
+        determines one."""
         groups = self._dtypes("infer_type", args, keywords)
         return tuple([np.float32 if dtype is None else dtype.type for dtype in group]  # type: ignore
                      for group in groups)
 
     def infer_type_partial(self, *args: DTypeLike, **keywords: DTypeLike) -> tuple[list, list, list]:
-        """Like ``infer_type``, with None where nothing decides."""
+        """Like ``infer_type``, with None where no rule determines a dtype."""
         groups = self._dtypes("infer_type_partial", args, keywords)
         return tuple([None if dtype is None else dtype.type for dtype in group] for group in groups)  # type: ignore
 
     def _known_dtypes(self, what: str, args: Sequence[DTypeLike], keywords: Mapping[str, DTypeLike]
                       ) -> tuple[Graph, dict[Node, np.dtype]]:
-        """The graph with its operators, and the dtypes of variables as they were given."""
+        """The graph, its operators looked up in the registry, and the dtypes of variables that the caller gave."""
         graph, stating = self._by_name(what, args, keywords)
         return graph, {node: as_dtype(dtype) for node, dtype in stating.items()}
 
@@ -419,21 +420,22 @@ class Symbol(Methods):
     # ------------------------------------------------------------------------------------------------- files
 
     def tojson(self, remove_amp_cast: bool = True) -> str:
-        """The graph in MXNet's JSON layout, by default without ``amp_cast`` and ``amp_multicast``, as there."""
+        """The graph in MXNet's JSON format. As in MXNet, the nodes ``amp_cast`` and ``amp_multicast`` are left out by
+        default."""
         return DUMPS.function(self, remove_amp_cast)
 
     def save(self, fname: str | os.PathLike[str], remove_amp_cast: bool = True) -> None:
-        """Write ``tojson`` to a file, whole or not at all."""
+        """Write the text of ``tojson`` to a file. If writing fails, the file is as it was before."""
         SAVE.function(self, fname, remove_amp_cast)
 
     def debug_str(self) -> str:
-        """Every node with its inputs, a line each."""
+        """A text that lists every node with its inputs and attributes."""
         return DEBUG_STR.function(self._graph())
 
     # --------------------------------------------------------------------------------------------- execution
 
     def gradient(self, wrt: Sequence[str]) -> Symbol:
-        """Gradients of the sum of all outputs with respect to arguments, as a symbol.
+        """A symbol that computes the gradients of the sum of all outputs with respect to arguments.
 
         Examples
         --------
@@ -459,49 +461,49 @@ class Symbol(Methods):
              check_kernels: bool | str = False, recompute: bool | str | None = None, *,
              head_grads: OutGrads = None, check_numbers: bool | str | None = None,
              reduce: Ranks | Reduction | None = None, shard: str | None = None, tf32: bool | None = None) -> Executor:
-        """An executor over given arrays.
+        """Make an executor that computes on the arrays of the caller.
 
         Parameters
         ----------
         ctx : Context
-            Where to compute.
+            The device that computes.
         args : list or dict of NDArray
             Arrays of all arguments.
         args_grad : list or dict of NDArray, optional
-            Where gradients go.
+            Arrays that gradients are written into.
         grad_req : str, list or dict
             ``write``, ``add`` or ``null``, for all arguments or for each.
         aux_states : list or dict of NDArray, optional
             Arrays of the auxiliary states.
         group2ctx : dict of str to Context, optional
-            Where the nodes of each ``ctx_group`` compute.
+            The device of the nodes of each ``ctx_group``.
         check_kernels : bool or "report"
-            Run the reference kernel beside every other one, on copies of its inputs, and keep the largest difference
-            for ``executor.kernel_report()``; one far beyond rounding raises an error, unless only a report is wanted.
-            Slow; for finding out which kernel is wrong.
+            Compare each kernel with the reference kernel, which runs on copies of the same inputs. A difference far
+            beyond rounding raises an error; with ``"report"``, it does not. ``executor.kernel_report()`` shows the
+            largest differences. This is slow, and serves to find a wrong kernel.
         recompute : bool or "all", optional
-            Whether backward computes cheap results of forward again instead of keeping them: less memory, some more
-            time. By default what the environment variable ``MXNET_BACKWARD_DO_MIRROR`` says. Products and convolutions
-            are computed again with ``all`` alone, users' operators when they have the attribute ``force_mirroring``,
-            random numbers never.
+            Whether backward computes cheap results of forward again instead of storing them, which needs less memory
+            and more time. The default is set by the environment variable ``MXNET_BACKWARD_DO_MIRROR``. Matrix products
+            and convolutions are computed again only with ``"all"``, users' operators only where they have the attribute
+            ``force_mirroring``, and random numbers never.
         head_grads : NDArray, list or dict of NDArray by output name, optional
-            Gradients of the outputs, of their shapes and dtypes, that ``backward`` without arguments uses. They are
-            read where they lie: write into them what the next step is to use.
+            Gradients of the outputs, with their shapes and dtypes, that ``backward`` without arguments uses. Each
+            backward reads these arrays in place, so write the gradients of the next step into them.
         check_numbers : bool or "debug", optional
-            Whether the first step, forward or backward, that makes a NaN or an infinity out of finite numbers raises a
-            `NonFiniteError`, which names operator, node, its line and place, and the ranges of what it read and made;
-            with ``"debug"`` a debugger stops first. Slower. By default what the environment variable
-            ``OPREG_CHECK_NUMBERS`` says.
+            Whether a step of forward or backward that makes a NaN or an infinity from finite inputs raises a
+            `NonFiniteError`. The error names the operator, the node, the line of code that made it, the position of the
+            value, and the ranges of inputs and outputs. With ``"debug"``, a debugger stops there first. Checking makes
+            steps slower. The default is set by the environment variable ``OPREG_CHECK_NUMBERS``.
         reduce : opreg.distributed.Group or opreg.symbol.reduction.Reduction, optional
-            Ranks whose gradients are added up while backward goes on. A ``Reduction`` says which, whether they become
-            the mean, and how many travel together.
+            Ranks whose gradients are summed while backward runs. A ``Reduction`` also says whether to take the mean,
+            and how many bytes are sent together.
         shard : {"states", "gradients"}, optional
-            What each of these ranks keeps a part of, as ZeRO 1 and 2 have it: the optimizer's states, or gradients,
-            too. The weights are brought together behind each update. Gradients are then parts in ``grad_dict``, which
-            ``simple_bind`` makes.
+            Values that are divided among these ranks: with ``"states"`` the states of the optimizer (ZeRO 1), with
+            ``"gradients"`` also the gradients (ZeRO 2). Each update gathers the whole weights again. With
+            ``"gradients"``, ``grad_dict`` holds the parts of this rank, and only ``simple_bind`` makes them.
         tf32 : bool, optional
-            Whether products and convolutions of float32 on a GPU may round their factors to TF32, which keeps 11 bits
-            of 24. By default they do where the environment variable ``OPREG_TF32`` is 1.
+            Whether matrix products and convolutions of float32 on a GPU may round their factors to TF32, which has 11
+            of the 24 significant bits. By default they may if the environment variable ``OPREG_TF32`` is 1.
 
         Examples
         --------
@@ -522,12 +524,13 @@ class Symbol(Methods):
                     recompute: bool | str | None = None, *, head_grads: OutGrads = None,
                     check_numbers: bool | str | None = None, reduce: Ranks | Reduction | None = None,
                     shard: str | None = None, tf32: bool | None = None, **kwargs: Any) -> Executor:
-        """An executor over new arrays of zeros, whose shapes follow from those given by keyword.
+        """Make an executor on new arrays of zeros, whose shapes are inferred from those given by keyword.
 
         ``check_kernels``, ``recompute``, ``head_grads``, ``check_numbers``, ``reduce``, ``shard`` and ``tf32`` are
-        those of ``bind``. ``stype_dict`` has storage types of arguments by name, beside those that variables were made
-        with. Gradients are ``row_sparse`` of such arguments, and of those that an operator says have few rows: weights
-        of ``Embedding(sparse_grad=True)``, what a CSR matrix is multiplied with.
+        those of ``bind``. ``stype_dict`` gives storage types of arguments by name, in addition to those that
+        ``Variable`` gave. The gradient of an argument is ``row_sparse`` if the argument is, or if an operator declares
+        that few of its rows have gradients: the weight of ``Embedding(sparse_grad=True)``, or the dense factor of a CSR
+        matrix.
 
         Examples
         --------
@@ -541,7 +544,7 @@ class Symbol(Methods):
                                         check_numbers, reduce, shard, tf32)
 
     def eval(self, ctx: Context | Sequence[Context] | None = None, **kwargs: NDArray | np.ndarray) -> list[NDArray]:
-        """Bind to arrays given by keyword and compute; a list of NDArrays.
+        """Bind to arrays given by keyword and compute the outputs, a list of NDArrays.
 
         Examples
         --------
@@ -556,14 +559,14 @@ class Symbol(Methods):
 
 
 def _of_roles(graph: Graph, answers: Mapping[Node, list[T]]) -> tuple[list[T], list[T], list[T]]:
-    """Specs of arguments, outputs and auxiliary states, as far as they are known."""
+    """Inferred shapes or dtypes of arguments, outputs and auxiliary states, divided by role."""
     arguments, auxiliary = graph.variables()
     return ([answers[node][0] for node in arguments], [answers[node][i] for node, i in graph.heads],
             [answers[node][0] for node in auxiliary])
 
 
 def output_name(entry: Entry) -> str:
-    """The name of an entry: the variable's, or the node's and the output's."""
+    """The name of an entry: that of its variable, or of its node and output joined by ``_``."""
     node, index = entry
     return node.name if node.op is None else f"{node.name}_{node.op.signature.outputs(node.attrs)[index]}"
 
@@ -574,14 +577,15 @@ def _texts(node: Node) -> dict[str, str]:
 
 
 def _doubled(texts: dict[str, str]) -> dict[str, str]:
-    """Attributes with hidden ones under both of their names."""
+    """Attributes, with those that have a hidden name (``__lr_mult__``) listed under the plain one (``lr_mult``),
+    too."""
     plain = {name[2:-2]: text for name, text in texts.items() if name.startswith("__") and name[2:-2] in HIDDEN}
     return {**texts, **plain}
 
 
 def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, given: Mapping[str, Any], name: str | None,
           tags: dict[str, str] | None, hint: str) -> Symbol:
-    """A symbol of a new node; inputs that are None become variables named after it."""
+    """A symbol of a new node. An input that is None becomes a variable, named after the node and the input."""
     name = named(name, hint.lower())
     tags = attributes(tags)
     where = here()
@@ -606,16 +610,16 @@ def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, given: Mapping[
 
 
 def _tag(value: Any) -> str:
-    """The text of an attribute that is not the operator's: initializers are written down as ``dumps`` does."""
+    """The text of an attribute that the operator does not declare. An initializer is written by its ``dumps``."""
     return value.dumps() if hasattr(value, "dumps") else to_text(value)
 
 
 def _tags(op: Op, given: Mapping[str, Any] | None, keywords: dict[str, Any]) -> dict[str, str]:
-    """The attributes of a node that are not the operator's; those among the keywords are taken out of them."""
+    """The attributes of a node that its operator does not declare. Those among the keywords are removed from there."""
     loose = {key: keywords.pop(key) for key in list(keywords)
              if (key.startswith("__") and key.endswith("__")) or (key in HIDDEN and key not in op.signature.schema)}
     own = {key: value for key, value in (given or {}).items() if not (key in HIDDEN or key.startswith("__"))}
-    dropped = superfluous(op, {**own, **keywords}, lambda value: isinstance(value, Symbol))  # though they stay in files
+    dropped = superfluous(op, {**own, **keywords}, lambda value: isinstance(value, Symbol))  # stored in files
     loose.update({key: keywords.pop(key) for key in dropped if key in keywords})
     tags = {key: _tag(value) for key, value in {**(given or {}), **loose}.items()}
     for key in own:
@@ -627,7 +631,7 @@ def _tags(op: Op, given: Mapping[str, Any] | None, keywords: dict[str, Any]) -> 
 
 def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
            extra: Mapping[str, str] | None = None) -> Symbol:
-    """Call an operator on symbols as users write it; inputs left out become variables.
+    """Call an operator on symbols with the arguments of a user's call. Inputs left out become variables.
 
     Parameters
     ----------
@@ -636,9 +640,9 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
     args, keywords
         Inputs, attributes, ``name`` and ``attr``.
     hint : str
-        What its name begins with when none is given.
+        First part of the node's name, if no name is given.
     extra : mapping, optional
-        Attributes that files hold in addition (``op_type``).
+        Attributes that are written to files in addition (``op_type``).
     """
     name, tags = keywords.pop("name", None), keywords.pop("attr", None)
     keywords.pop("out", None)
@@ -693,7 +697,7 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
              lr_mult: float | None = None, wd_mult: float | None = None, dtype: DTypeLike | int = None,
              init: str | Initializer | None = None, stype: str | int | None = None, profiler_scope: object = None,
              **kwargs: Any) -> Symbol:
-    """A symbol that stands for an array given later.
+    """A symbol of an array that is given when the graph is bound.
 
     Parameters
     ----------
@@ -704,11 +708,11 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
     shape : int or tuple of int, optional
         Its shape; 0 is an unknown dimension.
     lr_mult, wd_mult : float, optional
-        What optimizers multiply its learning rate and weight decay by.
+        Factors by which optimizers multiply its learning rate and weight decay.
     dtype : dtype, optional
         Its dtype.
     init : Initializer or str, optional
-        How it is initialised.
+        The initializer of its values.
 
     Examples
     --------
@@ -742,7 +746,7 @@ var = Variable
 
 
 def Group(symbols: Sequence[Symbol]) -> Symbol:
-    """The outputs of several symbols as one.
+    """One symbol with the outputs of several.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Loops and branches of graphs, run by Python over arrays: every operator of a body is applied as if it were called."""
+"""Loops and branches of graphs, run by Python on arrays. Each operator of a body is applied eagerly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["UNROLLED"]
 
 
 def _function(body: Symbol) -> Callable[[Sequence[NDArray]], list[NDArray]]:
-    """A body as a function of arrays; autograd sees its operators."""
+    """A body as a function of arrays, whose operators autograd records."""
     call = CachedOp(body)
 
     def run(inputs: Sequence[NDArray]) -> list[NDArray]:
@@ -69,6 +69,7 @@ def _unroll_cond(op: Op, attrs: Attrs, ins: Sequence[NDArray]) -> list[NDArray]:
     return rounds.cond(test()[0], taken, other)
 
 
-#: By the operator's name: a function of it, its attributes and its inputs that gives its visible outputs.
+#: Functions by the operator's name. Each takes the operator, its attributes and its inputs, and returns the visible
+#: outputs.
 UNROLLED: dict[str, Callable[[Op, Attrs, Sequence[NDArray]], list[NDArray]]] = {
     "_foreach": _unroll_foreach, "_while_loop": _unroll_while_loop, "_cond": _unroll_cond}

@@ -1,9 +1,8 @@
-"""Update: the steps behind backward that move weights along their gradients, all by a few calls.
+"""Update: the steps behind backward that update all weights by a few calls.
 
-An updater of ``opreg.optimizer`` keeps the states of weights and says before each run which weights move alike, by
-which operator and which attributes. The two are bound together. Rates and counts are numbers that the steps read where
-they stand, so a schedule changes nothing else; where an operator, a formula or an array is another than before, the
-steps are made anew.
+An updater of ``opreg.optimizer`` stores the states of weights. Before each run it groups the weights that share an
+operator and its attributes, and each group is bound as one step. Steps read learning rates and counts from arrays, so
+that a schedule changes no step. If an operator, a formula or an array has changed, the steps are made again.
 """
 
 from __future__ import annotations
@@ -34,32 +33,32 @@ Index: TypeAlias = int | str
 
 
 class Updater(Protocol):
-    """An optimizer that updates weights and keeps their states, as updaters of ``opreg.optimizer`` do."""
+    """An updater, which updates weights and stores their states, as those of ``opreg.optimizer`` do."""
 
     states: dict[Any, Any]
-    #: How states are divided among ranks, where they are.
+    #: The division of states among ranks; None without one.
     sharding: Sharding | None
 
     def __call__(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> None: ...
 
     def indices(self, names: Sequence[str]) -> Mapping[str, Index]:
-        """The indices by which it knows weights."""
+        """The updater's indices of weights, by name."""
 
     def one_by_one(self) -> str | None:
-        """The reason why it has to be called; None where it says which operators move the weights."""
+        """The reason why it must be called for each update; None if ``count_updates`` tells the operators to run."""
 
     def undivided(self) -> str | None:
-        """The reason why a part of a weight cannot be moved by itself; None where every element moves alone."""
+        """The reason why a part of a weight cannot be updated by itself; None if the update is element-wise."""
 
     def rows(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> Sequence[Row]:
-        """Weights with the states that it keeps, which are made where there are none."""
+        """Weights with their states, which are made if they are missing."""
 
     def count_updates(self, rows: Sequence[Row]) -> Sequence[Alike]:
-        """Count an update of all; what is alike now."""
+        """Count an update of all weights, and group those that share an operator and attributes."""
 
 
 class _Group(NamedTuple):
-    """Weights that are moved by one step, and the rates that it reads."""
+    """Weights that one step updates, and the rates that it reads."""
 
     operator: str
     members: list[int]
@@ -67,7 +66,7 @@ class _Group(NamedTuple):
 
 
 class Update:
-    """The updates of weights that lie where they lie.
+    """The updates of weights, in place.
 
     Attributes
     ----------
@@ -77,9 +76,9 @@ class Update:
     indices : list
         Keys of the updater.
     segment : Segment or None
-        The steps of the last run; None before the first, and where the updater moves each weight by itself.
+        The steps of the last run; None before the first, and where the updater is called instead.
     reason : str
-        Why there is none.
+        The reason why there is no segment.
     """
 
     def __init__(self, updater: Updater, names: Sequence[str], indices: Sequence[Index], weights: Sequence[NDArray],
@@ -96,7 +95,7 @@ class Update:
         self.forget()
 
     def _divide(self, reduced: Reduced) -> None:
-        """Move this rank's part of the weights alone."""
+        """Update only this rank's part of the weights."""
         reason = self.updater.undivided()
         if reason is not None:
             raise ArgumentError(f"set_optimizer: shard={reduced.reduction.shard!r}: {reason}")
@@ -105,13 +104,13 @@ class Update:
         self.updater.sharding = sharding
 
     def _compare(self) -> None:
-        """Before the first update see that all ranks have the same weights."""
+        """Check, before the first update, that all ranks have the same weights."""
         reduced, self._uncompared = self._uncompared, None
         if reduced is not None:
             reduced.agree_on(dict(zip(self.names, self._wholes)))
 
     def forget(self) -> None:
-        """Make the steps anew when they are used again."""
+        """Drop the steps; the next update makes them again."""
         self.segment: Segment | None = None
         self.reason = "planned when it has run"
         self._rows: Sequence[Row] = []
@@ -119,8 +118,8 @@ class Update:
         self._groups: list[_Group] = []
 
     def ready(self) -> Segment | None:
-        """Count an update, and bring rates and counts to where the steps read them; None where there are no steps, and
-        ``alone`` is to be called."""
+        """Count an update, and write rates and counts into the arrays that the steps read. Returns the steps, or None
+        if ``alone`` must be called instead."""
         updater = self.updater
         sparse = any(each._sparse for each in (*self._weights, *self._grads))
         reason = self._twice or ("weights or gradients are sparse" if sparse else updater.one_by_one())
@@ -139,7 +138,7 @@ class Update:
         return self.segment
 
     def alone(self) -> None:
-        """Have the updater do it."""
+        """Call the updater to update all weights."""
         self._compare()
         self.updater(self.indices, self._grads, self._weights)
         for gather in self._gathers:
@@ -148,7 +147,7 @@ class Update:
                 wrote(array)
 
     def _goes_on(self, alike: Sequence[Alike]) -> bool:
-        """Whether the steps are still right, and have their numbers now."""
+        """Whether the steps still fit the groups, after their rates were written."""
         return len(alike) == len(self._groups) and all(
             group.members == found.members and group.operator == found.operator and group.rates.change(found.attrs)
             for group, found in zip(self._groups, alike))
@@ -160,7 +159,7 @@ class Update:
         self.segment = segments({found.ctx for found in alike})(steps)
 
     def _step(self, alike: Alike) -> Step:
-        """The step of weights that move alike."""
+        """The step that updates a group of weights."""
         ctx, kernel = alike.ctx, get(alike.operator).kernels[0].rule
         arrays = [self._rows[i].arrays for i in alike.members]
         bound: Bound = ctx.run(bind, ctx.xp, kernel, [(each[0], each) for each in arrays], alike.attrs)

@@ -61,6 +61,7 @@ LATE = {
     "opreg.onnx.package": "the package onnx is imported when a model is read",
     "opreg.aliases": "second names of modules are imported by those who ask for them",
     "opreg.backends": "a back end is imported when a device that it serves is used",
+    "opreg.backends.onednn.shared_library": "the system is asked for a library when no environment has it",
     "opreg.ndarray.finite": "a debugger is imported when it is asked for",
     "opreg.core.slots": "who fills a slot is imported when it is asked for, as the front door says",
 }
@@ -256,6 +257,18 @@ def test_front_door_imports_nothing() -> None:
     for other, line, early in _imports("opreg"):
         assert not early or other in ("__future__", "opreg.aliases", "opreg.core.slots", *sys.stdlib_module_names), \
             f"opreg/__init__.py:{line}: {other}"
+
+
+@pytest.mark.parametrize("code, slow", [
+    ("opreg.nd.ones((2,)) * 2", ["numpy.random", "json", "hashlib", "shutil", "opreg.builtin"]),
+    ("opreg.nd.exp(opreg.nd.ones((2,)))", ["numpy.random", "subprocess"]),
+    ("from opreg.gluon import nn", ["numpy.random", "subprocess", "statistics"]),
+])
+def test_first_steps_leave_slow_modules_alone(code: str, slow: list[str]) -> None:
+    """Modules that take milliseconds to import wait for whoever needs them."""
+    program = f"import sys, numpy; there = {{*sys.modules}}; import opreg; {code}; print(*{{*sys.modules}} - there)"
+    done = subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT, capture_output=True, text=True)
+    assert not {*slow} & {*done.stdout.split()}
 
 
 #: Modules of the engine that know operators one by one, and what they know that is no fact about operators.

@@ -131,7 +131,7 @@ OTHERWISE = {
         backends.numba.vector: _HALF_PI_LOW _QUARTER_PI_LOW
         builtin.layers.rnn_parts: GATES
         builtin.elementwise.activation: _SELU_SCALE _SELU_ALPHA
-        builtin.vision.image_size: _PARTS _SLOPE
+        builtin.vision.image_size: _LANES _PARTS _SLOPE
         elementwise.algebra: _LEAST _MOST
         elementwise.expression: _REACH
         elementwise.special_functions: _EULER

@@ -1,10 +1,10 @@
-"""Back ends: faster kernels of operators that are declared elsewhere, and the passes that only they need.
+"""Back ends: faster kernels for operators that are declared elsewhere, and the passes that only these kernels need.
 
-Each is a package with its kernels, which are chosen at bind, or say why they decline. Importing its ``operators``
-attaches them to built-in operators; ``passes``, where it has them, lists passes in ``PASSES`` by the stage of
-compilation that they belong to. ``operators`` and ``passes`` here bring those of all back ends. A library that a back
-end needs is met in its package alone, at first use; the package itself, when a device that it serves is. BLAS, which
-NumPy brings, is a module.
+Each back end is a package with kernels, which are chosen at bind or give a reason for declining. Importing its module
+``operators`` attaches them to built-in operators; its module ``passes``, if it has one, lists passes in ``PASSES`` by
+stage of compilation. The modules ``operators`` and ``passes`` here import those of all back ends. Only a back end's own
+package uses the library it needs, and loads it at first use; the package itself is imported when a device that it
+serves is first used. BLAS, which comes with NumPy, is a single module.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from opreg.core.cache import cached
 
 __all__ = ["BACKENDS", "modules"]
 
-#: The packages here, and the type of device that each serves. A new one is its folder and a line in this table.
+#: The packages here, and the type of device that each serves. A new back end needs its folder and a line in this table.
 BACKENDS = {
     "numba": "cpu",
     "onednn": "cpu",
@@ -27,7 +27,7 @@ BACKENDS = {
 
 
 def modules(part: str) -> list[ModuleType]:
-    """The modules of a name, of back ends that have one and serve the host or a device in use.
+    """The modules with a given name in all back ends that serve the host or a device in use.
 
     Examples
     --------

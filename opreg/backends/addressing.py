@@ -1,4 +1,4 @@
-"""Extents and strides of arrays, for libraries and compiled functions that are given addresses."""
+"""Extents and strides of arrays, for libraries and compiled functions that take addresses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ __all__ = ["bounds_of", "joined_axes", "overlap"]
 
 
 def bounds_of(array: Array, first: int | None = None) -> tuple[int, int]:
-    """From where to where an array's memory reaches, as if its first number lay at ``first`` if that is given.
+    """The first address of an array's memory and the one past its last; as if its first element lay at ``first`` if
+    given.
 
     Examples
     --------
@@ -30,14 +31,14 @@ def bounds_of(array: Array, first: int | None = None) -> tuple[int, int]:
 
 
 def overlap(bounds: Iterable[tuple[int, int]], written: set[int | None]) -> bool:
-    """Whether one of the arrays whose numbers are ``written`` reaches into the memory of another.
+    """Whether an array that is written overlaps another in memory; ``written`` holds the indices of such arrays.
 
     Examples
     --------
     >>> overlap([(0, 8), (4, 12), (12, 16)], {2}), overlap([(0, 8), (4, 12), (12, 16)], {1})
     (False, True)
     """
-    end = written_end = -1  # of what lies before, and of what is written of it
+    end = written_end = -1  # of all arrays so far, and of the written ones
     for (first, last), number in sorted([(bound, number) for number, bound in enumerate(bounds)]):
         if first < (end if number in written else written_end):
             return True
@@ -48,8 +49,8 @@ def overlap(bounds: Iterable[tuple[int, int]], written: set[int | None]) -> bool
 
 
 def joined_axes(shape: Shape, steps: Sequence[Sequence[int]]) -> tuple[list[int], list[tuple[int, ...]]]:
-    """Sizes of axes from the outermost in, without those of one element, and joined where all arrays run as
-    one; and by axis the step of every array.
+    """The sizes of axes, outermost first, without axes of one element and with neighbouring axes joined where the
+    strides of all arrays allow it; and for each axis the stride of every array.
 
     Examples
     --------

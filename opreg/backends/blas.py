@@ -1,22 +1,24 @@
-"""NumPy's BLAS: how many threads it may take, work shared among ours with BLAS held to one meanwhile, sums in place.
+"""NumPy's BLAS: how many threads it uses, work shared among our threads while BLAS uses one, and sums in place.
 
-BLAS that shares every product among threads of its own has them meet at the end of each, where the one waits for the
-other without letting go of its processor. When other programs want the processors too, a product that takes a
-millisecond then takes as long as the system lets them wait: convolutions have been measured 20 times slower. Parts of
-a convolution that each copy, multiply and add meet once, and a thread that gets no processor does no part.
+BLAS splits every product among threads of its own, which synchronise at the end of it by spinning: a thread that waits
+does not give up its core. If other programs need the cores too, a product of a millisecond takes until the system
+schedules all threads: convolutions have been measured 20 times slower. So a convolution is split into parts that each
+copy, multiply and add, for our threads: they synchronise once, and a thread without a core does no part.
 
-A product that is a step of its own is different. BLAS's threads are there within microseconds, as long as they still
-look out for work; ours have to be woken. So products that are large enough go to them, until one takes far longer than
-the same has taken before: then all are computed by the calling thread for a while. For some shapes BLAS adds up in
-another order there. Such products, which are found by trying, are made of two products that are the same either
-way, or stay with one thread, so that results are the same in every run. Each matrix of a stack is computed by one
-thread of ours, as parts of a convolution are: BLAS's would meet once for every one.
+A product that is a step of its own is different. BLAS's threads start within microseconds as long as they still spin;
+ours have to be woken. So large enough products use BLAS's threads, until one takes far longer than the same product
+took before: then the calling thread computes all products alone for a while. For some shapes, BLAS with one thread adds
+up in another order than with several. Such shapes are found by trying. Their product is computed as the sum of two
+products that are the same either way, or always by one thread, so that results are the same in every run. In a stack of
+matrices, each product is computed by one of our threads, like the parts of a convolution, since BLAS's threads would
+synchronise for every matrix.
 
-Another library that has threads of its own, which look out for work as well, says when it has computed (``aside``). For
-a while BLAS's stay out of its way then: where both compute in turn, each waits for processors that the other holds.
+Another library whose own threads also spin for a while reports when it has computed, by ``aside``. For some time after
+that, BLAS's threads are not used: if both libraries compute in turn, each waits for cores on which the other's threads
+spin.
 
-The OpenBLAS that NumPy brings, and others with threads of their own kind, can be told how many to use; otherwise
-parts run one after the other and BLAS shares each product.
+The OpenBLAS that comes with NumPy, and others that manage their own threads, can be told how many threads to use. With
+any other, parts run one after the other and BLAS splits each product.
 """
 
 from __future__ import annotations
@@ -42,39 +44,39 @@ from opreg.typing import Array, ArrayModule
 
 __all__ = ["Watched", "add_multiple", "aside", "matmul_alone", "multiple", "multiplier", "noise", "share"]
 
-#: ``matmul`` of two arrays, and perhaps where to write.
+#: ``matmul`` of two arrays, and optionally the array to write to.
 Matmul: TypeAlias = Callable[..., Array]
 #: Functions that read and set the number of BLAS's threads.
 Control: TypeAlias = tuple[Callable[[], int], Callable[[int], None]]
 
-#: How OpenBLAS calls its functions, around "openblas_set_num_threads".
+#: Patterns for the names of OpenBLAS's functions, around a name such as "openblas_set_num_threads".
 _NAMES = ("scipy_{}64_", "scipy_{}", "{}64_", "{}")
 
-#: Multiplications up to which OpenBLAS wakes no thread, from which it may, and from which we wake one.
+#: The numbers of multiplications up to which OpenBLAS wakes no thread, from which it may, and from which we wake one.
 SMALL, SHARED, LEAST = 1 << 18, 1 << 19, 1 << 24
-#: Multiplications that take so long that waiting for a thread is little beside it.
+#: The number of multiplications from which the wait for a thread is short compared to the product.
 LARGE = 1 << 26
-#: Seconds that BLAS's threads stay out of the way of another library's: longer than either look out for work, and than
-#: most programs take between a backward pass and the updates that belong to it.
+#: Seconds for which BLAS's threads are not used after another library has computed: longer than the threads of either
+#: spin, and than most programs take from a backward pass to its updates.
 ASIDE = 0.05
-#: Multiplications with a vector up to which OpenBLAS wakes no thread.
+#: The number of multiplications in a product with a vector up to which OpenBLAS wakes no thread.
 VECTOR = 9216
 
-# Sums of a multiple of so many elements are cut into the same blocks by one thread and by several.
+# Sums over a multiple of this length are split into the same blocks by one thread and by several.
 _STEP = 64
 
-# Parts of a stack of products: enough for a thread that is held up.
+# The least number of parts of a stack of products: enough that one slow thread delays the rest little.
 _PARTS = 8
 
 _clock = time.perf_counter
-_OWN_THREADS = 1  # what openblas_get_parallel says where they are not those of OpenMP
+_OWN_THREADS = 1  # what openblas_get_parallel returns unless the threads are OpenMP's
 
 
 @functools.cache
 def _library() -> tuple[ctypes.CDLL, str] | None:
-    """OpenBLAS as NumPy has loaded it, and how its functions are called; or None."""
+    """OpenBLAS as NumPy has loaded it, and the pattern of its functions' names; or None."""
     try:
-        # Looked for in what NumPy has loaded, not in a library of this name.
+        # Found through a module of NumPy, since another OpenBLAS may be loaded too.
         library = ctypes.CDLL(np.linalg._umath_linalg.__file__)
     except (AttributeError, OSError):
         return None
@@ -86,7 +88,7 @@ def _library() -> tuple[ctypes.CDLL, str] | None:
 
 @functools.cache
 def _functions() -> Control | None:
-    """The two functions, or None where they cannot be had."""
+    """The functions that read and set the number of threads, or None if there are none."""
     loaded = _library()
     if loaded is None:
         return None
@@ -100,7 +102,7 @@ def _functions() -> Control | None:
 
 
 class _Hold:
-    """BLAS in the calling thread alone, until the last who asked for it has ended."""
+    """Restricts BLAS to the calling thread, until the last ``with`` block has ended."""
 
     def __init__(self) -> None:
         self.forget()
@@ -126,7 +128,7 @@ class _Hold:
                 change(self.before)
 
     def forked(self) -> None:
-        """In a child nobody holds what threads of its parent held."""
+        """In a forked child, end the blocks that threads of the parent were in."""
         depth, before = self.depth, self.before
         self.forget()
         if depth:
@@ -136,7 +138,7 @@ class _Hold:
 
 @functools.cache
 def _control() -> Control:
-    """The two functions, or where there are none others that do nothing."""
+    """The functions that read and set the number of threads; if there are none, functions that do nothing."""
     return _functions() or (lambda: 1, lambda count: None)
 
 
@@ -147,16 +149,16 @@ if hasattr(os, "register_at_fork"):
 
 
 def multiplier(xp: ArrayModule, a: Array, b: Array) -> Matmul:
-    """``matmul`` for arrays like these, called with the two and perhaps where to write."""
+    """The ``matmul`` for arrays like these; it takes the two and optionally the array to write to."""
     if xp is not np:
         return functools.partial(_by_keyword, xp)
-    if threads.count() < 2 or a.dtype.char not in "fdFD":  # no work for BLAS
+    if threads.count() < 2 or a.dtype.char not in "fdFD":  # not computed by BLAS
         return np.matmul
     return _host_multiplier(a.shape, a.strides, b.shape, b.strides, a.dtype)
 
 
 def _by_keyword(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Array:
-    """``matmul`` of a module that is told by keyword alone where to write, as CuPy's is."""
+    """``matmul`` of a module that takes ``out`` only as a keyword, as CuPy does."""
     return xp.matmul(a, b, out=out)
 
 
@@ -181,20 +183,20 @@ def _host_multiplier(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dty
 
 
 def _same_bits(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dtype) -> bool:
-    """Whether one thread and several find the same product of arrays laid out like this, to the bit."""
+    """Whether one thread and several compute the same product bit for bit, for arrays with this layout."""
     left, right = noise(a, by_a, dtype), noise(b, by_b, dtype)
     return bool((matmul_alone(left, right) == np.matmul(left, right)).all())
 
 
 def noise(shape: Shape, strides: Shape, dtype: np.dtype) -> Array:
-    """An array of uneven numbers with its axes in the order of these strides."""
+    """An array of varied elements with its axes in the order of these strides."""
     order = sorted(range(len(shape)), key=lambda axis: -strides[axis])
     numbers = np.resize(np.sin(np.arange(1.0, 4096.0)).astype(dtype), [shape[axis] for axis in order])
     return numbers.transpose(np.argsort(order))
 
 
 def matmul_alone(a: Array, b: Array, out: Array | None = None) -> Array:
-    """``matmul`` by the calling thread."""
+    """``matmul`` by the calling thread alone."""
     with _HOLD:
         return np.matmul(a, b, out)
 
@@ -203,9 +205,9 @@ matmul_alone.plain = True  # type: ignore[attr-defined]
 
 
 def _stack_matmul(axis: int, work: int, a: Array, b: Array, out: Array | None = None) -> Array:
-    """The products of as many matrices as both have, cut along an axis that counts them, by our threads.
+    """The products of two stacks of matrices, split along an axis of the stack, by our threads.
 
-    Threads of BLAS would meet once for every matrix.
+    BLAS's threads would synchronise for every matrix.
     """
     if out is None:
         out = np.empty((*a.shape[:-1], b.shape[-1]), np.result_type(a, b))
@@ -221,28 +223,27 @@ _stack_matmul.plain = True  # type: ignore[attr-defined]
 
 
 def _in_two(cut: int, a: Array, b: Array, out: Array | None = None) -> Array:
-    """The product of two matrices as the sum of two."""
+    """The product of two matrices as the sum of two products."""
     total = np.matmul(a[:, :cut], b[:cut], out)
     return np.add(total, np.matmul(a[:, cut:], b[cut:]), total)
 
 
 class Watched(PlainStep):
-    """A function for arrays of one size, by a library's threads unless a caller had to wait for them just now.
+    """A function for arrays of one size that uses a library's threads, unless a call had to wait for them recently.
 
-    The library is BLAS; subclasses are for others.
-
-    A thread that has waited computes alone for twenty times as long, so that at most a twentieth of the time is lost.
+    The library is BLAS; subclasses are for others. After a call that had to wait, the calling thread computes alone
+    for twenty times as long, so at most a twentieth of the time is lost.
     """
 
     __slots__ = ("function", "limit")
-    until: ClassVar[float] = 0.0  # when waiting is worth trying again
+    until: ClassVar[float] = 0.0  # when to try the threads again
 
     def __init__(self, function: Callable[..., object], work: int):
         self.function = function
-        self.limit = 1e-3 + work * 1e-9  # seconds; a first guess, more than most processors need
+        self.limit = 1e-3 + work * 1e-9  # seconds; a first estimate, more than most processors need
 
     def held(self) -> AbstractContextManager[None]:
-        """The library in the calling thread alone."""
+        """A context manager that restricts the library to the calling thread."""
         return _HOLD
 
     def __call__(self, *args: object) -> Any:
@@ -256,7 +257,7 @@ class Watched(PlainStep):
             result = self.function(*args)
         end = _clock()
         took = end - begin
-        if alone:  # what takes as long without other threads has not waited for them
+        if alone:  # without other threads, the time includes no wait for them
             self.limit = max(self.limit, 2 * took)
         elif took > self.limit:
             kind.until = end + 20 * took
@@ -266,7 +267,7 @@ class Watched(PlainStep):
 
 
 def aside() -> None:
-    """Say that the threads of another library have just computed."""
+    """Report that the threads of another library have just computed."""
     until = _clock() + ASIDE
     if until > Watched.until:
         Watched.until = until
@@ -275,9 +276,9 @@ def aside() -> None:
 def share(xp: ArrayModule, parts: Sequence[Callable[[], object]], work: int) -> None:
     """Call all functions, which must not depend on each other, some at the same time.
 
-    They run one after the other where arrays are another device's, or, with BLAS in threads of its own, where there
-    are fewer of them than threads. ``work`` is the number of multiplications in all of them; when there are few no
-    other thread is woken.
+    They run one after the other if the arrays are not on the host, if BLAS's threads cannot be controlled, or if there
+    are fewer functions than threads. ``work`` is the number of multiplications in all of them; if it is small, no other
+    thread is woken.
     """
     shared = work >= LEAST and xp is np and len(parts) >= threads.count() > 1 and _functions() is not None
     held = shared or (SMALL < work < LEAST and xp is np and threads.count() > 1)
@@ -290,7 +291,7 @@ def share(xp: ArrayModule, parts: Sequence[Callable[[], object]], work: int) -> 
 
 @cached(1024)
 def _axpy(dtype: np.dtype, count: int) -> Callable[..., object] | None:
-    """BLAS's ``y += a * x`` for vectors of this size, or None where BLAS has none."""
+    """BLAS's ``y += a * x`` for vectors of this size, or None if it has none."""
     letter, real = {"float32": ("s", ctypes.c_float), "float64": ("d", ctypes.c_double)}.get(dtype.name, ("", None))
     loaded = _library()
     if real is None or loaded is None:
@@ -299,18 +300,17 @@ def _axpy(dtype: np.dtype, count: int) -> Callable[..., object] | None:
     function = getattr(library, pattern.format(f"cblas_{letter}axpy"), None)
     if function is None:
         return None
-    # Integers of 64 bits: where BLAS takes 32, it reads the lower half.
+    # Integers of 64 bits; a BLAS that takes 32 bits reads the lower half.
     vector = [ctypes.c_void_p, ctypes.c_int64]
     function.restype, function.argtypes = None, [ctypes.c_int64, real, *vector, *vector]
     return Watched(function, 10 * count)
 
 
 def add_multiple(y: Array, a: float, x: Array) -> bool:
-    """Add ``a * x`` to ``y`` where it stands, in one pass over memory; say whether that was possible.
+    """Add ``a * x`` to ``y`` in place, in one pass over memory; returns whether it was possible.
 
-    Both are arrays of the host, of one shape, which share no memory. It is not possible where BLAS does not know their
-    dtype or order, where ``y`` is read-only, nor with a factor of zero, of which BLAS makes nothing even if ``x`` is
-    not finite.
+    Both are host arrays of one shape that share no memory. It is not possible if BLAS does not support their dtype or
+    order, if ``y`` is read-only, or if ``a`` is zero, since BLAS then adds nothing even if ``x`` is not finite.
     """
     added = multiple(y, a, x)
     if added is not None:
@@ -333,7 +333,7 @@ class Multiple(PlainStep):
 
 
 def multiple(y: Array, a: float, x: Array) -> Multiple | None:
-    """A function that repeats ``add_multiple`` on these arrays; None where BLAS cannot."""
+    """A function that does ``add_multiple`` on these arrays at each call; None if BLAS cannot."""
     function = _axpy(y.dtype, y.size)
     if function is None or not a or x.dtype != y.dtype or not (
             x.flags.c_contiguous and x.flags.aligned and y.flags.carray):

@@ -1,4 +1,4 @@
-"""Services of back ends for plans on devices: they record work, and copy host arrays to the device."""
+"""Services of back ends for plans on devices: recording work, and copying host arrays to the device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["recorder", "staging"]
 
 
 def recorder(xp: ArrayModule, device: int) -> Recorder | None:
-    """The recorder of a device; None where no back end has one, or ``OPREG_REPLAY=0`` forbids it.
+    """The recorder of a device; None if no back end has one, or ``OPREG_REPLAY=0`` is set.
 
     Examples
     --------
@@ -30,8 +30,9 @@ def recorder(xp: ArrayModule, device: int) -> Recorder | None:
 
 
 def staging(xp: ArrayModule, array: Array, device: int) -> Callable[[np.ndarray], None] | None:
-    """A function that copies a host array into ``array`` each time without waiting for the device; None where an
-    assignment is as good.
+    """A function that copies a host array into ``array`` without waiting for the device; None if an assignment is just
+    as
+    good.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The kernels that back ends make of expressions and loops: every operator that is one is given them."""
+"""Attaches the kernels that back ends generate from expressions and loops to the operators that have one."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _LOOPS: list[tuple[Op, Callable[[Call], Loop], Ufuncs]] = []
 
 
 def attach(op: Op, expression: Callable[[Attrs], Expression], ufuncs: Ufuncs) -> None:
-    """Give an operator with an expression, a function of its attributes, a kernel of each back end that compiles them.
+    """Give an operator with an expression, a function of its attributes, a kernel of each back end that compiles
+    expressions.
 
-    Until one has compiled something the kernel ``ufuncs`` may compute.
+    While a kernel is being compiled, the steps of ``ufuncs`` may compute in its place.
     """
     _ATTACHED.append((op, expression, ufuncs))
     for module in _COMPILERS:
@@ -37,7 +38,7 @@ def attach(op: Op, expression: Callable[[Attrs], Expression], ufuncs: Ufuncs) ->
 
 
 def attach_loop(op: Op, loop: Callable[[Call], Loop], ufuncs: Ufuncs) -> None:
-    """The same for an operator that is a loop, a function of a call."""
+    """``attach`` for an operator that is described by a loop, a function of a call."""
     _LOOPS.append((op, loop, ufuncs))
     for module in _LOOPERS:
         module.attach(op, loop, ufuncs)
@@ -45,17 +46,18 @@ def attach_loop(op: Op, loop: Callable[[Call], Loop], ufuncs: Ufuncs) -> None:
 
 @cached(256)
 def fuses(xp: ArrayModule, dtype: np.dtype) -> bool:
-    """Whether several element-wise operators on arrays of a module and a dtype cost less as one: not where each of the
-    instructions would be launched by itself."""
+    """Whether fusing element-wise operators saves time on arrays of a module and a dtype: only if a back end compiles
+    them,
+    since otherwise each instruction is launched by itself."""
     return any(module.fuses(xp, dtype) for module in _COMPILERS)
 
 
 def attach_compilers() -> None:
-    """Give all such operators the kernels of back ends whose devices are used since."""
+    """Give all such operators the kernels of back ends whose devices have come into use since the last call."""
     for module in modules("elementwise"):
         if module not in _COMPILERS:
             _COMPILERS.append(module)
-            fuses.cache_clear()  # type: ignore[attr-defined]  # of a function that is cached
+            fuses.cache_clear()  # type: ignore[attr-defined]  # added by the decorator
             for attached in _ATTACHED:
                 module.attach(*attached)
     for module in modules("loops"):

@@ -1,8 +1,9 @@
-"""A multiple added to an array in place, ``a ± b * c`` with one number ``c``: one pass of BLAS.
+"""A multiple added to an array in place, ``a ± b * c`` with a scalar ``c``, in one pass of BLAS.
 
-So a step of gradient descent ends. NumPy makes two passes of it and keeps the product in between; BLAS reads two arrays
-and writes one, and shares them among the threads that have just multiplied. It rounds once where two ufuncs round
-twice, so it serves assigned arrays alone: other numbers are those of the operators one by one.
+A step of gradient descent ends with this. NumPy takes two passes and stores the product in between; BLAS reads two
+arrays and writes one, and uses the threads that have just computed matrix products. BLAS rounds once where two ufuncs
+round twice. So this kernel serves only arrays that are updated in place; elsewhere results equal those of the operators
+one by one.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from .blas import Multiple, multiple
 
 __all__ = ["attach"]
 
-# Numbers from which one pass of BLAS is worth more than its call.
+# From this number of elements on, one pass of BLAS saves more than its call costs.
 _LEAST = 1 << 14
 _SIGNS = {"add": 1.0, "subtract": -1.0}
 
 
 class _Terms(NamedTuple):
-    """Terms of ``a ± b * c``: the places of ``a`` and ``b`` among the inputs, ``c``, a place or a constant, and the
+    """The parts of ``a ± b * c``: the indices of the inputs ``a`` and ``b``, ``c`` as an index or a constant, and the
     sign."""
 
     a: int
@@ -40,7 +41,7 @@ class _Terms(NamedTuple):
 
 
 def _terms(expression: Expression, sizes: Sequence[int]) -> _Terms | None:
-    """Terms of an expression whose inputs have these sizes; None where it has another form."""
+    """The parts of an expression whose inputs have these sizes; None if it has another form."""
     if len(expression.code) != 2 or expression.results != (expression.arity + 1,):
         return None
     (product, factors), (total, sides) = expression.code
@@ -53,11 +54,12 @@ def _terms(expression: Expression, sizes: Sequence[int]) -> _Terms | None:
     if len(single) != 1:
         return None
     b, c = factors[1 - single[0]], factors[single[0]]
-    return _Terms(a, b, c, _SIGNS[total.name])  # type: ignore[arg-type]  # an input, being more than one number
+    return _Terms(a, b, c, _SIGNS[total.name])  # type: ignore[arg-type]  # an input, since it has several elements
 
 
 class _Step(PlainStep):
-    """Adds the multiple; of zero, of which BLAS makes nothing even if a number is not finite, the ufuncs do."""
+    """Adds the multiple by BLAS, or by the ufuncs if the factor is zero: then BLAS adds nothing, even if an element is
+    not finite."""
 
     __slots__ = ("_added", "_factor", "_sign", "_otherwise")
 

@@ -1,6 +1,6 @@
-"""The operators that back ends have kernels for; importing this attaches those for the host.
+"""Attaches the kernels of back ends to operators; importing this attaches those for the host.
 
-Others are attached when a device that they serve is used first: a machine without one never loads them.
+The others are attached when a device that they serve is first used; a machine without one never loads them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,6 @@ __all__: list[str] = []
 
 @when_opened
 def _attach() -> None:
-    """Attach what back ends have whose devices are in use."""
+    """Attach the kernels of back ends whose devices are in use."""
     attach_compilers()
     modules("operators")

@@ -1,6 +1,6 @@
-"""Operators of plans that passes of back ends put there: those that several share, and how one is made.
+"""Private operators, which passes of back ends insert into plans: how one is made, and those that several passes use.
 
-No file, no list of operators has them.
+They are in no file and in no list of operators.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PRIVATE: list[Op] = []
 
 
 def private(name: str, arguments: Names, doc: str, **words: Any) -> Op:
-    """An operator that nobody finds by its name."""
+    """Make an operator that is not registered, so it cannot be found by its name."""
     op = Op(name, Schema([]), arguments, doc=doc, **words)
     op.where = None
     PRIVATE.append(op)
@@ -29,7 +29,7 @@ def private(name: str, arguments: Names, doc: str, **words: Any) -> Op:
 
 
 def _moved(name: str, doc: str, order: Callable[[int], tuple[int, ...]]) -> Op:
-    """An operator that copies an array with its axes in another order, which follows from their number."""
+    """An operator that copies an array with its axes in another order, which is computed from the rank."""
     op = private(name, ("data",), doc)
 
     @op.infer

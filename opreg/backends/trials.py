@@ -1,9 +1,8 @@
-"""Choices that no rule makes well: which way is faster is tried on this machine, once, and kept.
+"""Choices by measurement, where no rule predicts well which of two implementations is faster: each is measured once.
 
-A trial takes some milliseconds, when something is bound that needs it. The result is stored in the folder for
-compiled code, in a file for this processor, and believed as that is: a later program makes the same choice, and
-gets the same bits. ``OPREG_TUNE=0`` tries nothing and reads no file: then every choice is the one that needs no
-trial.
+A trial takes some milliseconds at the first bind that needs it. The result is stored in the folder for compiled code,
+in a file for this processor, and trusted like the code there: a later program makes the same choice, and gets the same
+bits. With ``OPREG_TUNE=0`` nothing is measured and no file is read; then the default implementation is always chosen.
 """
 
 from __future__ import annotations
@@ -26,43 +25,45 @@ from .numba import cache
 
 __all__ = ["Choice", "allowed", "faster"]
 
-# Seconds that a trial takes, and rounds that it has at most: the least times count, which others on the processor
-# cannot make less. Longer rounds are worth some more seconds, since the choice is stored.
+# Seconds and rounds that a trial takes at most. The minimum times are compared, since other programs can only make
+# times longer. If rounds are long, a few of them may take more seconds, since the choice is stored.
 _SECONDS, _ROUNDS = 0.005, 7
 _MORE_SECONDS, _FEW_ROUNDS = 0.1, 3
-# A gain smaller than this is not worth another kernel.
+# The other implementation is chosen if it takes less than this fraction of the time.
 _WORTH = 0.9
-# Number of choices that are kept.
+# How many choices are stored.
 _MOST = 4096
 _clock = time.perf_counter
 
 
 class Choice(NamedTuple):
-    """Result of a trial: the way that it chose, and its measurements in words."""
+    """The result of a trial: the chosen implementation, and the measurements in words."""
 
     way: str
     reason: str
 
 
 def allowed() -> bool:
-    """Whether anything is tried."""
+    """Whether trials are allowed."""
     return os.environ.get("OPREG_TUNE") != "0"
 
 
 def faster(question: str, usual: str, other: str, ways: Mapping[str, Callable[[], object]], apart: bool = False
            ) -> Choice:
-    """The faster of two ways: ``other`` if it is faster by a tenth, else ``usual``. A question is tried once.
+    """The faster of two implementations: ``other`` if it is faster by a tenth, else ``usual``. A question is measured
+    once.
 
     Parameters
     ----------
     question : str
-        What is asked, with everything that the answer depends on but for processor and threads.
+        Identifies the choice; names everything that it depends on except processor and threads.
     usual, other : str
-        What the ways are called in a sentence.
+        The names of the implementations, as used in a sentence.
     ways : mapping of str to functions without arguments
-        Of both. They are called if nobody has asked before.
+        The functions to measure, by these names; called only if the question has no stored answer.
     apart : bool
-        Whether threads of one look out for work beside the other: then all rounds of the usual way come first.
+        Whether threads of one implementation spin for a while after its call and would slow down the other: then all
+        rounds of the usual one come first.
     """
     with _LOCK:
         known = _known()
@@ -97,14 +98,14 @@ def _tried(usual: str, other: str, ways: Mapping[str, Callable[[], object]], apa
 
 @functools.cache
 def _name() -> str:
-    """The name of the file for this processor, with as many threads, and these libraries."""
+    """The name of the file for this processor, this number of threads and this version of NumPy."""
     key = repr((processor(), threads.count(), np.__version__))
     return f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.choices"
 
 
 @functools.cache
 def _known() -> dict[str, Choice]:
-    """Results of earlier trials by question; damaged ones are left out."""
+    """The results of earlier trials by question; damaged ones are dropped."""
     content = cache.stored(_name())
     try:
         found = json.loads(content or b"{}")

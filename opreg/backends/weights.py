@@ -1,4 +1,6 @@
-"""Weights that move by one rule, as compiled functions take them: its formula, and tables of where arrays lie."""
+"""Optimizer updates of several weights as input for compiled functions: the formula of the rule, and tables with the
+addresses of the arrays.
+"""
 
 from __future__ import annotations
 
@@ -18,24 +20,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Columns", "Formula", "Tables", "alike", "formula_of", "rows_of"]
 
-#: For each weight the arrays that its rule reads and writes.
+#: For each weight, the arrays that its update rule reads and writes.
 Columns = Sequence[Sequence[Array]]
 T = TypeVar("T")
 
 
 class Formula(NamedTuple):
-    """Formula of a rule over weights.
+    """The formula of an update rule, with the arrays of the weights.
 
     Attributes
     ----------
     expression : Expression
-        Of the arrays of a weight, then of the numbers.
+        Its inputs are the arrays of a weight, then the numbers.
     numbers : list of float
         Rates and counts, which may change from step to step.
     apart : bool
-        Whether new weights have memory of their own; it comes last in the columns.
+        Whether new weights are written to separate memory, which comes last in the columns.
     columns
-        The arrays.
+        The arrays of each weight.
     """
 
     expression: Expression
@@ -45,7 +47,7 @@ class Formula(NamedTuple):
 
 
 def formula_of(rule: Callable[..., object], updates: Sequence[Update], attrs: Attrs) -> Formula | None:
-    """The formula of a rule; None where it has none, or not one for all of these."""
+    """The formula of a rule; None if it has none, or not the same for all of these updates."""
     new, arrays = updates[0]
     apart, traced = new is not arrays[0], getattr(rule, "traced", None)
     if (traced is None or any((weight is not parts[0]) is not apart for weight, parts in updates)
@@ -56,13 +58,14 @@ def formula_of(rule: Callable[..., object], updates: Sequence[Update], attrs: At
 
 
 def alike(columns: Columns) -> bool:
-    """Whether the arrays of each weight are of one size and dtype, and lie in one piece."""
+    """Whether the arrays of each weight have the same size and dtype, and are contiguous."""
     return all(array.size == arrays[0].size and array.dtype == arrays[0].dtype and array.flags.c_contiguous
                for arrays in columns for array in arrays)
 
 
 def rows_of(columns: Columns, stretch: int) -> list[list[int]]:
-    """A row for each stretch of a weight, of so many elements at most: how many it has, and where its arrays are."""
+    """A row for each part of a weight of at most ``stretch`` elements: the number of elements, and the addresses of the
+    part in each array."""
     rows: list[list[int]] = []
     for arrays in columns:
         size, item = arrays[0].size, arrays[0].itemsize
@@ -73,9 +76,11 @@ def rows_of(columns: Columns, stretch: int) -> list[list[int]]:
 
 
 class Tables(Generic[T]):
-    """Cache of values made for the arrays of weights; an entry lives as long as these arrays, and holds none of them.
+    """A cache of values made for the arrays of weights; an entry lives as long as these arrays, without a reference to
+    them.
 
-    Reading addresses takes as long as moving ten thousand numbers, and programs move the same arrays again and again.
+    Reading the addresses takes as long as updating ten thousand elements, and programs update the same arrays again
+    and again.
     """
 
     def __init__(self) -> None:
@@ -85,11 +90,12 @@ class Tables(Generic[T]):
         return len(self._kept)
 
     def of(self, columns: Columns, make: Callable[[Columns], T | None]) -> T | None:
-        """The value for these arrays; None, which is not cached, where nothing can be made of them."""
+        """The value for these arrays, from the cache or by ``make``; None, which is not cached, if ``make`` gives
+        None."""
         arrays = [array for column in columns for array in column]
         key = (len(columns), *map(id, arrays))
         found = self._kept.get(key)
-        # Another array may have the identity of one that is gone.
+        # A new array may have the id of one that was deleted.
         if found is not None and all(map(operator.is_, [alive() for alive in found[1]], arrays)):
             return found[0]
         table = make(columns)

@@ -1,21 +1,19 @@
-"""The built-in operators, a folder a family; importing this package registers them all."""
+"""The built-in operators, a folder for each family; importing this package registers all of them."""
 
 from __future__ import annotations
 
-import importlib
 import pkgutil
 
 from ..core.registry import REGISTERED, alias
+from ..core.slots import import_all
 from ..core.value import document
 
 __all__: list[str] = []
 
-_NAMES = [module.name.removeprefix(f"{__name__}.") for module in pkgutil.walk_packages(__path__, f"{__name__}.")]
-for _module in _NAMES:
-    if _module != "__main__":
-        importlib.import_module(f"{__name__}.{_module}")
+_NAMES = {module.name for module in pkgutil.walk_packages(__path__, f"{__name__}.")} - {f"{__name__}.__main__"}
+import_all(sorted(_NAMES))
 
-#: Operators with a second name in MXNet for sparse arrays; here they are dense.
+#: Operators with a second name for sparse arrays in MXNet; here they compute dense arrays.
 _SPARSE = (
     "_contrib_round_ste _contrib_sign_ste abs add_n ElementWiseSum arccos arccosh arcsin arcsinh arctan arctanh "
     "broadcast_add broadcast_div broadcast_minus broadcast_mul broadcast_plus broadcast_sub cbrt ceil clip cos cosh "
@@ -24,7 +22,7 @@ _SPARSE = (
 for _name in _SPARSE.split():
     alias(REGISTERED[_name], f"_sparse_{_name}")
 
-# An example each for those that are used most; ``examples.txt`` has them, a paragraph each, below the name.
+# Examples of the most frequent operators; ``examples.txt`` has a paragraph for each, below its name.
 _TEXT = (pkgutil.get_data(__name__, "examples.txt") or b"").decode()
 for _name, _, _example in (_paragraph.strip().partition("\n") for _paragraph in _TEXT.split("\n\n")):
     REGISTERED[_name].doc += f"\n\nExamples\n--------\n>>> import opreg as mx\n{_example}"

@@ -1,4 +1,4 @@
-"""Tables of the operators: their documentation, and the names of MXNet's that are missing.
+"""Tables of the operators: their documentation, and the names of MXNet that are missing.
 
     python -m opreg.builtin --docs > docs/operators.md
     python -m opreg.builtin --stubs
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from opreg import reference, stubs  # everything that is there is registered with it, loops and branches, too
+from opreg import reference, stubs  # importing it registers all operators, including loops and branches
 from opreg.core.op import Op
 from opreg.core.registry import find, operators
 
@@ -42,7 +42,7 @@ def _wanted() -> list[str]:
 
 
 def missing() -> list[str]:
-    """Names of MXNet 1.9.1, less those left out, that no operator here has."""
+    """Names of MXNet 1.9.1 that no operator has, without those left out on purpose."""
     return [name for name in _wanted() if find(name) is None]
 
 
@@ -65,7 +65,7 @@ def _families() -> Iterator[tuple[str, list[Op]]]:
 
 
 def document() -> str:
-    """The page ``docs/operators.md``, made of the declarations."""
+    """The page ``docs/operators.md``, made from the declarations."""
     lines = ["# Operators", "",
              "Inputs come first, attributes after them; an attribute without a default is required. Every operator is "
              "`mx.nd.<name>` and `mx.sym.<name>`; names that begin with `_linalg_`, `_contrib_`, `_random_` and "
@@ -81,7 +81,7 @@ def document() -> str:
 
 
 def main() -> None:
-    """Print what was asked for."""
+    """Print the requested table."""
     parser = argparse.ArgumentParser(prog="python -m opreg.builtin", description=__doc__.split("\n")[0])
     parser.add_argument("--docs", action="store_true", help="print docs/operators.md")
     parser.add_argument("--stubs", nargs="?", const=Path(__file__).parent.parent, type=Path, metavar="FOLDER",

@@ -1,4 +1,5 @@
-"""Parts of attention: what an operator is where a graph computes attention by several, as its rule ``attends`` says."""
+"""Parts of attention: the role that an operator's rule ``attends`` gives it in a graph that computes attention by
+several operators."""
 
 from __future__ import annotations
 
@@ -9,13 +10,12 @@ from ..core.spec import Shape
 
 __all__ = ["Dropped", "Laid", "Part", "Product", "Seen", "Weights", "multiplies"]
 
-#: The matrices in an input, by operators: a value of shape (*lead, rows, columns), where ``lead`` are two axes that
-#: count them.
+#: The matrices in an input, by operators: a value of shape (*lead, rows, columns), where ``lead`` are two batch axes.
 Laid: TypeAlias = Callable[[Any, Shape], Any]
 
 
 class Product(NamedTuple):
-    """Products of the matrices in the last two axes of two inputs, times a factor; the axes before are equal.
+    """Products of the matrices in the last two axes of two inputs, times a factor; the batch axes are equal.
 
     Attributes
     ----------
@@ -25,9 +25,9 @@ class Product(NamedTuple):
     places : tuple of two int
         The inputs that are multiplied.
     laid : tuple of two Laid or None
-        How matrices are found in an input where they are not its last two axes.
+        For an input whose matrices are not its last two axes, the operators that extract them.
     result : function or None
-        The output of products (*lead, rows, columns), where it is laid in another way.
+        Makes the output from products (*lead, rows, columns), if its layout differs.
     """
 
     transpose_a: bool
@@ -39,14 +39,14 @@ class Product(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The second input, with a number in the places that are not seen.
+    """The second input, with a constant in the masked positions.
 
     Attributes
     ----------
     where : bool
-        The truth of the first input in the places that are.
+        Value of the first input at unmasked positions.
     fill : float
-        That number.
+        The constant.
     """
 
     where: bool
@@ -58,7 +58,7 @@ class Weights(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """Dropout of each element by itself.
+    """Dropout with a separate draw for each element.
 
     Attributes
     ----------
@@ -75,5 +75,5 @@ Part: TypeAlias = Product | Seen | Weights | Dropped
 
 
 def multiplies(a: Shape, b: Shape, *, transpose_a: bool = False, transpose_b: bool = False) -> Part | None:
-    """The part of operators that multiply as many matrices as both inputs have."""
+    """The role of operators that multiply batches of matrices."""
     return Product(transpose_a, transpose_b) if len(a) > 1 and a[:-2] == b[:-2] and len(a) == len(b) else None

@@ -1,6 +1,6 @@
-"""Forms of shapes: what an operator says of its axes, as text, from which the shapes of its inputs and outputs follow.
+"""Forms: descriptions of shapes as text, from which an operator's input and output shapes are inferred.
 
-An operator whose shapes are no arithmetic declares a form in place of rules. An error quotes it.
+An operator whose output lengths need no arithmetic declares a form instead of rules. Errors quote the form.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _AXIS = re.compile(r"(?:(?P<number>\d+)(?P<rest>\.\.\.)?"
 
 
 class _Axis(NamedTuple):
-    """An axis of a form: a number, or ``times`` what a name stands for, more than ``above``.
+    """An axis of a form: a number, or ``times`` the length that a name stands for, more than ``above``.
 
-    A name that begins with ``...`` stands for any axes, all of the length ``number`` where there is one; one with ``@``
-    for the number or numbers of an attribute.
+    A name that begins with ``...`` stands for any number of axes, all of length ``number`` if that is given; a name
+    with ``@`` stands for the value or values of an attribute.
     """
 
     number: int | None
@@ -34,7 +34,7 @@ class _Axis(NamedTuple):
 
     @property
     def many(self) -> bool:
-        """Whether any axes may stand here."""
+        """Whether it stands for any number of axes."""
         return self.name.startswith("...")
 
     def words(self, bound: dict[str, Any]) -> str:
@@ -49,7 +49,7 @@ class _Axis(NamedTuple):
         return f"{self.times if self.times > 1 else ''}{self.name}{f' > {self.above}' if self.above >= 0 else ''}"
 
     def fits(self, dim: int, bound: dict[str, Any]) -> bool:
-        """Whether a dimension may stand here; what the name stands for is bound then."""
+        """Whether a length matches; binds the name to it."""
         if dim is ANY:
             if self.number is None:
                 bound.setdefault(self.name, ANY)
@@ -82,7 +82,7 @@ def _axis(text: str) -> _Axis:
 
 
 def _with(form: Form, attrs: Attrs) -> Form:
-    """A form with the numbers of attributes."""
+    """A form with the values of attributes inserted."""
     axes: list[_Axis] = []
     for axis in form:
         if axis.name.startswith("@"):
@@ -95,7 +95,7 @@ def _with(form: Form, attrs: Attrs) -> Form:
 
 
 def _fit(name: str, form: Form, shape: Shape, bound: dict[str, Any]) -> None:
-    """Bind the names of a form to what they stand for in a shape."""
+    """Bind the names of a form to the lengths of a shape."""
     words = ", ".join(filter(None, [axis.words(bound) for axis in form]))
     words += "," * (words not in ("", "...") and "," not in words)
     known = [len(bound.get(axis.name, ())) if axis.many else 1 for axis in form]
@@ -117,12 +117,12 @@ def _fit(name: str, form: Form, shape: Shape, bound: dict[str, Any]) -> None:
 
 
 def _unknown(form: Form, bound: dict[str, Any]) -> int:
-    """How many names of a form stand for any axes, and nobody knows for which."""
+    """The number of names in a form that stand for an unknown number of axes."""
     return sum(axis.many and axis.name not in bound for axis in form)
 
 
 def _made(form: Form, bound: dict[str, Any], open_: bool) -> Shape | None:
-    """The shape that a form stands for; None where nothing is known of a name, unless such dimensions may be open."""
+    """The shape that a form stands for; None if a name is unbound, unless unknown lengths are allowed."""
     dims: list[int] = []
     for axis in form:
         if axis.number is not None:
@@ -142,18 +142,18 @@ def formed(op: Op, text: str) -> None:
     Parameters
     ----------
     op : Op
-        The operator. Where it has a body, and the text has no outputs, the body says what they are.
+        The operator. If it has a body and the text has no outputs, output shapes are inferred from the body.
     text : str
-        Inputs and outputs, each in parentheses, an arrow between both sides. An axis is a number; a name, which stands
-        for one dimension wherever it is, or ``4n`` for a multiple; ``n > 0`` for one that has a bound; ``@depth`` for
-        what an attribute holds, several if it is a tuple; ``...`` or ``...name`` for any axes, two of which may
-        stand in one form where others tell which axes one of them is; ``1...`` for any axes of length one. Without
-        forms of inputs they may have any shape.
+        Input and output shapes, each in parentheses, with an arrow between both sides. An axis is a number; a name,
+        which stands for the same length everywhere; ``4n`` for a multiple; ``n > 0`` for a bounded length; ``@depth``
+        for the value of an attribute, or several values of a tuple; ``...`` or ``...name`` for any number of axes,
+        twice in one form only if other forms decide one of them; ``1...`` for any number of axes of length one. Without
+        input forms inputs may have any shape.
 
     Raises
     ------
     ShapeError
-        At inference, where an input does not have the form, by its name and what was expected.
+        During inference, when an input does not have the form.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def formed(op: Op, text: str) -> None:
 
     first, *others = [{axis.name for axis in form if axis.number is None and axis.name[:1] != "@"}
                       for form in of_inputs.values()] or [set()]
-    if of_inputs and (not others or any(names <= first for names in others)):  # one at least need not be given
+    if of_inputs and (not others or any(names <= first for names in others)):  # at least one of them is optional
         op.fill(AttrsRule(form_fill))
     if of_outputs or not op.traits.traced:
         op.infer(AttrsRule(form_infer))

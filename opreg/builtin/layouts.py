@@ -1,4 +1,5 @@
-"""Layouts: how operators are told that channels are the last axis instead of the second, rules for ``Op.layout``."""
+"""Layouts: the attributes that move an operator's channels from the second axis to the last, as rules for
+``Op.layout``."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ Moved: TypeAlias = tuple[dict[str, Any], Sequence[int], Sequence[int]]
 
 
 def by_layout(op: Op, ins: Sequence[int], outs: Sequence[int] = (0,), **changed: Any) -> None:
-    """Declare that the attribute ``layout`` names the axes of inputs and outputs; others change with it."""
+    """Declare that the attribute ``layout`` names the axes of inputs and outputs; ``changed`` attributes change with
+    it."""
 
     @op.layout
     def rule(shapes: Sequence[Shape], *, layout: str | None) -> Moved | str:
@@ -28,7 +30,7 @@ def by_layout(op: Op, ins: Sequence[int], outs: Sequence[int] = (0,), **changed:
 
 
 def by_axis(op: Op, ins: Sequence[int] | None = None, name: str = "axis", outs: Sequence[int] = (0,)) -> None:
-    """Declare that an attribute is the axis of the channels, of some inputs or of all."""
+    """Declare that an attribute is the axis of the channels, for some inputs or all."""
 
     @op.layout
     def rule(shapes: Sequence[Shape], **attrs: Any) -> Moved | str:

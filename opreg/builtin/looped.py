@@ -1,7 +1,8 @@
-"""Operators that are loops: one description, from which the kernels of all back ends come.
+"""Operators that are loops: one description, from which the kernels of all back ends are made.
 
-An operator declares for shapes and attributes the loop that it computes. Its kernels follow: calls of ufuncs, for any
-array module, and what back ends compile. So does a gradient, by ``by_loop``, unless a rule of its own is better.
+An operator declares the loop that it computes, for shapes and attributes. Its kernels are derived from it: calls of
+ufuncs, for any array module, and compiled code of back ends. ``by_loop`` derives a gradient, too, unless the operator
+has a better one.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ F = TypeVar("F", bound=Callable[..., Sets])
 
 
 def looped(op: Op) -> Callable[[F], F]:
-    """Declare what an operator computes of sets: ``f(**attrs)`` returns it. Its kernels come from that, and its shape
-    rule where it has none."""
+    """Declare the loop of an operator: ``f(**attrs)`` returns it. It gives the kernels, and the shape rule unless there
+    is one."""
 
     def declare(function: F) -> F:
         rule = op.rules.sets = Rule(function)
@@ -40,7 +41,7 @@ def looped(op: Op) -> Callable[[F], F]:
         if not op.rules.shaped:
             op.infer(lambda *shapes, **attrs: rule(attrs).results(shapes))
 
-        @op.kernel()
+        @op.kernel()  # no body: loops run here
         def loop_xp(xp: ArrayModule, *arrays: Array, out: Any = None, **attrs: Any) -> Any:
             loop = loop_of(attrs, arrays)
             outs = None if out is None else list(out) if isinstance(out, tuple) else [out]

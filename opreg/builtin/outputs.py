@@ -1,4 +1,4 @@
-"""Rules that families of operators share: gradients of pairs, dtypes, and results written to ``out``."""
+"""Rules that families of operators share: gradients of adjoint pairs, dtypes, and writing results to ``out``."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
 
 
 def linear(op: Op, adjoint: Op | str, others: slice = slice(1, None), without: Sequence[str] = ()) -> None:
-    """Declare the gradient of an operator that is linear in its first input, but for a constant.
+    """Declare the gradient of an operator that is linear in its first input, up to a constant.
 
     Parameters
     ----------
     op : Op
         The operator.
     adjoint : Op or str
-        What computes the gradient, or its name: of the arriving one, and of others of the inputs of ``op``, with the
-        attributes that are its own.
+        The operator that computes the gradient, or its name: from the output gradient, and other inputs of ``op``, with
+        the attributes that both operators have.
     others : slice
-        Which inputs these are: by default all but the first.
+        The other inputs that it reads; by default all but the first.
     without : sequence of str
         Attributes that hold the constant.
 
@@ -84,7 +84,7 @@ def linear(op: Op, adjoint: Op | str, others: slice = slice(1, None), without: S
 
 
 def gradient_by(op: Op, *backs: Op) -> None:
-    """Declare that the gradients of an operator are what other operators compute, as the names of these tell.
+    """Declare that other operators compute the gradients of an operator; their input and output names tell which.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def gradient_by(op: Op, *backs: Op) -> None:
 
 
 def agreeing(op: Op, place: int, shapes: Callable[..., tuple[Any, Shape | None]]) -> None:
-    """Declare the shape rule of an operator of whose inputs one has a shape that follows from the others.
+    """Declare the shape rule of an operator with one input whose shape the other inputs decide.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def like_inputs(*places: int) -> Callable[..., list[Shape]]:
 
 
 def numbered(count: int) -> list[str]:
-    """Names of so many outputs, as MXNet gives them: with a number where there are several."""
+    """Names of ``count`` outputs, as in MXNet: numbered if there are several."""
     return ["output"] if count == 1 else [f"output{i}" for i in range(count)]
 
 
@@ -206,7 +206,7 @@ def as_output(ins: list, outs: list) -> list:
 
 
 def together(shapes: Iterable[Shape | None]) -> Shape | None:
-    """Common shape of arrays whose shapes are equal; a shape that contradicts the first is ignored.
+    """The common shape of arrays of equal shapes; a shape that contradicts the first is ignored.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def together(shapes: Iterable[Shape | None]) -> Shape | None:
 
 
 def one_of(shape: Shape | None, allowed: Sequence[Shape]) -> Shape | None:
-    """A shape with its unknown dimensions filled in, where it fits one alone of those it may be.
+    """A shape with its unknown lengths filled in, if exactly one of the allowed shapes fits.
 
     Examples
     --------
@@ -249,24 +249,24 @@ def floating(dtypes: Sequence[np.dtype | None]) -> np.dtype | None:
 
 
 def wide(array: Array) -> Array:
-    """The array in a dtype whose sums can be trusted: float32 for those of 16 bits."""
+    """The array in a dtype that is accurate for sums: float32 for 16-bit dtypes."""
     return array.astype("float32") if array.dtype.itemsize < 4 else array
 
 
 def out_like(out: Array | None, like: Array) -> Array | None:
-    """``out`` in the shape of ``like``, to compute into, or None where its layout or dtype does not allow that."""
+    """``out`` in the shape of ``like``, to compute into, or None if its layout or dtype does not allow that."""
     if out is None or out.dtype != like.dtype or not out.flags.c_contiguous:
         return None
     return out.reshape(like.shape)
 
 
 def out_or_empty_like(xp: ArrayModule, target: Array | None, like: Array) -> Array:
-    """Array for a result like an array: ``target``, if ``out_like`` found one, or new memory."""
+    """An array for a result like another array: ``target``, if ``out_like`` returned one, or new memory."""
     return xp.empty(like.shape, dtype=like.dtype) if target is None else target
 
 
 def write_out(out: Array | None, target: Array | None, result: Array, shape: Shape) -> Array:
-    """A result in its final shape and place, when ``target`` is what ``out_like`` answered."""
+    """A result in its final shape, written to ``out`` if needed; ``target`` is the answer of ``out_like``."""
     if out is None:
         return result.reshape(shape)
     if target is None:

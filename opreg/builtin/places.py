@@ -1,6 +1,6 @@
-"""Numbers read at places of an array, and numbers written there: slices, indices, masks and diagonals are one idea.
+"""Reading and writing elements of an array by a key: slices, indices, masks and diagonals have the same rules.
 
-A key is whatever NumPy takes in brackets.
+A key is a valid subscript of NumPy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["reading", "writing"]
 
 
 def reading(op: Op, where: Callable[..., tuple]) -> None:
-    """Declare that an operator reads numbers at some places.
+    """Declare that an operator reads elements.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def reading(op: Op, where: Callable[..., tuple]) -> None:
     >>> column(nd.array([[1.0, 2.0], [3.0, 4.0]]), at=1).asnumpy().tolist()
     [2.0, 4.0]
     """
-    @op.kernel()
+    @op.kernel()  # no body: others read at places by it
     def reading_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None, **attrs: object) -> Array:
         data, key = where(xp, *arrays, **attrs)
         part = data[key]
@@ -45,7 +45,7 @@ def reading(op: Op, where: Callable[..., tuple]) -> None:
 
 
 def writing(op: Op, where: Callable[..., tuple]) -> None:
-    """Declare that an operator writes numbers to some places, among zeros or those of another array.
+    """Declare that an operator writes elements into zeros or into another array.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def writing(op: Op, where: Callable[..., tuple]) -> None:
     >>> framed(nd.array([1.0, 2.0])).asnumpy().tolist()
     [0.0, 1.0, 2.0, 0.0]
     """
-    @op.kernel()
+    @op.kernel()  # no body: others write at places by it
     def writing_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None, **attrs: object) -> Array:
         around, key, numbers = where(xp, *arrays, **attrs)
         if not isinstance(around, tuple):

@@ -1,8 +1,8 @@
-"""How results follow again from what is kept of them: dropout from its mask, a batch norm from its statistics.
+"""Recomputation of results from stored outputs: of dropout from its mask, of a batch norm from its statistics.
 
-Plans may compute intermediate results again instead of storing them for backward, see
-``opreg.symbol.passes.rematerialization``. These operators cannot be run again, since they draw random numbers or
-move states: what they keep anyway tells the rest, and the little arithmetic that is left is element-wise.
+Plans may compute intermediate results again instead of storing them for backward; see
+``opreg.symbol.passes.rematerialization``. These operators cannot run twice, since they draw random values or change
+states; their stored outputs determine the result by element-wise arithmetic.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Rules of vmap: what families of operators have alike that compute many samples at once.
+"""Rules of vmap that families of operators share: computing many samples in one call.
 
-A rule is given inputs, and which of them have a first axis of samples. A result of as many elements takes on the shape
-that its samples have. ``NotImplemented`` leaves it to a loop over the samples.
+A rule receives inputs, and tells which of them have a first axis of samples. An element-wise result gets the shape of
+the samples. ``NotImplemented`` leaves the operator to a loop over the samples.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def _repeat(value: Any, size: int) -> Any:
 
 
 def padded(value: Any, rank: int) -> Any:
-    """Samples with as many axes, those in front of length one."""
+    """Samples with ``rank`` axes; new ones of length one come after the axis of samples."""
     shape = value.shape
     return value if len(shape) > rank else value.reshape((shape[0], *[1] * (rank + 1 - len(shape)), *shape[1:]))
 
 
 def aligned(ins: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
-    """Inputs that broadcast as their samples do."""
+    """Inputs that broadcast with each other as single samples would."""
     rank = max(len(value.shape) - own for value, own in zip(ins, batched))
     return [padded(value, rank) if own else value for value, own in zip(ins, batched)]
 
@@ -61,12 +61,12 @@ _TOGETHER, _BROADCAST = Rule(_together), Rule(_broadcast)
 
 
 def alike(op: Op, broadcasts: bool = False) -> None:
-    """Declare that elements are computed apart: all samples are as one."""
+    """Declare that elements are computed independently: all samples are one larger array."""
     op.vmap(_BROADCAST if broadcasts else _TOGETHER)
 
 
 def same_numbers(op: Op) -> None:
-    """Declare that the output has the numbers of the first input, in their order."""
+    """Declare that the output has the elements of the first input, in their order."""
 
     @op.vmap
     def rule(ins: Sequence[Any], batched: Sequence[bool]) -> Any:
@@ -74,7 +74,7 @@ def same_numbers(op: Op) -> None:
 
 
 def along(op: Op, *names: str, of: int = 0, more: int = 0, flat: bool = False, shared: Sequence[int] = ()) -> None:
-    """Declare that attributes name axes, which samples have one further back.
+    """Declare that attributes name axes, which are one further back in samples.
 
     Parameters
     ----------
@@ -83,11 +83,11 @@ def along(op: Op, *names: str, of: int = 0, more: int = 0, flat: bool = False, s
     of : int
         The input whose axes they are.
     more : int
-        How many axes the output has beside those of that input.
+        Number of axes that the output has more than that input.
     flat : bool
-        Whether no axis means the only one of the flattened input, not all of them.
+        Whether None means the flattened input.
     shared : sequence of int
-        Inputs that all samples must share, as they are.
+        Inputs that all samples have to share.
     """
 
     @op.vmap
@@ -130,13 +130,13 @@ def _behind(axis: int | Sequence[int], rank: int, words: dict[str, Any]) -> int 
 
 
 def folded(value: Any) -> Any:
-    """Samples of rows as rows."""
+    """Rows of all samples as rows of one array."""
     shape = value.shape
     return value.reshape((shape[0] * shape[1], *shape[2:]))
 
 
 def of_rows(op: Op, *places: int) -> None:
-    """Declare that rows along the first axis of some inputs are computed apart; others are the same for all of them."""
+    """Declare that rows along the first axis of some inputs are computed independently; all share the other inputs."""
 
     @op.vmap
     def rule(ins: Sequence[Any], batched: Sequence[bool], **attrs: Any) -> Any:
@@ -147,7 +147,7 @@ def of_rows(op: Op, *places: int) -> None:
 
 
 def summed_like(value: Value, shape: Shape, wanted: Shape) -> Value:
-    """Samples of one shape summed to one that broadcasts to it."""
+    """Samples summed to a shape that broadcasts to theirs."""
     extra = len(shape) - len(wanted)
     axes = [i + 1 for i, dim in enumerate(shape) if i < extra or (wanted[i - extra] == 1 and dim != 1)]
     return ops.sum(value, axis=tuple(axes)) if axes else value

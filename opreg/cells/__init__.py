@@ -1,7 +1,7 @@
-"""Cells: the machine under ``opreg.nn`` and ``opreg.gluon``.
+"""Cells: the engine under ``opreg.nn`` and ``opreg.gluon``.
 
-Values and parameters, traces of functions and Cells, guards, compilation, gradients, and hooks. Layers, losses and
-optimizers, and the words of a framework, stand above it.
+It holds values and parameters, traces of functions and Cells, guards, compilation, gradients, and hooks. Layers,
+losses, optimizers, and the names of each framework are built on it.
 """
 
 from __future__ import annotations
@@ -10,4 +10,4 @@ from ..core import slots
 
 __all__: list[str] = []
 
-slots.load("methods of tensors")  # which are functions of opreg.nn.ops
+slots.load("methods of tensors")  # functions of opreg.nn.ops

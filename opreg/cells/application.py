@@ -1,7 +1,7 @@
-"""Applications with a gradient of their own: one entry of the tape, or one node of a graph with a body behind it.
+"""Applications: calls whose gradient is a user's function, as one entry of the tape or one node of a graph.
 
-A Cell with ``bprop`` is one, and so is a ``_Function``. Their operators are not recorded; their results come from
-the application, whose gradient calls the user's function. The user's function is written in operators, so it is
+A call of a Cell with ``bprop`` is one, and so is a call of a ``_Function``. The operators inside are not recorded: the
+tape records the application, whose gradient calls the user's function. That function is written in operators, so it is
 itself recorded, or traced, and can be differentiated again.
 """
 
@@ -29,7 +29,7 @@ from .tensor_base import TensorBase
 from .trace import FunctionTracer, TracedTensor
 from .tree import LEAF, Structure
 
-#: Gradients of the tensors of the inputs, and of the internal parameters; None for zeros.
+#: Gradients of the inputs' tensors and of the internal parameters; None for zeros.
 Gradients: TypeAlias = tuple[Sequence[TensorBase | None], Sequence[TensorBase | None]]
 T = TypeVar("T")
 
@@ -37,41 +37,41 @@ __all__ = ["Application", "Gradients", "applied", "traced", "in_dtype_of", "kept
 
 
 class Application:
-    """One call of something with a gradient of its own.
+    """One call whose gradient is a user's function.
 
     Parameters
     ----------
     title : str
         Its name in errors.
     kind : str
-        The name of the class it is of.
+        The name of its class.
     inputs
         The structure of its inputs.
     count : int
-        How many tensors are in them.
+        Number of tensors in the inputs.
     internal : list of Parameter
-        Whose gradients are computed, too.
+        Parameters whose gradients are computed, too.
 
     Attributes
     ----------
     out
         The structure of its output.
     visible : int
-        How many tensors are in it; what follows among the outputs of a graph's node is kept for the gradient.
+        Number of tensors in the output. A graph's node has further outputs, which its gradient reads.
     ins, outs : list of Spec
-        Of the tensors of the inputs, and of the outputs.
+        Shapes and dtypes of the inputs' and the outputs' tensors.
     body : FunctionTracer or None
-        What it did, in a graph.
+        The trace of the call, in a graph.
     slots, captured : list of Node
-        Variables of the body: of the inputs' tensors, and of what it reads beside them.
+        Variables of the body: the inputs' tensors, and other tensors that it reads.
     variables : list of Node
-        All of these, as inputs of the node.
+        Slots, then captured variables: the inputs of the node.
     arrays : list
-        What the captured ones stand for, where these are arrays.
+        Arrays of the captured variables, where they have any.
     heads : list of Entry
-        Outputs of the body, then what it assigns.
+        Outputs of the body, then the values that it assigns to states.
     training : bool
-        The mode it was called in, which is that of its gradient, too.
+        The mode of the call and of its gradient.
     """
 
     def __init__(self, title: str, kind: str, inputs: Structure, count: int, internal: Sequence[Parameter] = ()):
@@ -88,12 +88,12 @@ class Application:
 
     @property
     def variables(self) -> list[Node]:
-        """The variables of the body, as the inputs of the node stand for them."""
+        """Variables of the body, in the order of the node's inputs."""
         return [*self.slots, *self.captured]
 
     @property
     def debugged(self) -> bool:
-        """Whether the gradient runs as Python, with numbers, also in a graph."""
+        """Whether the gradient runs as Python, on values, also in a graph."""
         return False
 
     def __repr__(self) -> str:
@@ -101,13 +101,13 @@ class Application:
 
     __str__ = __repr__
 
-    def compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
+    def compute(self, out_grads: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
                 ) -> Gradients:
-        """Gradients of the inputs' tensors and of the internal parameters, from those that arrive at the outputs."""
+        """Gradients of the inputs' tensors and of the internal parameters."""
         with Recording(None, self.training):
-            return self._compute(arriving, ins, outs)
+            return self._compute(out_grads, ins, outs)
 
-    def _compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
+    def _compute(self, out_grads: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
                  ) -> Gradients:
         """Call the user's function."""
         raise NotImplementedError
@@ -121,18 +121,18 @@ def traced(trace: FunctionTracer, application: Application, op: Op, leaves: Sequ
     Parameters
     ----------
     leaves : sequence of tensors
-        Those of its inputs.
+        The tensors of its inputs.
     words : sequence of str
-        Names for them.
+        Names of these tensors.
     run : function of tensors
-        Does what is applied, sets ``out`` and ``visible``, and returns the tensors of the outputs.
+        Computes the call, sets ``out`` and ``visible``, and returns the tensors of the outputs.
 
     Returns
     -------
     list of TracedTensor
         The visible outputs.
     """
-    trace.mind_training()  # its gradient may
+    trace.mind_training()  # its gradient may depend on the mode
     values = [trace.read(leaf) for leaf in leaves]
     body = application.body = FunctionTracer(application.title, trace)
     application.ins = [value._spec for value in values]
@@ -159,7 +159,7 @@ def traced(trace: FunctionTracer, application: Application, op: Op, leaves: Sequ
 
 
 def applied(name: str, optional_out_grads: bool = False) -> Op:
-    """The operator that applications in a graph are; for its last parameter see ``Op``."""
+    """The operator of application nodes in a graph; for its last parameter see ``Op``."""
     op = Op(name, AS_GIVEN, lambda *, record: [node.name for node in record.variables],
             outputs=lambda *, record: [f"output{i}" for i in range(len(record.heads))],
             visible=lambda *, record: record.visible, per_instance=True, optional_out_grads=optional_out_grads)
@@ -182,7 +182,7 @@ def _through(record: Application, ins: Sequence[T | None], rule: Callable[..., M
 
 def _inlined(inputs: Sequence[Entry], specs: dict[Node, list[Spec]], *, record: Application
              ) -> tuple[list[Node], list[Entry]]:
-    """The nodes of the body over these inputs, and the entries its outputs become."""
+    """The nodes of the body over these inputs, and the entries of its outputs."""
     became: dict[Entry, Entry] = {(node, 0): entry for node, entry in zip(record.variables, inputs)}
     assert record.body is not None  # it is in a graph
     inner = record.body.specs
@@ -205,17 +205,17 @@ def _inlined(inputs: Sequence[Entry], specs: dict[Node, list[Spec]], *, record: 
 def _gradients(g: TracedValue | tuple[TracedValue | None, ...], ins: Sequence[TracedValue],
                outs: Sequence[TracedValue], *, record: Application) -> list[TracedValue | None]:
     count, rest = record.count, len(record.captured)
-    arriving = list(g) if isinstance(g, (tuple, list)) else [g]
-    if any(top is not None for top in arriving[record.visible:len(record.outs)]):
+    out_grads = list(g) if isinstance(g, (tuple, list)) else [g]
+    if any(top is not None for top in out_grads[record.visible:len(record.outs)]):
         raise NotDifferentiableError(kept_of(record.title))
     compute = _debugged if record.debugged else _grown
-    gradients, weights = compute(record, arriving[:record.visible], ins, outs)
+    gradients, weights = compute(record, out_grads[:record.visible], ins, outs)
     by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
     return [*gradients, *[by_weight.get(id(array)) for array in record.arrays[:rest]]] if count or rest else []
 
 
 def spread(g: Any) -> Iterator[Any]:
-    """The gradients in a nesting, None among them."""
+    """The gradients in a nesting of tuples, with None among them."""
     if isinstance(g, (tuple, list)):
         for part in g:
             yield from spread(part)
@@ -226,17 +226,18 @@ def spread(g: Any) -> Iterator[Any]:
 
 
 def in_dtype_of(g: TensorBase, value: TensorBase) -> TensorBase:
-    """A gradient in the dtype of its value; a warning tells what integers lose."""
+    """A gradient in the dtype of its value; casting a floating gradient to an integer gives a warning."""
     return g if g._dt == value._dt else ops._backward_cast(g, value)
 
 
 def kept_of(title: str) -> str:
-    """The reason why intermediate results are not differentiated: only the backward says how."""
+    """The error text for a tensor that forward computed and saved: it has no gradient, since only backward is
+    defined."""
     return (f"{title}: its backward computes with a tensor that forward made on the way, and of which no gradient is "
             "known: save inputs and outputs alone with ctx.save_for_backward, and compute the rest again in backward")
 
 
-def _grown(record: Application, arriving: Sequence[TracedValue | None], ins: Sequence[TracedValue],
+def _grown(record: Application, out_grads: Sequence[TracedValue | None], ins: Sequence[TracedValue],
            outs: Sequence[TracedValue]) -> tuple[Sequence[TracedValue | None], Sequence[TracedValue | None]]:
     """The gradients as further nodes: the user's function is traced."""
     trace = STATE.trace
@@ -262,7 +263,7 @@ def _grown(record: Application, arriving: Sequence[TracedValue | None], ins: Seq
     try:
         with trace:
             gradients, weights = record.compute([None if g is None else value(g, spec)
-                                             for g, spec in zip(arriving, record.outs)],
+                                             for g, spec in zip(out_grads, record.outs)],
                                             [value(*pair) for pair in zip(ins[:count], record.ins)],
                                             [value(*pair) for pair in zip(outs, record.outs)])
             every = [None if g is None else TracedValue(outs[0]._tracer, trace.read(g)._entry)
@@ -272,7 +273,7 @@ def _grown(record: Application, arriving: Sequence[TracedValue | None], ins: Seq
     return every[:len(gradients)], every[len(gradients):]
 
 
-def _debugged(record: Application, arriving: Sequence[Any], ins: Sequence[TracedValue],
+def _debugged(record: Application, out_grads: Sequence[Any], ins: Sequence[TracedValue],
               outs: Sequence[TracedValue]) -> tuple[Sequence[TracedValue | None], Sequence[TracedValue | None]]:
     """The gradients from the user's function run as Python on every run of the graph."""
     count, visible = record.count, record.visible
@@ -284,6 +285,6 @@ def _debugged(record: Application, arriving: Sequence[Any], ins: Sequence[Traced
                 for g, like in zip([*gradients, *weights], [*inputs, *record.internal])]
 
     specs = [Spec(weight.shape, weight._dt) for weight in record.internal]
-    results = call(function, [*arriving, *ins[:count], *outs[:visible]], [*record.outs, *record.ins, *record.outs],
+    results = call(function, [*out_grads, *ins[:count], *outs[:visible]], [*record.outs, *record.ins, *record.outs],
                    [*record.ins, *specs], f"the gradient of {record.title}")
     return results[:count], results[count:]

@@ -1,8 +1,8 @@
-"""Bailouts: exceptions by which a compiled function gives up a run, to be started over in the right variant.
+"""Bailouts: exceptions that stop a run of a compiled function, so that another variant can start it over.
 
-A compiled function assumes results of hooks and values that Python has read. A run that finds
-something else is given up before it has stored anything; the function is started over in a variant that assumes what is
-known now, and what has been called of Python is not called twice.
+A compiled function assumes the results of hooks and the values that Python has read. A run that finds others stops
+before it has stored anything. The function starts over in a variant that assumes the new ones; Python functions that
+were called already are not called again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["Bailout", "HookSignatureChanged", "HookSignatures", "NumberChanged"]
 
 
 class Bailout(Exception):
-    """A run of a compiled function is given up."""
+    """A run of a compiled function stops."""
 
 
 class HookSignatureChanged(Bailout):
-    """A hook returned something of another shape, dtype or nesting than was expected."""
+    """A hook returned a value of another shape, dtype or nesting than was assumed."""
 
     def __init__(self, key: Hashable, structure: Any, results: list[Tensor], specs: list[Spec]):
         super().__init__(f"{key} returned something else than expected")
@@ -33,7 +33,7 @@ class HookSignatureChanged(Bailout):
 
 
 class NumberChanged(Bailout):
-    """A number that Python asked for is another than it was: ``fork`` is the place, ``answer`` what Python gets."""
+    """Python read another value than was assumed: ``fork`` is the place, ``answer`` the value."""
 
     def __init__(self, fork: Fork, answer: Answer):
         super().__init__(f"the number asked for at {fork.where} is {answer!r}")
@@ -41,16 +41,16 @@ class NumberChanged(Bailout):
 
 
 class HookSignatures:
-    """Signatures of the hooks of a function that is traced again because one of them returned something else.
+    """Signatures of hooks' results, for a function that is traced again because a hook returned something else.
 
     Attributes
     ----------
     known : dict of key to (structure, list of Spec)
-        What hooks return.
+        Structure and shapes of each hook's result.
     done : dict of key to (variables, results)
-        Calls of Python in the run that is going on.
+        Python calls of the current run.
     replay : dict of key to (variables, results)
-        Those of the run that was given up, which are not made twice.
+        Python calls of the stopped run, which are not repeated.
     """
 
     def __init__(self) -> None:
@@ -59,11 +59,11 @@ class HookSignatures:
         self.replay: dict[Hashable, Kept] = {}
 
     def learn(self, change: HookSignatureChanged) -> None:
-        """Take note of a change, and of what has run before it."""
+        """Note the new result of a hook, and the Python calls made before it."""
         self.known[change.key] = change.structure, change.specs
         self.replay, self.done = dict(self.done), {}
 
     def end_run(self) -> None:
-        """A run is over."""
+        """Forget the Python calls of a run that ended."""
         self.done.clear()
         self.replay.clear()

@@ -1,8 +1,8 @@
-"""batching: what a trace does to one sample, done to many at once.
+"""Batching: runs the trace of one sample on many samples at once.
 
-A function is traced with one sample; then each of its nodes is applied to all of them: by the vmap rule of its
-operator, by the body of one that is made of others, or else sample by sample, which is always right. Operators are
-applied as everywhere, so what computes is recorded by the tape, or joins the trace around it.
+A function is traced with one sample; then each of its nodes is applied to all samples: by the vmap rule of its
+operator, by the operator's body if it has one, or in a loop over the samples. Operators are applied in the usual way,
+so the tape records the computation, or the surrounding trace includes it.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from .tree import Structure
 
 __all__ = ["Mapped", "mapped"]
 
-#: Operators of users that were said to run sample by sample.
+#: Users' operators for which the warning about looping over samples was given.
 _SAID: set[str] = set()
 
 
 class Mapped(NamedTuple):
-    """A value of all samples.
+    """A value for all samples.
 
     Attributes
     ----------
     value : tensor
-        The numbers.
+        The elements.
     batched : bool
-        Whether its first axis is that of the samples; otherwise it is the same for all of them.
+        Whether the first axis is the axis of samples; otherwise all samples share the value.
     """
 
     value: Any
@@ -56,7 +56,7 @@ class Mapped(NamedTuple):
 
 
 def applied(op: Op, attrs: Any, given: Attrs, values: Sequence[Any]) -> list[Any]:
-    """All outputs of an operator applied to tensors, the hidden ones, too."""
+    """All outputs of an operator applied to tensors, including hidden ones."""
     trace = STATE.trace
     if trace is None:
         ctx = values[0]._ctx if values else current_context()
@@ -71,9 +71,9 @@ def replay(nodes: Sequence[Node], values: dict[Entry, Mapped], specs: Mapping[No
     Parameters
     ----------
     nodes : sequence of Node
-        Inputs before users.
+        Nodes in the order of computation.
     values : dict of Entry to Mapped
-        What variables stand for; what nodes make is added.
+        Values of the variables; the outputs of nodes are added to it.
     specs : mapping of Node to list of Spec
         Shapes and dtypes of one sample.
     size : int
@@ -125,7 +125,7 @@ def _outputs(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int
 
 
 def _say(node: Node, size: int) -> None:
-    """Warn, once for an operator of a user, that it runs sample by sample."""
+    """Warn, once for each user's operator, that it runs sample by sample."""
     op: Any = node.op
     if op.name not in _SAID:
         _SAID.add(op.name)
@@ -138,8 +138,8 @@ def _say(node: Node, size: int) -> None:
 
 
 def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], size: int) -> list[Mapped]:
-    """Results of a vmap rule, in the shapes of the samples. An output of a built-in operator without an axis of samples
-    is the same for all of them."""
+    """The results of a vmap rule, checked for the shapes of samples; a built-in operator may return an output without
+    an axis of samples, which all samples share."""
     outs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     title = f"the vmap rule of operator {op.op_type or op.name}"
     if len(outs) != len(specs):
@@ -168,7 +168,7 @@ def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], s
 
 
 def _looped(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int) -> list[Mapped]:
-    """The outputs sample by sample."""
+    """The outputs, computed in a loop over the samples."""
     op = node.op
     assert op is not None
     if size == 0:
@@ -181,7 +181,7 @@ def _looped(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int)
 
 
 def _body(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int) -> list[Mapped]:
-    """The outputs by what the body of an operator does."""
+    """The outputs, computed by the body of an operator."""
     op = node.op
     assert op is not None
     ctx = getattr(ins[0].value, "_ctx", None) or current_context()
@@ -198,7 +198,7 @@ def _body(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int) -
 
 
 class _Apart(Cell):
-    """A computation of all samples, with a gradient of its own.
+    """A computation on all samples with its own gradient.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ class _Apart(Cell):
 
 
 def _application(node: Node, ins: Sequence[Mapped], size: int) -> list[Mapped]:
-    """The outputs of a node that stands for others; with the gradient that a user wrote, where one did."""
+    """The outputs of an application node, with the user's gradient if there is one."""
     op, record = node.op, node.attrs.get("record")
     assert op is not None and op.rules.inline is not None
     if not isinstance(record, Application) or record.body is None:
@@ -237,8 +237,8 @@ def _application(node: Node, ins: Sequence[Mapped], size: int) -> list[Mapped]:
         replay(body.nodes, entries, body.specs, size)
         return [entries[head] for head in record.heads]
 
-    def gradient(arriving: Sequence[Any], values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
-        gradients, weights = record.compute(arriving[:record.visible], values[:count], outs[:shown])
+    def gradient(out_grads: Sequence[Any], values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+        gradients, weights = record.compute(out_grads[:record.visible], values[:count], outs[:shown])
         by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
         return [*gradients, *[by_weight.get(id(array)) for array in record.arrays]]
 
@@ -246,14 +246,14 @@ def _application(node: Node, ins: Sequence[Mapped], size: int) -> list[Mapped]:
 
 
 def _ruled(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int) -> list[Mapped]:
-    """The outputs by what the body of a user's operator does, with the gradient that the user may have written."""
+    """The outputs of a user's operator, computed by its traced body, with the user's gradient if there is one."""
     op: Any = node.op
 
     def forward(values: Sequence[Mapped]) -> list[Mapped]:
         return _body(node, values, specs, size)
 
-    def gradient(arriving: Sequence[Any], values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
-        return op.differentiate(arriving[0] if len(arriving) == 1 else tuple(arriving), values, outs, node.attrs,
+    def gradient(out_grads: Sequence[Any], values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+        return op.differentiate(out_grads[0] if len(out_grads) == 1 else tuple(out_grads), values, outs, node.attrs,
                                 [is_floating(value._dt) for value in values], node.in_training(True))
 
     return _apart(forward, gradient, ins, size, op.op_type)
@@ -261,7 +261,7 @@ def _ruled(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int) 
 
 def _apart(forward: Callable[[Sequence[Mapped]], list[Mapped]], gradient: Callable[..., list[Any]],
            ins: Sequence[Mapped], size: int, title: str) -> list[Mapped]:
-    """The outputs of all samples, with a gradient of their own.
+    """The outputs for all samples, with a gradient of their own.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def _apart(forward: Callable[[Sequence[Mapped]], list[Mapped]], gradient: Callab
     some = any(batched)
 
     def values_of(results: Sequence[Mapped]) -> list[Any]:
-        """Each with samples where an input has some: what is the same for all of them counts for each."""
+        """Values of the results; where some have an axis of samples, the others are repeated along one."""
         return [value if own or not some else
                 ops.broadcast_to(value.reshape((1, *value.shape)), shape=(size, *value.shape))
                 for value, own in results]
@@ -286,9 +286,9 @@ def _apart(forward: Callable[[Sequence[Mapped]], list[Mapped]], gradient: Callab
 
     def back(g: Sequence[Any], values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
         def of_one(*sample: Any) -> list[Any]:
-            arriving, inputs, results = sample[:len(g)], sample[len(g):len(g) + len(values)], sample[-len(outs):]
+            out_grads, inputs, results = sample[:len(g)], sample[len(g):len(g) + len(values)], sample[-len(outs):]
             return [ops.zeros_like(value) if each is None else each
-                    for each, value in zip(gradient(arriving, inputs, results), inputs)]
+                    for each, value in zip(gradient(out_grads, inputs, results), inputs)]
 
         given = [Mapped(each, some) for each in (*g, *outs)]
         given[len(g):len(g)] = map(Mapped, values, batched)
@@ -303,12 +303,12 @@ def _apart(forward: Callable[[Sequence[Mapped]], list[Mapped]], gradient: Callab
 
 
 class SampleTracer(FunctionTracer):
-    """Traces a function of one sample and notes what it does to all of them.
+    """Traces a function with one sample, and applies its nodes to all samples.
 
     Attributes
     ----------
     samples : dict of Entry to Mapped
-        What is there for all samples of the inputs that have some.
+        Values of the inputs that have an axis of samples.
     """
 
     def __init__(self, title: str, parent: FunctionTracer | None):
@@ -317,13 +317,13 @@ class SampleTracer(FunctionTracer):
         self.samples: dict[Entry, Mapped] = {}
 
     def outside(self) -> dict[Entry, Mapped]:
-        """The values that variables stand for: arrays, and values from outside."""
+        """Values of captured variables: arrays, and values of the surrounding trace."""
         values = {(node, 0): Mapped(as_tensor(array), False) for node, array in self.arrays.items()}
         values.update({(node, 0): Mapped(value, False) for node, value in self.outer.items()})
         return values
 
     def ask(self, value: Any, title: str) -> Any:
-        """Answer what Python asks of the elements of a tensor: those that all samples share are known outside."""
+        """Give Python the elements of a tensor that all samples share."""
         entry = self.read(value)._entry
         nodes = reachable(self.nodes, [entry])
         if not self.samples.keys() & {entry, *[each for node in nodes for each in node.inputs]}:
@@ -337,13 +337,13 @@ class SampleTracer(FunctionTracer):
                          "once. Use ops.select for a choice of values, or a plain loop over the samples")
 
     def leave(self, reason: str) -> NoReturn:
-        """Refuse what no graph can do."""
+        """Refuse an operation that no graph can do."""
         raise TraceError(f"{self.title} computes all samples at once, and cannot: {reason}")
 
 
 def mapped(function: Callable[..., Any], values: Sequence[Mapped], size: int, title: str
            ) -> tuple[list[Mapped], Structure]:
-    """The tensors that a function of the tensors of one sample returns, for all samples, and how they are nested."""
+    """The results of a function of one sample, for all samples, and their nesting."""
     outer = STATE.trace
     trace = SampleTracer(title, outer)
     arguments: list[Any] = []

@@ -1,4 +1,4 @@
-"""Bound traces: a traced function bound to memory and flattened to a plan, which runs for one caller at a time."""
+"""Bound traces: a traced function bound to memory as a plan, which one caller runs at a time."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ __all__ = ["BoundTrace"]
 
 
 class BoundTrace:
-    """A traced function bound to memory and flattened.
+    """A traced function bound to memory as a plan.
 
     Parameters
     ----------
     traced : Traced
         The function.
     room : Room
-        Where it computes; it is taken while it runs, and as long as its results are needed.
+        Its memory, which stays taken while it runs and while its results are needed.
     late : list of Entry
-        Gradients, computed by a second half.
+        Gradients, which the second half of the plan computes.
     seeds : list of Node
         Variables of the output gradients.
     numbers : bool or "debug"
-        Whether steps look at what they make.
+        Whether each step checks its results for NaN and infinities.
     gradients_of : sequence of Parameter
-        Whose gradients the inputs are, in this order, to be computed where this reads them.
+        Parameters whose gradients the inputs are, in this order; the gradients are computed into this plan's memory.
     """
 
     def __init__(self, traced: Traced, room: Room, late: Sequence[Entry] = (), seeds: Sequence[Node] = (),
@@ -69,14 +69,14 @@ class BoundTrace:
                               "depends on numbers")
             return stretches.array(ctx, spec)
 
-        private = bool(late)  # a parameter that is assigned is still read, as it was, by the second half
-        aside = private or bool(traced.steps) or traced.calls  # and a run that is given up must not have changed it
+        private = bool(late)  # an assigned parameter's old value is still read by the second half
+        aside = private or bool(traced.steps) or traced.calls  # a run that stops early must not have changed it
         assigned = {id(array) for array, _ in traced.assigned}
         arrays: dict[Node, Array] = {}
         contexts: dict[Node, Context] = {}
         self.holders: list[tuple[NDArray, Array]] = []  # arrays whose memory the plan reads
-        self.copied: list[tuple[NDArray, Array]] = []  # those it reads a copy of
-        for array, node in trace.variables.values():  # those that a bprop reads among them
+        self.copied: list[tuple[NDArray, Array]] = []  # arrays that the plan reads a copy of
+        for array, node in trace.variables.values():  # arrays among them that a bprop reads
             contexts[node] = array._ctx
             if private and id(array) in assigned:
                 arrays[node] = array._data.copy()
@@ -91,7 +91,7 @@ class BoundTrace:
             contexts[node] = ctx
         self.slots = [arrays[node] for node in traced.inputs]
         self.seeds = [arrays[node] for node in seeds]
-        last = traced.last if late else []  # without a second half nothing can come into it
+        last = traced.last if late else []  # keeps calls and other effects out of the second half
         heads = [*traced.heads, *[entry for _, entry in traced.assigned], *last]
         variables = [node for node in specs if node.op is None and node in arrays]
         graph = Graph(heads, [*variables, *trace.nodes])
@@ -105,8 +105,9 @@ class BoundTrace:
         targets += [empty(entry) for entry in last]
         self.gradients = [empty(entry) for entry in late]
         bound = Bound(graph, dict(specs), ctx, {}, arrays, contexts, {}, outputs=[*self.outputs, *targets],
-                      memo={ANEW: True}, arena=stretches.take)
-        program = Program.of(bound, True)
+                      memo={ANEW: True}, arena=stretches.take, unnoted={*traced.inputs, *seeds})
+        program = Program.of(bound, private or traced.trains)
+        program.outside = None  # what bodies read is noted with the function
         program.heads = [*program.heads, *late]
         program.destinations = [(array, "write") for array in self.gradients]
         with inherited(numbers):
@@ -116,19 +117,19 @@ class BoundTrace:
             check_numbers(self.plan, numbers)
         self.quiet = not traced.calls
         self.targets = self._targets()
-        self.kept: dict[Record, Kept] = {}  # what calls of Python keep for their gradients
-        self.places: list[int | None] = []  # which of the gradients each input and weight has
-        self.moved: list[tuple[NDArray, Array]] = []  # states that the second half changes, and what they become
+        self.kept: dict[Record, Kept] = {}  # results that Python calls store for their gradients
+        self.places: list[int | None] = []  # position of each input's and weight's gradient
+        self.moved: list[tuple[NDArray, Array]] = []  # states that the second half changes, and their new values
 
     def wait(self) -> None:
-        """Let the current streams wait for those of the run before in this memory."""
+        """Make the current streams wait for the previous run in this memory."""
         for order in self.orders:
             order()
 
     def land(self, leaves: Sequence[Tensor]) -> list[Landing] | None:
-        """Bring inputs that do not lie where the plan reads them there; None where the array there is in use.
+        """Copy inputs to the memory that the plan reads; None where that memory is in use.
 
-        Places that were written to are returned: they are to be released when the plan has run.
+        The places that were written to are returned, to be released after the run.
         """
         reserved: list[Landing] = []
         for slot, leaf, landing in zip(self.slots, leaves, self.landings):
@@ -144,15 +145,15 @@ class BoundTrace:
         return reserved
 
     def fill(self, leaves: Sequence[Tensor]) -> None:
-        """Bring inputs, and parameters that moved to other memory, to where the plan reads them."""
+        """Copy inputs, and parameters whose memory has moved, to the memory that the plan reads."""
         slots, at = self.slots, 0
         for leaf in leaves:
             slots[at][...] = leaf._data
-            at += 1  # noqa: SIM113 (to begin with ``zip`` or ``enumerate`` takes as long as to copy a few numbers)
+            at += 1  # noqa: SIM113 (starting ``zip`` or ``enumerate`` takes as long as copying a few elements)
         self.fill_holders()
 
     def fill_holders(self) -> None:
-        """Bring parameters that moved to other memory to where the plan reads them."""
+        """Copy parameters whose memory has moved to the memory that the plan reads."""
         if self.holders:
             for array, data in self.holders:
                 if array._data is not data:
@@ -188,19 +189,19 @@ class BoundTrace:
             CUT.tell(out.dtype for out in self.outputs)
 
     def _targets(self) -> Targets | None:
-        """The tensors from outside that are written: those that are assigned, and states; None where none is."""
+        """Tensors from outside that a run writes to: assigned ones and states; None without any."""
         outside = {id(data) for _, data in self.holders}
         written = {id(array): array for step in self.plan.forward.steps for array in step.writes
                    if id(array) in outside}
         return Targets(written.values()) if written else None
 
     def check(self, node: tape.TapeNode) -> None:
-        """Refuse to go back where the second half reads tensors from outside that were written since.
+        """Refuse to run the second half if a tensor that it reads was written to since.
 
         Raises
         ------
         OpError
-            Naming the tensor, where the function was called, and where the tensor was written.
+            The error names the tensor, the call of the function, and the write.
         """
         changed = [(array, data, write) for array, data in self.holders if (write := written(data, node.number))]
         if not changed:
@@ -223,8 +224,8 @@ class BoundTrace:
             quiet(segment.run)
             return
         thread = MODE.__dict__
-        # Steps that compute as in inference say so themselves.
-        token, tracer = thread["set"](thread["now"]().recorded(False, True)), thread["tracer"]
+        # In a plan for training, steps that compute as in inference set the mode themselves.
+        token, tracer = thread["set"](thread["now"]().recorded(False, self.plan.is_train)), thread["tracer"]
         thread["tracer"] = None
         trace, STATE.trace = STATE.trace, None
         observer, STATE.observer = STATE.observer, None
@@ -241,7 +242,7 @@ class BoundTrace:
             STATE.trace, STATE.observer, STATE.kept = trace, observer, kept
 
     def free(self, idle: list[BoundTrace]) -> None:
-        """Give the memory back; what was kept of Python's is not needed again."""
+        """Release the memory; results that Python calls stored are dropped."""
         if self.kept:
             self.kept.clear()
         self.room.free()
@@ -250,7 +251,7 @@ class BoundTrace:
 
 def _landings(traced: Traced, parameters: Sequence[Parameter], arrays: dict[Node, Array]
               ) -> Sequence[Landing | None]:
-    """Memory of their own for inputs that are gradients of parameters, which learn where it is; empty if none has."""
+    """Memory for inputs that are gradients of parameters, so that backward computes them there; empty without any."""
     found: list[Landing | None] = []
     specs = traced.trace.specs
     if len(parameters) != len(traced.inputs) or traced.ctx.xp is not np:

@@ -1,8 +1,8 @@
 """bprop: a Cell's own gradient, eagerly and as one node of a graph.
 
-``construct`` runs without being recorded; what it returns comes from one application whose gradient is the Cell's
-``bprop``, called with the inputs, the output and the output gradients. It is written in operators, so it is
-itself recorded, or traced, and can be differentiated again.
+``construct`` runs unrecorded; the tape records one application, whose gradient is the Cell's ``bprop``, called with the
+inputs, the output and the output gradients. ``bprop`` is written in operators, so it is itself recorded, or traced, and
+can be differentiated again.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 __all__ = ["apply", "check"]
 
 
-# ------------------------------------------------------------------------------------------------- the user's
+# ------------------------------------------------------------------------------------------- the user's bprop
 
 
 def _inputs(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], list[str]]:
-    """The inputs of ``construct`` with defaults filled in, as ``bprop`` is given them, and the keywords of the last."""
+    """The inputs of ``construct`` with defaults filled in, as ``bprop`` receives them, and their keywords."""
     if not kwargs and cell._construct_arity == len(args):
         return list(args), []
     bound = inspect.signature(cell.construct).bind(*args, **kwargs)
@@ -47,18 +47,19 @@ def _inputs(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
     return [*bound.args, *bound.kwargs.values()], list(bound.kwargs)
 
 
-def _dout(structure: Structure, arriving: Iterator[TensorBase | None]) -> Any:
-    """Gradients nested as the output is, without what is no tensor in it; one alone stands bare."""
+def _dout(structure: Structure, out_grads: Iterator[TensorBase | None]) -> Any:
+    """Output gradients in the structure of the output; parts that are no tensors are left out, and one gradient is
+    bare."""
     if structure is LEAF:
-        return next(arriving)
+        return next(out_grads)
     if structure[0] == "constant":
         return None
-    parts = [_dout(part, arriving) for part in structure[2] if part is LEAF or part[0] != "constant"]
+    parts = [_dout(part, out_grads) for part in structure[2] if part is LEAF or part[0] != "constant"]
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether a function can be called with as many arguments."""
+    """Whether a function accepts this many arguments."""
     try:
         inspect.signature(function).bind(*[None] * count)
     except TypeError:
@@ -127,18 +128,19 @@ def _kind(value: object) -> str:
 
 
 class _NumberError(ShapeError, TypeError):
-    """A number in the place of a tensor's gradient: of the wrong shape and, as MindSpore calls it, type."""
+    """A number in the place of a tensor's gradient, which has the wrong shape and, in MindSpore's terms, the wrong
+    type."""
 
 
 def _demand_exact(cell: Cell, place: int | str, value: TensorBase, g: object) -> None:
-    """Refuse a gradient that is no tensor of the shape and dtype of what it is the gradient of."""
+    """Refuse a gradient that is no tensor, or whose shape or dtype differs from its value's."""
     of = f"the {place}th argument" if isinstance(place, int) else f"parameter {place}"
     what = f"For user defined method 'bprop' of net {cell.path!r}, the gradient of {of} that it returned should"
     if not isinstance(g, TensorBase):
         raise TypeError(f"{what} be Tensor, but got {type(g).__name__}")
     try:
         shape, expected = g.shape, value.shape
-    except OpError:  # of a graph that is not bound
+    except OpError:  # in a graph that is not bound
         return
     if shape != expected:
         raise ShapeError(f"{what} have the same shape as {of}, which is {show(expected)}, but got {show(shape)}")
@@ -148,7 +150,7 @@ def _demand_exact(cell: Cell, place: int | str, value: TensorBase, g: object) ->
 
 
 def _fitted(cell: Cell, place: int | str, value: TensorBase, g: object) -> TensorBase | None:
-    """A gradient with the shape and dtype of what it is the gradient of: an input by number, a parameter by name."""
+    """A gradient brought to the shape and dtype of its value, an input (by number) or a parameter (by name)."""
     if checks_bprop():
         _demand_exact(cell, place, value, g)
     if g is None:
@@ -174,7 +176,7 @@ def _fitted(cell: Cell, place: int | str, value: TensorBase, g: object) -> Tenso
 
 
 class _Call(Application):
-    """One call of a Cell with bprop; ``of`` gives the Cell, which a graph does not keep alive."""
+    """One call of a Cell with bprop; ``of`` returns the Cell, which a graph does not keep alive."""
 
     def __init__(self, cell: Cell, inputs: Structure, count: int, of: Callable[[], Cell]):
         internal = getattr(cell, "internal_params", None) or ()
@@ -190,9 +192,9 @@ class _Call(Application):
     def debugged(self) -> bool:
         return self.cell.bprop_debug
 
-    def _compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
+    def _compute(self, out_grads: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
                  ) -> Gradients:
-        dout = _dout(self.out, iter(arriving))
+        dout = _dout(self.out, iter(out_grads))
         return _gradients(self.cell, rebuild(self.inputs, iter(ins)), rebuild(self.out, iter(outs)), dout,
                           self.internal)
 
@@ -221,19 +223,19 @@ def apply(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _differentiate(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], call: _Call,
                    needs: Sequence[bool], is_train: bool = True) -> list[Any]:
-    arriving = [lent(top) for top in (g if isinstance(g, tuple) else (g,))]
+    out_grads = [lent(top) for top in (g if isinstance(g, tuple) else (g,))]
     now = [weight._data for weight in call.internal]
     try:
-        for weight, recorded in zip(call.internal, ins[call.count:]):  # which the Cell reads as its own
+        for weight, recorded in zip(call.internal, ins[call.count:]):  # the Cell reads it as its own attribute
             weight._data = recorded._data
-        gradients, weights = call.compute(arriving, list(map(lent, ins[:call.count])), list(map(lent, outs)))
+        gradients, weights = call.compute(out_grads, list(map(lent, ins[:call.count])), list(map(lent, outs)))
     finally:
         for weight, data in zip(call.internal, now):
             weight._data = data
     return [*gradients, *weights]
 
 
-#: The application of a Cell with bprop on the tape: outputs that no gradient reaches have zeros.
+#: The application of a Cell with bprop on the tape: an output that no gradient reaches gets zeros.
 _TAPED = tape.Taped("Cell with bprop", _differentiate, 1 << 30)
 _CELL = applied("_cell")
 
@@ -262,7 +264,7 @@ def _traced(trace: FunctionTracer, cell: Cell, args: tuple[Any, ...], kwargs: di
 
 
 def check(cell: Cell, inputs: Sequence[object], eps: float, rtol: float, atol: float, seed: int) -> float:
-    """See ``Cell.check_bprop``."""
+    """The body of ``Cell.check_bprop``."""
     wide = [value._cast(np.dtype(np.float64)) if isinstance(value, TensorBase) and is_floating(value._dt) else value
             for value in inputs]
     rng = np.random.default_rng(seed)
@@ -292,7 +294,7 @@ def check(cell: Cell, inputs: Sequence[object], eps: float, rtol: float, atol: f
     worst, wrong = 0.0, []
     for what, leaf, g in places:
         analytic = np.zeros(leaf.shape) if g is None else np.asarray(g.asnumpy(), np.float64)
-        step = eps if leaf._dt == np.float64 else 1e-2  # a float32 weight moves in float32
+        step = eps if leaf._dt == np.float64 else 1e-2  # a float32 weight is varied in float32
         numeric = _differences(loss, leaf._data, step)
         error = np.abs(analytic - numeric)
         worst = max(worst, float(error.max(initial=0.0)))
@@ -308,7 +310,7 @@ def check(cell: Cell, inputs: Sequence[object], eps: float, rtol: float, atol: f
 
 
 def _differences(loss: Callable[[], float], data: Array, step: float) -> np.ndarray:
-    """Central differences of a loss in every element of an array, which is changed and put back."""
+    """Central differences of a loss with respect to each element of an array, which is restored."""
     result = np.zeros(data.shape)
     for at in np.ndindex(data.shape):
         before = data[at]

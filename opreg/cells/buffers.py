@@ -1,4 +1,4 @@
-"""Buffers: tensors of a Cell that are state but no parameters, and all state of a Cell as a dict."""
+"""Buffers: tensors of a Cell that are state but no parameters, and ``state_dict``, all state of a Cell."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from opreg.ndarray.ndarray import NDArray
 from ..core.spec import show
 from ..errors import ArgumentError, did_you_mean
 from .handles import Hook, HookHandle, Hooks
-from .tensor import Tensor, has_numbers
+from .tensor import Tensor, has_values
 
 __all__ = ["Buffer", "Buffered", "IncompatibleKeys"]
 
 
 class Buffer:
-    """A tensor that becomes a buffer of the Cell to whose attribute it is assigned.
+    """A tensor that becomes a buffer of a Cell when it is assigned to an attribute.
 
     Parameters
     ----------
@@ -37,23 +37,23 @@ class Buffer:
     __slots__ = ("data", "persistent")
 
     def __init__(self, data: Tensor, *, persistent: bool = True):
-        if not has_numbers(data):
+        if not has_values(data):
             raise TypeError(f"Buffer: expected a Tensor, got {type(data).__name__}")
         self.data, self.persistent = data, persistent
 
 
 class IncompatibleKeys(NamedTuple):
-    """Keys that a ``state_dict`` lacked, and those it had too many."""
+    """Names missing from a ``state_dict``, and names that nothing takes."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
 
 
 class Buffered:
-    """Buffers by attribute; parameters and buffers as a dict."""
+    """Base of containers with buffers, and with parameters and buffers as a dict."""
 
     _params: OrderedDict[str, Any]  # Parameters
-    _cells: OrderedDict[str, Any]  # Cells, None where one was taken away
+    _cells: OrderedDict[str, Any]  # Cells, or None for a removed one
     _buffers: OrderedDict[str, Tensor | None]
     _transient: set[str]
     _touch: Callable[[], None]
@@ -66,14 +66,14 @@ class Buffered:
         raise NotImplementedError
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Keep a tensor that is state but no parameter; ``state_dict`` includes it when persistent."""
+        """Register a tensor as state that is no parameter; ``state_dict`` includes it when persistent."""
         if not isinstance(name, str):
             raise TypeError(f"{self.path}: buffer name should be a string, got {type(name).__name__}")
         if "." in name:
             raise KeyError(f"{self.path}: the buffer name {name!r} can't contain \".\"")
         if not name or (hasattr(self, name) and name not in self._buffers):
             raise KeyError(f"{self.path}: the buffer name {name!r} is empty or exists already")
-        if tensor is not None and not has_numbers(tensor):
+        if tensor is not None and not has_values(tensor):
             raise TypeError(f"{self.path}: buffer {name!r} must be a Tensor or None, got {type(tensor).__name__}")
         self._buffers[name] = tensor
         (self._transient.discard if persistent else self._transient.add)(name)
@@ -109,16 +109,16 @@ class Buffered:
 
     def state_dict(self, destination: MutableMapping[str, Any] | None = None, prefix: str = "",
                    keep_vars: bool = False) -> MutableMapping[str, Any]:
-        """Parameters and persistent buffers by path, its own before those of its children; no copies.
+        """Parameters and persistent buffers by path, first its own, then those of its children; values are not copied.
 
         Parameters
         ----------
         destination : dict, optional
-            Where they are put; a new one by default.
+            The dict to fill; a new one by default.
         prefix : str
-            Put before the paths.
+            Prefix of the paths.
         keep_vars : bool
-            Handed to hooks.
+            Passed to hooks.
         """
         state = OrderedDict() if destination is None else destination
         for hook in self._state_hooks("state_dict_pre"):
@@ -132,12 +132,13 @@ class Buffered:
         return state
 
     def load_state_dict(self, state_dict: MutableMapping[str, Any], strict: bool = True) -> IncompatibleKeys:
-        """Take over the values of a ``state_dict``; returns missing and surplus names.
+        """Load the values of a ``state_dict``; returns missing and unexpected names.
 
         Raises
         ------
         ArgumentError
-            When something is missing or too much, and ``strict``, or does not fit; nothing is changed then.
+            With ``strict``, when names are missing or unexpected; always, when a value does not fit. Nothing is changed
+            then.
         """
         state, cells = OrderedDict(state_dict), list(self.cells_and_names())
         missing: list[str] = []
@@ -194,13 +195,13 @@ class Buffered:
         return self._on_state_hook("state_dict_post", hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
-        """Call a function before anything is loaded.
+        """Call a function before loading.
 
         Parameters
         ----------
         hook : callable
-            Of ``(cell, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)``; it
-            may change the dict, which is a copy, and the lists.
+            Called with ``(cell, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+            error_msgs)``; it may change the lists, and the dict, which is a copy.
         """
         return self._on_state_hook("load_state_dict_pre", hook)
 

@@ -1,4 +1,4 @@
-"""Cell: a layer, with its parameters, its children, its hooks, and perhaps a gradient of its own."""
+"""Cell: a layer with parameters, child Cells, hooks, and an optional gradient of its own."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ __all__ = ["Cell", "converted"]
 
 
 def _check_keywords(cls: type, given: Mapping[str, object]) -> None:
-    """Refuse keywords that a class does not take, with the nearest that it does."""
-    function = cls.__init__  # type: ignore[misc]  # of this class
+    """Refuse keywords that a class does not accept, and suggest the nearest one."""
+    function = cls.__init__  # type: ignore[misc]  # the class's own __init__
     if hasattr(function, "__wrapped__"):
         return
     parameters = parameters_of(function)
@@ -43,7 +43,7 @@ def _check_keywords(cls: type, given: Mapping[str, object]) -> None:
         if name not in valid and not parameters.open:
             raise TypeError(f"{cls.__name__}() takes no keyword {name!r}. {did_you_mean(name, valid)}")
 
-#: Arguments of recomputation in MindSpore's releases.
+#: Arguments of ``recompute`` in MindSpore's releases.
 _RECOMPUTE = frozenset(("mp_comm_recompute", "parallel_optimizer_comm_recompute", "recompute_slice_activation",
                         "use_reentrant", "output_recompute", "early_stop", "context_fn"))
 
@@ -60,7 +60,7 @@ class _Constructs(Protocol[P, R]):
 class Cell(ParameterContainer, Shown):
     """A layer: derive from it, make parameters and children in ``__init__``, compute in ``construct``.
 
-    A Cell that defines ``bprop(self, *inputs, out, dout)`` is differentiated by it: it returns a gradient for each
+    A Cell that defines ``bprop(self, *inputs, out, dout)`` has this as its gradient: it returns a gradient for each
     input, and with ``self.internal_params``, a list of parameters, also a dict of their gradients.
 
     Parameters
@@ -80,13 +80,13 @@ class Cell(ParameterContainer, Shown):
     Tensor(shape=[2], dtype=Float32, value= [ 2.00000000e+00,  4.00000000e+00])
     """
 
-    #: Whether operators in it go by its ``training``; else they go by the mode of its caller, as those of a function.
+    #: Whether ``training`` of this Cell decides the mode of its operators; otherwise the caller's mode does.
     _has_mode = True
 
-    if not TYPE_CHECKING:  # checkers look at __init__
+    if not TYPE_CHECKING:  # type checkers read __init__
 
         def __new__(cls, *args, **keywords):
-            """An object that ``__init__`` has not seen, if it takes these keywords."""
+            """Make the object, after refusing keywords that the class does not accept."""
             if keywords:
                 _check_keywords(cls, keywords)
             return super().__new__(cls)
@@ -106,7 +106,7 @@ class Cell(ParameterContainer, Shown):
         self._find_shortcut()
 
     def _find_shortcut(self) -> None:
-        """Find out whether calling the Cell is just calling ``construct``."""
+        """Find out whether calling the Cell is the same as calling ``construct``."""
         own = self.__dict__
         own["_plain"] = not (any(own["_hooks"].values()) or own["_has_bprop"] or own["_cast"] is not None
                              or own["_cast_out"] is not None)
@@ -115,12 +115,12 @@ class Cell(ParameterContainer, Shown):
     # ------------------------------------------------------------------------------------------------ calling
 
     def construct(self, *inputs: Any, **kwargs: Any) -> Any:
-        """The computation of the Cell; every Cell defines its own."""
+        """Compute the outputs; every Cell defines its own."""
         what = "rename forward to construct" if hasattr(type(self), "forward") else "define construct(self, ...)"
         raise AttributeError(f"The '{type(self).__name__}' object has no attribute 'construct': {what}, which computes "
                              "what the Cell returns")
 
-    if TYPE_CHECKING:  # takes and gives what ``construct`` does
+    if TYPE_CHECKING:  # it has the signature of ``construct``
 
         def __call__(self: _Constructs[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
 
@@ -150,7 +150,7 @@ class Cell(ParameterContainer, Shown):
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool) -> Any:
         own, thread = self.__dict__, MODE.__dict__
         frame, layer, token = thread["frame"], own["_layer"], None
-        apart = frame is None or layer is None  # no layer of ours in another one, whose caller is already known
+        apart = frame is None or layer is None  # inner layers of this library need no check: their caller is known
         if apart:
             thread["frame"] = layer
         if self._has_mode:
@@ -174,7 +174,7 @@ class Cell(ParameterContainer, Shown):
                 thread["frame"] = frame
 
     def _explain(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Let an error that the inputs of this Cell are to blame for say so, and not blame the weights."""
+        """Extend an error caused by unfit inputs with an explanation, so that it does not blame the weights."""
         inside = any(text.startswith("in Cell ") for text in getattr(error, "__notes__", ()))
         if inside or not isinstance(error, OpError):
             return
@@ -184,10 +184,10 @@ class Cell(ParameterContainer, Shown):
             error.args = (f"{self.path}: {text}",)
 
     def misfit(self, *inputs: Any) -> str | None:
-        """An explanation of unfit inputs, None where they fit: asked for when ``construct`` has failed with them."""
+        """An explanation why inputs do not fit, or None; it is asked for after ``construct`` has failed."""
 
     def _run_with_all(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """With casts, hooks and bprop, in that order around ``construct``."""
+        """Run casts, hooks, bprop and ``construct``."""
         own, kinds = self.__dict__, self._hooks
         if own["_cast"] is not None:
             args, kwargs = converted((args, kwargs), own["_cast"])
@@ -223,17 +223,17 @@ class Cell(ParameterContainer, Shown):
             return hooks.forward(self, hooked_args, kwargs, out)
         if any(hook.convention == "document" for hook in kinds["backward"].values()):
             return hooks.forward(self, hooked_args, kwargs, hooks.tag_outputs(out, link, tagged))
-        return hooks.tag_outputs(hooks.forward(self, args, kwargs, out), link, tagged)  # forward hooks take part
+        return hooks.tag_outputs(hooks.forward(self, args, kwargs, out), link, tagged)  # forward hooks included
 
     def _failed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Call those forward hooks that are always called."""
+        """Call the forward hooks that are registered with ``always_call``."""
         if any(hook.always_call for hook in self._hooks["forward"].values()):
             hooks.forward(self, args, kwargs, None, failed=True)
 
     # -------------------------------------------------------------------------------------------- compilation
 
     def _cache(self) -> Cache:
-        """Its cache of compiled plans, which does not keep it alive."""
+        """The cache of compiled plans; it does not keep the Cell alive."""
         if self._jitted is None:
             self.__dict__["_jitted"] = Cache(self)
         return self._jitted
@@ -242,9 +242,9 @@ class Cell(ParameterContainer, Shown):
         return Jitted(self, self._cache())
 
     def compile(self, *args: Any, **kwargs: Any) -> Jitted:
-        """Compile for inputs like these, without running; returns the compiled Cell, to be called as the Cell is.
+        """Compile for inputs like these, without running; returns the compiled Cell, which is called like the Cell.
 
-        Calling the Cell itself compiles it too in ``GRAPH_MODE``.
+        In ``GRAPH_MODE`` calling the Cell compiles it, too.
         """
         if not self._checked_names:
             self.check_names(refuse=True)
@@ -253,17 +253,17 @@ class Cell(ParameterContainer, Shown):
         return jitted
 
     def compile_and_run(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the compiled Cell."""
+        """Compile the Cell and call it."""
         return self._compiled()(*args, **kwargs)
 
     def to_symbol(self, *inputs: Any, **kwargs: Any) -> Symbol:
-        """The Cell as a Symbol over registered operators.
+        """The Cell as a Symbol of registered operators.
 
         Parameters
         ----------
         *inputs : Tensor, shape or nothing
-            Example inputs, or tuples of int for shapes of float32. Without any, shapes stay open; a Cell that asks
-            for them says so.
+            Example inputs, or tuples of int for shapes of float32. Without any, shapes are unknown, and a Cell that
+            reads them raises an error.
 
         Returns
         -------
@@ -283,8 +283,7 @@ class Cell(ParameterContainer, Shown):
     # ------------------------------------------------------------------------------------------------- state
 
     def set_train(self, mode: bool = True) -> Self:
-        """Whether layers that differ between training and inference, and users' operators, run as in training, in this
-        Cell and in all below; returns this Cell."""
+        """Set training or inference mode for this Cell and all Cells inside; returns this Cell."""
         if not isinstance(mode, bool):
             raise TypeError(f"{self.path}: set_train expects a bool, got {type(mode).__name__}")
         phase = "train" if mode else "predict"
@@ -301,7 +300,7 @@ class Cell(ParameterContainer, Shown):
 
     @property
     def phase(self) -> str:
-        """``train`` or ``predict``, or text of one's own."""
+        """``train``, ``predict``, or a user's text."""
         return self._phase
 
     @phase.setter
@@ -312,7 +311,7 @@ class Cell(ParameterContainer, Shown):
 
     @property
     def bprop_debug(self) -> bool:
-        """Whether ``bprop`` runs as plain Python, with numbers, also in a compiled function."""
+        """Whether ``bprop`` runs as plain Python, on values, also in a compiled function."""
         return self._bprop_debug
 
     @bprop_debug.setter
@@ -324,7 +323,7 @@ class Cell(ParameterContainer, Shown):
 
     @property
     def param_prefix(self) -> str:
-        """The prefix of the names of its parameters."""
+        """The prefix of its parameters' names."""
         name = self.path.partition(".")[2]
         return name
 
@@ -334,7 +333,7 @@ class Cell(ParameterContainer, Shown):
         return type(self).__name__
 
     def add_flags(self, **flags: Any) -> Self:
-        """Set attributes and remember them as flags; returns this Cell."""
+        """Set attributes and record them as flags; returns this Cell."""
         for name, value in flags.items():
             setattr(self, name, value)
             self._flags[name] = value
@@ -364,13 +363,13 @@ class Cell(ParameterContainer, Shown):
         for _, cell in self.cells_and_names():
             own = cell.__dict__
             own["_cast"] = as_dtype(dst_type)
-            for attribute in own["_params"]:  # found by __getattr__ from now on, which casts
+            for attribute in own["_params"]:  # __getattr__ finds it from now on, and casts
                 own.pop(attribute, None)
             cell._touch()
         return self
 
     def _give_float(self, dtype: np.dtype) -> None:
-        """Cast what this Cell returns, behind its hooks."""
+        """Cast the outputs of this Cell, after its hooks."""
         self.__dict__["_cast_out"] = dtype
         self._touch()
 
@@ -381,19 +380,19 @@ class Cell(ParameterContainer, Shown):
         return self
 
     def set_inputs(self, *inputs: object, **kwargs: object) -> None:
-        """No effect here: compiled functions take any shapes."""
+        """Accepted without effect: compiled functions take any shapes."""
         names = inspect.signature(self.construct).parameters
         refuse_keywords("set_inputs", [name for name in kwargs if name not in names], names)
 
     def recompute(self, **keywords: object) -> None:
-        """No effect here: values that a gradient needs are stored."""
+        """Accepted without effect: values that a gradient needs are stored."""
         refuse_keywords("recompute", keywords.keys() - _RECOMPUTE, _RECOMPUTE)
 
     def set_jit_config(self, jit_config: object) -> None:
-        """No effect here."""
+        """Accepted without effect."""
 
     def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
-        """Parameters by themselves; their numbers are made already."""
+        """A dict of each parameter to itself; their values exist already."""
         return {parameter: parameter for parameter in self.get_parameters()}
 
     # ------------------------------------------------------------------------------------------------- hooks
@@ -405,16 +404,15 @@ class Cell(ParameterContainer, Shown):
         Parameters
         ----------
         hook_fn : callable
-            Of this Cell and its positional inputs, a tuple; with ``with_kwargs`` also of the keyword inputs. Returns
-            None, or what takes the inputs' place: a tuple, or the only input; ``(args, kwargs)`` with
-            ``with_kwargs``.
+            Called with this Cell and a tuple of its positional inputs; with ``with_kwargs`` also with the keyword
+            inputs. Returns None or new inputs: a tuple, the only input, or with ``with_kwargs`` ``(args, kwargs)``.
         prepend : bool
-            Before those registered already.
+            Whether it is called before the hooks registered already.
 
         Returns
         -------
         HookHandle
-            Removes it.
+            Its ``remove`` removes the hook.
         """
         return HookHandle.add(self, self._hooks["forward_pre"], hook_fn, prepend, with_kwargs=with_kwargs)
 
@@ -425,38 +423,38 @@ class Cell(ParameterContainer, Shown):
         Parameters
         ----------
         hook_fn : callable
-            Of this Cell, its positional inputs and its output; with ``with_kwargs`` the keyword inputs come before
-            the output. Returns None, or what takes the output's place.
+            Called with this Cell, its positional inputs and its output; with ``with_kwargs`` the keyword inputs come
+            before the output. Returns None or a new output.
         prepend : bool
-            Before those registered already.
+            Whether it is called before the hooks registered already.
         always_call : bool
-            Also when the Cell raises; the output is None then.
+            Whether it is called, with None as the output, when the Cell raises.
         """
         return HookHandle.add(self, self._hooks["forward"], hook_fn, prepend, with_kwargs=with_kwargs,
                               always_call=always_call)
 
     def register_backward_pre_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
-        """Call a function with the gradients of the output, before they go through the Cell.
+        """Call a function with the output gradients before the Cell's backward.
 
         Parameters
         ----------
         hook_fn : callable
-            Of this Cell and a tuple of gradients, None where there is none. Returns None, or gradients in their place.
+            Called with this Cell and a tuple of gradients, with None for a missing one. Returns None or new gradients.
         """
         return HookHandle.add(self, self._hooks["backward_pre"], hook_fn)
 
     def register_backward_hook(self, hook_fn: Callable[..., Any], convention: str | None = None) -> HookHandle:
-        """Call a function with the gradients on both sides of the Cell.
+        """Call a function with the input and output gradients after the Cell's backward.
 
         Parameters
         ----------
         hook_fn : callable
-            By the convention ``document`` of ``(cell_id, grad_input, grad_output)``: text with class and identity,
-            the gradients of the output, those that leave at the inputs. By ``2.4`` of ``(cell,
-            grad_input, grad_output)``: the Cell, the gradients of its inputs, those of its outputs. Returns None, or
-            a tuple in the place of those that leave.
+            In the convention ``document``, called with ``(cell_id, grad_input, grad_output)``: text of class and
+            identity, the output gradients, and the input gradients. In ``2.4``, called with ``(cell, grad_input,
+            grad_output)``: the Cell, the input gradients, and the output gradients. Returns None or a tuple of new
+            input gradients.
         convention : {"document", "2.4"}
-            As set with ``set_context`` or ``nn.convention`` by default.
+            The default is set by ``set_context`` or ``nn.convention``.
         """
         convention = get_context("convention") if convention is None else convention
         if convention not in ("document", "2.4"):
@@ -465,14 +463,14 @@ class Cell(ParameterContainer, Shown):
         return HookHandle.add(self, self._hooks["backward"], hook_fn, convention=convention)
 
     def register_full_backward_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
-        """``register_backward_hook`` by the convention of MindSpore 2.4 and later.
+        """``register_backward_hook`` in the convention of MindSpore 2.4 and later.
 
-        Outputs are then those after forward hooks, unless a backward hook by the other convention is there, too.
+        Outputs are then those after forward hooks, unless the Cell also has a backward hook of the other convention.
         """
         return self.register_backward_hook(hook_fn, "2.4")
 
     def hooks(self) -> dict[str, list[Hook]]:
-        """All hooks of the tree, a list by ``path:kind``, such as ``conv1:backward``."""
+        """All hooks of the tree: a dict of ``path:kind``, such as ``conv1:backward``, to a list."""
         registered: dict[str, list[Hook]] = {}
         for path, cell in self.cells_and_names():
             for kind in KINDS:
@@ -485,7 +483,7 @@ class Cell(ParameterContainer, Shown):
         return registered
 
     def remove_hooks(self) -> None:
-        """Take all hooks of the tree away."""
+        """Remove all hooks of the tree."""
         for _, cell in self.cells_and_names():
             for kind in KINDS:
                 cell._hooks[kind].clear()
@@ -502,13 +500,13 @@ class Cell(ParameterContainer, Shown):
         Parameters
         ----------
         *inputs : Tensor
-            Where to compare.
+            Inputs at which to compare.
         eps : float
-            How far to step aside.
+            Step of the central differences.
         rtol, atol : float
-            How far the two may be apart.
+            Tolerances of the comparison.
         seed : int
-            Of the random weights by which outputs are summed.
+            Seed of the random weights with which outputs are summed.
 
         Returns
         -------
@@ -518,7 +516,7 @@ class Cell(ParameterContainer, Shown):
         Raises
         ------
         AssertionError
-            Saying which input is wrong, where, and by how much.
+            The error names the input, the element, and the difference.
         """
         if not self._has_bprop:
             raise ArgumentError(f"{self.path}: check_bprop: this Cell has no bprop")
@@ -526,13 +524,13 @@ class Cell(ParameterContainer, Shown):
 
 
 def converted(value: T, dtype: np.dtype) -> T:
-    """A tensor, or a nesting of them, in which floating-point values are of that dtype."""
+    """A tensor, or a nesting of tensors, with floating-point values cast to a dtype."""
     found: T = mapped(lambda leaf: leaf._cast(dtype) if is_floating(leaf._dt) else leaf, value)
     return found
 
 
 def _dtypes_apart(cell: Cell, inputs: Sequence[object]) -> str | None:
-    """Sentence about an input whose dtype is not that of the Cell's floating parameters; None if there is none."""
+    """A sentence about an input whose dtype differs from that of the Cell's floating parameters; None without one."""
     own = next((p._dt for p in cell._params.values() if p is not None and is_floating(p._dt)), None)
     other = next((value for value in inputs if isinstance(value, TensorBase) and value._dt != own), None)
     if own is None or other is None:
@@ -543,7 +541,7 @@ def _dtypes_apart(cell: Cell, inputs: Sequence[object]) -> str | None:
 
 
 def _arity(construct: Callable[..., Any]) -> int:
-    """How many positional inputs a ``construct`` without defaults has, -1 for others."""
+    """The number of positional inputs of a ``construct`` without defaults; -1 for others."""
     try:
         parameters = list(inspect.signature(construct).parameters.values())[1:]
     except (TypeError, ValueError):

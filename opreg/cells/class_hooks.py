@@ -1,6 +1,6 @@
-"""Class hooks: a ``__getattribute__`` that stands in classes during a trace, and tells which attributes are read.
+"""Class hooks: during a trace, a ``__getattribute__`` is put into classes and reports the attributes that are read.
 
-Reading an attribute costs nothing more at other times. Hooks are counted, since several threads may trace at once.
+Outside of traces reading an attribute costs nothing more. Hooks are counted, since several threads may trace at once.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .state import STATE
 __all__ = ["attributes_of", "hook", "hookable", "runs_python", "unhook"]
 
 _LOCK = lock()
-#: By class: how often it is hooked, and the ``__getattribute__`` that it defines itself, if it does.
+#: By class: the number of hooks, and the ``__getattribute__`` that the class itself defines, if any.
 _HOOKED: dict[type, tuple[int, Any]] = {}
 _HEAP_TYPE, _IMMUTABLE = 1 << 9, 1 << 8  # Py_TPFLAGS_HEAPTYPE and Py_TPFLAGS_IMMUTABLETYPE of CPython
 
 
 def hookable(cls: type) -> bool:
-    """Whether a class can be hooked: one that Python code has made, and whose objects have changing attributes."""
+    """Whether a class can be hooked: it is made by Python code, and its objects have changing attributes."""
     return bool(cls.__flags__ & _HEAP_TYPE) and not cls.__flags__ & _IMMUTABLE and not issubclass(
         cls, (type, types.ModuleType, enum.Enum, BaseException))
 
@@ -47,13 +47,12 @@ def attributes_of(owner: object, default: Any = None) -> Any:
 
 
 def hook(cls: type) -> type | None:
-    """Tell the observer of the thread's trace what is read of objects of a class, until ``unhook``.
+    """Report reads of attributes of a class's objects to the observer of the thread's trace, until ``unhook``.
 
     Returns
     -------
     type or None
-        The class in which the hook stands, one that ``cls`` derives from if that is hooked already; None where a class
-        refuses it.
+        The class that holds the hook: ``cls``, or a base that is hooked already; None if the class refuses it.
     """
     with _LOCK:
         for base in cls.__mro__:
@@ -74,7 +73,7 @@ def hook(cls: type) -> type | None:
 
 
 def unhook(cls: type) -> None:
-    """Undo one ``hook``, by what it returned."""
+    """Undo one ``hook``, given its result."""
     with _LOCK:
         count, own = _HOOKED.pop(cls)
         if count > 1:
@@ -86,7 +85,7 @@ def unhook(cls: type) -> None:
 
 
 def _noting(read: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    """A ``__getattribute__`` that reads, and tells what was read."""
+    """A ``__getattribute__`` that reads an attribute and reports it."""
     def __getattribute__(self: Any, name: str) -> Any:
         try:
             value = read(self, name)

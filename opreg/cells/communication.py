@@ -1,4 +1,4 @@
-"""communication: the processes of a program by MindSpore's names, over ``opreg.distributed``.
+"""Communication: the processes of a program by MindSpore's names, over ``opreg.distributed``.
 
 Examples
 --------
@@ -25,10 +25,10 @@ __all__ = ["GlobalComm", "init", "release", "get_rank", "get_group_size", "get_l
            "get_process_group_ranks", "broadcast_parameters", "HCCL_WORLD_COMM_GROUP", "NCCL_WORLD_COMM_GROUP",
            "MCCL_WORLD_COMM_GROUP"]
 
-if not TYPE_CHECKING:  # MindSpore has these in modules of a package
+if not TYPE_CHECKING:  # MindSpore has these names in modules of a package
     __getattr__ = inner(__name__)
 
-#: Names of the group of all processes; they are one here.
+#: Names of the group of all processes; they mean the same here.
 HCCL_WORLD_COMM_GROUP = "hccl_world_group"
 NCCL_WORLD_COMM_GROUP = "nccl_world_group"
 MCCL_WORLD_COMM_GROUP = "mccl_world_group"
@@ -37,7 +37,7 @@ _BACKENDS = (None, "mccl", "nccl", "mpi")
 
 
 class GlobalComm:
-    """Names of the group of all processes, as programs read them."""
+    """Names of the group of all processes, which programs read."""
 
     WORLD_COMM_GROUP = "world"
     BACKEND = "mpi"
@@ -45,12 +45,12 @@ class GlobalComm:
 
 
 def init(backend_name: str | None = None) -> None:
-    """Find the other processes, which a launcher has started.
+    """Connect to the other processes, which a launcher has started.
 
     Parameters
     ----------
     backend_name : {"mccl", "nccl", "mpi"}, optional
-        Which one is chosen by where arrays lie, whatever is named.
+        Accepted by name; the device of the arrays decides which backend is used.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def init(backend_name: str | None = None) -> None:
 
 
 def release() -> None:
-    """Count as not initialized; the processes stay together until they end."""
+    """Mark the communication as not initialized; the processes stay connected until they end."""
     GlobalComm.INITED = False
 
 
@@ -76,7 +76,7 @@ def _group(name: str) -> Group:
 
 
 def get_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """The number of this process in a group."""
+    """The rank of this process in a group."""
     return _group(group).rank
 
 
@@ -86,7 +86,7 @@ def get_group_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
 
 
 def get_local_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """The number of this process on its machine, as the launcher says; else its rank."""
+    """The rank of this process on its machine, from the launcher; else its rank in the group."""
     return told(LOCAL_RANKS, _group(group).rank)
 
 
@@ -96,7 +96,7 @@ def get_local_rank_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
 
 
 def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
-    """The number among all processes of one that has a number in a group."""
+    """The world rank of a process, given its rank in a group."""
     ranks = _group(group).ranks
     if not 0 <= group_rank_id < len(ranks):
         raise ArgumentError(f"communication: the group {group!r} has ranks 0 to {len(ranks) - 1}, got {group_rank_id}")
@@ -104,7 +104,7 @@ def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
 
 
 def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
-    """The number in a group of a process that has a number among all."""
+    """The rank in a group of a process, given its world rank."""
     ranks = _group(group).ranks
     if world_rank_id not in ranks:
         raise ArgumentError(f"communication: rank {world_rank_id} is not in the group {group!r}, which has "
@@ -118,14 +118,14 @@ def get_process_group_ranks(group: str = GlobalComm.WORLD_COMM_GROUP) -> list[in
 
 
 def create_group(group: str, rank_ids: Sequence[int], options: object = None) -> None:
-    """Let operators find some of the processes by a name; each of these calls it.
+    """Create a group of processes by name; each of its processes calls this.
 
     Parameters
     ----------
     group : str
         The name.
     rank_ids : list of int
-        Which of all processes, this one among them.
+        World ranks of its processes, including this one.
     """
     if world().rank not in rank_ids:
         raise ArgumentError(f"create_group: rank {world().rank} is not among those of {group!r}, "
@@ -136,18 +136,18 @@ def create_group(group: str, rank_ids: Sequence[int], options: object = None) ->
 
 
 def destroy_group(group: str) -> None:
-    """Forget a group's name."""
+    """Delete a group."""
     drop_group(group)
 
 
 def broadcast_parameters(parameters: Iterable[Parameter], root: int = 0, group: str = GlobalComm.WORLD_COMM_GROUP
                          ) -> None:
-    """Give all processes the weights of one; names, shapes and dtypes are compared before.
+    """Copy the weights of one process to all; names, shapes and dtypes are compared first.
 
     Raises
     ------
     RankError
-        When ranks have other parameters, or of other shapes or dtypes.
+        When the parameters of ranks differ in name, shape or dtype.
     """
     parameters, ranks = list(parameters), _group(group)
     ranks.agree("the parameters", "\n".join(f"{each.name}: {each.dtype} {each.shape}" for each in parameters))

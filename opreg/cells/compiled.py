@@ -1,4 +1,4 @@
-"""Compiled: what a function was traced to, bound to memory and run; on the tape as one application."""
+"""Compiled: a traced function bound to memory, which runs as one application on the tape."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ _MAKING = rlock()
 
 
 class Compiled:
-    """A function compiled for inputs of one kind, and for the numbers it asks for.
+    """A function compiled for one kind of inputs, and for the values that its Python code reads.
 
-    A plan is one caller's while it runs, and while its gradient may be asked for: threads, a hook that calls what it
-    hangs on, and calls that wait for their gradients each have their own.
+    A plan belongs to one caller while it runs, and as long as its gradient may be needed: threads, a hook that calls
+    its own Cell, and calls that wait for their gradients have a plan each.
 
     Attributes
     ----------
     certain : bool
-        Whether a run is never given up.
+        Whether no run ends in a bailout.
     pure : bool
-        Whether running it twice is running it once: nothing is called, sent, assigned or drawn.
+        Whether a second run changes nothing: it calls no Python, sends, assigns and draws nothing.
     idle : list of BoundTrace
-        Plans nobody has now.
+        Plans that no caller has now.
     idle_recorded : dict of tuple of bool to list of BoundTrace
-        Those with gradients, by which inputs and weights have one.
+        Idle plans with gradients, by the inputs and weights that have one.
     """
 
     def __init__(self, traced: Traced, arguments: Structure, rooms: Rooms, numbers: bool | str = False,
@@ -64,39 +64,39 @@ class Compiled:
         self._weights = [array for array in outside if id(array) in trained]
         self._others = [array for array in outside if id(array) not in trained]
         self._simple = traced.structure is tree.LEAF
-        self._in_python = False  # whether its gradient is that of the Python code
+        self._in_python = False  # whether the gradient runs the Python code again
         self.certain = not (traced.calls or traced.steps)
         self.pure = not (traced.calls or traced.collective or traced.assigned or traced.random)
 
     def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:
-        """Compute; as one application on the tape if its gradient is wanted."""
+        """Run it; as one application on the tape if its gradient is wanted."""
         if not MODE.now().recording:
             return self.run(leaves)
         closed = [array for array in self._others if array._entry is not None]
-        if closed:  # somebody differentiates in a tensor that the function has from outside
+        if closed:  # the gradient in a captured tensor is wanted
             self._weights += closed
             self._others = [array for array in self._others if array._entry is None]
             self.idle_recorded = {}
         needs = tuple([array._entry is not None for array in (*leaves, *self._weights)])
         if True not in needs:
             return self.run(leaves)
-        if self._in_python or (STATE.nested and not self.pure):  # the gradient of its gradient would run it again
+        if self._in_python or (STATE.nested and not self.pure):  # a second derivative would run it again
             return run_in_python(function, *tree.rebuild(self.arguments, iter(leaves)))
         return self.run_recorded(function, leaves, needs)
 
     def changed(self) -> str | None:
-        """The thing that has changed since, in words."""
+        """The value read by the trace that has changed since, as text."""
         return self.reads.changed()
 
     def prepare(self) -> None:
-        """Make a plan, if there is none."""
+        """Make a plan if there is none."""
         if not self.idle:
             with _MAKING:
                 plan = self._first_half(self._rooms.take())
             plan.free(self.idle)
 
     def _another(self, idle: list[BoundTrace], make: Callable[[Room], BoundTrace]) -> BoundTrace:
-        """A plan for one run, when it is not the first that is idle."""
+        """A plan for one run, unless the first plan is idle."""
         for plan in tuple(idle):
             if plan.room.take():
                 try:
@@ -114,14 +114,14 @@ class Compiled:
                 raise
 
     def run(self, leaves: Sequence[Tensor]) -> Any:
-        """Compute, with nothing recorded."""
+        """Run it without recording."""
         idle = self.idle
         try:
             plan = idle.pop()
         except IndexError:
             plan = self._another(idle, self._first_half)
         else:
-            if not plan.room.take():  # another runs there
+            if not plan.room.take():  # another caller runs in it
                 idle.append(plan)
                 plan = self._another(idle, self._first_half)
         reserved: Sequence[Landing] = ()
@@ -155,7 +155,7 @@ class Compiled:
             idle.append(plan)
 
     def _run_apart(self, leaves: Sequence[Tensor]) -> Any:
-        """Run in other memory: somebody keeps gradients for longer than until the next are there."""
+        """Run in other memory, because a caller keeps gradients longer than until the next ones are computed."""
         self._gradients_of, self.idle = (), []
         return self.run(leaves)
 
@@ -163,11 +163,11 @@ class Compiled:
         return BoundTrace(self.traced, room, numbers=self._numbers, gradients_of=self._gradients_of)
 
     def run_recorded(self, function: Callable, leaves: Sequence[Tensor], needs: tuple[bool, ...]) -> Any:
-        """Compute as one application on the tape, which has gradients of those inputs and weights that need one."""
+        """Run as one application on the tape, with gradients of the inputs and weights that need one."""
         idle = self.idle_recorded.setdefault(needs, [])
         try:
             plan = self._another(idle, lambda room: self._second_half(needs, room))
-        except LeftToPython:  # a bprop asks for the values of its output gradient
+        except LeftToPython:  # a bprop reads the values of its output gradient
             self._in_python = True
             return self.call(function, leaves)
         run = _Run(self, function, plan, len(leaves), idle)
@@ -187,12 +187,12 @@ class Compiled:
         return tree.rebuild(self.traced.structure, iter(outs))
 
     def targets(self) -> list[Node]:
-        """Variables of its inputs, then of its weights."""
+        """Variables of the inputs, then of the weights."""
         variables = {id(array): node for array, node in self.traced.captured}
         return [*self.traced.inputs, *[variables[id(weight)] for weight in self._weights]]
 
     def _second_half(self, needs: Sequence[bool], room: Room) -> BoundTrace:
-        """The plan with gradients of inputs and weights behind it."""
+        """The plan of the gradients of inputs and weights, which runs after the first half."""
         traced, trace = self.traced, self.traced.trace
         targets = self.targets()
         wanted = [(node, 0) for node, need in zip(targets, needs) if need]
@@ -200,11 +200,11 @@ class Compiled:
         pairs, seeds = [], []
         values, updated = trace.values, trace.updated
         trace.values, trace.updated = dict(values), dict(updated)
-        trace.reads = Reads()  # of bprops
+        trace.reads = Reads()  # values that bprops read
         try:
             for entry in traced.heads:
                 spec = trace.specs[entry[0]][entry[1]]
-                seed = trace.input(trace.unique("arriving"), *spec)
+                seed = trace.input(trace.unique("out_grads"), *spec)
                 seeds.append(seed._entry[0])
                 pairs.append((trace.wrap(entry), seed))
             with Observer(trace.reads):
@@ -223,17 +223,17 @@ class Compiled:
         plan.places = [places.get(node) for node in targets]
         return plan
 
-    def gradients(self, run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) -> list[Tensor | None]:
-        """Gradients of inputs and weights for a run, which is run again when they were asked for already."""
+    def gradients(self, run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -> list[Tensor | None]:
+        """Gradients of inputs and weights for a run; the first half runs again if they were computed before."""
         plan, node = run.plan, run.node()
         plan.wait()
         if node is not None and LATEST[0] > node.number:
             plan.check(node)
         if run.spent:
             self._run_again(run, ins[run.count:])
-        for slot, g in zip(plan.seeds, arriving):
+        for slot, g in zip(plan.seeds, out_grads):
             slot[...] = g._data
-        run.spent = True  # what backward steps took over is gone
+        run.spent = True  # buffers that backward steps reused are lost
         plan.backward()
         for array, data in plan.moved:
             array._data[...] = data
@@ -241,8 +241,8 @@ class Compiled:
         return [None if place is None else made(plan.gradients[place].copy(), plan.ctx) for place in plan.places]
 
     def _run_again(self, run: _Run, weights: Sequence[NDArray]) -> None:
-        """The first half with the weights and random numbers of that run; states and assigned parameters stay as they
-        are."""
+        """Run the first half again with the weights and random values of that run; states and assigned parameters are
+        not changed."""
         plan = run.plan
         old = {id(weight): value._data for weight, value in zip(self._weights, weights)}
         kept = [(data, data.copy(), old[id(array)]) for array, data in plan.holders if id(array) in old]
@@ -257,32 +257,32 @@ class Compiled:
 
     @property
     def plans(self) -> list[tuple[str, BoundTrace]]:
-        """One plan of each sort that was made, with its title."""
+        """One plan of each kind that was made, with its title."""
         plans = [("", self.idle), *[(" with gradients", recorded) for recorded in self.idle_recorded.values()]]
         return [(title, recorded[0]) for title, recorded in plans if recorded]
 
 
 class CompiledOnDevice(Compiled):
-    """One that enters its device, where there are several."""
+    """A compiled function that enters its device, where there are several."""
 
     def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:
-        """The same, there."""
+        """Run it on its device; see ``Compiled``."""
         with self.ctx.entered():
             return super().call(function, leaves)
 
     def run(self, leaves: Sequence[Tensor]) -> Any:
-        """The same, there."""
+        """Run it without recording, on its device; see ``Compiled``."""
         with self.ctx.entered():
             return super().run(leaves)
 
-    def gradients(self, run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) -> list[Tensor | None]:
-        """The same, there."""
+    def gradients(self, run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -> list[Tensor | None]:
+        """Gradients, computed on its device; see ``Compiled``."""
         with self.ctx.entered():
-            return super().gradients(run, arriving, ins)
+            return super().gradients(run, out_grads, ins)
 
 
 class _Run:
-    """One recorded run of a compiled function; the plan is its own until it is forgotten.
+    """One recorded run of a compiled function; the plan belongs to it until the run is dropped.
 
     Attributes
     ----------
@@ -295,9 +295,9 @@ class _Run:
     training : bool
         The mode of its caller.
     drawn : dict
-        Where random generators stood before it drew from them.
+        States of the random generators before the run.
     node : weak reference
-        To its node on the tape.
+        Weak reference to its node on the tape.
     """
 
     __slots__ = ("compiled", "function", "plan", "count", "spent", "idle", "training", "drawn", "node")
@@ -314,7 +314,7 @@ class _Run:
 
 
 def run_in_python(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Call a function as the Python code it is, also where Cells are compiled when they are called."""
+    """Call a function as Python code, without compiling the Cells inside."""
     inside, STATE.inside = STATE.inside, True
     try:
         return function(*args, **kwargs)
@@ -324,17 +324,17 @@ def run_in_python(function: Callable, args: Sequence[Any], kwargs: Mapping[str, 
 
 def _gradients(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], run: _Run,
                needs: Sequence[bool], is_train: bool = True) -> Sequence[NDArray | None]:
-    arriving = list(g) if isinstance(g, tuple) else [g]
-    return _recorded(run, arriving, ins) if MODE.now().recording else run.compiled.gradients(run, arriving, ins)
+    out_grads = list(g) if isinstance(g, tuple) else [g]
+    return _recorded(run, out_grads, ins) if MODE.now().recording else run.compiled.gradients(run, out_grads, ins)
 
 
-def _recorded(run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:
-    """Gradients that can be differentiated again: those of the Python code, on the numbers of that run.
+def _recorded(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:
+    """Gradients that can be differentiated again: the Python code is recorded on the values of that run.
 
     Raises
     ------
     OpError
-        When something else that the code reads is no longer as it was.
+        When another value that the code reads has changed since.
     """
     variables = [tensor(array) for array in ins]
     compiled, count = run.compiled, run.count
@@ -354,9 +354,9 @@ def _recorded(run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) ->
             out = run_in_python(run.function, *tree.rebuild(compiled.arguments, iter(variables[:count])))
         results = [leaf for leaf, kept in zip(tree.tensors(out), compiled.traced.kept) if not kept]
     finally:
-        for array, data, entry in before:  # what it assigns was assigned already
+        for array, data, entry in before:  # its assignments were made already
             array._data, array._entry = data, entry
-    heads = [(head, g) for head, g in zip(results, arriving) if head._entry is not None]
+    heads = [(head, g) for head, g in zip(results, out_grads) if head._entry is not None]
     wanted = [i for i, variable in enumerate(variables) if variable._entry is not None]
     gradients = tape.gradients([head for head, _ in heads], [variables[i] for i in wanted], [g for _, g in heads], True,
                            True, None) if heads and wanted else []
@@ -370,5 +370,5 @@ def _graph(run: _Run) -> tuple[list[Node], list[Entry]]:
     return run.compiled.targets(), run.compiled.traced.heads
 
 
-#: The application of a compiled function on the tape: outputs that no gradient reaches have zeros.
+#: The application of a compiled function on the tape: an output that no gradient reaches gets zeros.
 _TAPED = tape.Taped("compiled function", _gradients, 1 << 30, graph=_graph)

@@ -28,14 +28,14 @@ __all__ = [
 
 
 class DType:
-    """A dtype with MindSpore's manners. There is one object a dtype, and ``of`` finds it.
+    """A dtype with the behaviour of MindSpore's. Each dtype is one object, which ``of`` finds.
 
-    Equal to itself, to the NumPy dtype, to the NumPy scalar class and to its names.
+    It equals itself, the NumPy dtype, the NumPy scalar class and its names.
 
     Attributes
     ----------
     dtype : numpy.dtype
-        What it is to NumPy.
+        The NumPy dtype.
 
     Examples
     --------
@@ -55,17 +55,17 @@ class DType:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of a number."""
+        """Bytes of an element."""
         return self.dtype.itemsize
 
     @property
     def is_floating_point(self) -> bool:
-        """Whether it is one of the floating dtypes."""
+        """Whether it is a floating-point dtype."""
         return is_floating(self.dtype)
 
     @property
     def is_signed(self) -> bool:
-        """Whether it has negative numbers."""
+        """Whether it represents negative values."""
         return self.is_floating_point or self.dtype.kind == "i"
 
     def __eq__(self, other: object) -> bool:
@@ -120,16 +120,16 @@ def _bfloat16() -> DType:
     return _KNOWN.get(dtype) or DType("BFloat16", dtype)
 
 
-# --------------------------------------------------------------------------------- to and from other worlds
+# ------------------------------------------------------------------------------- conversion from and to others
 
 
 def of(value: object) -> DType:
-    """The DType of anything that names one: a NumPy dtype or scalar class, a Python type, a name.
+    """The DType of a NumPy dtype or scalar class, a Python type, or a name.
 
     Raises
     ------
     DTypeError
-        When it names none, or bfloat16 where ml_dtypes is missing.
+        When there is no such dtype, or for bfloat16 where ml_dtypes is missing.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def of(value: object) -> DType:
 
 
 def _numpy_dtype(value: object) -> np.dtype | None:
-    """NumPy's dtype of a name, a dtype, a scalar class or a Python type; None of anything else."""
+    """NumPy's dtype of a name, a dtype, a scalar class or a Python type; None for other values."""
     if isinstance(value, type):
         word = value.__name__
         valid = value in (int, float, bool) or (issubclass(value, np.generic) and not value.__subclasses__())
@@ -181,7 +181,7 @@ def dtype_to_nptype(type_: DTypeLike) -> type:
 
 
 def dtype_to_pytype(type_: DTypeLike) -> type:
-    """Python's type for values of a dtype: bool, int or float.
+    """The Python type of a dtype's values: bool, int or float.
 
     Examples
     --------
@@ -193,12 +193,12 @@ def dtype_to_pytype(type_: DTypeLike) -> type:
 
 
 def pytype_to_dtype(obj: type) -> DType:
-    """The dtype that numbers of a Python type or a NumPy scalar class have: int64 and float64 for Python's own.
+    """The dtype of a Python type or a NumPy scalar class; int64 and float64 for int and float.
 
     Raises
     ------
     DTypeError
-        When it is no type, or not one of numbers.
+        When the argument is no type, or no numeric one.
 
     Examples
     --------
@@ -216,7 +216,7 @@ _PROMOTED: dict[tuple[DTypeLike, DTypeLike], np.dtype] = {}
 
 
 def promote(a: DTypeLike, b: DTypeLike) -> np.dtype:
-    """The dtype of what an operator makes of arrays of two dtypes.
+    """The dtype of an operator's result on arrays of two dtypes.
 
     Unlike NumPy's, integers beside floating-point values do not widen them: int64 and float16 give float16. Unsigned
     integers of 16 bits and more mix with booleans alone, as in MindSpore's ``+``. ``/`` of integers gives float32.
@@ -224,12 +224,12 @@ def promote(a: DTypeLike, b: DTypeLike) -> np.dtype:
     Returns
     -------
     numpy.dtype
-        The common one.
+        The common dtype.
 
     Raises
     ------
     DTypeError
-        When there is none.
+        When the two have no common dtype.
 
     Examples
     --------
@@ -257,10 +257,10 @@ def _promoted(a: DType, b: DType) -> DType:
 
 
 def promote_number(a: DTypeLike, number: Number) -> np.dtype:
-    """The dtype of what an operator makes of an array and a Python number.
+    """The dtype of an operator's result on an array and a Python number.
 
-    A number has no width: only its kind counts, and only where the array's is a lesser one. The order is truth
-    values, integers, floating-point values.
+    A Python number has no width: its kind counts, and only where it ranks above the array's kind. Kinds rank: booleans,
+    integers, floating-point values.
 
     Examples
     --------

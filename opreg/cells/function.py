@@ -29,18 +29,18 @@ __all__ = ["_Function"]
 
 
 class _Function:
-    """An operator with a gradient of its own: derive, define ``forward`` and ``backward``, and call ``apply``.
+    """An operator with its own gradient: derive from it, define ``forward`` and ``backward``, and call ``apply``.
 
-    ``forward(ctx, *args)`` computes outputs; ``backward(ctx, *grads)`` is given a gradient for each of them, None for
-    what is no tensor, and returns one for each argument of ``forward``, None for what is no tensor. Both are written in
-    operators, and run eagerly or are compiled.
+    ``forward(ctx, *args)`` computes outputs; ``backward(ctx, *grads)`` receives a gradient for each output, and returns
+    one for each argument of ``forward``; None stands for values that are no tensors. Both are written in operators, and
+    run eagerly or compiled.
 
     Attributes
     ----------
     needs_input_grad : tuple of bool
-        Of the context: which arguments are tensors whose gradient is wanted.
+        In the context: for each argument, whether it is a tensor whose gradient is wanted.
     saved_tensors : tuple
-        Of the context: what ``save_for_backward`` kept.
+        In the context: the tensors given to ``save_for_backward``.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class _Function:
 
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
-        """Compute the outputs: a tensor, or a nesting of them and other things."""
+        """Compute the outputs: a tensor, or a nesting of tensors and other values."""
         raise NotImplementedError("forward function should be customized.")
 
     @staticmethod
@@ -76,7 +76,7 @@ class _Function:
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keep what ``backward`` needs; with it ``forward`` is called without the context."""
+        """Save values for ``backward``; if this is defined, ``forward`` is called without the context."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @classmethod
@@ -86,17 +86,17 @@ class _Function:
         Raises
         ------
         RuntimeError
-            ``backward`` returned other than a tensor or None for each argument, or one whose shape does not sum down
-            to the argument's; what is marked is no tensor, or no output.
+            When ``backward`` does not return a tensor or None for each argument; when a gradient's shape cannot be
+            summed to the argument's; when a marked value is no tensor, or no output.
         NotDifferentiableError
-            A second derivative goes through a tensor that is neither argument nor output.
+            When a second derivative depends on a saved tensor that is neither argument nor output.
         """
         call = _Call(cls, cls._positional(args, kwargs))
         return call.eager() if STATE.trace is None else call.traced(STATE.trace)
 
     @classmethod
     def _positional(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Arguments with those given by keyword, and, where there are some, defaults in their places."""
+        """Positional arguments, with keyword arguments and needed defaults put in their places."""
         setup = cls.setup_context is not _Function.setup_context
         if not kwargs and not setup:
             return args
@@ -108,7 +108,7 @@ class _Function:
         return bound.args if setup else bound.args[1:]
 
     def save_for_backward(self, *tensors: TensorBase | None) -> None:
-        """Keep tensors, or None, for ``backward``, which finds them in ``saved_tensors``."""
+        """Save tensors, or None, for ``backward``, which reads ``saved_tensors``."""
         self.saved_tensors = tensors
 
     def mark_dirty(self, *tensors: TensorBase) -> None:
@@ -120,7 +120,7 @@ class _Function:
         self.non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether ``backward`` is given zeros for outputs that no gradient reaches, as it is by default, or None."""
+        """Set whether ``backward`` receives zeros (the default) or None for outputs that no gradient reaches."""
         self.materialize_grads = value
 
 
@@ -137,16 +137,16 @@ class _Call(Application):
         super().__init__(function.__name__, function.__name__, structure, len(self.leaves))
         self.function, self.context = function, function()
         self.differentiable: list[bool] = []
-        #: The context's own attributes without their tensors, and where each of these comes from.
+        #: The context's attributes without tensors, and the origin of each of its tensors.
         self.state = LEAF
         self.sources: list[tuple[str, int]] = []
         self.kept: list[Tensor] = []
-        self.number = 0  # of the call, among writes
+        self.number = 0  # the call itself writes it
 
     # ---------------------------------------------------------------------------------------------- forward
 
     def forward(self, values: Sequence[TensorBase], needs: Sequence[bool]) -> list[Any]:
-        """Run ``forward`` on tensors in the places of the leaves; the tensors of the outputs."""
+        """Run ``forward`` on tensors in the places of the leaves; returns the tensors of the outputs."""
         function, ctx = self.function, self.context
         wanted = iter(needs)
         ctx.needs_input_grad = tuple([any(list(itertools.islice(wanted, count(part)))) for part in self.inputs[2]])
@@ -173,7 +173,7 @@ class _Call(Application):
         return outs
 
     def keep(self, values: Sequence[TensorBase], changed: Sequence[int], outs: Sequence[TensorBase]) -> list[Any]:
-        """Find out where the tensors of the context come from; those that were made on the way."""
+        """Find the origin of each tensor in the context; returns those that forward computed and are no outputs."""
         ctx = self.context
         for saved in ctx.saved_tensors:
             if not (saved is None or isinstance(saved, TensorBase)):
@@ -193,7 +193,7 @@ class _Call(Application):
             self.sources.append(place)
         return kept
 
-    # --------------------------------------------------------------------------------------------- eagerly
+    # ---------------------------------------------------------------------------------------------- eager
 
     def eager(self) -> Any:
         leaves = self.leaves = [tensor(leaf) for leaf in self.leaves]
@@ -215,7 +215,7 @@ class _Call(Application):
         if MODE.recording and any(self.differentiable):
             self.kept, self.number = self.keep(copies, changed, outs), now()
             tape.record(_TAPED, self, leaves, arrays, taped, None, MODE.recording)
-        self.leaves = []  # the tape holds this, and must not hold what it made
+        self.leaves = []  # the tape holds this object, which must not hold its own outputs
         return rebuild(self.out, iter(results))
 
     def _check_change(self, leaf: Tensor, copy: Tensor) -> None:
@@ -266,7 +266,7 @@ class _Call(Application):
         return self._gradients(returned, ins), []
 
     def _context(self, ins: Sequence[TensorBase], outs: Sequence[TensorBase]) -> _Function:
-        """The context with what its tensors are now: recorded, or values of the trace that grows gradients."""
+        """The context whose tensors are recorded ones, or values of the trace that computes gradients."""
         if STATE.trace is not None:
             kept: Sequence[TensorBase] = outs[self.visible:]
         elif MODE.recording:
@@ -283,7 +283,7 @@ class _Call(Application):
         return ctx
 
     def _as_it_was(self, value: Tensor) -> Tensor:
-        """A tensor that is kept, or one that says so where its numbers were written since."""
+        """A saved tensor, or one that raises an error if it was written to since."""
         write = written(value._data, self.number)
         if write is None:
             return value
@@ -320,21 +320,21 @@ class _Call(Application):
 
 
 def _arguments(structure: Structure, arriving: Iterator[TensorBase | None]) -> list[Any]:
-    """Gradients as ``backward`` is given them: one argument for each part of the output."""
+    """Output gradients as ``backward`` receives them: one argument for each part of the output."""
     several = structure is not LEAF and structure[0] in ("tuple", "list")
     return [None if part is not LEAF and part[0] == "constant" else rebuild(part, arriving)
             for part in (structure[2] if several else [structure])]
 
 
 def _borrowed(leaf: Tensor) -> Tensor:
-    """The tensor as ``forward`` is given it: what it changes is its own, until it says that it is the caller's too."""
+    """The tensor as ``forward`` receives it: in-place changes affect the caller's only if they are marked."""
     result = lent(leaf)
     result.__dict__ = leaf.__dict__
     return result
 
 
 def _moved(trace: FunctionTracer, leaf: Tensor | TracedTensor, result: TracedTensor) -> TensorBase:
-    """The argument with the numbers that it was changed to."""
+    """The argument with the values that an in-place change gave it."""
     if isinstance(leaf, TracedTensor):
         leaf._entry, leaf._spec = result._entry, result._spec
         return leaf
@@ -361,5 +361,5 @@ def _made_on_the_way(value: Tensor, ins: Sequence[Any], title: str) -> Tensor:
 #: The application of a ``_Function`` on the tape, and in a graph.
 _TAPED = tape.Taped("_Function", _gradients, 1 << 30, optional_out_grads=True)
 _APPLIED = applied("_function", optional_out_grads=True)
-#: A tensor that forward made on the way: nothing says how it depends on the arguments.
+#: A tensor that forward computed and saved: its dependence on the arguments is unknown.
 _ON_THE_WAY = tape.Taped("_Function", _refused)

@@ -1,4 +1,4 @@
-"""The state of random numbers by MindSpore's names, as tensors that can be saved beside weights."""
+"""States of random generators by MindSpore's names, as tensors that can be saved with the weights."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "see
 
 
 def get_rng_state() -> Tensor:
-    """State of the random generators of all devices.
+    """The state of the random generators of all devices.
 
     Returns
     -------
     Tensor
-        Of dtype uint8 and one axis, whose length is not always the same.
+        A vector of uint8, of varying length.
 
     Examples
     --------
@@ -45,9 +45,9 @@ def set_rng_state(state: Tensor) -> None:
     Raises
     ------
     ArgumentError
-        For what ``get_rng_state`` does not give.
+        When the tensor is no result of ``get_rng_state``.
     DeviceError
-        When the state is that of a device that is not here.
+        When the state belongs to a device that this machine lacks.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def set_rng_state(state: Tensor) -> None:
 
 
 def manual_seed(seed: int) -> None:
-    """Start the random numbers of operators and initializers over; ``set_seed`` does it for NumPy's, too.
+    """Seed the random generators of operators and initializers; ``set_seed`` seeds NumPy's, too.
 
     Examples
     --------
@@ -89,12 +89,12 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """The seed that random numbers were started from last."""
+    """The last seed of the random generators."""
     return generators.initial()
 
 
 def _encoded(array: np.ndarray) -> dict[str, object]:
-    """An array of a device's generator, in JSON."""
+    """An array of a device's generator, encoded for JSON."""
     return {"dtype": array.dtype.str, "shape": array.shape, "base64": base64.b64encode(array.tobytes()).decode()}
 
 

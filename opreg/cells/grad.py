@@ -1,4 +1,4 @@
-"""grad: gradients of functions and Cells, eagerly on the tape, in compiled functions as further nodes."""
+"""grad: gradients of functions and Cells, eagerly on the tape, and as further nodes in compiled functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..core.mode import MODE, Asked, Mode, Scope
 from ..core.registry import ops
 from ..errors import ArgumentError, OpError
 from . import tree
-from .jacobian import Jvp, Vjp  # noqa: F401  programs import them from here
+from .jacobian import Jvp, Vjp  # noqa: F401  programs import these names from here
 from .jit import Jitted, jit
 from .parameter import Parameter, Parameters, parameters
 from .positions import Positions, check_positions, positions_of
@@ -28,7 +28,7 @@ __all__ = ["grad", "value_and_grad", "GradOperation", "get_grad", "stop_gradient
 
 
 class no_grad(Asked, Scope):
-    """A stretch of code, or a function, whose computations have no gradient."""
+    """A context or decorator within which no gradient is recorded."""
 
     _chosen, _key = ("recording", "paused", "blocked"), "no_grad"
 
@@ -43,7 +43,7 @@ class no_grad(Asked, Scope):
 
 
 def stop_gradient(value: Any) -> Any:
-    """The same values, through which no gradient passes; of a tuple, list or dict those of each tensor in it.
+    """The same values, through which no gradient passes; a tuple, list or dict is handled tensor by tensor.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class _Gradients:
 
 
 class _Grad:
-    """A function that computes gradients, compiled in ``GRAPH_MODE`` and where what it differentiates is."""
+    """A function that computes gradients; it is compiled in ``GRAPH_MODE``, and where the function itself is."""
 
     def __init__(self, function: Callable, compute: Callable):
         self._always = isinstance(function, Jitted)
@@ -130,27 +130,27 @@ class _Grad:
 
 def grad(fn: Callable[P, Any], grad_position: Positions = 0, weights: Parameters | None = None, has_aux: bool = False,
          return_ids: bool = False) -> Callable[P, Any]:
-    """A function that computes gradients of a function or Cell.
+    """A function that computes the gradients of a function or Cell.
 
     Parameters
     ----------
     fn : callable
-        Returns a tensor, or several, whose sum is differentiated.
+        The function. It returns a tensor, or several, whose sum is differentiated.
     grad_position : int or tuple of int, optional
-        Which inputs, counted over arguments, then keywords in the order they are given; an int gives a bare gradient,
-        a tuple of several a tuple. An input that is a tuple, list or dict has gradients nested as it is, None where it
-        holds no tensor.
+        Positions of inputs, counted over arguments, then keywords in the order of the call. An int gives a bare
+        gradient, a tuple of several a tuple. The gradient of a tuple, list or dict has the same nesting, with None in
+        the place of values that are no tensors.
     weights : Parameter, or list or tuple of them, optional
         Further variables; with positions the result is ``(by position, by weight)``.
     has_aux : bool
-        Only the first output is differentiated, the others are returned behind the gradients, in a tuple.
+        Whether only the first output is differentiated, and the others are returned after the gradients, in a tuple.
     return_ids : bool
-        Each gradient comes as ``(position or name, gradient)``; see ``get_grad``.
+        Whether each gradient is a pair ``(position or name, gradient)``; see ``get_grad``.
 
     Returns
     -------
     callable
-        Takes the arguments of ``fn``. Unused variables have zeros, and so have parameters that are not trained.
+        A function with the arguments of ``fn``. The gradient of an unused variable or an untrained parameter is zeros.
 
     Examples
     --------
@@ -186,12 +186,12 @@ def value_and_grad(fn: Callable[..., Any], grad_position: Positions = 0, weights
 
 
 def get_grad(gradients: object, identifier: object) -> Any:
-    """The gradient of a position or Parameter among those that ``grad(…, return_ids=True)`` gave.
+    """The gradient of one position or Parameter in the result of ``grad(…, return_ids=True)``.
 
     Raises
     ------
     RuntimeError
-        When there is none.
+        When the result has no such gradient.
     """
     if not isinstance(identifier, (int, Parameter)) or isinstance(identifier, bool):
         raise TypeError(f"get_grad: expected a position or a Parameter, got {type(identifier).__name__}")
@@ -214,7 +214,7 @@ def get_grad(gradients: object, identifier: object) -> Any:
 
 
 def asked(inputs: Sequence[object], get_all: bool, get_by_list: bool) -> list[int]:
-    """The positions that ``GradOperation`` differentiates in: tensors and what is ``mutable`` among the inputs."""
+    """Positions that ``GradOperation`` differentiates in: inputs that are tensors or ``mutable``."""
     positions = [i for i, value in enumerate(inputs)
              if isinstance(value, TensorBase) or (isinstance(value, tree.Mutable) and tree.varies(value))]
     return positions if get_all else [] if get_by_list else [i for i in positions if i == 0]
@@ -233,13 +233,13 @@ class GradOperation:
     Parameters
     ----------
     get_all : bool
-        Gradients of all tensors among the arguments and keywords, and of what is ``mutable``, in a tuple; else of the
-        first input alone, ``()`` if it is no tensor.
+        Whether the result is a tuple of gradients of all tensors and ``mutable`` values among the arguments and
+        keywords; otherwise it is the gradient of the first input, ``()`` if that is no tensor.
     get_by_list : bool
-        Gradients of weights, in a tuple, bare where one Parameter is given; with ``get_all`` both, ``(inputs,
-        weights)``.
+        Whether gradients of weights are returned, in a tuple, bare for a single Parameter; with ``get_all`` the result
+        is ``(inputs, weights)``.
     sens_param : bool
-        The gradient of the output is given: as the last argument, or ``sens=``.
+        Whether the caller gives the output gradient, as the last argument or as ``sens=``.
 
     Examples
     --------

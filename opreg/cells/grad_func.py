@@ -1,4 +1,4 @@
-"""grad_func: what MindSpore's ``ops.function.grad.grad_func`` has; ``custom_vjp`` is here alone."""
+"""grad_func: the functions of MindSpore's ``ops.function.grad.grad_func``, and ``custom_vjp``, defined here."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def custom_vjp(fn: None = None) -> Callable[[Callable[..., Any]], CustomVjp]: ..
 
 
 def custom_vjp(fn: Callable[..., Any] | None = None) -> CustomVjp | Callable[[Callable[..., Any]], CustomVjp]:
-    """A Cell that calls a function; its gradient is what ``defbwd`` is given, as ``bprop`` of a Cell.
+    """A Cell that calls a function, with the gradient that ``defbwd`` declares.
 
     Parameters
     ----------
     fn : callable
-        Of tensors; without it a decorator is returned.
+        A function of tensors; without it a decorator is returned.
 
     Returns
     -------
     Cell
-        ``defbwd(bwd)`` says the gradient: a function of the inputs, the output and the output gradient, which
+        ``defbwd(bwd)`` declares the gradient: a function of the inputs, the output and the output gradient, which
         returns a gradient for each input.
 
     Examples

@@ -1,9 +1,10 @@
-"""Guards: numbers that Python asks for while a function is compiled, in branches, loops, ``int()`` or ``asnumpy()``.
+"""Guards: checks of values that Python reads while a function is compiled, in branches, loops, ``int()`` or
+``asnumpy()``.
 
-The value is found at once, by computing the part of the graph that it depends on, and Python goes on with it. In
-its place the graph has a guard, a step that compares the value of each run. If it is another, the run is given up
-and started over in the variant of the function that was traced for this value, or is traced now. Shapes that depend
-on values, with ``infer_from_data``, are asked for in the same way.
+The value is computed at once, from the part of the graph that it depends on, and Python continues with it. The graph
+gets a guard, a step that compares the value in each run. If it differs, the run stops and starts over in the variant
+that was traced for the new value, or that is traced now. Shapes that depend on values, with ``infer_from_data``, are
+guarded in the same way.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from .tensor import Tensor
     from .trace import FunctionTracer
 
-#: The answer when Python reads a value, or a trace reads shapes.
+#: The value that Python reads, or the shapes that a trace reads.
 Answer: TypeAlias = float | np.generic | np.ndarray | tuple[Shape, ...]
 
 #: The result of compiling a function.
@@ -46,16 +47,16 @@ __all__ = ["GUARD", "LOOKS", "Fork", "Look", "Measure", "Numbers", "Path", "Unkn
 
 
 class Look(NamedTuple):
-    """A way to look at numbers.
+    """A way to read a tensor's values.
 
     Attributes
     ----------
     title : str
-        As it is called.
+        Its name in messages.
     of : function
-        What Python gets of a tensor.
+        Gives Python the value of a tensor.
     again : function
-        The same of an array on the host, of which it is known that it can be asked.
+        Gives the value of an array on the host, in a later run.
     """
 
     title: str
@@ -63,7 +64,7 @@ class Look(NamedTuple):
     again: Callable[[np.ndarray], Answer]
 
     def finder(self, step: Call) -> Callable[[], Answer]:
-        """A function that looks at the elements again, in a run."""
+        """A function that reads the value again in a run."""
         data, look = step.ins[0], self.again
         if isinstance(data, np.ndarray):
             return lambda: look(data)
@@ -72,7 +73,7 @@ class Look(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A question for the shapes of an operator's outputs, which depend on values in its inputs.
+    """A query for the shapes of an operator's outputs, which depend on the values of its inputs.
 
     Attributes
     ----------
@@ -84,7 +85,7 @@ class Measure(NamedTuple):
 
     @staticmethod
     def of(node: Node, arrays: Sequence[Array], ctx: Context) -> tuple[Shape, ...]:
-        """The shapes that its rule gives for raw arrays."""
+        """The shapes that the operator's rule computes from raw arrays."""
         op, training = node.op, node.in_training(True)
         assert op is not None
         call = Call(op, node.attrs, list(arrays), [], [], ctx.xp, ctx, training, wrap=wrap)
@@ -95,12 +96,12 @@ class Measure(NamedTuple):
                 fail(error, node)
 
     def finder(self, step: Call) -> Callable[[], Answer]:
-        """A function that asks for the shapes again, in a run."""
+        """A function that computes the shapes again in a run."""
         node = step.attrs["node"]
         return lambda: self.of(node, step.ins[:len(node.inputs)], step.ctx)
 
 
-#: Questions that Python may ask of a tensor.
+#: Ways in which Python reads a tensor.
 LOOKS = {look.title: look for look in (
     Look("bool()", bool, lambda data: bool(data.item())), Look("int()", int, lambda data: int(data.item())),
     Look("float()", float, lambda data: float(data.item())),
@@ -111,27 +112,27 @@ LOOKS = {look.title: look for look in (
 
 
 def _key(answer: Answer) -> Hashable:
-    """A key that equals another answer's only if Python would do the same with both."""
+    """A key of a value; equal keys mean that Python does the same with both values."""
     if isinstance(answer, np.ndarray):
         return answer.shape, answer.dtype, answer.tobytes()
     return answer.__class__, answer if answer.__class__ in (bool, int) else repr(answer)
 
 
 class Fork:
-    """A place where a number is asked for.
+    """A place in the program where a value is read.
 
     Attributes
     ----------
     where : Where or None
         The line of user code.
     look : Look or Measure
-        What is asked.
+        How the value is read.
     answers : dict
-        By key, what came.
+        Values by key.
     branches : dict
-        By key, what follows: the next fork, or the number of a variant where nothing more is asked.
+        By key, the next fork, or the number of the variant if no further value is read.
     latest
-        The key that came last.
+        The key of the last value.
     """
 
     __slots__ = ("where", "look", "answers", "branches", "latest")
@@ -143,19 +144,19 @@ class Fork:
         self.latest: Hashable = None
 
 
-#: A fork, and the number that came there.
+#: A fork, and the value read there.
 Step: TypeAlias = tuple[Fork, Answer]
 
 
 class Variants(Generic[V]):
-    """All ways through the numbers that a function asks for, as far as they were traced.
+    """The variants of a function: a tree of forks, with a compiled function at each leaf.
 
     Attributes
     ----------
     first
-        The first fork, or the number of the only variant where nothing is asked.
+        The first fork, or the number of the only variant if no value is read.
     compiled : list
-        What the function was compiled to on each way.
+        The compiled variants.
     """
 
     def __init__(self) -> None:
@@ -163,8 +164,8 @@ class Variants(Generic[V]):
         self.compiled: list[V] = []
 
     def at(self, fork: Fork, answer: Answer) -> V | None:
-        """The variant where the number at a fork is this, and all after it are what they were last; None if there is
-        none."""
+        """The variant in which the value at a fork is ``answer`` and later forks have their last values; None if there
+        is none."""
         key = _key(answer)
         while key in fork.branches:
             fork.latest = key
@@ -176,19 +177,19 @@ class Variants(Generic[V]):
 
 
 def up_to(steps: Sequence[Step], fork: Fork, answer: Answer) -> list[Step]:
-    """The steps of a path up to a fork, where the number is another now."""
+    """The steps of a path up to a fork, with another value there."""
     return [*steps[:next(i for i, (passed, _) in enumerate(steps) if passed is fork)], (fork, answer)]
 
 
 class Path:
-    """The way of one trace through the numbers it asks for.
+    """The path of one trace through the forks.
 
     Parameters
     ----------
     variants : Variants
-        Which it will be one of.
+        The variants that the new one will join.
     known : sequence of (fork, answer)
-        Numbers that are known already.
+        Forks whose values are known already.
     """
 
     def __init__(self, variants: Variants[Any], known: Sequence[Step] = ()):
@@ -196,7 +197,7 @@ class Path:
         self.steps: list[Step] = []
 
     def ask(self, look: Look | Measure, find: Callable[[], Answer]) -> Step:
-        """The next fork and its number, which is found if it is not known."""
+        """The next fork and its value, which is computed if it is not known."""
         fork = self._next(look)
         answer = self._known.pop(0)[1] if self._known and self._known[0][0] is fork else find()
         fork.answers[_key(answer)] = answer
@@ -210,7 +211,7 @@ class Path:
             fork = before.branches.get(_key(answer))
         else:
             fork = self._variants.first
-        if not isinstance(fork, Fork) or (fork.where, fork.look) != (where, look):  # Python has gone another way
+        if not isinstance(fork, Fork) or (fork.where, fork.look) != (where, look):  # Python took another branch
             fork = Fork(where, look)
             if self.steps:
                 before.branches[_key(answer)] = fork
@@ -219,7 +220,7 @@ class Path:
         return fork
 
     def end(self, compiled: object) -> None:
-        """Python reads nothing more: the trace is complete."""
+        """End the path: the trace is complete."""
         variants = self._variants
         for fork, answer in self.steps:
             fork.latest = _key(answer)
@@ -234,9 +235,8 @@ class Path:
             variants.compiled.append(compiled)
 
 
-#: Looks whether a number, or the shapes of a ``node`` that depend on values, are what they were taken for. It is
-#: given the results of random operators before it, too, so that a run draws them as they were drawn when the number was
-#: found.
+#: The guard operator: it compares a value, or shapes that depend on values, with those of the trace. Random operators
+#: that ran while the value was computed are among its inputs, so that a run draws the same values.
 GUARD = Op("_guard", AS_GIVEN, lambda *, count: [f"data{i}" for i in range(count)], types="*?->bool",
            per_instance=True, has_side_effect=True)
 GUARD.shapes(lambda ins, outs: (ins, [()]))
@@ -244,7 +244,7 @@ GUARD.shapes(lambda ins, outs: (ins, [()]))
 
 @GUARD.kernel("guard", bound=True)
 def _guard(step: Call) -> Callable[[], None]:
-    """Give the run up when the number is another."""
+    """Stop the run if the value differs."""
     fork, expected = step.attrs["fork"], _key(step.attrs["answer"])
     find = fork.look.finder(step)
 
@@ -257,7 +257,7 @@ def _guard(step: Call) -> Callable[[], None]:
 
 
 class Unknown(Exception):
-    """A number that can not be found while a function is compiled: why."""
+    """The value cannot be computed while the function is compiled, for the reason given."""
 
 
 class Numbers:
@@ -268,31 +268,31 @@ class Numbers:
     inputs : dict of variable to raw array
         The inputs of the function.
     ctx : Context
-        Where they lie.
+        Their device.
     """
 
     def __init__(self, inputs: dict[Node, Array], ctx: Context):
         self._arrays: dict[Entry, Array] = {(node, 0): data for node, data in inputs.items()}
         self.ctx = ctx
-        self._same: dict[Entry, Entry] = {}  # what entries stand for
+        self._same: dict[Entry, Entry] = {}  # values of entries
         self._drawn = 0
-        self._before: generators.States = {}  # where random generators stood
+        self._before: generators.States = {}  # states of random generators before they were used
 
     def of(self, trace: FunctionTracer, entries: Sequence[Entry], behind: str) -> list[Array]:
-        """The raw arrays of entries of a trace, or of the body of a Cell in it, if they are behind nothing that must
-        not be called twice.
+        """The raw arrays of entries of a trace, or of the body of a Cell in it, unless they depend on a step that must
+        not run twice.
 
         Raises
         ------
         Unknown
-            Saying what they follow from.
+            The error names the step that they depend on.
         """
         root = trace.root
         if behind:
             raise Unknown(f"behind {behind}, which would be called twice")
         with Recording(False, None), untraced(), generators.noting() as drawn:
             try:
-                for node in root.drawn[self._drawn:]:  # in their order
+                for node in root.drawn[self._drawn:]:  # in the order of the trace
                     self._find(trace, (node, 0))
                 self._drawn = len(root.drawn)
                 return [self._find(trace, entry) for entry in entries]
@@ -300,7 +300,7 @@ class Numbers:
                 self._before = {**drawn, **self._before}
 
     def close(self) -> None:
-        """Put random generators back to where they were: a run draws the same values."""
+        """Restore the random generators, so that a run draws the same values."""
         generators.go_back(self._before)
 
     def _find(self, trace: FunctionTracer, wanted: Entry) -> Array:
@@ -322,7 +322,7 @@ class Numbers:
         return self._arrays[wanted]
 
     def _needs(self, trace: FunctionTracer, entry: Entry) -> Sequence[Entry]:
-        """The entries that an entry follows from."""
+        """The entries that an entry depends on."""
         node = entry[0]
         if entry in self._same:
             return [self._same[entry]]
@@ -362,11 +362,11 @@ class Numbers:
 
 
 def effects(op: Op) -> str:
-    """The side effect of an operator on every run, in words; nothing for most."""
+    """The side effect of an operator as text; empty for most operators."""
     return "a hook, a print or what several processes do" if op.traits.has_side_effect and op is not GUARD else ""
 
 
 def calls(op: Op) -> str:
-    """The reason why an operator must not run twice, in words: a side effect, or users' code."""
+    """The reason why an operator must not run twice, as text: a side effect, or users' code; else empty."""
     return effects(op) or (f"the operator {op.name}" if op.where is not None and not op.traits.traced else "")
 

@@ -1,4 +1,4 @@
-"""Handles of registered hooks, which remove them."""
+"""Handles of registered hooks, with which users remove them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .state import STATE, check_setting
 
 __all__ = ["Hook", "Hooks", "HookHandle", "HookOwner", "convention", "running", "KINDS"]
 
-#: The kinds of hooks of a Cell, in the order they run.
+#: The kinds of hooks of a Cell, in the order in which they run.
 KINDS = ("forward_pre", "forward", "backward_pre", "backward")
 _NUMBERS = itertools.count()
 
@@ -30,7 +30,7 @@ class Hook:
         self.convention, self.where = convention, here()
 
     def repeats(self, other: Hook) -> bool:
-        """Whether it is what another is, registered once more by the same line."""
+        """Whether the same line registered the same code before."""
         return self.where == other.where and _code(self.function) == _code(other.function)
 
     def __repr__(self) -> str:
@@ -39,12 +39,12 @@ class Hook:
 
 
 def _code(function: Callable) -> object:
-    """A key that functions made by one line share, as a ``lambda`` makes a new one each time."""
+    """A key shared by all functions that one line makes, since a ``lambda`` makes a new one each time."""
     return getattr(function, "__code__", function)
 
 
 class running:
-    """A stretch in which a hook runs: in the mode of its Cell. An exception gets a note that says which, of what."""
+    """A context in which a hook runs, in the mode of its Cell; an exception gets a note that names the hook."""
 
     __slots__ = ("_kind", "_hook", "_owner", "_token")
 
@@ -62,7 +62,7 @@ class running:
 
 
 class Hooks(dict[int, Hook]):
-    """Hooks of one kind by number, in the order they run."""
+    """Hooks of one kind by number, in the order in which they run."""
 
     __slots__ = ("__weakref__",)
 
@@ -74,9 +74,9 @@ class HookOwner(Protocol):
 
 
 class HookHandle:
-    """The handle of a registered hook: ``remove()`` takes it away, and so does leaving a ``with``.
+    """The handle of a registered hook: ``remove()``, or leaving a ``with`` block, removes the hook.
 
-    It does not keep alive what the hook was registered on.
+    It does not keep the hook's Cell, Parameter or tensor alive.
     """
 
     def __init__(self, owner: HookOwner, hooks: Hooks, number: int):
@@ -100,17 +100,17 @@ class HookHandle:
             hooks.update(rest)
         owner._touch()
         handle = cls(owner, hooks, number)
-        if STATE.trace is not None and hasattr(owner, "_version"):  # of a Cell or Parameter, no part of the graph
+        if STATE.trace is not None and hasattr(owner, "_version"):  # a Cell or Parameter, outside of the graph
             STATE.trace.root.registered.append(handle)
         return handle
 
     @property
     def registered(self) -> bool:
-        """Whether the hook is still there."""
+        """Whether the hook is still registered."""
         return self.hook_id in (self._hooks() or ())
 
     def remove(self) -> None:
-        """Take the hook away; nothing happens when it is gone already."""
+        """Remove the hook, if it is still registered."""
         hooks, owner = self._hooks(), self._owner()
         if hooks is not None and hooks.pop(self.hook_id, None) is not None and owner is not None:
             owner._touch()
@@ -127,7 +127,7 @@ class HookHandle:
 
 
 class convention(Scope):
-    """A stretch of code in which backward hooks that are registered follow a convention, ``document`` or ``2.4``.
+    """A context that sets the convention of backward hooks registered in it, ``document`` or ``2.4``.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Hooks: users' functions that see, and may replace, what flows through a Cell or back to a tensor.
+"""Hooks: users' functions that see, and may replace, values in a Cell or gradients of a tensor.
 
-Forward hooks are called with what flows. Backward hooks hang on *tags*, operators that pass their inputs on as they
-are and hand the gradients that come back to Python; so the same rule serves the tape and the graph.
+Forward hooks are called with the inputs or outputs. Backward hooks belong to *tags*: identity operators whose gradient
+rule calls Python. One rule serves the tape and the graph.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ __all__ = ["Hooks", "HookHandle", "HookBackward", "InsertGradientOf", "conventio
 
 Args: TypeAlias = tuple[Any, ...]
 Keywords: TypeAlias = dict[str, Any]
-#: Gradients as hooks see them, None where there is none.
+#: Gradients as hooks receive them, with None for a missing one.
 Gradients: TypeAlias = Sequence[Tensor | None]
-#: Hooks in a row: of the output gradients, or of those and the leaving ones; gives the ones in their place.
+#: A function that runs hooks in a row: on output gradients, or on output and input gradients; returns the new ones.
 Chain: TypeAlias = Callable[..., Gradients]
-#: How errors call something, or what finds that out.
+#: A name in errors, or a function that finds it.
 Title: TypeAlias = str | Callable[[], str]
-#: ``through_hooks``, or the same of raw gradients.
+#: ``through_hooks``, or its form for raw gradients.
 Through: TypeAlias = Callable[
     [Chain, Sequence[Sequence[Any]], Sequence[Sequence[Spec]], int | None, Title], Sequence[Any]]
 T = TypeVar("T")
@@ -57,7 +57,7 @@ V = TypeVar("V", bound=TensorBase | NDArray)
 
 
 def cell_id(cell: Cell) -> str:
-    """Name of a Cell for backward hooks of the documents: class and identity."""
+    """The name of a Cell for backward hooks of the convention ``document``: class and identity."""
     return f"{type(cell).__name__}({id(cell)})"
 
 
@@ -69,7 +69,7 @@ def _spec(value: TensorBase | NDArray) -> Spec:
 
 
 def _lifted(trace: FunctionTracer, chain: Callable[..., Any], args: tuple[Any, ...], like: object, title: str) -> Any:
-    """Add a chain of hooks to a trace: a node whose results are arranged as ``like`` is."""
+    """Add a chain of hooks to a trace, as one node whose results have the structure of ``like``."""
     leaves: list[TensorBase] = []
     structure = flatten(args, leaves)
     key = title, trace.unique(title)
@@ -90,15 +90,15 @@ def _lifted(trace: FunctionTracer, chain: Callable[..., Any], args: tuple[Any, .
 
 
 def _reference(cell: Cell) -> Callable[[], Cell]:
-    """A function that gives the Cell to its hooks."""
+    """A function that returns the Cell to its hooks."""
     return (lambda: cell) if STATE.trace is None else STATE.trace.reference(cell)
 
 
 def _now(hooks: Hooks) -> Callable[[], list[Hook]]:
-    """A function that gives the hooks that are registered now.
+    """A function that returns the hooks that are registered at that time.
 
-    A trace does not keep them alive, as it is over when one of them is removed; but those that are registered within
-    it, which its every run would register and perhaps remove.
+    A trace does not keep hooks alive, since it becomes invalid when one is removed. It does keep hooks that are
+    registered within it, since each of its runs would register them.
     """
     trace, registered = STATE.trace, list(hooks.values())
     if trace is None:
@@ -114,7 +114,7 @@ def _itself(hook: Hook) -> Hook:
 
 
 def forward_pre(cell: Cell, args: Args, kwargs: Keywords) -> tuple[Args, Keywords]:
-    """Run the forward pre-hooks of a Cell; the inputs after them."""
+    """Run the forward pre-hooks of a Cell; returns the new inputs."""
     hooks, of = _now(cell._hooks["forward_pre"]), _reference(cell)
 
     def chain(args: Args, kwargs: Keywords) -> tuple[Args, Keywords]:
@@ -140,8 +140,7 @@ def forward_pre(cell: Cell, args: Args, kwargs: Keywords) -> tuple[Args, Keyword
 
 
 def _fit(cell: Cell, kind: str, returned: T, before: object) -> T:
-    """Value that a forward hook returned, checked: tensors and numbers, and objects of the kinds that were there
-    before."""
+    """The checked result of a forward hook: tensors, numbers, and objects of types that the old value has."""
     if returned.__class__ in TENSORS:
         return returned
     known = {type(constant) for constant in constants(before)}
@@ -154,7 +153,7 @@ def _fit(cell: Cell, kind: str, returned: T, before: object) -> T:
 
 
 def changed_inputs(cell: Cell, before: object, after: object) -> str | None:
-    """Note about hooks that changed the inputs of a Cell, for an error of the Cell; None if none did."""
+    """A note for an error of a Cell that its hooks changed the inputs; None if none did."""
     was, now = ([f"Tensor {show(leaf._spec.shape if isinstance(leaf, TracedTensor) else leaf.shape)}"
                  for leaf in tensors(inputs)] for inputs in (before, after))
     if was == now or not cell._hooks["forward_pre"]:
@@ -164,7 +163,7 @@ def changed_inputs(cell: Cell, before: object, after: object) -> str | None:
 
 
 def forward(cell: Cell, args: Args, kwargs: Keywords, out: Any, failed: bool = False) -> Any:
-    """Run the forward hooks of a Cell; the output after them. When it has failed, only those run that always do."""
+    """Run the forward hooks of a Cell; returns the new output. After a failure only ``always_call`` hooks run."""
     hooks, of = _now(cell._hooks["forward"]), _reference(cell)
 
     def chain(args: Args, kwargs: Keywords, out: Any) -> Any:
@@ -184,7 +183,7 @@ def forward(cell: Cell, args: Args, kwargs: Keywords, out: Any, failed: bool = F
             try:
                 raise error
             finally:
-                del error  # its traceback keeps this frame
+                del error  # its traceback refers to this frame
         return out
 
     if not failed and STATE.trace is not None:
@@ -196,34 +195,34 @@ def forward(cell: Cell, args: Args, kwargs: Keywords, out: Any, failed: bool = F
 
 
 class Link:
-    """State that the two tags around one call of a Cell share, or that of a single tag.
+    """State shared by the two tags around one call of a Cell, or the state of a single tag.
 
     Attributes
     ----------
-    backward : function of the arriving and the leaving gradients, or None
-        Returns the leaving ones, replaced or not.
-    backward_pre : function of the arriving gradients, or None
+    backward : function of output and input gradients, or None
+        Returns the input gradients, replaced or not.
+    backward_pre : function of output gradients, or None
     ins, outs : list of Spec
-        Of the tensors at the two tags.
-    arriving : list
-        Gradients at the outputs, None where there is none.
+        Shapes and dtypes of the tensors at the two tags.
+    out_grads : list
+        Output gradients, with None for a missing one.
     title : str or function
-        How errors call it.
+        Its name in errors.
     count : int
         Number of tensors at the inputs.
     """
 
-    __slots__ = ("backward", "backward_pre", "ins", "outs", "arriving", "title", "count")
+    __slots__ = ("backward", "backward_pre", "ins", "outs", "out_grads", "title", "count")
 
     def __init__(self, backward: Chain | None, backward_pre: Chain | None, title: Title):
         self.count = 0
         self.backward, self.backward_pre, self.title = backward, backward_pre, title
         self.ins: Sequence[Spec] = ()
         self.outs: Sequence[Spec] = ()
-        self.arriving: Gradients = ()
+        self.out_grads: Gradients = ()
 
     def specs(self, op: Op, values: Sequence[TensorBase]) -> None:
-        """Remember shapes and dtypes, which a graph wants to know before there are numbers."""
+        """Store shapes and dtypes, which a graph needs before values exist."""
         if op is OUTPUT_TAG:
             self.outs = list(map(_spec, values))
         else:
@@ -245,9 +244,9 @@ def _are_numbers(groups: Sequence[Gradients]) -> bool:
 
 def through_hooks(function: Chain, groups: Sequence[Sequence[Any]], specs: Sequence[Sequence[Spec]],
                   which: int | None, title: Title) -> Sequence[Any]:
-    """Hand groups of gradients, None among them, to a function that returns one group, replaced or not.
+    """Call a function with groups of gradients; it returns one group, replaced or not.
 
-    ``which`` is None where nobody takes what it returns.
+    ``which`` is the number of that group, or None if the result is not used.
     """
     if _are_numbers(groups):
         lent_groups = [tuple([None if g is None else lent(g) for g in group]) for group in groups]
@@ -256,7 +255,7 @@ def through_hooks(function: Chain, groups: Sequence[Sequence[Any]], specs: Seque
     present = [(i, j) for i, group in enumerate(groups) for j, g in enumerate(group) if g is not None]
     values = [groups[i][j] for i, j in present]
     expected = [j for i, j in present if i == which]
-    counts = list(map(len, groups))  # the groups themselves would hold the nodes that hold the function
+    counts = list(map(len, groups))  # the original lists would keep nodes alive that keep the function alive
 
     def on_tensors(*values: Tensor) -> list[Tensor | None]:
         arranged: list[list[Tensor | None]] = [[None] * count for count in counts]
@@ -266,11 +265,11 @@ def through_hooks(function: Chain, groups: Sequence[Sequence[Any]], specs: Seque
         returned = function(*shown)
         if which is None:
             return []
-        if returned is shown[which]:  # nothing was replaced, whatever was done to what was shown
+        if returned is shown[which]:  # the hook replaced nothing; its in-place changes are ignored
             return [value for (i, _), value in zip(present, values) if i == which]
         if any(new is not None and j not in expected for j, new in enumerate(returned)):
-            raise ArgumentError(f"{title}: a gradient was returned where none arrives, which a function does not "
-                                "expect that was compiled; leave None there, or run it in PYNATIVE_MODE")
+            raise ArgumentError(f"{title}: a gradient was returned in the place of a missing one, which a "
+                                "compiled function does not support; return None there, or use PYNATIVE_MODE")
         return [returned[j] for j in expected]
 
     title = title() if callable(title) else title
@@ -286,7 +285,7 @@ def through_hooks(function: Chain, groups: Sequence[Sequence[Any]], specs: Seque
 
 def _through_raw(ctx: Context, function: Chain, groups: Sequence[Sequence[Array | None]],
                  specs: Sequence[Sequence[Spec]], which: int | None, title: Title) -> Sequence[Array | None]:
-    """``through_hooks`` of raw gradients."""
+    """``through_hooks`` for raw gradients."""
     lent_groups = [tuple([None if g is None else lent_raw(g, ctx) for g in group]) for group in groups]
     returned = function(*lent_groups)
     if which is None:
@@ -296,28 +295,28 @@ def _through_raw(ctx: Context, function: Chain, groups: Sequence[Sequence[Array 
     return [None if g is None else g._data for g in returned]
 
 
-def _behind_outputs(attrs: Attrs, arriving: Sequence[Any], needs: Sequence[bool], through: Through) -> Sequence[Any]:
-    """The gradients of what stands before a tag behind the outputs of a Cell, ``through`` hooks."""
+def _behind_outputs(attrs: Attrs, out_grads: Sequence[Any], needs: Sequence[bool], through: Through) -> Sequence[Any]:
+    """Gradient of the tag at a Cell's outputs: its gradients are passed ``through`` hooks."""
     link, count = attrs["link"], attrs["count"]
     if link.backward_pre is not None:
-        arriving = through(link.backward_pre, [arriving], [link.outs], 0, link.title)
+        out_grads = through(link.backward_pre, [out_grads], [link.outs], 0, link.title)
     tied = attrs["given"] > count
     if tied and needs[-1]:
-        link.arriving = arriving
-    elif link.backward is not None:  # no gradient will leave at the inputs
-        through(link.backward, [arriving, [None] * link.count], [link.outs, link.ins], None, link.title)
-    return [*arriving, None] if tied else list(arriving)
+        link.out_grads = out_grads
+    elif link.backward is not None:  # no gradient reaches the inputs
+        through(link.backward, [out_grads, [None] * link.count], [link.outs, link.ins], None, link.title)
+    return [*out_grads, None] if tied else list(out_grads)
 
 
-def _before_inputs(attrs: Attrs, arriving: Sequence[Any], needs: Sequence[bool], through: Through) -> Sequence[Any]:
-    """The same of a tag before the inputs of a Cell, or around tensors alone."""
-    link, leaving = attrs["link"], arriving
-    arriving, link.arriving = link.arriving, ()
-    return through(link.backward, (arriving, leaving), (link.outs, link.ins), 1, link.title)
+def _before_inputs(attrs: Attrs, out_grads: Sequence[Any], needs: Sequence[bool], through: Through) -> Sequence[Any]:
+    """Gradient of the tag at a Cell's inputs, or of a single tag."""
+    link, leaving = attrs["link"], out_grads
+    out_grads, link.out_grads = link.out_grads, ()
+    return through(link.backward, (out_grads, leaving), (link.outs, link.ins), 1, link.title)
 
 
 def _tag(name: str, back: Callable[[Attrs, Sequence[Any], Sequence[bool], Through], Sequence[Any]]) -> Op:
-    """The operator that gives the same tensors, with a way for Python to look at their gradients."""
+    """An identity operator whose gradient calls Python."""
     op = Op(name, AS_GIVEN, lambda *, given: [f"data{i}" for i in range(given)],
             outputs=lambda *, count: [f"output{i}" for i in range(count)],
             per_instance=True, grad_reads=False, optional_out_grads=True)
@@ -332,20 +331,20 @@ def _tag(name: str, back: Callable[[Attrs, Sequence[Any], Sequence[bool], Throug
         return back(attrs, g if attrs["count"] != 1 else (g,), needs, through_hooks)
 
     @op.raw_grad
-    def raw_grad(attrs: Attrs, arriving: Sequence[Array | None], needs: Sequence[bool], ctx: Context
+    def raw_grad(attrs: Attrs, out_grads: Sequence[Array | None], needs: Sequence[bool], ctx: Context
                  ) -> Sequence[Array | None]:
-        return back(attrs, arriving, needs, functools.partial(_through_raw, ctx))
+        return back(attrs, out_grads, needs, functools.partial(_through_raw, ctx))
 
     return op
 
 
-#: Behind the outputs of a Cell; its last input is an output of the tag before the inputs, if there is one.
+#: The tag at the outputs of a Cell; its last input is an output of the tag at the inputs, if there is one.
 OUTPUT_TAG = _tag("_hook_outputs", _behind_outputs)
 INPUT_TAG = _tag("_hook_inputs", _before_inputs)
 
 
 def _tagged(op: Op, values: Sequence[Any], extra: Sequence[Any], link: Link) -> Sequence[Any]:
-    """The tensors behind a tag."""
+    """The tensors, tagged."""
     attrs = {"link": link, "count": len(values), "given": len(values) + len(extra)}
     if STATE.trace is not None:
         link.specs(op, values)
@@ -369,7 +368,7 @@ def _tagged(op: Op, values: Sequence[Any], extra: Sequence[Any], link: Link) -> 
 
 
 def _replaced(cell_path: str, kind: str, returned: object, now: Gradients) -> tuple[Tensor | None, ...]:
-    """Gradients that a backward hook returned, checked."""
+    """The checked result of a backward hook."""
     if isinstance(returned, Tensor):
         returned = (returned,)
     if not isinstance(returned, tuple):
@@ -390,7 +389,7 @@ def _replaced(cell_path: str, kind: str, returned: object, now: Gradients) -> tu
         if old is not None and new._data.dtype != old._data.dtype:
             raise ValueError(f"{cell_path}: gradient {i} that the {kind} hook returned has dtype {new._data.dtype}, "
                              f"expected {old._data.dtype}")
-    return (*returned,)  # another tuple: it may be the one the hook was given, with other numbers in it
+    return (*returned,)  # another tuple: it may be the given one with other elements
 
 
 def _backward_chain(cell: Cell, of: Callable[[], Cell]) -> Chain | None:
@@ -398,14 +397,14 @@ def _backward_chain(cell: Cell, of: Callable[[], Cell]) -> Chain | None:
     if not hooks:
         return None
 
-    def chain(arriving: Gradients, leaving: Gradients) -> Gradients:
+    def chain(out_grads: Gradients, leaving: Gradients) -> Gradients:
         cell = of()
         for hook in list(hooks.values()):
             with running("backward hook", hook, cell):
                 if hook.convention == "document":
-                    returned = hook.function(cell_id(cell), arriving, leaving)
+                    returned = hook.function(cell_id(cell), out_grads, leaving)
                 else:
-                    returned = hook.function(cell, leaving, arriving)
+                    returned = hook.function(cell, leaving, out_grads)
                 if returned is not None:
                     leaving = _replaced(cell.path, "backward", returned, leaving)
         return leaving
@@ -418,20 +417,20 @@ def _backward_pre_chain(cell: Cell, of: Callable[[], Cell]) -> Chain | None:
     if not hooks:
         return None
 
-    def chain(arriving: Gradients) -> Gradients:
+    def chain(out_grads: Gradients) -> Gradients:
         cell = of()
         for hook in list(hooks.values()):
             with running("backward pre-hook", hook, cell):
-                returned = hook.function(cell, arriving)
+                returned = hook.function(cell, out_grads)
                 if returned is not None:
-                    arriving = _replaced(cell.path, "backward pre", returned, arriving)
-        return arriving
+                    out_grads = _replaced(cell.path, "backward pre", returned, out_grads)
+        return out_grads
 
     return chain
 
 
 def tag_inputs(cell: Cell, args: Args) -> tuple[Args, Link, Sequence[TensorBase]]:
-    """A Cell's inputs behind a tag, the link to the one at its outputs, and the tensors at the tag."""
+    """The inputs of a Cell, tagged; the link to the tag at its outputs; and the tagged tensors."""
     of = _reference(cell)
     link = Link(_backward_chain(cell, of), _backward_pre_chain(cell, of), lambda: f"the backward hooks of {of().path}")
     if link.backward is None:
@@ -450,7 +449,7 @@ def tag_inputs(cell: Cell, args: Args) -> tuple[Args, Link, Sequence[TensorBase]
 
 
 def tag_outputs(out: T, link: Link, tagged: Sequence[TensorBase]) -> T:
-    """A Cell's outputs behind a tag."""
+    """The outputs of a Cell, tagged."""
     if out.__class__ in TENSORS:
         return _tagged(OUTPUT_TAG, (out,), tagged[:1], link)[0]
     leaves: list[TensorBase] = []
@@ -464,14 +463,14 @@ def tag_outputs(out: T, link: Link, tagged: Sequence[TensorBase]) -> T:
 
 
 class HookBackward:
-    """An operator that passes tensors on, and hands the gradients that come back to a function.
+    """An operator that returns its tensors, and calls a function with their gradients in backward.
 
     Parameters
     ----------
     hook_fn : callable
-        Of a tuple of gradients; returns None, or the gradients in their place: a tensor or a tuple.
+        Called with a tuple of gradients; returns None or new gradients, a tensor or a tuple.
     cell_id : str
-        Kept, without effect.
+        Stored without effect.
 
     Examples
     --------
@@ -510,12 +509,12 @@ class HookBackward:
 
 
 class InsertGradientOf:
-    """An identity operator whose gradient goes through a function.
+    """An identity operator whose gradient passes through a function.
 
     Parameters
     ----------
     f : callable
-        Of the gradient; returns the one in its place, of the same shape and dtype.
+        Called with the gradient; returns a new one of the same shape and dtype.
 
     Examples
     --------
@@ -551,7 +550,7 @@ class InsertGradientOf:
 
 
 class TensorHooks:
-    """The hooks of one tensor: what handles refer to; it lives as long as what was recorded of the tensor."""
+    """The hooks of one tensor, to which handles refer; it lives as long as the record of the tensor."""
 
     def __init__(self) -> None:
         self.hooks = Hooks()
@@ -582,17 +581,17 @@ def gradient_chain(hooks: Hooks, title: str, gradients: Gradients) -> Gradients:
 
 
 def register_hook(self: Any, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
-    """Call a function with the gradient of this tensor whenever one is computed.
+    """Call a function with the gradient of this tensor each time it is computed.
 
     Parameters
     ----------
     hook : callable
-        Of the gradient; returns None, or the gradient in its place.
+        Called with the gradient; returns None or a new gradient.
 
     Returns
     -------
     HookHandle
-        Removes it; it goes with what was recorded of the tensor.
+        Its ``remove`` removes the hook, which also ends with the record of the tensor.
     """
     trace, entry = STATE.trace, self._entry
     if trace is None and entry is None:
@@ -607,7 +606,7 @@ def register_hook(self: Any, hook: Callable[[Tensor], Tensor | None]) -> HookHan
             else:
                 self._entry = _tagged(INPUT_TAG, [self], (), link)[0]._entry
         elif entry[0].op is FRESH or (entry[0].op is None and not isinstance(entry[0], tape.Leaf)):
-            entry[0].attrs = owner  # an argument: the derivative in it gets the whole gradient
+            entry[0].attrs = owner  # for an argument that is differentiated the hook sees the whole gradient
         else:
             self._entry = tape.TapeNode(INPUT_TAG, {"link": link, "count": 1, "given": 1}, (entry,), (), (), 1,
                                          self._ctx, None), 0
@@ -621,7 +620,7 @@ def registered_hooks(self: Any) -> list[Callable]:
 
 
 def hooks_of(entry: Any) -> TensorHooks | None:
-    """The hooks of the tensor of that entry, if it has some."""
+    """The hooks of the tensor with that entry, or None."""
     if STATE.trace is not None and entry in STATE.trace.arguments:
         return STATE.trace.arguments[entry]
     attrs: Any = entry[0].attrs if entry is not None else None
@@ -636,6 +635,6 @@ def has_hooks(value: NDArray) -> bool:
 
 
 def through_own_hooks(entry: Any, g: V) -> V:
-    """The gradient of an argument, whose entry that is, after the hooks that were registered on it."""
+    """The gradient of an argument after the argument's hooks; the argument is given by its entry."""
     owner = hooks_of(entry)
     return g if owner is None else owner.through(g, [_spec(g)])

@@ -1,7 +1,7 @@
 """Initial values of tensors, by MindSpore's names: ``initializer("xavier_uniform", (5, 3))``.
 
-An Initializer fills a NumPy array in place. Random numbers come from the generator that ``random.seed`` and
-``set_seed`` start over.
+An Initializer fills a NumPy array in place. Random values come from the generator that ``random.seed`` and ``set_seed``
+seed.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ __all__ = [
 ]
 
 
-#: An initializer as a caller writes it: a name, a number, an Initializer, or the tensor itself.
+#: An initializer as a caller gives it: a name, a number, an Initializer, or a tensor.
 InitializerLike: TypeAlias = "str | float | Initializer | Tensor"
 
 
 def initializer(init: InitializerLike, shape: ShapeLike | None = None, dtype: TensorDType = dtypes.float32) -> Tensor:
-    """A tensor that begins as an initializer says.
+    """A tensor with initial values.
 
     Parameters
     ----------
     init : str, number, Initializer or Tensor
-        A name, as ``normal``, ``he_uniform`` or that of a class, in any case; a number for all elements; or a
-        tensor, which is given back.
+        A name, as ``normal``, ``he_uniform`` or that of a class, in any case; a number for all elements; or a tensor,
+        which is returned.
     shape : int or sequence of int
         Positive dimensions. A tensor needs none; with one it must have this shape.
     dtype : dtype
-        That of the numbers. A tensor keeps its own.
+        Dtype of the values; a given tensor keeps its own.
 
     Raises
     ------
     AttrError
-        For a name that is none, or a dimension that is not positive.
+        For an unknown name, or a dimension that is not positive.
     ArgumentError
-        When ``init`` is something else, or the shape is missing.
+        When ``init`` has another type, or the shape is missing.
     ShapeError
         When a tensor has another shape, or no array of this shape can be filled.
 
@@ -102,17 +102,17 @@ _SEED: dict[str, int | None] = {"latest": None}
 
 
 def set_seed(seed: int) -> None:
-    """Start all random numbers over: those of initializers and operators, and NumPy's own, which data are made of.
+    """Seed all random generators: of initializers, of operators, and NumPy's own, which data pipelines use.
 
     Parameters
     ----------
     seed : int
-        Not negative. NumPy's own generator takes the lowest 32 bits of a large one.
+        The seed, not negative. NumPy's own generator takes its lowest 32 bits.
 
     Raises
     ------
     ArgumentError
-        When it is no integer, or a negative one.
+        When the seed is negative or no integer.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def set_seed(seed: int) -> None:
 
 
 def get_seed() -> int | None:
-    """The seed that ``set_seed`` was given last, or None."""
+    """The last seed given to ``set_seed``, or None."""
     return _SEED["latest"]
 
 
@@ -138,9 +138,9 @@ def get_seed() -> int | None:
 
 
 class Initializer:
-    """Fills an array. A subclass says in ``_initialize(arr)`` with what, in place.
+    """Fills an array with initial values; a subclass defines ``_initialize(arr)``, which works in place.
 
-    Keyword arguments are what it prints as.
+    Keyword arguments appear in its repr.
 
     Examples
     --------
@@ -198,7 +198,7 @@ class One(Initializer):
 
 
 class Constant(Initializer):
-    """One number, or an array that broadcasts."""
+    """One value, or an array that broadcasts."""
 
     def __init__(self, value: ArrayLike | numbers.Real):
         super().__init__(value=value)
@@ -213,7 +213,7 @@ class Constant(Initializer):
 
 
 class Uniform(Initializer):
-    """Uniform numbers from ``-scale`` to ``scale``."""
+    """Uniform values from ``-scale`` to ``scale``."""
 
     def __init__(self, scale: float = 0.07):
         super().__init__(scale=scale)
@@ -224,7 +224,7 @@ class Uniform(Initializer):
 
 
 class Normal(Initializer):
-    """Normal numbers of standard deviation ``sigma`` around ``mean``."""
+    """Normal values of standard deviation ``sigma`` around ``mean``."""
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0):
         super().__init__(sigma=sigma, mean=mean)
@@ -237,19 +237,19 @@ class Normal(Initializer):
 
 
 class TruncatedNormal(Initializer):
-    """Normal numbers of which only those between ``a`` and ``b`` count.
+    """Normal values, truncated to the range from ``a`` to ``b``.
 
     Parameters
     ----------
     sigma, mean : float
-        Standard deviation and mean of the whole distribution.
+        Standard deviation and mean of the distribution that is not truncated.
     a, b : float
-        The ends themselves, not multiples of ``sigma``.
+        The bounds as values, not as multiples of ``sigma``.
 
     Raises
     ------
     AttrError
-        When ``sigma`` is not positive, or the distribution has next to nothing between the ends.
+        When ``sigma`` is not positive, or the probability between the bounds is too small.
     """
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0, a: float = -2.0, b: float = 2.0):
@@ -266,7 +266,7 @@ class TruncatedNormal(Initializer):
 
 
 class _Scaled(Initializer):
-    """Numbers whose size suits the numbers of inputs and outputs of a layer."""
+    """Base of initializers whose scale depends on the numbers of inputs and outputs of a layer."""
 
     _distribution = "normal"
 
@@ -284,7 +284,7 @@ class _Scaled(Initializer):
 
 
 class XavierNormal(_Scaled):
-    """Normal numbers of standard deviation ``gain * sqrt(2 / (inputs + outputs))``."""
+    """Normal values of standard deviation ``gain * sqrt(2 / (inputs + outputs))``."""
 
     def __init__(self, gain: float = 1):
         super().__init__(gain=gain)
@@ -295,7 +295,7 @@ class XavierNormal(_Scaled):
 
 
 class XavierUniform(XavierNormal):
-    """Uniform numbers within ``gain * sqrt(6 / (inputs + outputs))``.
+    """Uniform values within ``gain * sqrt(6 / (inputs + outputs))``.
 
     X. Glorot, Y. Bengio, Understanding the difficulty of training deep feedforward neural networks, 2010.
     """
@@ -306,24 +306,24 @@ class XavierUniform(XavierNormal):
 
 
 class HeNormal(_Scaled):
-    """Normal numbers of standard deviation ``gain / sqrt(n)``.
+    """Normal values of standard deviation ``gain / sqrt(n)``.
 
     K. He, X. Zhang, S. Ren, J. Sun, Delving deep into rectifiers, 2015.
 
     Parameters
     ----------
     negative_slope : float
-        Of the leaky rectifier that follows.
+        Slope of the leaky rectifier behind the layer.
     mode : {"fan_in", "fan_out"}
-        What ``n`` is, the number of inputs of a unit or of outputs.
+        Whether ``n`` is the number of inputs of a unit, or of outputs.
     nonlinearity : str
-        What follows, which decides the gain: ``leaky_relu`` ``sqrt(2 / (1 + negative_slope**2))``, ``relu``
-        ``sqrt(2)``, ``tanh`` ``5 / 3``; ``sigmoid``, ``linear`` and the convolutions 1.
+        The activation behind the layer, which decides the gain: ``leaky_relu`` ``sqrt(2 / (1 + negative_slope**2))``,
+        ``relu`` ``sqrt(2)``, ``tanh`` ``5 / 3``; ``sigmoid``, ``linear`` and the convolutions 1.
 
     Raises
     ------
     AttrError
-        For a mode or nonlinearity that is none, or a slope that is no number.
+        For an unknown mode or nonlinearity, or a slope that is no number.
     """
 
     def __init__(self, negative_slope: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"):
@@ -342,27 +342,27 @@ class HeNormal(_Scaled):
 
 
 class HeUniform(HeNormal):
-    """Uniform numbers within ``gain * sqrt(3 / n)``; parameters as ``HeNormal`` has them."""
+    """Uniform values within ``gain * sqrt(3 / n)``; for the parameters see ``HeNormal``."""
 
     _distribution = "uniform"
 
 
 class VarianceScaling(_Scaled):
-    """Numbers of variance ``scale / n``.
+    """Values of variance ``scale / n``.
 
     Parameters
     ----------
     scale : float
-        Positive.
+        The scale, positive.
     mode : {"fan_in", "fan_out", "fan_avg"}
-        What ``n`` is: the number of inputs of a unit, of outputs, or their mean.
+        Whether ``n`` is the number of inputs of a unit, of outputs, or their mean.
     distribution : {"truncated_normal", "untruncated_normal", "uniform"}
-        The first leaves out what is more than two standard deviations of the whole distribution off.
+        ``truncated_normal`` leaves out values more than two standard deviations from the mean.
 
     Raises
     ------
     AttrError
-        When one of them is not valid.
+        When an argument is not valid.
     """
 
     def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal"):
@@ -379,9 +379,9 @@ class VarianceScaling(_Scaled):
 
 
 class Orthogonal(Initializer):
-    """``gain`` times a matrix whose rows or columns, the fewer ones, are orthonormal.
+    """``gain`` times a matrix with orthonormal rows or columns, whichever are fewer.
 
-    The first axis counts rows, the others together columns.
+    The first axis gives the rows; the other axes together give the columns.
     """
 
     def __init__(self, gain: float = 1.0):
@@ -404,12 +404,12 @@ class Identity(Initializer):
 
 
 class Dirac(Initializer):
-    """Windows of a convolution that hands on its channels as they are, as many as there are.
+    """Kernels of a convolution that returns its input channels unchanged, as many as it can.
 
     Parameters
     ----------
     groups : int
-        Groups of channels, each of which hands on its own.
+        Groups of channels; each group returns its own channels.
     """
 
     def __init__(self, groups: int = 1):
@@ -425,14 +425,14 @@ class Dirac(Initializer):
 
 
 class Sparse(Initializer):
-    """A matrix of normal values, in each column of which some are zero.
+    """A matrix of normal values, with zeros in every column.
 
     Parameters
     ----------
     sparsity : float
-        The share of zeros, from 0 to 1, rounded up to whole rows.
+        The fraction of zeros, from 0 to 1, rounded up to whole rows.
     sigma : float
-        Standard deviation of the others.
+        Standard deviation of the other elements.
     """
 
     def __init__(self, sparsity: float, sigma: float = 0.01):
@@ -461,7 +461,7 @@ _NAMED: dict[str, type[Initializer]] = {
 
 # --------------------------------------------------------------------------------------- sizes of the numbers
 
-#: By what follows a layer: how much larger its weights may be.
+#: Gains by activation: the factor of the standard deviation of the weights.
 _GAINS = {"leaky_relu": math.sqrt(2), "relu": math.sqrt(2), "tanh": 5 / 3, "sigmoid": 1.0, "linear": 1.0,
           **{f"conv{kind}{axes}d": 1.0 for kind in ("", "_transpose") for axes in (1, 2, 3)}}
 

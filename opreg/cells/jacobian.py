@@ -1,6 +1,6 @@
-"""vjp, jvp, jacrev, jacfwd: products with Jacobians, and Jacobians. The function runs once for all of them.
+"""vjp, jvp, jacrev, jacfwd: products with Jacobians, and Jacobians, from one run of the function.
 
-``Vjp`` and ``Jvp`` are the first two as Cells.
+``Vjp`` and ``Jvp`` are ``vjp`` and ``jvp`` as Cells.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _value(back: Pullback, has_aux: bool) -> Any:
 
 
 def _with_aux(results: tuple[Any, ...], back: Pullback, has_aux: bool) -> tuple[Any, ...]:
-    """Results with the further outputs behind them, a single one bare."""
+    """Results, followed by the auxiliary outputs if ``has_aux``; a single auxiliary output is bare."""
     if not has_aux:
         return results
     aux = tuple(back.out[1:])
@@ -46,18 +46,18 @@ def _with_aux(results: tuple[Any, ...], back: Pullback, has_aux: bool) -> tuple[
 
 def vjp(fn: Callable[..., Any], *inputs: Any, weights: Parameters | None = None, has_aux: bool = False
        ) -> tuple[Any, ...]:
-    """The value of a function, and a function from gradients of its outputs to those of its inputs.
+    """The outputs of a function, and a function from output gradients to input gradients.
 
     Parameters
     ----------
     fn : callable
-        Returns a tensor, or several.
+        A function that returns a tensor, or several.
     *inputs
         Tensors, or tuples, lists and dicts of them.
     weights : Parameter, or list or tuple of them, optional
-        With respect to what else; the second function returns ``(inputs, weights)`` then.
+        Further variables; with them the second function returns the gradients ``(inputs, weights)``.
     has_aux : bool
-        Only the first output is differentiated; the others come third, a single one bare.
+        Whether only the first output is differentiated, and the others are the third result, a single one bare.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Parameters | None = None,
     first, trace = run(), STATE.trace
 
     def back(*seeds: TensorBase) -> tuple[Any, ...]:
-        here = first if STATE.trace is trace else run()  # what was computed is known where it was
+        here = first if STATE.trace is trace else run()  # results are on the device where they were computed
         grads, by_weight = here(seeds[0] if len(seeds) == 1 else seeds, keep=True)
         if not trained:
             return tuple(grads)
@@ -88,19 +88,19 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Parameters | None = None,
 
 @JVP.provide
 def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = False) -> tuple[Any, ...]:
-    """The value of a function, and its derivative along directions of its inputs.
+    """The outputs of a function, and their derivative along directions of its inputs.
 
-    A gradient is linear in its output gradient; so the derivative is the gradient of the gradient. Operators of
-    users that have a rule, ``@op.jvp``, say theirs themselves, and need no gradient.
+    A gradient is linear in the output gradient; so the derivative is computed as the gradient of the gradient. Users'
+    operators with a rule ``@op.jvp`` use that rule, and need no gradient.
 
     Parameters
     ----------
     fn : callable
-        Returns a tensor, or several.
+        A function that returns a tensor, or several.
     inputs, v : tensor, or tuple or list of them
-        Its inputs, and a direction for each, of the same shape.
+        Its inputs, and a direction of the same shape for each.
     has_aux : bool
-        Only the first output is differentiated; the others come third, a single one bare.
+        Whether only the first output is differentiated, and the others are the third result, a single one bare.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = Fal
 
 
 def _of_arrays(fn: Callable[..., Any], values: Sequence[Any], along: Sequence[Any], has_aux: bool) -> tuple[Any, ...]:
-    """The same of NDArrays, which the function is given, and which come back."""
+    """``jvp`` for a function of NDArrays."""
 
     def function(*tensors: Any) -> Any:
         return tree.mapped(as_tensor, fn(*map(as_array, tensors)))
@@ -142,16 +142,17 @@ def _of_arrays(fn: Callable[..., Any], values: Sequence[Any], along: Sequence[An
 
 
 def jacrev(fn: Callable[..., Any], grad_position: Positions = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that computes Jacobians: the output's shape followed by the input's.
+    """A function that computes Jacobians, with the output's shape followed by the input's.
 
     Parameters
     ----------
     fn : callable
-        Returns a tensor, or several.
+        A function that returns a tensor, or several.
     grad_position : int or tuple of int
-        Which inputs, counted over arguments, then keywords; with several each output has a tuple of Jacobians.
+        Positions of inputs, counted over arguments, then keywords; with several each output has a tuple of Jacobians.
     has_aux : bool
-        Only the first output is differentiated; the others are returned behind the Jacobian, a single one bare.
+        Whether only the first output is differentiated, and the others are returned after the Jacobian, a single one
+        bare.
 
     Examples
     --------
@@ -170,7 +171,7 @@ def jacrev(fn: Callable[..., Any], grad_position: Positions = 0, has_aux: bool =
             rows: list[Sequence[Any]] = [back(tuple(_units(back.heads, number, at)), keep=True)[0]
                                          for at in range(head.size)]
             parts = tuple(ops.stack(*column, axis=0, num_args=len(column))
-                          .reshape(*head.shape, *getattr(inputs[i], "shape", ()))  # a number has none
+                          .reshape(*head.shape, *getattr(inputs[i], "shape", ()))  # a number has no Jacobian
                           for i, column in zip(positions, zip(*rows)))
             jacobians.append(parts[0] if len(positions) == 1 else parts)
         single = tree.flatten(_value(back, has_aux), []) is tree.LEAF
@@ -181,7 +182,7 @@ def jacrev(fn: Callable[..., Any], grad_position: Positions = 0, has_aux: bool =
 
 
 def _units(heads: Sequence[TensorBase], number: int, at: int) -> list[Tensor]:
-    """Output gradients with a single one, at that element of that head, and zeros everywhere else."""
+    """Output gradients that are one at one element of one head, and zero elsewhere."""
     units = []
     for k, head in enumerate(heads):
         unit = np.zeros(head.size, head._dt)
@@ -202,12 +203,12 @@ class _Product(Cell):
 
 
 class Jvp(_Product):
-    """Called with inputs and directions, a tuple where there are several, it gives ``jvp(fn, inputs, directions)``.
+    """``jvp(fn, inputs, directions)`` as a Cell of inputs and directions; several of either are a tuple.
 
     Parameters
     ----------
     fn : Cell or callable
-        Returns a tensor, or several.
+        A function that returns a tensor, or several.
 
     Examples
     --------
@@ -220,13 +221,13 @@ class Jvp(_Product):
 
 
 class Vjp(_Product):
-    """Called with inputs and output gradients, a tuple where there are several, it gives the value and the
-    gradients of the inputs, a single one bare.
+    """``vjp`` as a Cell of inputs and output gradients; it returns the outputs and the input gradients, a single one
+    bare.
 
     Parameters
     ----------
     fn : Cell or callable
-        Returns a tensor, or several.
+        A function that returns a tensor, or several.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""jit: functions and Cells compiled, once for each kind of inputs, and run as any other plan.
+"""jit: functions and Cells compiled once for each kind of inputs.
 
-Parameters are bound by their own memory: what changes them is seen by the next run. State that a trace has read,
-such as attributes of Cells, hooks and whether a parameter is trained, is watched; when it changes, the function is
-traced anew.
+Plans read parameters from the parameters' own memory, so each run sees their current values. Other state that a trace
+has read, such as attributes of Cells, hooks and ``requires_grad``, is watched; when it changes, the function is traced
+again.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 Args: TypeAlias = tuple[Any, ...]
 Keywords: TypeAlias = dict[str, Any]
 
-#: For how many kinds of inputs a function stays compiled; the least recently used are forgotten.
+#: Number of kinds of inputs for which a function stays compiled; the least recently used one is dropped.
 KINDS = 128
-#: In how many variants, for numbers it asks for, before it is left to Python for inputs of a kind.
+#: Variants for one kind of inputs, by values that Python reads; beyond it the function runs as Python.
 VARIANTS = 32
 #: Variants of a kind that stay cached in case a change is undone, as when a network is trained and evaluated.
 PAST = 3
-#: How often in a row it is traced for one run alone, because something that it reads changes every time.
+#: Traces in a row that serve one run each, because a value that the function reads changes every time.
 WASTED = 8
 
 
 class _Python:
-    """In the place of what was compiled: the function is run as the Python code it is."""
+    """Stands for a compiled function that runs as Python code."""
 
     certain, ctx, training = False, None, None
 
@@ -67,11 +67,11 @@ class _Python:
         self.reason, self._reads = reason, reads
 
     def changed(self) -> str | None:
-        """The thing that has changed since, in words, so that it may be worth to try again."""
+        """The read value that has changed since, as text; compiling may be tried again then."""
         return None if self._reads is None else self._reads.changed()
 
     def prepare(self) -> None:
-        """There is nothing to prepare."""
+        """Do nothing: there is nothing to prepare."""
 
 
 class _Kind:
@@ -84,11 +84,11 @@ class _Kind:
     variants : Variants
         Its compiled variants, by the values that Python reads.
     used : int
-        When it was used last.
+        Time of its last use.
     wasted : int
-        How many times in a row it was traced for one run alone.
+        Traces in a row that served one run each.
     past : list of (current, variants)
-        What was right before something changed, and is again when that changes back.
+        Earlier variants, valid again if the change is undone.
     """
 
     __slots__ = ("current", "variants", "signatures", "used", "wasted", "past")
@@ -101,7 +101,7 @@ class _Kind:
         self.past: list[tuple[Compiled | _Python, Variants[Compiled]]] = []
 
     def renewed(self) -> str | None:
-        """The thing that has changed, in words, if no variant is valid now."""
+        """The change that makes all variants invalid, as text; None if one is valid."""
         if self.current is None:
             return None
         changed = self.current.changed()
@@ -123,11 +123,11 @@ class Cache:
     Parameters
     ----------
     owner : Cell, optional
-        That keeps this; nothing in here keeps it in turn.
+        The Cell that holds this cache; the cache does not keep it alive.
     numbers : bool or "debug", optional
-        Whether steps look at what they make, see ``jit``.
+        Whether steps check their results; see ``check_numbers`` of ``jit``.
     gradients_of : sequence of Parameter
-        Whose gradients the only inputs are, in this order, if it is known.
+        Parameters whose gradients are the inputs, in this order, if that is known.
     """
 
     def __init__(self, owner: ParameterContainer | None = None, numbers: bool | str | None = None,
@@ -137,12 +137,12 @@ class Cache:
         self.kinds: dict[Hashable, _Kind] = {}
         self.rooms = Rooms()
         self._now = 0
-        self._lock = rlock()  # hooks are called by one thread at a time
+        self._lock = rlock()  # one thread at a time calls hooks
         self._told: set[str] = set()
         watch(self)
 
-    def on_register(self, op: Op) -> None:
-        """Compile anew."""
+    def on_register(self, op: Op | None) -> None:
+        """Drop all plans when an operator is registered."""
         self.kinds.clear()
 
     # ---------------------------------------------------------------------------------------------- calling
@@ -166,7 +166,7 @@ class Cache:
 
     def _call(self, function: Callable, key: Hashable, leaves: Sequence[Tensor], args: tuple[Any, ...],
               kwargs: dict[str, Any]) -> Any:
-        """``call``, with everything that may be otherwise than it was."""
+        """``call``, after state that may have changed is checked."""
         kind = self._kind(function, key, leaves, args, kwargs)
         compiled = kind.current
         if not isinstance(compiled, Compiled) or compiled.certain or not compiled.traced.calls:
@@ -179,7 +179,7 @@ class Cache:
 
     def _tried(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
                kwargs: dict[str, Any]) -> Any:
-        """Call what may give up a run, until it does not: numbers or results of hooks are others than they were."""
+        """Call variants until a run does not end in a bailout because values or hooks' results differ."""
         compiled = kind.current
         while isinstance(compiled, Compiled):
             try:
@@ -193,7 +193,7 @@ class Cache:
             except HookSignatureChanged as change:
                 kind.signatures.learn(change)
                 known, new = compiled.traced.steps, None
-            generators.go_back(drawn)  # what is started over draws the same
+            generators.go_back(drawn)  # the run that starts over draws the same values
             kind.current = compiled = new or self._compiled(function, kind, leaves, args, kwargs, known)
         return run_in_python(function, args, kwargs)
 
@@ -201,7 +201,7 @@ class Cache:
 
     def _kind(self, function: Callable, key: Hashable, leaves: Sequence[Tensor], args: tuple[Any, ...],
               kwargs: dict[str, Any]) -> _Kind:
-        """The variants for such inputs, compiled where none is valid any more."""
+        """The variants for such inputs; compiles one if none is valid."""
         with self._lock:
             kind = self.kinds.get(key)
             if kind is not None and not _serves(kind.current, leaves):
@@ -260,7 +260,7 @@ class Cache:
         return _Python(reason, reads)
 
     def _tell(self, function: Callable, text: str) -> None:
-        """Warn, once."""
+        """Warn once."""
         if text not in self._told:
             self._told.add(text)
             name = getattr(function, "__name__", "__call__")
@@ -274,7 +274,7 @@ class Cache:
             current.prepare()
 
     def explain(self) -> Explanation:
-        """Each step of a plan of each sort that was made so far."""
+        """Text of all steps of each plan made so far."""
         lines = []
         for key, kind in self.kinds.items():
             if isinstance(kind.current, _Python):
@@ -290,7 +290,7 @@ class Cache:
 def _key(args: Args, kwargs: Keywords) -> tuple[Hashable, Sequence[Tensor]]:
     """The key of arguments, and the tensors among them."""
     if not kwargs:
-        alone = len(args) == 1 and args[0].__class__ is tuple  # gradients, as an optimizer is called
+        alone = len(args) == 1 and args[0].__class__ is tuple  # gradients, as an optimizer receives them
         leaves: Sequence[Any] = args[0] if alone else args
         kinds: list[Hashable] = [tuple] if alone else []
         for leaf in leaves:
@@ -306,7 +306,7 @@ def _key(args: Args, kwargs: Keywords) -> tuple[Hashable, Sequence[Tensor]]:
 
 
 def _taken_apart(args: Args, kwargs: Keywords) -> tuple[Hashable, list[Tensor], Structure]:
-    """The key of arguments, the tensors among them, and how they are nested."""
+    """The key of arguments, the tensors among them, and their nesting."""
     arrays: list[Tensor | np.ndarray] = []
     structure = tree.flatten([list(args), kwargs], arrays, lambda value: isinstance(value, np.ndarray))
     leaves = [tensor(array) for array in arrays]
@@ -315,7 +315,7 @@ def _taken_apart(args: Args, kwargs: Keywords) -> tuple[Hashable, list[Tensor], 
 
 
 def _serves(compiled: Compiled | _Python | None, leaves: Sequence[Tensor]) -> bool:
-    """Whether something compiled is true where its caller is: in place and mode."""
+    """Whether a compiled variant is valid for its caller: for the device and the mode."""
     if compiled is None or isinstance(compiled, _Python):
         return True
     ctx = leaves[0]._ctx if leaves else current_context()
@@ -323,9 +323,9 @@ def _serves(compiled: Compiled | _Python | None, leaves: Sequence[Tensor]) -> bo
 
 
 class Jitted:
-    """A function or Cell that is compiled for each kind of inputs it is called with.
+    """A compiled function or Cell; it is compiled for each kind of inputs.
 
-    ``function`` is what it was made of. Inside another compiled function it is traced along.
+    ``function`` is the original. Inside another compiled function it is traced as part of that one.
     """
 
     compiled = True
@@ -335,7 +335,7 @@ class Jitted:
 
     def __getattr__(self, name: str) -> Any:
         function = self.__dict__.get("function")
-        if function is not None and hasattr(function, "construct"):  # a compiled Cell is asked as the Cell is
+        if function is not None and hasattr(function, "construct"):  # attributes of a compiled Cell are the Cell's
             return getattr(function, name)
         if isinstance(function, functools.partial):  # a method
             if name in functools.WRAPPER_ASSIGNMENTS:
@@ -352,7 +352,7 @@ class Jitted:
         path = getattr(self, "__qualname__", "")
         for name in path.split("."):
             at = getattr(at, name, None)
-        return path if at is self else (jit, (self.function,))  # a decorated function is found by its name
+        return path if at is self else (jit, (self.function,))  # pickle finds a decorated function by its name
 
     def __get__(self, instance: Any, owner: type | None = None) -> Jitted:
         if instance is None:
@@ -379,11 +379,11 @@ class Jitted:
 
     @property
     def cache_size(self) -> int:
-        """Number of kinds of inputs it is compiled for."""
+        """Number of kinds of inputs for which it is compiled."""
         return len(self._cache.kinds)
 
     def explain(self) -> Explanation:
-        """Each step of a plan of each sort that was made so far."""
+        """Text of all steps of each plan made so far."""
         return self._cache.explain()
 
     def __repr__(self) -> str:
@@ -414,29 +414,29 @@ def jit(function: Any = None, mode: object = None, input_signature: object = Non
         jit_config: object = None, compile_once: bool = False, *, capture_mode: str = "ast", jit_level: str = "O0",
         dynamic: int = 0, fullgraph: bool = False, backend: str = "", check_numbers: bool | str | None = None,
         **options: object) -> Any:
-    """Compile a function: it is traced once for each kind of inputs, and run as a plan from then on.
+    """Compile a function: it is traced once for each kind of inputs, and then run as a plan.
 
-    Branches and loops on shapes, dtypes and Python values are traced. If Python reads values of tensors, in a
-    branch, a loop, ``int()`` or ``asnumpy()``, the function is traced for the value it got, compares it in each
-    run, and is traced again for another value. A function that no graph can hold is left to Python, with a warning.
-    ``print`` and other effects happen while tracing only; hooks act on every run.
+    Branches and loops on shapes, dtypes and Python values are traced. If Python reads values of tensors, in a branch, a
+    loop, ``int()`` or ``asnumpy()``, the function is traced for that value, each run compares it, and another value
+    causes another trace. A function that no graph can hold runs as Python, with a warning. ``print`` and other effects
+    happen while tracing only; hooks act on every run.
 
     Parameters
     ----------
     function : callable
-        Of tensors and Python values, nested in tuples, lists and dicts. Cells are compiled with ``cell.compile`` or
-        in ``GRAPH_MODE``.
+        A function of tensors and Python values, nested in tuples, lists and dicts. Cells are compiled with
+        ``cell.compile`` or in ``GRAPH_MODE``.
     mode, input_signature, hash_args, jit_config, compile_once, capture_mode, jit_level, dynamic, fullgraph, backend
-        Accepted for MindSpore's programs; they change nothing here. So do the further options that its back ends have.
+        Accepted without effect for MindSpore's programs, as are the options of its back ends.
     check_numbers : bool or "debug", optional
-        Whether the first step, forward or backward, that makes a NaN or an infinity out of finite numbers raises a
-        `NonFiniteError` that names it; with ``"debug"`` a debugger stops first. By default what the environment
-        variable ``OPREG_CHECK_NUMBERS`` says.
+        Whether the first step, forward or backward, that computes a NaN or an infinity from finite values raises a
+        `NonFiniteError` that names it; with ``"debug"`` a debugger stops first. The environment variable
+        ``OPREG_CHECK_NUMBERS`` sets the default.
 
     Returns
     -------
     Jitted
-        To be called as the function is.
+        The compiled function; it is called like the original.
 
     Raises
     ------
@@ -453,7 +453,7 @@ def jit(function: Any = None, mode: object = None, input_signature: object = Non
     Tensor(shape=[], dtype=Float32, value= 6)
     """
     _check_options(capture_mode, jit_level, dynamic, fullgraph, options)
-    if "fn" in options:  # as MindSpore 2.0 calls it
+    if "fn" in options:  # MindSpore 2.0 calls it so
         function = options["fn"]
     if function is None:
         return jit if check_numbers is None else functools.partial(jit, check_numbers=check_numbers)

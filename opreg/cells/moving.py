@@ -1,9 +1,8 @@
-"""Moving: operators that change states in place, as nodes of a trace, in which a value never changes.
+"""Moving: operators that change states in place, as nodes of a trace, where values never change.
 
-The state of a user's operator, a Parameter as a rule, is changed by its body. In a compiled function the body works on
-a copy, which is one more output of the node, and the trace assigns it to the state. So a reader finds the value
-that the state has at that place of the code, and a run that is given up, or repeated for its gradients, moves
-nothing.
+A user's operator changes its state, usually a Parameter, in its body. In a compiled function the body works on a copy.
+The copy is a further output of the node, and the trace assigns it to the state. So a reader gets the value that the
+state has at that point of the program, and a run that is stopped, or repeated for its gradients, changes no state.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ T = TypeVar("T")
 
 
 def moving(op: Op) -> Op:
-    """The operator that does what another does, and has the states that it leaves behind its outputs, as hidden ones.
-    Its only attribute, ``inner``, has those of the other."""
+    """An operator that computes another one and returns the new states as hidden outputs. Its only attribute,
+    ``inner``, holds the attributes of the other."""
     if "moving" not in op.related:
         op.related["moving"] = _moving(op)
     return op.related["moving"]
@@ -87,12 +86,12 @@ def _moving(op: Op) -> Op:
 
 
 def _states(op: Op, attrs: Attrs, ins: Sequence[T]) -> list[T]:
-    """Inputs that are states."""
+    """The inputs that are states."""
     return [ins[place] for place in effects.moved(op, attrs)]
 
 
 def _with(op: Op, attrs: Attrs, ins: Sequence[T], states: Sequence[T]) -> list[T]:
-    """The inputs with other states among them."""
+    """The inputs with new states in their places."""
     inputs = list(ins)
     for place, state in zip(effects.moved(op, attrs), states):
         inputs[place] = state

@@ -1,9 +1,9 @@
-"""Observer: what Python code reads from outside while a function is traced.
+"""Observer: finds the outside values that Python code reads while a function is traced.
 
-A profile hook names each function of the user's that runs. Its byte code says which globals, closure variables and
-attributes it loads. Attributes of objects are noted as they are read (``class_hooks``); those of modules, classes and
-functions, where no hook can stand, by all names that appear in the code. Each place becomes a comparison. State
-that cannot be compared is named in a warning, or leaves the function to Python.
+A profile hook reports each function of the user's that runs. Its byte code tells the globals, closure variables and
+attributes that it loads. Attributes of objects are noted as they are read (``class_hooks``); those of modules, classes
+and functions, which cannot be hooked, by all names in the code. Each read place becomes a comparison. State that cannot
+be compared is named in a warning, or the function runs as Python.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ _SHOWING = frozenset({"linecache", "tokenize", "traceback", "warnings"})
 
 
 class Observer(Values):
-    """A stretch of code, of one thread, in which the reads that ``Values`` describes are noted."""
+    """A context in which the reads that ``Values`` describes are noted, in one thread."""
 
     def __enter__(self) -> Observer:
         common = [random._inst, np.random.mtrand._rand]
         self._generators = [(generator, state_of(generator)) for generator in common]
-        for callback in gc.callbacks:  # they run wherever memory is collected, as ``__del__`` does
+        for callback in gc.callbacks:  # they run whenever memory is collected, as ``__del__`` does
             code = getattr(callback, "__code__", None)
             if code is not None:
                 self._users[id(code)] = False
@@ -93,14 +93,16 @@ class Observer(Values):
             self.reason = self.reason or DRAWS
         for cls in self._classes:
             self._close_class(cls)
+        for function in self._caches:
+            self._close_cache(function)
         self._met, self._functions, self._owners, self._generators, self._codes = {}, {}, [], [], []
-        self._classes = {}
+        self._classes, self._caches = {}, []
 
     # ------------------------------------------------------------------------------------------------ code that runs
 
     def _profiler(self) -> Callable[[types.FrameType, str, Any], None]:
-        """Function that Python calls where functions begin and end: thousands of times, nearly always for library
-        code."""
+        """The profile function; Python calls it at the begin and end of functions: thousands of times, nearly always
+        for library code."""
         known, another = self._users.get, self._profile if callable(self._profile) else None
 
         def profile(frame: types.FrameType, event: str, arg: Any) -> None:
@@ -122,7 +124,7 @@ class Observer(Values):
         return profile
 
     def _event(self, frame: types.FrameType, event: str, arg: Any) -> None:
-        """Code of the user's begins, ends, or calls a function written in C."""
+        """Handle an event: a user's function begins or ends, or calls a function written in C."""
         if event == "call":
             self._begin(frame)
         elif event == "return":
@@ -135,7 +137,7 @@ class Observer(Values):
                     self.comparisons.entry(sys.modules, name, ABSENT, f"the module {name}")
 
     def _answers(self, frame: types.FrameType, answer: Any) -> None:
-        """A library's function returns to the user's code."""
+        """Note the result of a library function called by the user's code."""
         setting = ASKED.get(id(frame.f_code))
         if id(frame.f_code) in OF_TRACES:
             self.reason = self.reason or OF_TRACES[id(frame.f_code)]
@@ -151,7 +153,7 @@ class Observer(Values):
             self._asks_setting(setting, *map(frame.f_locals.get, frame.f_code.co_varnames[:frame.f_code.co_argcount]))
 
     def _answers_about(self, frame: types.FrameType) -> None:
-        """A library's function that answers by what one of its arguments holds returns to the user's code."""
+        """Note a call of a library function whose result depends on the content of an argument."""
         code = frame.f_code
         about: Any = frame.f_locals.get(code.co_varnames[0])
         if code is inspect.signature.__code__ or code is typing.get_type_hints.__code__:
@@ -166,7 +168,7 @@ class Observer(Values):
             self.comparisons.unseen[f"{title}()"] = None
 
     def _runs_inside(self, frame: types.FrameType) -> None:
-        """A library's function that answers by a setting runs for the user's code, somewhere inside of libraries."""
+        """Note a library function whose result depends on a setting, called somewhere inside of libraries."""
         if id(frame.f_code) == ARRAYS_AS_TEXT:
             if self._caller(frame, ours=True) is not None:
                 self._asks_setting(np.get_printoptions)
@@ -174,8 +176,8 @@ class Observer(Values):
             self.read(os.environ, "os.environ")
 
     def _asks_outside(self, frame: types.FrameType, function: Any) -> None:
-        """A function written in C is called that may answer by the time, by files, by chance or by what an object
-        holds: note it where code of the user's did so, or a library that it calls."""
+        """Note a call of a C function whose result may depend on time, files, randomness or an object's content, by the
+        user's code or a library that it calls."""
         if not isinstance(getattr(function, "__self__", None), (types.ModuleType, type, types.NoneType)):
             self._asks_object(frame, function)
         setting = INSTEAD.get(function, function)
@@ -197,11 +199,11 @@ class Observer(Values):
             self.reason = self.reason or DRAWS
         elif function not in CLOCKS:
             self.comparisons.unseen[f"{title} at {Where((caller.f_code.co_filename, caller.f_lineno))}"] = None
-        elif caller is frame:  # logging asks for the time, too
+        elif caller is frame:  # logging reads the clock, too
             self.comparisons.unseen[title] = None
 
     def _asks_object(self, frame: types.FrameType, method: Any) -> None:
-        """A method written in C is called: of an object from outside it answers by what the object holds."""
+        """Note a call of a C method of an outside object: its result depends on the object's content."""
         owner, name = method.__self__, method.__name__
         if id(owner) not in self._read or isinstance(owner, PLAIN):
             return
@@ -215,8 +217,8 @@ class Observer(Values):
             self.comparisons.unseen[f"{label} at {Where((frame.f_code.co_filename, frame.f_lineno))}"] = None
 
     def _caller(self, frame: types.FrameType | None, ours: bool = False) -> types.FrameType | None:
-        """The function of the user's that runs, itself or in a library; None where opreg runs, unless ``ours`` says
-        that this does not matter, or something aside."""
+        """The user's function that runs, itself or in a library; None inside opreg, unless ``ours``, and inside of code
+        that is skipped."""
         if is_aside(frame, self._outside):
             return None
         while frame is not None and frame is not self._outside:
@@ -239,7 +241,7 @@ class Observer(Values):
         return user
 
     def _begin(self, frame: types.FrameType) -> None:
-        """A function of the user's begins."""
+        """Note that a user's function begins."""
         code, scope = frame.f_code, frame.f_globals
         if (id(code), id(scope)) not in self._scanned:
             self._scanned.add((id(code), id(scope)))
@@ -255,7 +257,7 @@ class Observer(Values):
         for cls in (type(first), first) if isinstance(first, type) else (type(first),):
             if (id(code), id(cls)) in self._methods or not (hookable(cls) or is_user_module(cls.__module__)):
                 continue
-            self._methods.add((id(code), id(cls)))  # perhaps called by no name, as in a + b
+            self._methods.add((id(code), id(cls)))  # an operator such as a + b may call it without a name
             for base in cls.__mro__:
                 for name, found in tuple(vars(base).items()):
                     if getattr(getattr(found, "__func__", found), "__code__", None) is code:
@@ -270,7 +272,7 @@ class Observer(Values):
     # --------------------------------------------------------------------------------- attributes, as they are read
 
     def attribute(self, owner: Any, name: str, value: Any, frame: types.FrameType) -> None:
-        """An attribute of an object, whose class is hooked, is read in a frame."""
+        """Note that an attribute of an object with a hooked class is read in a frame."""
         place = id(owner), name
         if self._noted.get(place):
             return
@@ -285,7 +287,7 @@ class Observer(Values):
         self._noted[place] = user
         if not issubclass(cls, ParameterContainer):
             if user or is_user_module(cls.__module__) or (
-                    id(owner) in self._read and not isinstance(value, dict)):  # of Python's own, as a Logger is
+                    id(owner) in self._read and not isinstance(value, dict)):  # such as a Logger
                 self._of_object(owner, name, value)
             return
         own = attributes_of(owner)

@@ -1,7 +1,7 @@
-"""Outside: functions whose answers change while their arguments stay, and how each of them is watched.
+"""Outside: functions whose results change although their arguments do not, and the way each is watched.
 
-Settings of the process are asked again before each run. Clocks, files, programs and messages cannot be compared: a
-warning names them. Draws of chance leave a function to Python.
+Settings of the process are read again before each run. Clocks, files, programs and messages cannot be compared: a
+warning names them. A function that draws random values outside of the library's generators runs as Python.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ from opreg.util import is_np_array, is_np_shape
 from .initializer import get_seed
 from .state import get_context
 
-__all__ = ["ABOUT", "ARRAYS_AS_TEXT", "ASKED", "AT_PLACES", "BY_NAME", "CLOCKS", "DRAWS", "ENVIRONMENT", "GENERATORS",
+__all__ = ["ABOUT", "ARRAYS_AS_TEXT", "ASKED", "AT_PLACES", "BY_NAME", "CLOCKS", "DRAWS", "ENVIRONMENT",
            "INSTEAD", "OF_TRACES", "OUTSIDE", "QUESTIONS", "SETTINGS", "STATES", "SYMBOLS", "THREADS",
-           "decimal_context", "does_not_answer", "is_opaque", "state_of", "title_of", "unknown"]
+           "decimal_context", "does_not_answer", "is_generator", "is_opaque", "state_of", "title_of", "unknown"]
 
-#: Functions of Python that answer otherwise each time.
+#: Python functions that return another result each time.
 CLOCKS = {getattr(time, name): f"time.{name}()" for name in dir(time) if name.removesuffix("_ns") in (
     "time", "perf_counter", "monotonic", "process_time", "thread_time")}
-#: Functions that read files, what is typed, or chance.
+#: Functions that read files, the keyboard, or entropy.
 _READERS = {io.open: "open()", input: "input()", np.fromfile: "fromfile()",
             **{getattr(os, name): f"os.{name}()" for name in (
                 "access", "listdir", "lstat", "open", "scandir", "stat", "urandom")}}
 
 
 def decimal_context() -> tuple[Any, ...]:
-    """The settings of decimal arithmetic in this thread, without the flags, which each computation sets.
+    """Settings of decimal arithmetic in this thread, without the flags, which each computation sets.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def locale_settings() -> str:
 
 
 def start_method() -> object:
-    """How ``multiprocessing`` starts processes; None where nobody has said so or asked.
+    """The start method of ``multiprocessing``; None where it was neither set nor asked.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def zone_paths() -> object:
 
 
 def text_domain() -> tuple[Any, ...]:
-    """The catalogue of messages that ``gettext`` translates by.
+    """The message catalogue of ``gettext``.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def text_domain() -> tuple[Any, ...]:
 
 
 def short_texts() -> object:
-    """How ``reprlib`` shortens texts.
+    """Settings by which ``reprlib`` shortens texts.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def time_zone() -> tuple[Any, ...]:
     return time.tzname, time.timezone, time.altzone
 
 
-#: Functions that answer by settings of the process, without reading anything else: they are asked again.
+#: Functions whose result depends on a setting of the process only: they are called again.
 SETTINGS: dict[Any, str] = {
     os.getcwd: "os.getcwd", decimal_context: "decimal.getcontext", locale_settings: "locale.setlocale",
     time_zone: "time.tzname", start_method: "multiprocessing.get_start_method", zone_paths: "zoneinfo.TZPATH",
@@ -159,48 +159,50 @@ SETTINGS: dict[Any, str] = {
 #: Functions of ``SETTINGS`` that are written in Python, by the identity of their code.
 ASKED = {id(code): function for function in SETTINGS
          if (code := getattr(inspect.unwrap(function), "__code__", None)) is not None}
-#: Functions that answer by a setting and do more, or take what cannot be asked again: the setting that they answer by.
+#: Functions that depend on a setting but cannot be called again, and the setting that each depends on.
 INSTEAD: dict[Any, Any] = {decimal.getcontext: decimal_context, decimal.localcontext: decimal_context,
             locale.setlocale: locale_settings, np.array2string: np.get_printoptions}
 ASKED.update((id(inspect.unwrap(function).__code__), setting) for function, setting in INSTEAD.items()
              if hasattr(inspect.unwrap(function), "__code__"))
-#: The code that writes arrays as text, also where a library or opreg calls it.
+#: Code that writes arrays as text, also when a library or opreg calls it.
 ARRAYS_AS_TEXT = id(inspect.unwrap(np.array2string).__code__)
-#: The code that reads the environment, also where a library calls it.
+#: Code that reads the environment, also when a library calls it.
 ENVIRONMENT = frozenset(map(id, (type(os.environ).__getitem__.__code__, type(os.environ).__iter__.__code__)))
-#: Settings that code reads where it has a name.
+#: Settings that code reads by a name.
 BY_NAME: dict[str, Any] = {"FloatingPointError": np.geterr, "seterr": np.geterr, "errstate": np.geterr,
                            "timestamp": time_zone, "astimezone": time_zone, "mktime": time_zone,
                            "get_start_method": start_method, "TZPATH": zone_paths,
                            "textdomain": text_domain, "gettext": text_domain, "ngettext": text_domain,
                            "reprlib": short_texts}
-#: Methods that tell attributes of a Symbol.
+#: Methods that return attributes of a Symbol.
 SYMBOLS = frozenset(method.__code__ for method in (Symbol.attr, Symbol.list_attr, Symbol.attr_dict))
-#: Functions written in Python that read files, or memory at an address.
-AT_PLACES = frozenset({"linecache.getline", "linecache.getlines", "ctypes.string_at", "ctypes.wstring_at"})
-#: Names of functions that answer by what an argument holds.
+#: Functions written in Python that read files, memory at an address, or past the hooks of classes.
+AT_PLACES = frozenset({"linecache.getline", "linecache.getlines", "ctypes.string_at", "ctypes.wstring_at",
+                       "inspect.getattr_static"})
+#: Names of functions whose result depends on the content of an argument.
 ABOUT = frozenset({"signature", "get_type_hints", *(code.co_name for code in SYMBOLS),
                    *(name.partition(".")[2] for name in AT_PLACES)})
-#: Functions that ask for something that a trace sets itself, by the identity of their code: the reason to leave a
-#: function to Python.
+#: Functions that read state which a trace itself changes, by the identity of their code, with the reason why a function
+#: that calls them runs as Python.
 OF_TRACES = {id(is_np_shape.__code__): "it asks for the convention of shapes, which a trace sets",
              id(is_recording.__code__): "it asks whether it is recorded, which a trace is"}
 _NOW = frozenset({"now", "today", "utcnow"})
-#: Functions that begin a thread, where nothing is traced.
+#: Functions that start a thread, where nothing is traced.
 THREADS = frozenset({"start_new_thread", "start_joinable_thread"})
-#: Names of all these functions, and of those that start programs and receive messages: asked by libraries, too.
+#: Names of all these functions, and of functions that start programs and receive messages: calls by libraries count,
+#: too.
 OUTSIDE = frozenset({*(function.__name__ for function in (*CLOCKS, *_READERS, *SETTINGS, *INSTEAD)), *_NOW, *THREADS,
                      "fork_exec", "recv", "recv_into", "recvfrom"})
 
-#: Modules written in C whose functions answer by their arguments alone, or make something new.
+#: Modules written in C whose functions depend on their arguments only, or make new objects.
 _PURE = frozenset({
     "_abc", "_bisect", "_blake2", "_bz2", "_codecs", "_collections", "_contextvars", "_datetime", "_functools",
     "_hashlib", "_heapq", "_io", "_json", "_lzma", "_md5", "_operator", "_pickle", "_random", "_sha1", "_sha2",
     "_sha256", "_sha3", "_sha512", "_sre", "_stat", "_statistics", "_string", "_struct", "_typing", "_warnings",
     "binascii", "builtins", "cmath", "itertools", "math", "unicodedata", "zlib"})
-#: Packages whose functions in C compute.
+#: Packages whose C functions compute from their arguments.
 _COMPUTING = frozenset({"numpy", "scipy", "cupy", "numba", "opreg"})
-#: Names of functions that act and answer nothing, or nothing that changes.
+#: Names of functions whose result, if any, never changes.
 _ACTS = frozenset({
     "RLock", "__enter__", "__exit__", "_getframe", "_path_normpath", "_path_splitroot", "_path_splitroot_ex",
     "acquire_lock", "add_note", "allocate_lock", "audit", "chdir", "chmod", "close", "collect", "disable", "enable",
@@ -208,11 +210,11 @@ _ACTS = frozenset({
     "mkdir", "proxy", "put", "reader", "register", "release", "release_lock", "remove", "rename", "replace", "rmdir",
     "send", "sendall", "sleep", "symlink", "truncate", "unlink", "unregister", "utime", "with_traceback", "write",
     "writer"})
-#: Questions without arguments that an object written in C answers, which are asked again before each run.
+#: Methods without arguments of objects written in C, which are called again before each run.
 QUESTIONS = frozenset({
     "alive", "cache_info", "cache_parameters", "cancelled", "done", "empty", "fileno", "getblocking", "gettimeout",
     "isatty", "locked", "qsize", "tell"})
-#: Types written in C whose objects answer by what is compared, or never change.
+#: Types written in C whose objects are compared, or never change.
 _KNOWN = (
     bool, int, float, complex, str, bytes, type(None), type, list, tuple, dict, set, frozenset, collections.deque,
     bytearray, array.array, memoryview, np.ndarray, np.generic, np.dtype, range, slice, property, classmethod,
@@ -225,16 +227,23 @@ _KNOWN = (
     weakref.ReferenceType, BaseException, random.Random, enum.Enum,
     struct.Struct)
 
-#: Random generators, and what they draw from.
-GENERATORS = (random.Random, np.random.RandomState, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)
-#: Names by which code asks a random generator for its state.
+#: Names by which code reads the state of a random generator.
 STATES = frozenset({"getstate", "get_state", "bit_generator", "n_children_spawned"})
 DRAWS = ("it draws random numbers from a generator of Python's or NumPy's, which a graph cannot; ops and mx.random "
          "have generators that can")
 
 
+def is_generator(value: object) -> bool:
+    """Whether a value is a random generator, or what one draws from.
+
+    NumPy's are imported when this is asked, as an import of them takes as long as one of all Cells.
+    """
+    return isinstance(value, (random.Random, np.random.RandomState, np.random.Generator, np.random.BitGenerator,
+                              np.random.SeedSequence))
+
+
 def state_of(generator: Any) -> Any:
-    """The state of a random generator, to be compared.
+    """The state of a random generator, for comparison.
 
     Examples
     --------
@@ -257,8 +266,7 @@ def state_of(generator: Any) -> Any:
 
 
 def title_of(function: Any) -> str:
-    """Call of a C function that reads the world outside of the process, as a warning names it; an empty text for
-    others.
+    """The name, for a warning, of a C function that reads the world outside of the process; empty for others.
 
     Examples
     --------
@@ -276,8 +284,7 @@ def title_of(function: Any) -> str:
 
 
 def unknown(function: Any) -> str:
-    """Call of a C function of which nobody knows that it answers by its arguments alone, as a warning names it; an
-    empty text for others.
+    """The name, for a warning, of a C function not known to depend on its arguments only; empty for others.
 
     Examples
     --------
@@ -294,7 +301,7 @@ def unknown(function: Any) -> str:
 
 
 def does_not_answer(name: str) -> bool:
-    """Whether a function of this name acts instead of telling something.
+    """Whether a function of this name acts instead of returning information.
 
     Examples
     --------
@@ -305,7 +312,7 @@ def does_not_answer(name: str) -> bool:
 
 
 def is_opaque(cls: type) -> bool:
-    """Whether objects of a type that is written in C may change without a trace.
+    """Whether objects of a type written in C may change unnoticed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Data parallel training by MindSpore's names: what is chosen for it, and gradients summed over processes."""
+"""Data-parallel training by MindSpore's names: its settings, and gradients summed over processes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ParallelMode:
 _DEFAULTS: dict[str, Any] = {"parallel_mode": ParallelMode.STAND_ALONE, "gradients_mean": False,
                              "parameter_broadcast": False, "device_num": None, "global_rank": None}
 _CHOSEN = dict(_DEFAULTS)
-#: Accepted because programs set them; they change nothing here.
+#: Accepted without effect, since programs set them.
 _INERT = frozenset({"gradient_fp32_sync", "all_reduce_fusion_config", "comm_fusion", "enable_parallel_optimizer",
                     "parallel_optimizer_config", "full_batch", "dataset_strategy", "search_mode",
                     "auto_parallel_search_mode", "strategy_ckpt_load_file", "strategy_ckpt_save_file",
@@ -47,23 +47,23 @@ _INERT = frozenset({"gradient_fp32_sync", "all_reduce_fusion_config", "comm_fusi
 
 
 def set_auto_parallel_context(**settings: object) -> None:
-    """Choose how processes share the work.
+    """Set how processes share the work.
 
     Parameters
     ----------
     parallel_mode : str
         ``stand_alone``, the default, or ``data_parallel``: ``TrainOneStepCell`` sums gradients over all processes.
     gradients_mean : bool
-        Whether their mean is taken instead.
+        Whether gradients are averaged instead.
     parameter_broadcast : bool
         Whether training begins with the weights of rank 0.
     device_num, global_rank : int
-        Have to be what the launcher has started, where they are given.
+        If given, they have to agree with the launcher.
 
     Raises
     ------
     ArgumentError
-        For modes that cut a network into parts, and settings there are none of.
+        For modes that split a network, and for unknown settings.
     """
     for name, value in settings.items():
         if name in _INERT:
@@ -96,34 +96,34 @@ def get_auto_parallel_context(attr_key: str) -> Any:
 
 
 def is_chosen(name: str) -> bool:
-    """Whether a program has given a setting."""
+    """Whether the program has given a setting."""
     return _CHOSEN.get(name) is not None
 
 
 def reset_auto_parallel_context() -> None:
-    """Restore the default: each process for itself."""
+    """Restore the default: each process works alone."""
     _CHOSEN.update(_DEFAULTS)
     EPOCH[0] += 1
 
 
 class DistributedGradReducer(Cell):
-    """Gradients summed over the processes of a group, or their means.
+    """Sums or means of gradients over the processes of a group.
 
-    They travel in buckets of a few megabytes. In a compiled function, such as a step of training, a bucket sets out as
-    soon as its gradients are complete, and is waited for when all have set out.
+    Gradients are sent in buckets of a few megabytes. In a compiled function, such as a training step, a bucket is sent
+    as soon as its gradients are computed, and all buckets are awaited at the end.
 
     Parameters
     ----------
     parameters : list of Parameter
-        Whose gradients they are; those that are ``layerwise_parallel`` stay as they are.
+        Parameters of the gradients; gradients of ``layerwise_parallel`` ones are not changed.
     mean : bool, optional
         Whether sums are divided by ``degree``; ``gradients_mean`` of the context by default.
     degree : int, optional
         The size of the group by default.
     fusion_type : int
-        Counts for nothing.
+        Accepted without effect.
     group : str
-        By its name.
+        Name of the group.
 
     Examples
     --------
@@ -162,28 +162,29 @@ class DistributedGradReducer(Cell):
 
 
 def _traced(value: Tensor) -> TensorBase:
-    """Traced tensor of a value in the function that is being compiled; the value itself where none is."""
+    """The traced tensor of a value in the function that is being compiled; the value itself outside of a trace."""
     return value if STATE.trace is None else STATE.trace.read(value)
 
 
 def _completed(grads: Sequence[Tensor]) -> Iterable[int]:
-    """The places of gradients in the order in which they are complete; outside of a trace all of them are."""
+    """Positions of gradients in the order in which they are computed; outside of a trace all exist already."""
     places = range(len(grads))
     if STATE.trace is None:
         return places
-    values = list(map(STATE.trace.read, grads))  # some of which may join by that
+    values = list(map(STATE.trace.read, grads))  # some of them depend on others
     positions = {node: position for position, node in enumerate(STATE.trace.order)}
     return sorted(places, key=lambda i: positions[values[i]._entry[0]])
 
 
 @functools.cache
 def _reduction(ranks: Group, mean: bool) -> Reduction:
-    """How they are, which keeps what the ranks have compared."""
+    """The reduction for a group; it caches the agreement of the ranks."""
     return Reduction(ranks, mean)
 
 
 def reducer_for(weights: Sequence[Parameter]) -> DistributedGradReducer | None:
-    """The Cell that reduces gradients of a training step, as the context says; it may broadcast the weights first."""
+    """The Cell that reduces gradients in a training step, by the context's settings; it may broadcast the weights
+    first."""
     if _CHOSEN["parallel_mode"] != ParallelMode.DATA_PARALLEL:
         return None
     if _CHOSEN["parameter_broadcast"]:

@@ -23,33 +23,33 @@ from .handles import HookHandle, Hooks
 from .initializer import InitializerLike, initializer
 from .state import EPOCH, STATE
 from .subscripts import subscript
-from .tensor import TENSORS, Tensor, has_numbers, lent, made, tensor
+from .tensor import TENSORS, Tensor, has_values, lent, made, tensor
 from .tensor_base import TensorBase, is_number
 from .typing import TensorDType, TensorLike
 
 __all__ = ["Parameter", "ParameterTuple", "assign"]
 
 _PREFIX = re.compile(r"^\w+[0-9a-zA-Z_.]*$")
-#: How many characters a name may have.
+#: Longest name of a Parameter, in characters.
 LONGEST_NAME = 1024
 
 
 class Parameter(Tensor):
     """A tensor that training changes.
 
-    Arithmetic gives plain tensors. ``p[i] = x``, ``set_data`` and ``ops.assign`` change its numbers in place, and
-    compiled functions see them.
+    Arithmetic gives plain tensors. ``p[i] = x``, ``set_data`` and ``ops.assign`` change its values in place, and
+    compiled functions read the new values.
 
     Parameters
     ----------
     default_input : Tensor, NumPy array, list, int or float
-        Its numbers, copied; an int is int32, a float float32.
+        Its values, copied; an int becomes int32, a float float32.
     name : str, optional
-        Its name; without one it takes that of the attribute of a Cell it is assigned to.
+        Its name; the default is the name of the Cell's attribute that it is assigned to.
     requires_grad : bool
         Whether it is trained.
     layerwise_parallel, parallel_optimizer
-        Kept, without effect here, as the attributes ``comm_fusion`` and ``cache_enable`` are.
+        Stored without effect, like the attributes ``comm_fusion`` and ``cache_enable``.
 
     Examples
     --------
@@ -58,8 +58,8 @@ class Parameter(Tensor):
     """
 
     _unnamed = 0
-    _landing: Landing | None = None  # where an optimizer reads its gradient
-    _mindspore_name: str | None = None  # where it is another than its name
+    _landing: Landing | None = None  # memory from which an optimizer reads its gradient
+    _mindspore_name: str | None = None  # if it differs from its name
 
     def __init__(self, default_input: TensorLike, name: str | None = None, requires_grad: bool = True,
                  layerwise_parallel: bool = False, parallel_optimizer: bool = True, storage_format: str = ""):
@@ -85,13 +85,13 @@ class Parameter(Tensor):
         self.comm_fusion = 1
         self.cache_enable = False
         self._version = 0
-        self._hooks: Hooks | None = None  # those of its gradient, once there are some
+        self._hooks: Hooks | None = None  # hooks of its gradient, once there are some
 
     # -------------------------------------------------------------------------------------------- questions
 
     @property
     def name(self) -> str:
-        """Its name: given, or that of its place in a Cell."""
+        """Its name: the given one, or that of its place in a Cell."""
         return self._name
 
     @name.setter
@@ -101,22 +101,22 @@ class Parameter(Tensor):
 
     @property
     def mindspore_name(self) -> str:
-        """The name that it has in MindSpore: that of its place, but for lists of Cells that are filled later.
+        """Its name in MindSpore: that of its place, except in lists of Cells that are filled later.
 
-        A Cell that is added to a list or dict which is an attribute already is named without the attribute there:
-        ``0.weight``, where the name is ``layers.0.weight``. ``load_param_into_net`` takes both.
+        MindSpore names a Cell that is added to a list or dict without the attribute of that list: ``0.weight``, where
+        the name here is ``layers.0.weight``. ``load_param_into_net`` accepts both.
         """
         return self._mindspore_name or self._name
 
     def _name_after(self, prefix: str, other: Parameter, between: str = ".") -> Parameter:
-        """Take a prefix and the name of another for a name; returns this one."""
+        """Set the name to a prefix and the name of another parameter; returns this one."""
         self.name = f"{prefix}{between}{other.name}"
         self._mindspore_name = other._mindspore_name and f"{prefix}{between}{other._mindspore_name}"
         return self
 
     @property
     def has_name(self) -> bool:
-        """Whether it was given a name, or has taken one."""
+        """Whether it has a name, given or taken."""
         return self._given
 
     @property
@@ -132,13 +132,13 @@ class Parameter(Tensor):
         self._touch()
 
     def _touch(self) -> None:
-        """Something changed that compiled functions know of."""
+        """Note a change that invalidates compiled functions."""
         self._version += 1
         EPOCH[0] += 1
 
     @property
     def data(self) -> Tensor:
-        """Its numbers as a tensor that shares its memory, through which no gradient passes."""
+        """A tensor that shares its memory, through which no gradient passes."""
         return ops.BlockGrad(STATE.trace.read(self)) if STATE.trace is not None else self.detach()
 
     @data.setter
@@ -146,7 +146,7 @@ class Parameter(Tensor):
         self.set_data(value)
 
     def value(self) -> Tensor:
-        """Its numbers as a tensor over its memory, through which gradients pass; a change of the tensor copies them.
+        """A tensor over its memory, through which gradients pass; writing to the tensor copies it first.
 
         Examples
         --------
@@ -165,8 +165,8 @@ class Parameter(Tensor):
         return id(self)
 
     def asnumpy(self, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
-        """Its numbers; on the host a view, through which they can be changed, but not in a compiled function. With
-        ``out``, or not ``blocking``, a copy, see ``NDArray.asnumpy``."""
+        """Its values as a NumPy array: on the host a view that can be written to outside of compiled functions; with
+        ``out``, or without ``blocking``, a copy; see ``NDArray.asnumpy``."""
         if out is not None or not blocking:
             return super().asnumpy(out, blocking)
         if STATE.trace is not None:
@@ -183,7 +183,8 @@ class Parameter(Tensor):
         return self.__copy__()
 
     def copy(self) -> Tensor:
-        """A parameter of the same name and numbers, through which gradients pass; a value in a compiled function."""
+        """A parameter with the same name and values, through which gradients pass; in a compiled function a plain
+        value."""
         values = super().copy()
         if STATE.trace is not None:
             return values
@@ -206,19 +207,19 @@ class Parameter(Tensor):
         self._write(subscript(key, self.shape), value)
 
     def set_data(self, data: TensorLike, slice_shape: bool = False) -> Parameter:
-        """Take over the elements of a tensor.
+        """Copy the elements of a tensor into this parameter.
 
         Parameters
         ----------
         data : Tensor, int or float
-            A tensor of the same shape, of a dtype that fits without loss; or a number for all elements.
+            A tensor of the same shape, and of a dtype that can be cast without loss; or a number for all elements.
         slice_shape : bool
-            Whether a tensor may have another shape, which the parameter takes over; not in compiled functions.
+            Whether the tensor may have another shape, which the parameter then gets; not in compiled functions.
 
         Returns
         -------
         Parameter
-            This one.
+            This parameter.
         """
         if is_number(data) and not isinstance(data, (bool, np.bool_)):
             if isinstance(data, float) and self._dt.kind in "iu":
@@ -242,7 +243,7 @@ class Parameter(Tensor):
         return self
 
     def set_dtype(self, dtype: TensorDType) -> dtypes.DType:
-        """Hold the numbers in another dtype from now on; returns it."""
+        """Change the dtype of the values; returns this parameter."""
         self._data = self._cast(as_dtype(dtype))._data.copy()
         self._touch()
         return self.dtype
@@ -253,7 +254,7 @@ class Parameter(Tensor):
         Parameters
         ----------
         init : Tensor, str, Initializer or number
-            What fills it, as ``initializer`` takes it.
+            Values of the copy, as in ``initializer``.
         """
         result = Parameter(self._source(init), self._name, self._requires_grad, self.layerwise_parallel,
                            self.parallel_optimizer)
@@ -267,11 +268,11 @@ class Parameter(Tensor):
         return initializer(init, self.shape, self.dtype)
 
     def init_data(self, layout: object = None, set_sliced: bool = False) -> Parameter:
-        """This parameter; its numbers are made already."""
+        """This parameter; its values exist already."""
         return self
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
-        """Call a function with this parameter's gradient whenever one is computed; see ``Tensor.register_hook``.
+        """Call a function with this parameter's gradient each time it is computed; see ``Tensor.register_hook``.
 
         Raises
         ------
@@ -294,7 +295,7 @@ TENSORS.add(Parameter)
 
 
 def is_prefix(value: object) -> bool:
-    """Whether something can stand before the names of Parameters: letters, digits, dots and underscores."""
+    """Whether a value is a valid prefix of Parameter names: letters, digits, dots and underscores."""
     return isinstance(value, str) and _PREFIX.match(value) is not None
 
 
@@ -310,14 +311,14 @@ def _checked_name(name: object) -> str:
 
 
 def _check_cast(parameter: Parameter, incoming: np.dtype) -> None:
-    """Refuse a cast that loses something; between floating dtypes upwards, from integers to wider or floating ones."""
+    """Refuse a lossy cast; floating dtypes may be widened, and integers may become wider or floating."""
     if not _fits(parameter._data.dtype, incoming):
         raise TypeError(f"Data type {tensor_type(incoming)} of the input can not be converted to current dtype "
                         f"implicitly: Parameter {parameter.name} has {parameter.dtype}")
 
 
 def _fits(own: np.dtype, incoming: np.dtype) -> bool:
-    """Whether numbers of one dtype may be stored in another: where arithmetic between them would give that one too."""
+    """Whether values of one dtype may be stored in another: arithmetic between the two has to give the latter."""
     if own == incoming or np.can_cast(incoming, own, "safe"):
         return True
     try:
@@ -327,34 +328,34 @@ def _fits(own: np.dtype, incoming: np.dtype) -> bool:
 
 
 def tensor_type(dtype: np.dtype) -> str:
-    """Name of a dtype in messages."""
+    """The name of a dtype in messages."""
     return str(dtypes.of(dtype))
 
 
 def assign(variable: Tensor, value: TensorLike) -> Tensor:
-    """Store a value in a Parameter, or another tensor, now or, in a compiled function, when it has run.
+    """Store a value in a Parameter or another tensor, now, or at the end of a compiled function's run.
 
     Parameters
     ----------
     variable : Parameter or Tensor
-        Changed in place.
+        The tensor to change in place.
     value : Tensor or number
-        Of the same shape; integers become floating-point values where the variable holds these.
+        A value of the same shape; integers are cast to the variable's floating dtype.
 
     Returns
     -------
     Tensor
-        What the variable holds now. Its gradient, as that of a Parameter read from now on, is the Parameter's own and
-        does not go on to what the value was computed from.
+        The new value of the variable. Its gradient is the Parameter's own, and does not reach the tensors that the
+        value was computed from.
 
     Raises
     ------
     ValueError
         When shapes differ.
     TypeError
-        When the dtype would lose something.
+        When the cast of the dtype would be lossy.
     """
-    concrete = has_numbers(variable)  # else it is an argument of a compiled function, or what that has computed
+    concrete = has_values(variable)  # otherwise it is an argument or a result of a compiled function
     if not (concrete or (STATE.trace is not None and isinstance(variable, TensorBase))):
         raise TypeError(f"assign: expected a Parameter or Tensor, got {type(variable).__name__}")
     if is_number(value):
@@ -375,7 +376,7 @@ def assign(variable: Tensor, value: TensorLike) -> Tensor:
     if STATE.trace is not None:
         STATE.trace.assign(variable, value)
         return STATE.trace.read(variable)  # type: ignore[return-value]  # to users it is a Tensor
-    if MODE.recording:  # what was recorded holds the old numbers
+    if MODE.recording:  # records refer to the old values
         variable._data = value._ctx.run(value._data.copy)
         if not isinstance(variable, Parameter):
             variable._entry = value._entry
@@ -417,9 +418,9 @@ class ParameterTuple(tuple[Parameter, ...]):
         Parameters
         ----------
         prefix : str
-            Letters, digits, dots and underscores.
+            A prefix of letters, digits, dots and underscores.
         init
-            As of ``Parameter.clone``.
+            See ``Parameter.clone``.
         """
         if not is_prefix(prefix):
             raise ValueError(f"ParameterTuple.clone: the prefix {prefix!r} is not of letters, digits, dots and "
@@ -428,7 +429,7 @@ class ParameterTuple(tuple[Parameter, ...]):
 
 
 
-#: A Parameter, or several, as a caller writes them.
+#: A Parameter, or several, as a caller gives them.
 Parameters: TypeAlias = Parameter | Sequence[Parameter]
 
 

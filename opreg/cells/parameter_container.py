@@ -1,4 +1,4 @@
-"""ParameterContainer: what a Cell holds, parameters, children and buffers, registered by assigning them."""
+"""ParameterContainer: the parameters, children and buffers of a Cell, registered by assigning them to attributes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from ..errors import did_you_mean, warn
 from .buffers import Buffer, Buffered
 from .hooks import Hooks
 from .parameter import Parameter, ParameterTuple, is_prefix
-from .reads import attribute
+from .reads import TABLES, attribute
 from .state import EPOCH, STATE
-from .tensor import Tensor, has_numbers
+from .tables import Table
+from .tensor import Tensor, has_values
 from .tensor_base import TensorBase
 from .tree import tensors
 
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ParameterContainer"]
 
-#: Classes of attributes that say all of themselves by ``==``.
+#: Classes of attributes that ``==`` compares completely.
 _PLAIN = frozenset({bool, int, str, type(None)})
 _NESTED = (list, tuple, dict)
 
 
 class _TakenError(TypeError, KeyError):
-    """A name is taken by something of another kind: a TypeError in MindSpore up to 2.5, a KeyError later."""
+    """A name is used by an object of another kind: a TypeError in MindSpore up to 2.5, a KeyError later."""
 
 
 class ParameterContainer(Buffered):
@@ -48,20 +49,29 @@ class ParameterContainer(Buffered):
     """
 
     _params: OrderedDict[str, Parameter | None]
-    _cells: OrderedDict[str, Any]  # Cells, None where one was taken away
+    _cells: OrderedDict[str, Any]  # Cells, or None for a removed one
     _buffers: OrderedDict[str, Tensor | None]
     _hooks: dict[str, Hooks]
     _other_names: Mapping[str, str] = CELLS
 
     def __init__(self, auto_prefix: bool = True):
-        self.__dict__.update(_params=OrderedDict(), _cells=OrderedDict(), _buffers=OrderedDict(), _transient=set(),
+        self.__dict__.update(_params=Table(self), _cells=Table(self), _buffers=Table(self), _transient=set(),
                              _version=0, _auto_prefix=auto_prefix, _name=None, _parent=None, _cast=None, _cast_out=None,
                              _running=0, _checked_names=False)
 
     def _touch(self) -> None:
-        """Something changed that compiled functions know of."""
+        """Note a change that invalidates compiled functions."""
         self.__dict__["_version"] = self._version + 1
         EPOCH[0] += 1
+
+    def _edited(self, name: str, before: object, now: object) -> None:
+        """A table has another entry, which the attribute of that name is, too."""
+        own = self.__dict__
+        if before is not None and own.get(name) is before:
+            own[name] = now
+            if not any(name in own[table] for table in TABLES):
+                del own[name]
+        self._touch()
 
     # --------------------------------------------------------------------------------------------- attributes
 
@@ -73,7 +83,7 @@ class ParameterContainer(Buffered):
         if STATE.trace is not None:
             self._set_in_trace(STATE.trace, name, value)
         if value.__class__ in _PLAIN and name in own and own[name].__class__ is value.__class__ and own[name] == value:
-            return  # nothing changes, and nothing needs to be traced anew
+            return  # nothing changes, so compiled functions stay valid
         own["_version"] += 1
         EPOCH[0] += 1
         if isinstance(value, Parameter):
@@ -91,7 +101,7 @@ class ParameterContainer(Buffered):
             own["_cells"][name] = None
             own[name] = None
         elif name in own["_buffers"]:
-            if value is not None and not has_numbers(value):
+            if value is not None and not has_values(value):
                 raise TypeError(f"{self.path}: Buffer {name!r} already exists in network, can not assign this type "
                                 f"{type(value).__name__}; only a Tensor or None")
             own["_buffers"][name] = value
@@ -104,7 +114,7 @@ class ParameterContainer(Buffered):
             object.__setattr__(self, name, value)
 
     def _set_early(self, name: str, value: object) -> None:
-        """Set an attribute before ``__init__`` has run: there is no place yet for what is registered."""
+        """Set an attribute before ``__init__`` has run, when there is no registry yet."""
         if isinstance(value, (Parameter, ParameterTuple, ParameterContainer, Buffer)):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '_auto_prefix': please call "
                                  f"Cell.__init__() firstly, as in super().__init__(), before {name!r} is set to a "
@@ -112,7 +122,7 @@ class ParameterContainer(Buffered):
         object.__setattr__(self, name, value)
 
     def _set_in_trace(self, trace: FunctionTracer, name: str, value: object) -> None:
-        """Note that a trace changes an attribute; values of the trace can not be kept there."""
+        """Note that a trace sets an attribute; values of the trace cannot be stored there."""
         trace.reads.change(self, name)
         leaves = [value] if isinstance(value, TensorBase) else tensors(value) if isinstance(value, _NESTED) else []
         if name not in self.__dict__["_params"] and not all(isinstance(leaf, NDArray) for leaf in leaves):
@@ -125,7 +135,7 @@ class ParameterContainer(Buffered):
         if not value.has_name:
             value.name = name
         before = own["_params"].get(name)
-        if before is not None and before._hooks and not value._hooks:  # hooks belong to the place
+        if before is not None and before._hooks and not value._hooks:  # hooks belong to the attribute's name
             value._hooks = before._hooks
         own["_params"][name] = value
         if own["_cast"] is None:
@@ -214,14 +224,14 @@ class ParameterContainer(Buffered):
     # ----------------------------------------------------------------------------------------- parameters
 
     def parameters_and_names(self, name_prefix: str = "", expand: bool = True) -> Iterator[tuple[str, Parameter]]:
-        """Parameters with their paths, each once, its own before those of its children.
+        """Parameters with their paths, each once: first its own, then those of its children.
 
         Parameters
         ----------
         name_prefix : str
-            Put before the paths.
+            Prefix of the paths.
         expand : bool
-            Whether those of children are included.
+            Whether the parameters of children are included.
         """
         seen: set[int] = set()
         cells = self.cells_and_names(name_prefix) if expand else [(name_prefix, self)]
@@ -232,7 +242,7 @@ class ParameterContainer(Buffered):
                     yield (f"{prefix}.{name}" if prefix else name), parameter
 
     def get_parameters(self, expand: bool = True) -> Iterator[Parameter]:
-        """All parameters, one after the other."""
+        """All parameters."""
         for _, parameter in self.parameters_and_names(expand=expand):
             yield parameter
 
@@ -249,7 +259,7 @@ class ParameterContainer(Buffered):
         return OrderedDict((parameter.name, parameter) for parameter in self.get_parameters(recurse))
 
     def parameters_broadcast_dict(self, recurse: bool = True) -> OrderedDict[str, Parameter] | None:
-        """Parameters by name; all of them, as there is one process."""
+        """Parameters by name, of one process: all of them."""
         return self.parameters_dict(recurse) or None
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True, _from_paths: bool = False) -> None:
@@ -260,7 +270,7 @@ class ParameterContainer(Buffered):
             parameter.name = prefix + (path if _from_paths else parameter.name)
 
     def check_names(self, refuse: bool = False) -> None:
-        """Give parameters the names of their paths where two different ones have the same, or refuse them."""
+        """Rename parameters by their paths where two different ones have the same name, or refuse that."""
         by_name: dict[str, str] = {}
         for path, parameter in self.parameters_and_names():
             other = by_name.setdefault(parameter.name, path)
@@ -268,7 +278,7 @@ class ParameterContainer(Buffered):
                 if refuse:
                     raise ValueError(f"The value of {path} is {parameter}, its name {parameter.name!r} already exists: "
                                      "give each parameter a name of its own, or none")
-                if other.rpartition(".")[0] == path.rpartition(".")[0]:  # of one Cell: somebody has named them so
+                if other.rpartition(".")[0] == path.rpartition(".")[0]:  # of one Cell: the user gave these names
                     warn(f"{self.path}: {other} and {path} are both named {parameter.name!r}, so from here on all "
                          "parameters of it have the names of their paths: give each one of its own, or none")
                 for own_path, renamed in self.parameters_and_names():
@@ -317,7 +327,7 @@ class ParameterContainer(Buffered):
                 yield from cell.cells_and_names(f"{name_prefix}.{name}" if name_prefix else name, seen)
 
     def get_sub_cell(self, target: str) -> Cell:
-        """The Cell at a path of attributes, such as ``block.conv``; itself for none."""
+        """The Cell at a path of attributes, such as ``block.conv``; for an empty path this Cell."""
         cell: Any = self
         for name in target.split(".") if target else ():
             if cell._cells.get(name) is None:
@@ -343,7 +353,7 @@ class ParameterContainer(Buffered):
         self._touch()
 
     def apply(self, fn: Callable[[Cell], object]) -> Self:
-        """Call a function with every Cell of the tree, children first; returns this one."""
+        """Call a function with every Cell of the tree, children first; returns this Cell."""
         for cell in self.cells():
             cell.apply(fn)
         fn(self)  # type: ignore[arg-type]  # every container is a Cell
@@ -359,15 +369,21 @@ class ParameterContainer(Buffered):
             if name in ("_parent", "_jitted"):
                 own[name] = None
             elif name == "_methods":
-                continue  # compiled ones, of the old Cell
+                continue  # plans compiled for the old Cell
             elif name == "_hooks":
                 own[name] = {kind: Hooks(registered) for kind, registered in value.items()}
             else:
                 own[name] = copy.deepcopy(value, memo)
+        new._own_tables()
         for name, child in new._cells.items():
             if child is not None:
                 child._adopt(new, name)
         return new
+
+    def _own_tables(self) -> None:
+        """Make the tables of another Cell, which this one is a copy of, its own."""
+        for name in TABLES:
+            self.__dict__[name] = Table(self, self.__dict__[name])
 
     def __getstate__(self) -> dict[str, Any]:
         return {**{name: value for name, value in self.__dict__.items() if name != "_methods"}, "_parent": None,
@@ -375,12 +391,13 @@ class ParameterContainer(Buffered):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._own_tables()
         for name, child in self._cells.items():
             if child is not None:
                 child._adopt(self, name)
 
     def extend_repr(self) -> str:
-        """The text between the brackets of its repr, such as ``in_channels=3``."""
+        """The text inside the brackets of the repr, such as ``in_channels=3``."""
         return ""
 
     def __repr__(self) -> str:

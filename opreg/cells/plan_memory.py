@@ -1,8 +1,8 @@
-"""Rooms: memory that the plans of a compiled function use in turn.
+"""Rooms: memory that the plans of a compiled function share.
 
-A function that is called with many shapes has a plan for each. Between runs a plan needs none of its memory, so all of
-them lie in the same: as large as the largest, for as many as run at once. Arenas and workspaces of a plan are taken
-from there, and given back together.
+A function that is called with many shapes has a plan for each. Between runs a plan needs none of its memory, so plans
+share a room: as large as the largest plan needs, and one room for each run at the same time. Arenas and workspaces of a
+plan are taken from the room, and released together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _ALIGNED = 64
 
 
 class Room:
-    """Memory for one plan at a time: ``take`` takes it if it is free, and says whether; ``free`` gives it back."""
+    """Memory for one plan at a time: ``take`` takes it if it is free, and returns whether it was; ``free`` releases
+    it."""
 
     def __init__(self) -> None:
         lock = threading.Lock()
@@ -35,8 +36,8 @@ class Room:
         self._orders: dict[Context, Callable[[], None] | None] = {}
 
     def orders(self, contexts: Collection[Context]) -> list[Callable[[], None]]:
-        """Functions to call before a run that uses this memory, one a device: a run on another stream waits for the run
-        before it."""
+        """Functions to call before a run in this memory, one for each device: they make the run wait for the previous
+        one, if that was on another stream."""
         for ctx in contexts:
             if ctx not in self._orders:
                 self._orders[ctx] = ctx.backend.order(ctx.device_id)
@@ -48,7 +49,7 @@ class Room:
         return sum(int(block.nbytes) for blocks in self._blocks.values() for block in blocks)
 
     def stretches(self) -> Stretches:
-        """All of its memory, to be dealt out to a new plan."""
+        """The memory of this room, to be divided by a new plan."""
         for order in self._orders.values():
             if order is not None:
                 order()
@@ -56,10 +57,10 @@ class Room:
 
 
 class Stretches:
-    """The memory of a pool as a plan takes it, from the first block on.
+    """The memory of a room, divided by a plan from the first block on.
 
-    Memory of the pool is used first. A new block is as large as the request, and, once the pool serves a second
-    plan, at least as large as the whole pool: a function that is called with ever larger arrays asks seldom.
+    Memory of the room is used first. A new block is as large as the request and, once the room serves a second plan, at
+    least as large as the whole room, so that a function called with ever larger arrays allocates rarely.
     """
 
     def __init__(self, blocks: dict[Context, list[Array]]):
@@ -93,13 +94,13 @@ class Stretches:
 
 
 class Rooms:
-    """Memory pools of a compiled function, as long as a plan lies in them."""
+    """The rooms of a compiled function; a room lives as long as a plan uses it."""
 
     def __init__(self) -> None:
         self._rooms: weakref.WeakSet[Room] = weakref.WeakSet()
 
     def take(self) -> Room:
-        """A free pool, a new one if need be."""
+        """A free room, or a new one."""
         for room in list(self._rooms):
             if room.take():
                 return room
@@ -110,5 +111,5 @@ class Rooms:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all pools."""
+        """Bytes of all rooms."""
         return sum(room.nbytes for room in self._rooms)

@@ -1,4 +1,4 @@
-"""Positions: with respect to which of its inputs a function is differentiated."""
+"""Positions: the inputs in which a function is differentiated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import tree
 from .pullback import name_of
 from .tensor_base import is_number
 
-#: Positions of the inputs that a function is differentiated in, as a caller writes them: one, several, or none.
+#: Positions of the inputs that a function is differentiated in, as a caller gives them: one, several, or none.
 Positions: TypeAlias = int | tuple[int, ...] | None
 
 __all__ = ["Positions", "positions_of", "check_positions"]
@@ -33,13 +33,13 @@ def positions_of(grad_position: object) -> tuple[int, ...]:
 
 
 class _NoArgumentError(OpError, IndexError):
-    """A position where no argument was given; MindSpore's two modes differ in the kind of this error."""
+    """No argument was given for a position; MindSpore's two modes raise errors of different types."""
 
 
 def check_positions(function: Callable, positions: Sequence[int], inputs: Sequence[object], leave_out: bool = False
                     ) -> Sequence[int]:
-    """Refuse positions where there is no input, or one without tensors; those of numbers are left out if so told, as
-    MindSpore does. Returns the others."""
+    """Refuse positions without an input, or with one that holds no tensors; positions of numbers are dropped if
+    ``leave_out``, as in MindSpore. Returns the valid positions."""
     numbers = []
     for i in positions:
         if i >= len(inputs):

@@ -1,6 +1,6 @@
-"""The text that stands for a tensor, MindSpore's way.
+"""The text of a tensor, in MindSpore's format.
 
-NumPy's print options do not count here: the numbers of digits are fixed, and so is what is left out.
+NumPy's print options have no effect: the number of digits is fixed, and so are the elements that are left out.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from . import dtype as dtypes
 
 __all__ = ["show"]
 
-#: How many elements are shown of either end of an axis that is cut.
+#: Elements shown at either end of a shortened axis.
 _ENDS = 3
-#: An array of one axis is cut when it has more elements; in others every axis is that is longer than its two ends.
+#: An array of one axis is shortened if it has more elements; in others every axis that is longer than its two ends.
 _MOST = 1000
 
-#: Digits and least width of a number in an array, and how many stand on a line.
+#: Digits and least width of an element, and elements on a line.
 _FORMS: dict[str, tuple[str, int, int]] = {"float16": (".4e", 11, 12), "float32": (".8e", 15, 12),
                                            "float64": (".8e", 15, 12), "bool": ("", 5, 12)}
-#: For other dtypes: six digits at most, and as wide as the widest that is shown.
+#: For other dtypes: six digits at most, and the width of the widest element shown.
 _FORM = ("", 0, 24)
 
 
 def show(array: np.ndarray) -> str:
-    """An array as a tensor of its numbers prints.
+    """The text of an array as a tensor.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def _numbers(array: np.ndarray) -> str:
 
 
 def _writer(dtype: np.dtype, digits: str) -> Callable[[object], str]:
-    """The function that turns one number into text."""
+    """The function that formats one element."""
     if not dtypes.of(dtype).is_floating_point:
         return str
     signed = dtype.name != "bfloat16"  # MindSpore widens these first, and so loses the sign of nan
@@ -76,7 +76,7 @@ def _writer(dtype: np.dtype, digits: str) -> Callable[[object], str]:
 
 
 def _block(table: np.ndarray, cut: list[bool], line: int, indent: str) -> str:
-    """Nested brackets; rows of one block stand under each other, and dots stand for what was cut out."""
+    """Nested brackets; rows of one block stand below each other, and dots stand for elements that are left out."""
     if table.ndim == 1:
         return f"[{_row(list(table), cut[0], line)}]"
     parts = [_block(part, cut[1:], line, indent + " ") for part in table]
@@ -90,5 +90,5 @@ def _row(words: list[str], cut: bool, line: int) -> str:
     if cut:
         return f"{', '.join(words[:_ENDS])} ... {', '.join(words[_ENDS:])}"
     lines = [", ".join(words[start:start + line]) for start in range(0, len(words), line)]
-    end = "\n " if len(words) % line == 0 else ""  # a line that is full is ended, the last one too
+    end = "\n " if len(words) % line == 0 else ""  # a full line is ended, the last one too
     return ", \n ".join(lines) + end

@@ -1,6 +1,6 @@
-"""Pullback: a function that has run, and the backward pass from its outputs to its differentiated inputs.
+"""Pullback: the backward pass from a function's outputs to its differentiated inputs.
 
-Eagerly that is the tape, in a compiled function further nodes. It may be gone more than once.
+It runs on the tape, or adds nodes in a compiled function, and may run more than once.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _WARNED: set[str] = set()
 
 
 def name_of(function: object) -> str:
-    """Name of a function or Cell in errors."""
+    """The name of a function or Cell in errors."""
     return getattr(function, "__name__", None) or type(function).__name__
 
 
 class _Inputs:
-    """The inputs of a call by position: arguments, then keywords in the order they were given.
+    """The inputs of a call by position: arguments, then keywords in the order of the call.
 
     Attributes
     ----------
     leaves : list of Tensor
-        Those in the inputs that are differentiated in, each input's in a row.
+        Tensors of the differentiated inputs, those of one input in a row.
     bare : bool
-        Whether all of these inputs are tensors themselves.
+        Whether all differentiated inputs are tensors themselves.
     """
 
     __slots__ = ("_values", "_args", "_kwargs", "_structures", "leaves", "bare")
@@ -72,7 +72,7 @@ class _Inputs:
         self.leaves, self.bare = leaves, bare
 
     def call(self, function: Callable, variables: Sequence[TensorBase]) -> Any:
-        """Call the function with these in the place of the leaves."""
+        """Call the function with variables in the places of the leaves."""
         values = list(self._values)
         if not self.bare:
             rest = iter(variables)
@@ -85,7 +85,8 @@ class _Inputs:
         return function(*values[:count], **dict(zip(self._kwargs, values[count:])))
 
     def arranged(self, gradients: Sequence[TensorBase], positions: Sequence[int]) -> list[Any]:
-        """Gradients of the leaves nested as the inputs are, None in the place of what is no tensor."""
+        """Gradients of the leaves in the structure of the inputs, with None in the place of values that are no
+        tensors."""
         rest = iter(gradients)
         nested = {i: tree.rebuild(structure if structure is tree.LEAF else tree.emptied(structure), rest)
                  for i, structure in self._structures.items()}
@@ -93,14 +94,14 @@ class _Inputs:
 
 
 class Pullback:
-    """A function that has run, with the way back from its outputs to inputs and weights.
+    """A function that has run, and its backward pass to inputs and weights.
 
     Attributes
     ----------
     out
-        What it returned.
+        Its results.
     heads : list of tensors
-        Those of the outputs whose sum is differentiated.
+        The outputs whose sum is differentiated.
     """
 
     __slots__ = ("out", "heads", "_inputs", "_positions", "_weights", "_variables", "_entries")
@@ -115,18 +116,18 @@ class Pullback:
 
     @property
     def entries(self) -> Sequence[Any]:
-        """Entries of the tensors that are differentiated in."""
+        """Entries of the differentiated tensors."""
         return self._entries[:len(self._inputs.leaves)]
 
     def __call__(self, seed: object = None, keep: bool = False) -> tuple[Sequence[Any], Sequence[TensorBase]]:
-        """Gradients by position, nested as the inputs are, and of weights.
+        """Gradients by position, in the structure of the inputs, and gradients of weights.
 
         Parameters
         ----------
         seed : tensor or nesting of tensors, optional
             Gradients of the heads; ones by default.
         keep : bool
-            Whether it will be called again.
+            Whether the backward pass will run again.
         """
         grads, by_weight = self._back(None if seed is None else _seeds(self.heads, seed), keep)
         if by_weight:
@@ -136,18 +137,18 @@ class Pullback:
             grads = self._inputs.arranged(grads, self._positions)
         return grads, by_weight
 
-    def _back(self, arriving: Sequence[Tensor] | None, keep: bool
+    def _back(self, out_grads: Sequence[Tensor] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[Any]]:
-        """Gradients of the leaves, and of the weights, None for those that are not trained."""
+        """Gradients of the leaves, and of the weights, with None for untrained ones."""
         raise NotImplementedError
 
 
 class _OnTape(Pullback):
-    """Pullback of a function that runs now."""
+    """Pullback of a function that runs eagerly."""
 
     __slots__ = ("_trained",)
 
-    _trained: dict[int, int]  # places of weights among the variables
+    _trained: dict[int, int]  # positions of weights among the variables
     heads: list[Tensor]
     _variables: list[Tensor]
 
@@ -178,7 +179,7 @@ class _OnTape(Pullback):
         STATE.nested = again
         try:
             out = inputs.call(function, arguments)
-            # A weight that is a result is what it was while the function ran.
+            # A weight that is a result gets the value that it had while the function ran.
             self.heads = [out] if out.__class__ is Tensor and not first_only else [
                 _variable(head, head._entry) if isinstance(head, Parameter) else head
                 for head in _heads(function, out, first_only)]
@@ -189,25 +190,25 @@ class _OnTape(Pullback):
                 weight._entry = entry
         self.out = out if again else _unrecorded(out)
 
-    def _back(self, arriving: Sequence[Tensor] | None, keep: bool
+    def _back(self, out_grads: Sequence[Tensor] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:
         heads, variables, entries, leaves = self.heads, self._variables, self._entries, self._inputs.leaves
         for head in heads:
             if getattr(head, "_entry", None) is None:
                 recorded = [i for i, head in enumerate(heads) if getattr(head, "_entry", None) is not None]
                 heads = [heads[i] for i in recorded]
-                arriving = None if arriving is None else [arriving[i] for i in recorded]
+                out_grads = None if out_grads is None else [out_grads[i] for i in recorded]
                 break
         if not heads or not entries:
             gradients = [zeros_as(variable) for variable in variables]
         elif MODE.now().recording:
             gradients = [_variable(g, g._entry) for g in
-                     tape.gradients(heads, list(map(_variable, variables, entries)), arriving, True, True, None)]
+                     tape.gradients(heads, list(map(_variable, variables, entries)), out_grads, True, True, None)]
         else:
-            raw = tape.raw_gradients(heads, variables, entries, arriving, keep, None)
+            raw = tape.raw_gradients(heads, variables, entries, out_grads, keep, None)
             gradients = [made(data, variable._ctx) for data, variable in zip(raw, variables)]
         for i, leaf in enumerate(leaves):
-            if leaf._entry is not None or entries[i][0].attrs is not None:  # perhaps it has hooks
+            if leaf._entry is not None or entries[i][0].attrs is not None:  # it may have hooks
                 gradients[i] = through_own_hooks(leaf._entry, through_own_hooks(entries[i], gradients[i]))
         if not self._weights:
             return gradients, []
@@ -231,7 +232,7 @@ class _InTrace(Pullback):
         if trace.root.hooked.intersection([leaf._entry for leaf in inputs.leaves]):
             trace.leave("it is differentiated in an argument that has hooks, which each call has others of")
         for leaf in inputs.leaves:
-            if leaf.__class__ is Tensor and leaf._entry is None:  # one from outside, which may have hooks later
+            if leaf.__class__ is Tensor and leaf._entry is None:  # a tensor from outside, which may get hooks later
                 trace.reads.comparisons.path(leaf, "{}._entry", None, "the hooks of a tensor")
         if trace.reads.observer is not None:
             trace.reads.observer.meet(function)
@@ -243,14 +244,14 @@ class _InTrace(Pullback):
         self.out = inputs.call(function, arguments)
         self.heads = [trace.read(head) for head in _heads(function, self.out, first_only)]
 
-    def _back(self, arriving: Sequence[Tensor] | None, keep: bool
+    def _back(self, out_grads: Sequence[Tensor] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:
         trace, leaves = STATE.trace, self._inputs.leaves
         assert trace is not None
-        if arriving is None:
+        if out_grads is None:
             pairs = [(head, ops.ones_like(head)) for head in self.heads]
         else:
-            pairs = [(head, trace.read(seed)) for head, seed in zip(self.heads, arriving)]
+            pairs = [(head, trace.read(seed)) for head, seed in zip(self.heads, out_grads)]
         gradients = trace.differentiate(pairs, [*self._entries, *self._weight_entries])
         grads = [ops.zeros_like(variable) if g is None else g for variable, g in zip(self._variables, gradients)]
         for i, (leaf, entry) in enumerate(zip(leaves, self._entries)):
@@ -267,18 +268,18 @@ def check_not_blocked(function: object) -> None:
 
 def pullback(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any], positions: Sequence[int],
              weights: Sequence[Parameter] = (), first_only: bool = False) -> Pullback:
-    """Run a function such that it can be differentiated.
+    """Run a function so that it can be differentiated.
 
     Parameters
     ----------
     function : callable
-        Returns a tensor, or a nesting of them.
+        A function that returns a tensor, or a nesting of tensors.
     args, kwargs
         Its arguments.
     positions : sequence of int
-        In which of the arguments, then the keywords, it is differentiated: in all tensors within these.
+        Positions of the differentiated inputs, counted over arguments, then keywords: all tensors in these inputs.
     weights : sequence of Parameter
-        In which else.
+        Further variables.
     first_only : bool
         Whether only the first of several outputs is differentiated.
     """
@@ -293,7 +294,7 @@ def pullback(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any],
 def differentiate(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any], positions: Sequence[int],
                   weights: Sequence[Parameter] = (), first_only: bool = False, seed: object = None
                   ) -> tuple[Any, Sequence[Any], Sequence[TensorBase]]:
-    """The value of a function, and its gradients by position and of weights; see ``pullback``."""
+    """The results of a function, and its gradients by position and of weights; see ``pullback``."""
     back = pullback(function, args, kwargs, positions, weights, first_only)
     if seed is None and len(back.heads) > 1 and not first_only and name_of(function) not in _WARNED:
         _WARNED.add(name_of(function))
@@ -303,7 +304,8 @@ def differentiate(function: Callable, args: Sequence[Any], kwargs: Mapping[str, 
 
 
 def _destined(weight: Parameter) -> tape.TapeEntry:
-    """The entry of a weight as a variable of its own whose gradient may be computed where an optimizer reads it."""
+    """An entry for a weight as a separate variable, whose gradient may be computed in the memory that an optimizer
+    reads."""
     landing, data = weight._landing, weight._data
     if weight._entry is not None or landing is None or landing.shape != data.shape or landing.dtype != data.dtype:
         return argument(weight)
@@ -317,7 +319,7 @@ def _variable(like: NDArray, entry: tuple[tape.TapeNode, int] | None) -> Tensor:
 
 
 def _hooked(weight: Parameter, g: TensorBase | None) -> TensorBase:
-    """A weight's gradient after its hooks; zeros where there is none."""
+    """A weight's gradient after its hooks; zeros if it has none."""
     if g is None:
         g = zeros_as(weight) if STATE.trace is None else \
             ops.zeros_like(STATE.trace.read(weight))
@@ -330,7 +332,7 @@ def _hooked(weight: Parameter, g: TensorBase | None) -> TensorBase:
 
 
 def _unrecorded(out: Any) -> Any:
-    """The value without the tape that is used up."""
+    """The value without its record on the tape, which is used up."""
     if out.__class__ is Tensor:
         return made(out._data, out._ctx)
     return tree.mapped(lambda leaf: leaf if isinstance(leaf, Parameter) or leaf._entry is None else
@@ -338,7 +340,7 @@ def _unrecorded(out: Any) -> Any:
 
 
 def _heads(function: object, out: object, first_only: bool) -> list[Any]:
-    """The tensors whose sum is differentiated."""
+    """The outputs whose sum is differentiated."""
     if not first_only:
         return [out] if isinstance(out, TensorBase) else tree.tensors(out)
     if not isinstance(out, (tuple, list)) or len(out) < 2:
@@ -347,9 +349,9 @@ def _heads(function: object, out: object, first_only: bool) -> list[Any]:
     return tree.tensors(out[0])
 
 
-def _seeds(heads: Sequence[TensorBase], arriving: object) -> Sequence[Tensor]:
-    """The gradients of the heads, as they were given."""
-    seeds: Sequence[Tensor] = [arriving] if isinstance(arriving, Tensor) else tree.tensors(arriving)
+def _seeds(heads: Sequence[TensorBase], out_grads: object) -> Sequence[Tensor]:
+    """The gradients of the heads, from the caller's argument."""
+    seeds: Sequence[Tensor] = [out_grads] if isinstance(out_grads, Tensor) else tree.tensors(out_grads)
     if len(seeds) != len(heads):
         raise ArgumentError(f"grad: expected {len(heads)} sensitivities, one for each output, got {len(seeds)}")
     for i, (head, seed) in enumerate(zip(heads, seeds)):

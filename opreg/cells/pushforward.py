@@ -1,8 +1,8 @@
-"""Pushforward: derivatives along directions, carried from the inputs of a function that has run to its outputs.
+"""Pushforward: derivatives along directions, from the inputs of a function that has run to its outputs.
 
-An operator with a jvp rule says its derivative itself. The directional derivative of any other is the transpose of
-its gradient: the gradient is linear in the output gradient, so its own gradient with respect to that, in the
-direction of the inputs, is the derivative.
+An operator with a jvp rule computes its derivative by that rule. For others the directional derivative is the transpose
+of the gradient: the gradient is linear in the output gradient, so its own gradient with respect to the output gradient,
+in the direction of the inputs, is the derivative.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ __all__ = ["pushforward"]
 
 
 def pushforward(back: Pullback, along: Sequence[Any]) -> list[Any] | None:
-    """Derivatives of the heads along directions of the inputs; None where no operator on the way has a jvp rule, and
-    the transpose of the whole is as good."""
+    """Derivatives of the heads along directions of the inputs; None if no operator in between has a jvp rule, so that
+    one transpose of the whole does the same."""
     trace, entries = STATE.trace, [getattr(head, "_entry", None) for head in back.heads]
     recorded = [entry for entry in entries if entry is not None]
     nodes: Any = tape.order_of(recorded) if trace is None else reachable(trace.nodes, recorded)
@@ -64,7 +64,7 @@ def _in_trace(node: Any, t: list[Any]) -> Sequence[Any]:
 
 def _along(node: Any, t: list[Any], ins: list[Any], outs: list[Any], through: Callable[..., list[Any]]
            ) -> Sequence[Any]:
-    """The derivatives of the outputs of a node, by the rule of its operator or as the transpose of its gradient."""
+    """The derivatives of a node's outputs, by its operator's rule or as the transpose of its gradient."""
     op, visible = node.op, node.op.signature.visible(node.attrs)
     if isinstance(op, Op) and op.rules.jvp is not None:
         with Recording(None, node.in_training(None if STATE.trace is None else True)):
@@ -72,7 +72,7 @@ def _along(node: Any, t: list[Any], ins: list[Any], outs: list[Any], through: Ca
                                     [each.shown() for each in ins], [each.shown() for each in outs[:visible]])
         return _checked(op, returned, outs[:visible])
     moving = [i for i, out in enumerate(outs) if is_floating(out._dt)]
-    # An entry that is an input twice has one gradient, of both places together.
+    # An entry that is two inputs of a node has one gradient, the sum of both.
     places = [i for i, entry in enumerate(node.inputs) if t[i] is not None and entry not in node.inputs[:i]]
     reached: list[int] = []
 
@@ -93,7 +93,7 @@ def _along(node: Any, t: list[Any], ins: list[Any], outs: list[Any], through: Ca
 
 
 def _checked(op: Op, returned: Any, outs: Sequence[Any]) -> list[Any]:
-    """Directions that a jvp rule returned, a value or None for each output."""
+    """The checked results of a jvp rule, a value or None for each output."""
     results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     title = f"the jvp rule of operator {op.op_type or op.name}"
     if len(results) != len(outs):

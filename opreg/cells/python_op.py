@@ -1,8 +1,7 @@
 """python_op: a Python function of tensors as a node of a graph, differentiable as often as its operators are.
 
-Eagerly it is just called. In a graph it is called on every run, with copies of the numbers that arrive; where
-somebody wants its gradient it runs recorded, and the gradient is a node of the same kind that walks back over what
-was recorded.
+Eagerly the function is called as usual. In a graph each run calls it with copies of its inputs; if a gradient is needed
+the call is recorded, and the gradient is a node of the same kind, which runs backward over the record.
 """
 
 from __future__ import annotations
@@ -29,37 +28,37 @@ from .trace import TracedTensor
 
 __all__ = ["call", "Kept", "PYTHON", "Record"]
 
-#: Variables and results of a run, which its gradient walks back over.
+#: Variables and results of a run, over which its gradient runs backward.
 Kept: TypeAlias = tuple[Sequence[Tensor], Sequence[Tensor]]
 _NOTHING: Kept = ((), ())
 
 
 class Record:
-    """One place in a graph where Python is called.
+    """One call of a Python function in a graph.
 
     Attributes
     ----------
     function : callable
-        Of tensors; returns as many as there are ``outs``.
+        A function of tensors, which returns as many tensors as ``outs`` has.
     ins, outs : list of Spec
-        What it is given and what it must return.
+        Shapes and dtypes of its inputs and results.
     title : str
-        How errors call it.
+        Its name in errors.
     source : Record or None
-        The application whose gradient this is.
+        The record whose gradient this is.
     differentiated : bool
-        Whether a gradient of it is in the graph, so that it must run recorded.
+        Whether the graph has its gradient, so that the call must be recorded.
     place : hashable
-        Names it in a compiled function, among the calls of one run.
+        Key of the call among the calls of one run of a compiled function.
     key : hashable
-        That of a function that looks at its results itself.
+        Key of a function that checks its results itself.
     """
 
     def __init__(self, function: Callable[..., Iterable[object]], ins: Sequence[Spec], outs: Sequence[Spec], title: str,
                  source: Record | None = None):
         self.function, self.ins, self.outs, self.title, self.source = function, list(ins), list(outs), title, source
         self.differentiated = False
-        self._own: dict[Record, Kept] = {}  # in place of a plan's, for executors
+        self._own: dict[Record, Kept] = {}  # storage for executors, which have no plan's
         self.key: Hashable = None
         self.place: Hashable = None
         self.signatures: HookSignatures
@@ -72,7 +71,7 @@ class Record:
 
     @property
     def kept(self) -> Kept:
-        """Variables and results of the latest run of the plan that runs."""
+        """Variables and results of the latest run of the current plan."""
         return (self._own if STATE.kept is None else STATE.kept).get(self, _NOTHING)
 
     @kept.setter
@@ -96,7 +95,7 @@ class Record:
         return self.kept[1]
 
     def _run(self, values: list[Tensor]) -> Sequence[Tensor]:
-        if not self.differentiated:  # a plan runs with nothing recorded
+        if not self.differentiated:  # a plan runs without recording
             results = self._checked(self.function(*values))
             if self.place is not None:
                 self.kept = (), results
@@ -104,10 +103,10 @@ class Record:
         variables = []
         for value in values:
             value._entry = tape.Variable(value), 0
-            variable = made(value._data, value._ctx)  # the function may change what it is given
+            variable = made(value._data, value._ctx)  # the function may change its inputs
             variable._entry = value._entry
             variables.append(variable)
-        if self.source is not None:  # the inputs of a gradient are those of what it is the gradient of
+        if self.source is not None:  # the gradient's inputs are those of its source
             theirs = self.source.kept[0]
             variables[len(variables) - len(theirs):] = theirs
         self.kept = variables, []
@@ -118,7 +117,7 @@ class Record:
     def _checked(self, results: Iterable[Any]) -> list[Tensor]:
         checked: list[Any] = [result if result.__class__ in TENSORS else tensor(result) for result in results]
         if self.key is not None:
-            return checked  # looked at already, by the one who knows what to do about it
+            return checked  # the function has checked them itself
         for i, (result, spec) in enumerate(zip(checked, self.outs)):
             if result._data.shape != spec.shape or result._data.dtype != spec.dtype:
                 raise ArgumentError(
@@ -127,7 +126,7 @@ class Record:
         return checked
 
     def back(self) -> Record:
-        """The record of its gradient: of the gradients of its results, then its inputs."""
+        """The record of its gradient, whose inputs are the gradients of its results, then its inputs."""
         self.differentiated = True
         record = Record(functools.partial(_walked, self), [*self.outs, *self.ins], self.ins,
                        f"the gradient of {self.title}", self)
@@ -138,12 +137,12 @@ class Record:
 
 
 def _walked(record: Record, *values: Tensor) -> list[Tensor]:
-    """Gradients of what a record has run last."""
+    """Gradients of the latest run of a record."""
     variables, results = record.kept
     if not MODE.recording:
         places = {id(variable._entry): i for i, variable in enumerate(variables)}
         if all(id(result._entry) in places for result in results):
-            # Everything came back as it was given, as from a hook that only looks.
+            # The function returned its inputs, as a hook that only reads does.
             gradients: list[Tensor | None] = [None] * len(variables)
             for result, g in zip(results, values):
                 place = places[id(result._entry)]
@@ -158,7 +157,7 @@ def _walked(record: Record, *values: Tensor) -> list[Tensor]:
                                                     MODE.recording, None)]
 
 
-#: Calls a Python function with copies of the output gradient.
+#: Calls a Python function with copies of the output gradients.
 PYTHON = Op("_python", AS_GIVEN, lambda *, record: [f"data{i}" for i in range(len(record.ins))],
             outputs=lambda *, record: [f"output{i}" for i in range(len(record.outs))],
             per_instance=True, has_side_effect=True)
@@ -189,20 +188,20 @@ def _python(step: Call) -> Callable[[], None]:
 
 def call(function: Callable[..., list[Any]], values: Sequence[Value], specs: Sequence[Spec], outs: Sequence[Spec],
          title: str, key: Hashable = None) -> list[Any]:
-    """Call a function of tensors, now or on every run of the graph that is being made.
+    """Call a function of tensors, now, or in each run of the graph that is being traced.
 
     Parameters
     ----------
     function : callable
-        Of tensors, returns a list of them.
+        A function of tensors, which returns a list of tensors.
     values : sequence
         Arrays, values of a trace, or of a gradient rule.
     specs, outs : sequence of Spec
-        Of the values, and of what the function returns in a graph.
+        Shapes and dtypes of the values, and of the results in a graph.
     title : str
-        How errors call it.
+        Its name in errors.
     key : hashable, optional
-        Names this place in the trace, for a function that looks after its results itself.
+        Key of this call in the trace, for a function that checks its results itself.
     """
     if values and all(isinstance(value, NDArray) for value in values):
         return function(*values)

@@ -1,8 +1,8 @@
-"""Reads: what a trace has read, and whether it is still so.
+"""Reads: the state that a trace has read, and whether it has changed.
 
 Cells and Parameters count their changes: a trace notes the attributes that it read, and compares them when the version
-of their owner is another. Everything else that Python code reads from outside is noted by the ``Observer`` and compared
-before each run. A trace that set an attribute is valid as long as the attribute keeps the value that the trace left.
+of their owner has changed. Other state that Python code reads from outside is noted by the ``Observer`` and compared
+before each run. A trace that set an attribute is valid as long as the attribute has the value that the trace set.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .state import EPOCH, Watcher, get_context
 
 __all__ = ["Owner", "TABLES", "Reads", "attribute"]
 
-#: Attributes of a Cell that its results do not depend on, or that ``_state`` has.
+#: Attributes of a Cell that its results do not depend on, or that ``_state`` includes.
 _INNER = frozenset({
     "_hooks", "_jitted", "_version", "_auto_prefix", "_name", "_parent", "_cast", "_cast_out", "_running",
     "_checked_names", "_plain", "_methods", "_has_bprop", "_construct_arity", "_transient", "_bprop_debug", "__dict__"})
-#: Attributes that are containers, whose elements change with the version alone.
+#: Attributes that are containers, whose elements change only with the version.
 TABLES = frozenset({"_params", "_cells", "_buffers"})
 
 
@@ -32,7 +32,7 @@ class Owner(Protocol):
 
 
 def _state(owner: Owner) -> tuple[Any, ...]:
-    """State of a Cell or a Parameter beside attributes: hooks, casts, shape, whether it is trained."""
+    """State of a Cell or Parameter besides attributes: hooks, casts, shape, whether it is trained."""
     if isinstance(owner, NDArray):
         hooks = getattr(owner, "_hooks", None)
         return getattr(owner, "_requires_grad", None), owner.shape, tuple(hooks or ())
@@ -41,7 +41,7 @@ def _state(owner: Owner) -> tuple[Any, ...]:
 
 
 def attribute(owner: Owner, name: str) -> Any:
-    """An attribute of a Cell as it is held, whether in its own dict or among what it has registered."""
+    """The stored value of a Cell's attribute, from its own dict or from what it has registered."""
     own = owner.__dict__
     if name in own:
         return own[name]
@@ -52,18 +52,18 @@ def attribute(owner: Owner, name: str) -> Any:
 
 
 class Reads:
-    """Attributes and values that a trace has read and changed.
+    """Attributes and values that a trace has read or changed.
 
     Attributes
     ----------
     epoch : int
-        The count of all changes of Cells at which their attributes were last seen to be as they were.
+        The global count of changes when the attributes of Cells were last compared equal.
     check : callable or None
-        Compares what does not count its changes, see ``Comparisons``; None where nothing of the kind was read.
+        Compares state that does not count its changes, see ``Comparisons``; None if none was read.
     comparisons : Comparisons
         The places that ``check`` compares.
     observer : Watcher or None
-        What notes reads of Python code, while the trace goes on.
+        The observer of Python code, during the trace.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Reads:
         self.check: Check | None = None
         self.comparisons = Comparisons()
         self.observer: Watcher | None = None
-        self._owners: dict[int, Owner] = {}  # kept alive while the trace goes on
+        self._owners: dict[int, Owner] = {}  # kept alive during the trace
         self._states: dict[int, tuple[int, tuple[Any, ...]]] = {}
         self._before: dict[int, dict[str, Held | HeldElements | None]] = {}
         self._changed: dict[int, set[str]] = {}
@@ -86,7 +86,7 @@ class Reads:
     # ---------------------------------------------------------------------------------------------- noting
 
     def visit(self, owner: Owner) -> None:
-        """A Cell is called, or a Parameter takes part."""
+        """Note that a Cell is called, or a Parameter is used."""
         if id(owner) not in self._states:
             self._owners[id(owner)] = owner
             self._states[id(owner)] = owner._version, _state(owner)
@@ -94,7 +94,7 @@ class Reads:
                 self.observer.meet(owner)
 
     def attribute(self, owner: Owner, name: str, value: object) -> None:
-        """An attribute of a Cell is read."""
+        """Note that an attribute of a Cell is read."""
         if name in _INNER:
             return
         self._owners[id(owner)] = owner
@@ -105,24 +105,24 @@ class Reads:
                 self.visit(value)
 
     def change(self, owner: Owner, name: str) -> None:
-        """An attribute of a Cell is about to be set or deleted."""
+        """Note that an attribute of a Cell will be set or deleted."""
         self._owners[id(owner)] = owner
         self._before.setdefault(id(owner), {}).setdefault(name, None)
         self._changed.setdefault(id(owner), set()).add(name)
 
     def renew(self, owner: Owner) -> None:
-        """Forget what was noted of a Cell: it has just completed itself."""
+        """Forget the notes about a Cell that has just completed itself."""
         self._states.pop(id(owner), None)
         self._before.pop(id(owner), None)
         self._changed.pop(id(owner), None)
 
     def setting(self, name: str) -> Any:
-        """A setting of ``set_context`` is read."""
+        """Note and return a setting of ``set_context``."""
         return self._settings.setdefault(name, get_context(name))
 
     def close(self, values: bool = True) -> None:
-        """The trace is over; ``values`` says whether what was read matters, or the state of Cells and Parameters
-        alone."""
+        """End the trace; ``values`` says whether all values that were read count, or only the state of Cells and
+        Parameters."""
         if not values:
             self._before, self.comparisons = {}, Comparisons()
         for key, owner in self._owners.items():
@@ -146,13 +146,13 @@ class Reads:
     # --------------------------------------------------------------------------------------------- asking
 
     def changed(self) -> str | None:
-        """The thing that has changed since, in words; None if nothing has."""
+        """The state that has changed since, as text; None if nothing has."""
         if self.check is not None and (label := self.check()) is not None:
             return label
         return None if self.epoch == EPOCH[0] else self._of_cells(EPOCH[0])
 
     def _of_cells(self, epoch: int) -> str | None:
-        """The Cell, Parameter or setting that has changed, in words."""
+        """The Cell, Parameter or setting that has changed, as text."""
         for name, value in self._settings.items():
             if get_context(name) != value:
                 return f"the setting {name}"

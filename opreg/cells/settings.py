@@ -1,4 +1,4 @@
-"""Settings of MindSpore's compiler, which programs give and which change nothing here."""
+"""Settings of MindSpore's compiler, accepted without effect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEVELS = ("", "O0", "O1", "O2")
 
 
 class JitConfig:
-    """Settings of a compilation; kept in ``jit_config_dict``, without effect.
+    """Settings of a compilation; stored in ``jit_config_dict`` without effect.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class JitConfig:
 
 
 def jit_class(cls: C) -> C:
-    """Let a class take part in compiled functions, as every class does.
+    """Return the class: every class may be used in compiled functions.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def constexpr(fn: None = None, get_instance: bool = True, name: str | None = Non
 
 def constexpr(fn: F | None = None, get_instance: bool = True, name: str | None = None, reuse_result: bool = True,
               check: bool = True) -> F | Callable[[F], F]:
-    """Let a function of Python values run while a function is compiled, as every function does.
+    """Return the function: every function of Python values may run while a function is compiled.
 
     Examples
     --------
@@ -78,18 +78,18 @@ def recompute(block: Callable[..., R], *args: Any, use_reentrant: bool = True, o
               early_stop: bool = True,
               context_fn: Callable[[], tuple[AbstractContextManager[object], object]] | None = None, **kwargs: Any
              ) -> R:
-    """Call a Cell or function: what its gradient needs is kept, nothing is computed a second time.
+    """Call a Cell or function; values that its gradient needs are stored, so nothing is computed twice.
 
     Parameters
     ----------
     block : Cell or callable
-        Of ``args`` and ``kwargs``.
+        A Cell or function of ``args`` and ``kwargs``.
     context_fn : callable or None
-        Gives two context managers. The call runs in the first; there is no second run.
+        Returns two context managers. The call runs in the first; the second is not used.
 
     Returns
     -------
-    What ``block`` returns.
+    The result of ``block``.
 
     Examples
     --------
@@ -103,5 +103,5 @@ def recompute(block: Callable[..., R], *args: Any, use_reentrant: bool = True, o
 
 
 def set_device(device_target: str, device_id: int = 0) -> None:
-    """Choose where new tensors live, as ``set_context`` does."""
+    """Set the device of new tensors, as ``set_context`` does."""
     set_context(device_target=device_target, device_id=device_id)

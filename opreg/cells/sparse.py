@@ -1,4 +1,4 @@
-"""The classes of sparse tensors, for programs that ask whether a gradient is one: none is, and none is made."""
+"""Classes of sparse tensors, for programs that test for them with ``isinstance``; no tensor is one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["COOTensor", "CSRTensor", "RowTensor", "SparseTensor"]
 
 
 class _Sparse:
-    """A class without instances."""
+    """Base of these classes; it has no instances."""
 
     def __init__(self, *args: object, **keywords: object):
         raise ArgumentError(f"{type(self).__name__}: tensors are dense here; nd.sparse has sparse arrays")
 
 
 class RowTensor(_Sparse):
-    """Rows of a tensor whose others are zero; making one is an ArgumentError.
+    """Nonzero rows of a tensor; the constructor raises an ArgumentError.
 
     Examples
     --------
@@ -26,11 +26,11 @@ class RowTensor(_Sparse):
 
 
 class COOTensor(_Sparse):
-    """Numbers at places of a tensor whose others are zero; see ``RowTensor``."""
+    """Nonzero elements of a tensor with their positions; see ``RowTensor``."""
 
 
 class CSRTensor(_Sparse):
-    """Numbers of a matrix by rows; see ``RowTensor``."""
+    """Nonzero elements of a matrix by rows; see ``RowTensor``."""
 
 
 class SparseTensor(_Sparse):

@@ -1,4 +1,4 @@
-"""State of a thread: its trace, whether a Cell is running; and settings of the program."""
+"""State of a thread (its trace, whether a Cell is running), and settings of the program."""
 
 from __future__ import annotations
 
@@ -23,45 +23,48 @@ if TYPE_CHECKING:
 __all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "Watcher", "set_context",
            "get_context", "check_setting", "checks_bprop", "compiles", "untraced"]
 
-#: Calling an outermost Cell compiles it.
+#: The mode in which calling an outermost Cell compiles it.
 GRAPH_MODE = 0
-#: Calling a Cell runs its Python code.
+#: The mode in which calling a Cell runs its Python code.
 PYNATIVE_MODE = 1
-#: Levels of ``jit_syntax_level``, which changes nothing here.
+#: Levels of ``jit_syntax_level``, accepted without effect.
 STRICT, COMPATIBLE, LAX = 0, 1, 2
 
 
 class Watcher(Protocol):
-    """An observer of Python code: it is told what takes part, and what is read of it."""
+    """An observer of Python code; it is told the values that code uses, their attributes that are read, and whether
+    arrays are copied."""
+
+    copies: bool
 
     def meet(self, value: Any) -> None:
-        """A value takes part."""
+        """Note that code uses a value."""
 
     def attribute(self, owner: Any, name: str, value: Any, frame: FrameType) -> None:
-        """An attribute of an object is read in a frame."""
+        """Note that an attribute of an object is read in a frame."""
 
 
 class _State(threading.local):
-    trace: FunctionTracer | None = None  # the FunctionTracer that operators join now
-    observer: Watcher | None = None  # what notes reads of the Python code that runs
+    trace: FunctionTracer | None = None  # the FunctionTracer that operators join
+    observer: Watcher | None = None  # observer of the Python code that runs
     inside = False  # whether an outermost Cell is running
-    nested = False  # whether a gradient is computed of what computes a gradient
-    kept: dict[Record, Kept] | None = None  # of the plan that runs: what calls of Python keep for their gradients
-    #: How many stretches of ``no_grad`` surround what runs.
+    nested = False  # whether a gradient of a gradient is computed
+    kept: dict[Record, Kept] | None = None  # results that Python calls of the current plan store for their gradients
+    #: Number of ``no_grad`` contexts around the running code.
     blocked = property(lambda self: MODE.now().blocked, lambda self, value: setattr(MODE, "blocked", value))
 
 
-#: How often anything changed that compiled functions know of: a Cell's attribute, a hook, a setting. While it stays
-#: the same none of them has to look closer.
+#: Count of all changes that may invalidate compiled functions: attributes of Cells, hooks, settings. While it is the
+#: same nothing has to be compared.
 EPOCH = [0]
 
-#: Read on every call of a Cell and on every operator between tensors.
+#: Read on every call of a Cell and on every operator of tensors.
 STATE = _State()
 
 
 @contextlib.contextmanager
 def untraced() -> Iterator[None]:
-    """A stretch of code that computes, whatever trace goes on around it."""
+    """A context whose operators compute, even during a trace."""
     before = STATE.trace, MODE.tracer, STATE.observer
     STATE.trace = MODE.tracer = STATE.observer = None
     try:
@@ -79,7 +82,7 @@ _VALID: dict[str, tuple[Any, ...]] = {
 
 
 def _chosen(variable: str, name: str) -> str:
-    """Value of a setting by an environment variable, by default its first value."""
+    """The value of a setting from an environment variable; the default is its first valid value."""
     said = os.environ.get(variable) or _VALID[name][0]
     if said not in _VALID[name]:
         raise ArgumentError(f"{variable} must be one of {', '.join(map(str, _VALID[name]))}, got {said!r}")
@@ -88,7 +91,7 @@ def _chosen(variable: str, name: str) -> str:
 
 _CONTEXT: dict[str, Any] = {"mode": PYNATIVE_MODE, "device_target": "CPU", "device_id": 0,
                             "convention": _chosen("OPREG_CONVENTION", "convention"), "check_bprop": False}
-#: Accepted because programs set them; they change nothing here.
+#: Accepted without effect, since programs set them.
 _INERT = frozenset({
     "save_graphs", "save_graphs_path", "enable_graph_kernel", "graph_kernel_flags", "max_call_depth",
     "pynative_synchronize", "max_device_memory", "mempool_block_size", "memory_optimize_level", "enable_compile_cache",
@@ -100,22 +103,22 @@ _INERT = frozenset({
 
 
 def set_context(**settings: object) -> None:
-    """Choose how outermost Cells run, and where.
+    """Set the mode in which outermost Cells run, and the device.
 
     Parameters
     ----------
     mode : int
         ``GRAPH_MODE`` compiles them, ``PYNATIVE_MODE``, the default, runs their Python code.
     device_target : {"CPU", "GPU"}
-        Where new tensors live.
+        The device of new tensors.
     device_id : int
-        Which of several GPUs.
+        Number of the GPU.
     convention : {"document", "2.4"}
-        What ``register_backward_hook`` hands to its function; see there. At first what the environment variable
-        ``OPREG_CONVENTION`` says, else ``document``.
+        The convention of ``register_backward_hook``; see there. The environment variable ``OPREG_CONVENTION`` sets the
+        default, which is ``document`` otherwise.
     check_bprop : bool
-        Whether what a ``bprop`` returns must be tensors of the very shapes and dtypes of the inputs; else it is summed
-        down and cast to them where it fits, and None stands for zeros.
+        Whether a ``bprop`` must return tensors with exactly the shapes and dtypes of the inputs. Otherwise its results
+        are summed to the shape and cast to the dtype of the inputs, and None stands for zeros.
 
     Examples
     --------
@@ -134,7 +137,7 @@ def set_context(**settings: object) -> None:
     chosen = {**_CONTEXT, **{name: value for name, value in settings.items() if name in _CONTEXT}}
     if chosen["device_target"] != _CONTEXT["device_target"] or chosen["device_id"] != _CONTEXT["device_id"]:
         place = Context("gpu", chosen["device_id"]) if chosen["device_target"] == "GPU" else Context("cpu", 0)
-        place.backend.zeros((1,), np.dtype(np.float32), place.device_id)  # says now what is missing
+        place.backend.zeros((1,), np.dtype(np.float32), place.device_id)  # raises if the device is missing
         set_default_context(place)
     if chosen != _CONTEXT:
         _CONTEXT.update(chosen)
@@ -142,20 +145,20 @@ def set_context(**settings: object) -> None:
 
 
 def check_setting(name: str, value: object) -> None:
-    """Refuse a value that a setting cannot have."""
+    """Refuse an invalid value of a setting."""
     if name in _VALID and value not in _VALID[name]:
         raise ArgumentError(f"set_context: {name} must be one of {', '.join(map(str, _VALID[name]))}, got {value!r}")
 
 
 def get_context(name: str) -> Any:
-    """A setting made with ``set_context``, or by what surrounds the call."""
+    """A setting of ``set_context``, or of the context around the call."""
     if name not in _CONTEXT:
         raise ArgumentError(f"get_context: there is no setting {name!r}. {did_you_mean(name, _CONTEXT)}")
     return (MODE.now().convention if name == "convention" else None) or _CONTEXT[name]
 
 
 def checks_bprop() -> bool:
-    """Whether what a ``bprop`` returns must be exact; a function that is traced depends on it."""
+    """Whether the results of a ``bprop`` must be exact; a trace notes that it depends on this."""
     return _CONTEXT["check_bprop"] if STATE.trace is None else STATE.trace.reads.setting("check_bprop")
 
 

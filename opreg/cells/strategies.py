@@ -1,6 +1,6 @@
-"""Settings of the search for strategies of parallel work, and the functions that MindSpore's Cells ask its context by.
+"""Settings of MindSpore's search for parallel strategies, and functions that its Cells call on the context.
 
-Strategies cut a network into parts, which happens nowhere here: programs set what they like.
+Strategies split a network, which this library does not do: the settings are stored without effect.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .parallel import get_auto_parallel_context, is_chosen
 
 __all__ = ["get_algo_parameters", "reset_algo_parameters", "set_algo_parameters"]
 
-if not TYPE_CHECKING:  # modules below it, which are this one
+if not TYPE_CHECKING:  # its submodules, which are this module
     __getattr__ = inner(__name__, lambda name: (
         f"opreg.parallel has no {name!r}. {did_you_mean(name, __all__)} What MindSpore has beside is listed in "
         "docs/mindspore_names.md"))
@@ -26,12 +26,12 @@ _CHOSEN = dict(_DEFAULTS)
 
 
 def set_algo_parameters(**kwargs: float) -> None:
-    """Note settings of MindSpore's search for parallel strategies; opreg makes no such search.
+    """Store settings of MindSpore's search for parallel strategies; this library makes no such search.
 
     Raises
     ------
     ArgumentError
-        For a setting that MindSpore has not.
+        For a setting that MindSpore does not have.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def _get_pipeline_stages() -> int:
 
 
 class _Context:
-    """The context as an object, by the methods that scripts call."""
+    """The context as an object, with the methods that scripts call."""
 
     get_device_num, get_global_rank = staticmethod(_get_device_num), staticmethod(_get_global_rank)
     get_gradients_mean, get_parallel_mode = staticmethod(_get_gradients_mean), staticmethod(_get_parallel_mode)
@@ -105,7 +105,7 @@ class _Context:
 
     @staticmethod
     def set_all_reduce_fusion_split_indices(indices: Any, group: str = "") -> None:
-        """Buckets of gradients have sizes of their own, see ``DistributedGradReducer``."""
+        """Accepted without effect: ``DistributedGradReducer`` chooses the sizes of buckets."""
 
 
 def auto_parallel_context() -> _Context:

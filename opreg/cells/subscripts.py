@@ -1,7 +1,7 @@
-"""Subscripts of tensors in NumPy's terms: what ``x[key]`` means, for reading and for writing.
+"""Subscripts of tensors in NumPy's terms: the meaning of ``x[key]`` when reading and writing.
 
-Kinds of errors are those of both peers: where NumPy has an IndexError, MindSpore has a ValueError for masks and index
-arrays that do not fit.
+Errors have the types of both peers: for a mask or index array that does not fit, NumPy raises an IndexError and
+MindSpore a ValueError.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ __all__ = ["mask_of", "subscript"]
 
 
 def subscript(key: Any, shape: Shape) -> Any:
-    """A subscript as an array of that shape takes it: of Python integers, slices, None, Ellipsis, arrays of integers,
+    """A subscript normalised for an array of that shape: Python integers, slices, None, Ellipsis, arrays of integers,
     and booleans as arrays without axes.
 
-    A mask becomes the indices where it holds. A tensor of a trace becomes its numbers, which are looked at in every
-    run; of integers that stand alone it stays. To read where a mask of a trace holds that stands alone, see
-    ``mask_of``.
+    A mask becomes the indices where it holds. A traced tensor becomes its values, with a guard; a traced tensor of
+    integers that is the whole subscript stays a tensor. For a traced mask that is the whole subscript see ``mask_of``.
 
     Raises
     ------
     SubscriptError
-        For a mask that has not the lengths of the axes it stands for, arrays of indices that do not broadcast, too many
-        parts, and what is no index.
+        For a mask whose lengths differ from those of its axes, for index arrays that do not broadcast, for too many
+        parts, and for a part that is no index.
     """
     if key.__class__ is int or key is Ellipsis or key is None:
         return key
@@ -55,20 +54,23 @@ def subscript(key: Any, shape: Shape) -> Any:
 
 
 def mask_of(key: Any, shape: Shape) -> Any:
-    """The tensor of booleans in a trace that a subscript is, for the first axes of a shape; None for all others."""
+    """The traced mask that is the whole subscript, if it covers the first axes of a shape; None for other
+    subscripts."""
     mask = _variable(key)
     return mask if mask is not None and mask._dt.kind == "b" and mask.ndim and mask.shape == shape[:mask.ndim] else None
 
 
 def _variable(value: Any) -> Any:
-    """A tensor of a trace, or that which stands in the trace for one from outside; None for all that has numbers."""
+    """The traced tensor of a value: itself, or the one that stands in the trace for a tensor from outside; else
+    None."""
     if isinstance(value, NDArray):
         return STATE.trace.read(value) if STATE.trace is not None and STATE.trace.knows(value) else None
     return value if isinstance(value, TensorBase) else None
 
 
 def _part(part: Any) -> Any:
-    """One part of a subscript: a Python integer, slice, None, Ellipsis, or an array of integers or booleans."""
+    """One part of a subscript, normalised: a Python integer, slice, None, Ellipsis, or an array of integers or
+    booleans."""
     if part.__class__ is int or part is Ellipsis or part is None:
         return part
     variable = _variable(part)
@@ -100,14 +102,14 @@ def _part(part: Any) -> Any:
 
 
 def _hosted(value: Any) -> Any:
-    """A nested sequence with numbers for the tensors in it."""
+    """A nested sequence in which tensors are replaced by their values."""
     if isinstance(value, (list, tuple)):
         return [_hosted(part) for part in value]
     return value.asnumpy() if isinstance(value, (TensorBase, NDArray)) else value
 
 
 def _axes(part: Any) -> int:
-    """How many axes a part of a subscript stands for."""
+    """The number of axes that a part of a subscript covers."""
     return 0 if part is None or part is Ellipsis else part.ndim if _is_mask(part) else 1
 
 
@@ -117,7 +119,7 @@ def _is_mask(part: Any) -> bool:
 
 
 def _fitted(parts: Sequence[Any], shape: Shape) -> list[Any]:
-    """The parts with indices for masks, if all fit the shape."""
+    """The parts, with masks replaced by indices, after a check against the shape."""
     count = sum(map(_axes, parts))
     if count > len(shape):
         raise SubscriptError(f"too many indices: the tensor of shape {show(shape)} has {len(shape)} axes, {count} were "
@@ -141,7 +143,7 @@ def _fitted(parts: Sequence[Any], shape: Shape) -> list[Any]:
 
 
 def _held(mask: Array, lengths: Shape, axis: int) -> list[Array]:
-    """The indices where a mask of some axes holds."""
+    """The indices where a mask over some axes holds."""
     if mask.shape != lengths:
         raise SubscriptError(f"a mask of shape {show(mask.shape)} does not fit axes of the lengths {show(lengths)}, "
                              f"from axis {axis} on")

@@ -1,4 +1,4 @@
-"""from_symbol: a Symbol as a Cell, its arguments as parameters."""
+"""from_symbol: a Symbol as a Cell, with its arguments as parameters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .typing import TensorLike
 
 __all__ = ["from_symbol", "SymbolCell"]
 
-#: How arguments are initialised by the end of their name, when their numbers are not given.
+#: Initializers of arguments without given values, by the end of their name.
 _INITIAL = {"weight": "XavierUniform", "bias": "zeros", "gamma": "ones", "beta": "zeros", "moving_mean": "zeros",
             "running_mean": "zeros", "moving_var": "ones", "running_var": "ones"}
 
@@ -55,7 +55,7 @@ class SymbolCell(Cell):
         self.insert_param_to_cell(name, Parameter(value, name, not self._needed[name]), check_name_contain_dot=False)
 
     def _complete(self, values: Sequence[Tensor]) -> None:
-        """Make the parameters whose numbers were not given, now that shapes are known."""
+        """Make the parameters without given values, now that shapes are known."""
         missing = [name for name in self._needed if name not in self._params]
         if not missing:
             return
@@ -109,13 +109,13 @@ def from_symbol(symbol: Symbol, inputs: str | Sequence[str] = ("data",), params:
     Parameters
     ----------
     symbol : Symbol
-        Its outputs are those of the Cell, bare if there is one.
+        The Symbol; its outputs are those of the Cell, bare if there is one.
     inputs : str or sequence of str
         Arguments that are inputs of the Cell, in this order; the others become its parameters.
     params : mapping of str to Tensor, NDArray or NumPy array, optional
         Values of parameters and auxiliary states. Parameters not given are made at the first call, when shapes are
         known, by the end of their name: weights by ``XavierUniform``, biases zeros, scales ones. States of users'
-        operators begin with what these say, and with zeros where their names say nothing.
+        operators begin with the values that these declare, or else by their names, or else with zeros.
 
     Examples
     --------

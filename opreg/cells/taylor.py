@@ -1,4 +1,4 @@
-"""linearize, jet, derivative: a function near its inputs, by its derivatives of first and higher orders."""
+"""linearize, jet, derivative: first and higher derivatives of a function at its inputs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["derivative", "jet", "linearize"]
 
 
 def linearize(fn: Callable[..., Any], inputs: Several) -> tuple[Any, Callable[..., Any]]:
-    """The value of a function, and its derivative as a function of directions.
+    """The results of a function, and its derivative as a function of directions.
 
     Parameters
     ----------
     fn : callable
-        Returns a tensor, or several.
+        A function that returns a tensor, or several.
     inputs : tensor, or tuple or list of them
         Its inputs.
 
@@ -33,7 +33,7 @@ def linearize(fn: Callable[..., Any], inputs: Several) -> tuple[Any, Callable[..
     value
         ``fn(*inputs)``.
     jvp_fn : callable
-        Of directions as ``jvp`` takes them; returns the derivative along them.
+        A function of directions, as in ``jvp``; returns the derivative along them.
 
     Examples
     --------
@@ -53,18 +53,18 @@ def _differentiated(curve: Callable[[TensorBase], Any], one: TensorBase) -> Call
 
 
 def _floating(values: Several) -> list[TensorBase]:
-    """Tensors in a list, integers as float32."""
+    """Tensors in a list, with integers cast to float32."""
     listed = [values] if isinstance(values, TensorBase) else values
     return [each if is_floating(each._dt) else each._cast(np.dtype(np.float32)) for each in listed]
 
 
 def _derivatives(fn: Callable[..., Any], primals: Sequence[TensorBase], series: Sequence[TensorBase], orders: int
                  ) -> list[Any]:
-    """The value of a function along a curve at its beginning, and the derivatives there, one after the other."""
+    """The results of a function at the start of a curve, and its derivatives along the curve there."""
     zero, one = (tensor(number, primals[0]._dt) for number in (0.0, 1.0))
 
     def moving(t: TensorBase) -> Any:
-        """The function at inputs that move as their series say, summed up from the highest power."""
+        """The function at the point ``t`` of the curve, evaluated by Horner's scheme."""
         moved = []
         for value, terms in zip(primals, series):
             rest = ops.zeros_like(value)
@@ -82,27 +82,28 @@ def _derivatives(fn: Callable[..., Any], primals: Sequence[TensorBase], series: 
 
 
 def jet(fn: Callable[..., Any], primals: Several, series: Several) -> tuple[Any, Any]:
-    """The value of a function, and its derivatives along a curve, from those of its inputs along the curve.
+    """The results of a function, and its derivatives along a curve, given the derivatives of its inputs along the
+    curve.
 
     Parameters
     ----------
     fn : callable
-        Returns a tensor, or several.
+        A function that returns a tensor, or several.
     primals : tensor, or tuple or list of them
-        Its inputs; integers count as float32.
+        Its inputs; integers are cast to float32.
     series : tensor, or tuple or list of them
-        For each input its derivatives, the first one in front: of shape (orders, *that of the input). A first one of
-        ones and others of zeros give derivatives by the inputs themselves.
+        For each input its derivatives, of shape (orders, *input shape), the first derivative in front. With ones as the
+        first derivative and zeros as the others, the results are derivatives with respect to the inputs.
 
     Returns
     -------
     out_primals, out_series
-        ``fn(*primals)``, and its derivatives as ``series`` has them; lists of these where it returns several tensors.
+        ``fn(*primals)``, and its derivatives in the layout of ``series``; lists of these if it returns several tensors.
 
     Raises
     ------
     ShapeError
-        When the series are others than the inputs have, or of several lengths.
+        When a series does not fit its input, or series differ in length.
 
     Examples
     --------
@@ -122,16 +123,16 @@ def jet(fn: Callable[..., Any], primals: Several, series: Several) -> tuple[Any,
 
 
 def derivative(fn: Callable[..., Any], primals: Several, order: int) -> tuple[Any, Any]:
-    """The value of a function, and its derivative of some order where all inputs grow alike.
+    """The results of a function, and its derivative of a given order along equal growth of all inputs.
 
     Parameters
     ----------
     fn : callable
-        Returns a tensor, or several.
+        A function that returns a tensor, or several.
     primals : tensor, or tuple or list of them
-        Its inputs; integers count as float32.
+        Its inputs; integers are cast to float32.
     order : int
-        Which derivative, from 1 on.
+        Order of the derivative, from 1 on.
 
     Examples
     --------

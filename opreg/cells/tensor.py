@@ -1,4 +1,4 @@
-"""Tensor: an NDArray with MindSpore's manners."""
+"""Tensor: an NDArray with MindSpore's behaviour."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from ..errors import ArgumentError, ShapeError, SubscriptError, adopted, note
 from ..typing import Array, ArrayModule, DTypeLike
 from . import dtype as dtypes
 from . import printing
+from .patches import Patched
 from .state import STATE
 from .subscripts import mask_of, subscript
 from .tensor_base import TensorBase, is_number
@@ -36,37 +37,37 @@ if TYPE_CHECKING:
     from .typing import TensorDType, TensorLike
 
 __all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "as_array", "as_tensor", "zeros_as",
-           "argument", "fresh", "lent", "lent_raw", "picked", "masked", "from_numpy", "is_tensor", "has_numbers",
+           "argument", "fresh", "lent", "lent_raw", "picked", "masked", "from_numpy", "is_tensor", "has_values",
            "TENSORS", "FRESH"]
 
-#: A shape that may have lengths that are not known, None or -1.
+#: A shape whose lengths may be unknown, None or -1.
 OpenShape: TypeAlias = int | Sequence[int | None]
 
-#: Exact classes that operators take without a second look; ``Parameter`` joins them.
+#: Exact classes that operators accept without further checks; ``Parameter`` joins them.
 TENSORS: set[type] = set()
 
 
-class _TensorType(type):
+class _TensorType(Patched):
     def __instancecheck__(cls, value: object) -> bool:
-        # In compiled functions tensors have no values, and are of a class of their own: to users they are tensors.
+        # In compiled functions tensors have no values, and a class of their own; isinstance() accepts them as tensors.
         return super().__instancecheck__(value) or (cls is Tensor and isinstance(value, TensorBase))
 
 
 class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc]  # its methods are those of ops
-    """Numbers on a device, with MindSpore's manners.
+    """A tensor on a device, with MindSpore's behaviour.
 
     Parameters
     ----------
     input_data : Tensor, NDArray, NumPy array, number or nested sequence of numbers, optional
-        The numbers, copied. Python's integers become int64, real numbers float32, booleans bool; arrays keep
-        their dtype.
+        The elements, copied. Python's integers become int64, real numbers float32, booleans bool; arrays keep their
+        dtype.
     dtype : dtype, optional
-        Converted to.
+        Dtype of the tensor; the values are cast.
     shape : tuple of int, optional
-        The shape of what is made; with an unknown length, None or -1, the tensor has no values, and says a shape and
-        dtype alone, as ``Cell.set_inputs`` takes it.
+        The shape; with an unknown length, None or -1, the tensor has no values: it only states a shape and dtype, for
+        ``Cell.set_inputs``.
     init : Initializer, optional
-        Fills it; zeros otherwise.
+        Initial values of a tensor with a shape; zeros by default.
 
     Examples
     --------
@@ -76,9 +77,9 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     mindspore.float32
     """
 
-    __slots__ = ("__dict__",)  # programs keep things on tensors
+    __slots__ = ("__dict__",)  # programs set attributes on tensors
     _rank = 1
-    _requires_grad = False  # nobody trains what is no Parameter
+    _requires_grad = False  # only Parameters are trained
 
     def __new__(cls, *positional: Any, init: Initializer | None = None, shape: OpenShape | None = None,
                 **keywords: Any) -> Self:
@@ -139,7 +140,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return results[0] if prepared.visible == 1 else tuple(results[:prepared.visible])
 
     def _variable(self) -> TracedTensor | None:
-        """The variable of a trace that goes on, which stands for this tensor."""
+        """The variable of the current trace that stands for this tensor, or None."""
         trace = STATE.trace
         return None if trace is None or not trace.knows(self) else trace.read(self)
 
@@ -155,7 +156,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
 
     @property
     def dtype(self) -> dtypes.DType:  # type: ignore[override]  # MindSpore's
-        """The dtype, as ``mindspore.float32`` and its like."""
+        """The dtype, such as ``mindspore.float32``."""
         return dtypes.of(self._data.dtype)
 
     @property
@@ -189,7 +190,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     # --------------------------------------------------------------------------------------- numbers for Python
 
     def asnumpy(self, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
-        """The elements as a NumPy array, a copy, in ``out`` if it is given; see ``NDArray.asnumpy``."""
+        """The elements as a NumPy array, copied, into ``out`` if it is given; see ``NDArray.asnumpy``."""
         variable = self._variable()
         return super().asnumpy(out, blocking) if variable is None else variable.asnumpy(out, blocking)
 
@@ -199,7 +200,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return super().asscalar() if variable is None else variable.asscalar()
 
     def item(self, index: int | tuple[int, ...] | None = None) -> Any:
-        """The only element, or that at a flat or full index, as a Python number."""
+        """The only element, or the one at a flat or full index, as a Python number."""
         variable = self._variable()
         return super().item(index) if variable is None else variable.item(index)
 
@@ -273,9 +274,9 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         self._write(key, value)
 
     def _write(self, key: Any, value: Any) -> None:
-        """Change numbers in place; those of another dtype are cast."""
+        """Write elements in place; values of another dtype are cast."""
         source: Any = value._data if isinstance(value, NDArray) else value if is_number(value) else _host(value)
-        if getattr(source, "size", 0) == 1:  # NumPy stores none that has axes in a place that has none
+        if getattr(source, "size", 0) == 1:  # NumPy does not store an array with axes in a scalar place
             source = source.reshape(())
         if not isinstance(self._data, np.ndarray) and isinstance(source, np.ndarray):
             source = self._ctx.backend.asarray(source, None, self._ctx.device_id)
@@ -294,15 +295,15 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
 
     def _before_write(self) -> None:
         mode = MODE.now()
-        if mode.recording or mode.paused:  # what was recorded holds the old numbers
+        if mode.recording or mode.paused:  # records refer to the old values
             self._data = self._ctx.run(self._data.copy)
 
     # --------------------------------------------------------------------------------------------- gradients
 
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool | None = None
                  ) -> None:
-        """Gradients of this tensor with respect to all that asked for theirs; see ``autograd.backward``. By default
-        each operator is differentiated in the mode that it computed in."""
+        """Compute gradients of this tensor for all arrays with ``attach_grad``; see ``autograd.backward``. By default
+        each operator is differentiated in the mode in which it was computed."""
         tape.backward([self], None if out_grad is None else [out_grad], retain_graph, train_mode)
 
     @property
@@ -310,18 +311,18 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         """The gradient that ``backward`` stored, None when ``attach_grad`` was not called."""
         entry = self._entry
         while entry is not None and entry[0].op is not None and entry[0].op.name == "_hook_inputs":
-            entry = entry[0].inputs[0]  # hooks stand before it
+            entry = entry[0].inputs[0]  # its hooks come first
         gradient = None if entry is None else entry[0].grad
         return None if gradient is None else made(gradient._data, gradient._ctx)
 
     def detach(self) -> Tensor:
-        """The same values, not recorded; memory is shared."""
+        """The same values, unrecorded, in shared memory."""
         return made(self._data, self._ctx) if self._variable() is None else ops.BlockGrad(self)
 
 
 attach(Tensor, TENSORS, {name: (both, both, number) for name, (both, number, _) in COMPARISONS.items()}, "bool", True)
 setattr(Tensor, "__hash__", object.__hash__)  # noqa: B010  == makes a tensor, identity makes a key
-for _name in ("add", "sub", "mul", "truediv", "mod", "pow"):  # x += y is x = x + y: nothing changes for others
+for _name in ("add", "sub", "mul", "truediv", "mod", "pow"):  # x += y is x = x + y: other references see no change
     setattr(Tensor, f"__i{_name}__", getattr(Tensor, f"__{_name}__"))
 
 _new: Any = NDArray.__new__
@@ -330,7 +331,7 @@ TENSORS.add(Tensor)
 
 
 class InitialisedTensor(Tensor):
-    """Numbers that an initializer made, which is kept in ``init``."""
+    """A tensor filled by an initializer, which stays in ``init``."""
 
     __slots__ = ("init",)
     has_init = True
@@ -341,7 +342,7 @@ class InitialisedTensor(Tensor):
         self.init = init
 
     def init_data(self, slice_index: object = None, shape: object = None, opt_shard_group: object = None) -> Tensor:
-        """A tensor of these numbers."""
+        """A tensor of these values."""
         return made(self._ctx.run(self._data.copy), self._ctx)
 
 
@@ -349,7 +350,7 @@ TENSORS.add(InitialisedTensor)
 
 
 class OpenTensor(Tensor):
-    """A shape with unknown lengths and a dtype, and no numbers."""
+    """A shape with unknown lengths and a dtype, without values."""
 
     __slots__ = ("_shape", "_dtype")
 
@@ -363,12 +364,12 @@ class OpenTensor(Tensor):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The lengths; -1 where one is unknown."""
+        """The shape; -1 for an unknown length."""
         return self._shape
 
     @property
     def dtype(self) -> dtypes.DType:  # type: ignore[override]  # MindSpore's
-        """The dtype, as ``mindspore.float32`` and its like."""
+        """The dtype, such as ``mindspore.float32``."""
         return dtypes.of(self._dtype)
 
     @property
@@ -383,7 +384,7 @@ class OpenTensor(Tensor):
 
 
 class LentTensor(Tensor):
-    """Values that others read too: the first change makes a copy, for the writer."""
+    """Values in shared memory; writing to this tensor copies them first."""
 
     __slots__ = ()
 
@@ -399,7 +400,7 @@ TENSORS.add(LentTensor)
 
 
 def _host(value: object, dtype: np.dtype | None = None) -> np.ndarray:
-    """Numbers as a NumPy array of the dtype that tensors made of them have, or on their way to another ``dtype``."""
+    """Values as a NumPy array with the dtype that a tensor of them would have, or an intermediate one for ``dtype``."""
     if isinstance(value, np.ndarray):
         return value
     if not isinstance(value, (list, tuple, int, float)) and (shared := FOREIGN.function(value)) is not None:
@@ -412,7 +413,7 @@ def _host(value: object, dtype: np.dtype | None = None) -> np.ndarray:
         note(error, "Tensor: expected numbers in a regular nesting, or an array")
         raise
     if isinstance(value, numbers.Real) and host.dtype == object and not isinstance(value, int):
-        host = np.array(float(value))  # a Fraction, as of the module statistics
+        host = np.array(float(value))  # a Fraction, for the module statistics
     if host.dtype == object or (host.dtype == np.float64 and isinstance(value, (list, tuple)) and _is_large(host)):
         host = _large(value, host, dtype)
     if host.dtype.kind not in "iub" and not is_floating(host.dtype):
@@ -423,8 +424,8 @@ def _host(value: object, dtype: np.dtype | None = None) -> np.ndarray:
 
 
 def _in_trace(value: Any) -> Any:
-    """A tensor, or a nesting of numbers with such tensors in it, as a value of the trace that goes on; None where
-    nothing of it is a value of the graph."""
+    """A tensor, or a nesting that contains traced tensors, as a value of the current trace; None if it contains
+    none."""
     trace = STATE.trace
     assert trace is not None
     if not isinstance(value, (list, tuple)):
@@ -435,7 +436,7 @@ def _in_trace(value: Any) -> Any:
 
 
 def _emptied(value: Any) -> Any:
-    """A nesting with zeros in the place of tensors."""
+    """A nesting with zeros in the places of tensors."""
     if isinstance(value, (list, tuple)):
         return list(map(_emptied, value))
     return np.zeros(value.shape, value._data.dtype if isinstance(value, NDArray) else value._dt) \
@@ -443,17 +444,17 @@ def _emptied(value: Any) -> Any:
 
 
 def _stacked(value: Any, dtype: np.dtype) -> Any:
-    """A nesting of numbers and tensors as one tensor."""
+    """A nesting of numbers and tensors, stacked to one tensor."""
     if isinstance(value, (list, tuple)):
         return ops.stack(*[_stacked(part, dtype) for part in value], axis=0, num_args=len(value))
     return tensor(value if isinstance(value, (TensorBase, NDArray)) else np.asarray(value, dtype))._cast(dtype)
 def _is_large(host: np.ndarray) -> bool:
-    """Whether there are numbers beyond those of int64."""
+    """Whether some values exceed int64."""
     return bool(host.size) and not -2.0 ** 63 <= host.min() <= host.max() < 2.0 ** 63
 
 
 def _large(value: Any, host: np.ndarray, dtype: np.dtype | None) -> np.ndarray:
-    """Numbers of which some are beyond int64: NumPy makes floats or objects of integers among them."""
+    """Values of which some exceed int64, where NumPy would make floats or objects."""
     leaves = list(np.array(value, object).flat)
     if not all(isinstance(leaf, numbers.Real) for leaf in leaves):
         return host
@@ -473,7 +474,7 @@ def _lengths(shape: OpenShape) -> tuple[Any, ...]:
 
 
 def _open(shape: OpenShape) -> bool:
-    """Whether a shape has lengths that are not known."""
+    """Whether a shape has unknown lengths."""
     return any(length is None or length == -1 for length in (shape if isinstance(shape, (tuple, list)) else (shape,)))
 
 
@@ -489,16 +490,16 @@ def _hosted(value: object) -> object:
 
 def tensor(input_data: TensorLike | None = None, dtype: TensorDType = None, shape: OpenShape | None = None,
            init: Initializer | None = None, const_arg: bool = False, *, ctx: Context | None = None) -> Tensor:
-    """Anything with values as a tensor; tensors, also those of a trace, as they are, or cast.
+    """A value as a tensor; tensors, including traced ones, are returned unchanged, or cast.
 
     Parameters
     ----------
     input_data, dtype, shape, init
-        As ``Tensor`` has them; gradients pass through what is cast.
+        See ``Tensor``; gradients pass through casts.
     const_arg
-        Accepted, without effect here.
+        Accepted without effect.
     ctx : Context, optional
-        Where a tensor is made of numbers.
+        Device of a tensor made from numbers.
 
     Examples
     --------
@@ -551,7 +552,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 
 def is_tensor(obj: object) -> bool:
-    """Whether something is a tensor.
+    """Whether a value is a tensor.
 
     Examples
     --------
@@ -561,19 +562,19 @@ def is_tensor(obj: object) -> bool:
     return isinstance(obj, TensorBase)
 
 
-def has_numbers(value: object) -> TypeGuard[Tensor]:
-    """Whether something is a tensor, and none of those that stand for numbers in a compiled function.
+def has_values(value: object) -> TypeGuard[Tensor]:
+    """Whether a value is a tensor with values, not a traced one.
 
     Examples
     --------
-    >>> has_numbers(Tensor(1)), has_numbers(1)
+    >>> has_values(Tensor(1)), has_values(1)
     (True, False)
     """
     return isinstance(value, NDArray) and isinstance(value, TensorBase)
 
 
 def as_tensor(array: NDArray | TensorBase) -> Any:
-    """An array as a tensor with the same values, recorded as it is; tensors, also those of a trace, as they are."""
+    """An array as a tensor with the same values and record; tensors, including traced ones, are returned unchanged."""
     if isinstance(array, TensorBase):
         return array
     result = made(array._data, array._ctx)
@@ -582,7 +583,7 @@ def as_tensor(array: NDArray | TensorBase) -> Any:
 
 
 def as_array(value: Any) -> Any:
-    """A tensor as an NDArray with the same values, recorded as it is; those of a trace as they are."""
+    """A tensor as an NDArray with the same values and record; traced tensors are returned unchanged."""
     if not (isinstance(value, NDArray) and isinstance(value, TensorBase)):
         return value
     result = NDArray(value._data, value._ctx)
@@ -591,46 +592,46 @@ def as_array(value: Any) -> Any:
 
 
 def zeros_as(array: NDArray) -> Tensor:
-    """Zeros of the shape and dtype of an array, beside it."""
+    """Zeros with the shape, dtype and device of an array."""
     ctx = array._ctx
     return made(ctx.run(ctx.xp.zeros_like, array._data), ctx)
 
 
 def _taken(xp: ArrayModule, source: Array, key: Any) -> Array:
-    """Part of a raw array that a subscript names, in memory of its own."""
+    """The part of a raw array that a subscript selects, in memory of its own."""
     data = source[key]
     return data if isinstance(data, xp.ndarray) and data.flags.owndata else xp.array(data, order="C")
 
 
 def made(data: Array, ctx: Context | None = None) -> Tensor:
-    """A Tensor over a raw array, which it holds."""
+    """A Tensor over a raw array, without a copy."""
     result = _new(Tensor)
     result._data, result._ctx, result._entry = data, cpu() if ctx is None else ctx, None
     return result
 
 
 def lent(value: NDArray) -> Tensor:
-    """The same values, recorded as they are, copied at the first change."""
+    """The same values and record; writing to the result copies them first."""
     result = _new(LentTensor)
     result._data, result._ctx, result._entry = value._data, value._ctx, value._entry
     return result
 
 
 def lent_raw(data: Array, ctx: Context) -> Tensor:
-    """A tensor over a raw array that others read too, copied at the first change."""
+    """A tensor over a raw array that others read; writing to it copies it first."""
     result = _new(LentTensor)
     result._data, result._ctx, result._entry = data, ctx, None
     return result
 
 
-#: The same values as an input of its own, so that a function can be differentiated in it; with the tensor's hooks,
-#: where some were registered.
+#: The same values as a separate variable, so that a function can be differentiated in it; with the tensor's hooks, if
+#: it has some.
 FRESH = Taped("argument",
               lambda g, ins, outs, attrs, needs, is_train=True: [g if attrs is None else attrs.through(g)])
 
 
 def argument(value: NDArray) -> TapeEntry:
-    """The entry of the same values as a variable of its own behind what led to them."""
+    """The entry of a separate variable with the same values, placed after the nodes that computed them."""
     entry = value._entry
     if entry is None:
         return Variable(value), 0
@@ -638,18 +639,18 @@ def argument(value: NDArray) -> TapeEntry:
 
 
 def fresh(value: NDArray) -> Tensor:
-    """The same values, recorded as a variable of its own behind what led to them."""
+    """The same values, recorded as a separate variable after the nodes that computed them."""
     result = _new(LentTensor)
     result._data, result._ctx, result._entry = value._data, value._ctx, argument(value)
     return result
 
 
 def picked(value: TensorBase, places: TensorBase) -> Tensor:
-    """The parts along the first axis at the places an integer tensor names; negative ones count from the end."""
+    """The slices along the first axis at the given indices; negative ones count from the end."""
     return ops.take(value, places, axis=0, mode="index")
 
 
 def masked(value: Any, mask: Any) -> Tensor:
-    """The parts where a mask of the first axes holds, one behind another."""
+    """The slices where a mask over the first axes holds, stacked."""
     rows = value.reshape((mask.size, *value.shape[mask.ndim:]))
     return ops._contrib_boolean_mask(rows, mask.reshape((mask.size,)))

@@ -1,4 +1,4 @@
-"""TensorBase: what tensors that hold numbers and tensors of a trace have in common, MindSpore's way.
+"""TensorBase: the common base of tensors with values and traced tensors, with MindSpore's behaviour.
 
 Operators promote dtypes, comparisons give booleans, subscripts give copies, reductions give true scalars.
 Everything ends in ``_apply``, so it means the same eagerly and while tracing.
@@ -25,7 +25,7 @@ from . import dtype as dtypes
 
 if TYPE_CHECKING:
     from .tensor import Tensor
-    from .tensor_methods import Methods  # a stub, made from the functions of ops
+    from .tensor_methods import Methods  # a stub, generated from the functions of ops
     from .typing import Number, TensorDType, TensorLike
 else:
     Methods = Value
@@ -33,23 +33,23 @@ else:
 __all__ = ["TensorBase", "is_number"]
 
 def is_number(value: object) -> TypeGuard[Number]:
-    """Whether something is one number, and no tensor."""
+    """Whether a value is a single number, and no tensor."""
     kind = value.__class__
     if kind is float or kind is int:
         return True
-    # The check for a Real takes three times as long as that for a tensor.
+    # Checking for a Real takes three times as long as checking for a tensor.
     return not isinstance(value, TensorBase) and isinstance(value, (numbers.Real, np.bool_))
 
 
 class TensorBase(Methods):
-    """The base of ``Tensor`` and of the values of a trace; see the module."""
+    """The base of ``Tensor`` and of traced tensors; see the module."""
 
     __slots__ = ()
     _broadcasts = True
     _scalars = True
     _instead = "Use a function of ops in its place"
 
-    if TYPE_CHECKING:  # what both have, each in its way
+    if TYPE_CHECKING:  # members that each of the two defines
 
         @property
         def shape(self) -> Shape:
@@ -68,7 +68,7 @@ class TensorBase(Methods):
         def __setitem__(self, key: Any, value: Any) -> None: ...
 
         def asnumpy(self, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
-            """The numbers; those of a trace are looked at in every run."""
+            """The values as a NumPy array; reading a traced tensor adds a guard."""
 
         def detach(self) -> Tensor:
             """The same values, through which no gradient passes."""
@@ -79,7 +79,7 @@ class TensorBase(Methods):
         raise NotImplementedError
 
     def _lift(self, value: TensorLike) -> Tensor:
-        """A list, NumPy array or number as a tensor that operators take beside this."""
+        """A list, NumPy array or number as a tensor, as an operand for this one."""
         raise NotImplementedError
 
     _called, _surface = Value._called, vars(Value)["_surface"]  # not those of arrays, whose results are no tensors
@@ -119,7 +119,7 @@ class TensorBase(Methods):
         whole = isinstance(number, numbers.Integral)
         if name in COMPARISONS:
             return op(left, scalar=number if whole else float(number), is_int=whole)
-        if wanted.kind in "iu" and not 0 <= number < 128:  # which are in every dtype
+        if wanted.kind in "iu" and not 0 <= number < 128:  # every dtype represents them
             raised = name == "pow" and not reflected
             number = exponent(int(number), wanted) if raised else numbers_of(number, wanted).item()
             if abs(number) > 2 ** 53:  # as an attribute it would be rounded
@@ -137,8 +137,8 @@ class TensorBase(Methods):
         return numpy_protocol.function(self, function, types, args, keywords)
 
     def _cast(self, dtype: np.dtype) -> Tensor:
-        """This in another dtype, itself when it is that already."""
-        # To users every one of these is a Tensor, also the values of a trace.
+        """This tensor in another dtype; itself if it has that already."""
+        # To users each of these is a Tensor, also a traced one.
         return self if self._dt == dtype else ops.Cast(self, dtype=dtype)  # type: ignore[return-value]
 
     def _logic(self, name: str, operand: TensorLike) -> Tensor:
@@ -148,7 +148,7 @@ class TensorBase(Methods):
         return get(LOGIC[name][left._dt.kind != "b"])(left, right)
 
     def _beside(self, operand: TensorLike) -> tuple[Tensor, Tensor]:
-        """This and another operand as tensors of the dtype they have in common; an integer wraps around in it."""
+        """This and another operand as tensors of their common dtype; an integer wraps around in it."""
         if is_number(operand):
             common = dtypes.promote_number(self._dt, operand)
             other = self._lift(numbers_of(operand, common))
@@ -214,8 +214,8 @@ class TensorBase(Methods):
 
     @property
     def data(self) -> Tensor:
-        """The same values as a tensor through which no gradient passes; outside of compiled functions it shares the
-        memory."""
+        """The same values as a tensor through which no gradient passes; outside of compiled functions memory is
+        shared."""
         return self.detach()
 
     @data.setter
@@ -228,19 +228,19 @@ class TensorBase(Methods):
     # ------------------------------------------------------------------------------------- shapes and dtypes
 
     def astype(self, dtype: TensorDType, copy: bool = True) -> Tensor:
-        """The numbers in another dtype; this tensor itself when ``copy`` is False and the dtype is the same."""
+        """The values in another dtype; this tensor itself when ``copy`` is False and the dtype is the same."""
         wanted = as_dtype(dtype)
         return self if not copy and self._dt == wanted else ops.Cast(self, dtype=wanted)  # type: ignore[return-value]
 
     def reshape(self, *shape: int | Sequence[int]) -> Tensor:
-        """The same values in another shape; one -1 is inferred, 0 is a size."""
+        """The same values in another shape; one -1 is inferred, and 0 means a length of zero."""
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         return ops._np_reshape(self, newshape=tuple(map(int, wanted)))
 
     view = reshape
 
     def transpose(self, *axes: int | Sequence[int], dim0: int | None = None, dim1: int | None = None) -> Tensor:
-        """Axes in another order; reversed by default. ``dim0`` and ``dim1`` exchange two of them."""
+        """Permute the axes; by default reverse them. ``dim0`` and ``dim1`` swap two axes."""
         if dim0 is not None or dim1 is not None:
             if axes or dim0 is None or dim1 is None:
                 raise TypeError("transpose: dim0 and dim1 go together, without other axes")
@@ -263,7 +263,7 @@ class TensorBase(Methods):
         return self.swapaxes(-1, -2)
 
 
-#: Python's operators, above the faster ones of ``NDArray`` which mean something else.
+#: Python's operators, which replace the faster ones of ``NDArray`` that differ in meaning.
 for _name in BINARY:
     for _method in (f"__{_name}__", f"__r{_name}__"):
         if _method in Value.__dict__:

@@ -68,18 +68,18 @@ class Methods(Value):
     def addr(self, vec1: TensorLike, vec2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
         """``beta * x + alpha * outer(vec1, vec2)``."""
     def all(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
-        """Whether none is false, or zero."""
+        """Whether all elements are true, or nonzero."""
     def allclose(self, other: TensorLike, rtol: _float = 1e-05, atol: _float = 1e-08,
                  equal_nan: _bool = False) -> Tensor:
-        """Whether all elements are near those of another tensor, by ``rtol`` times these and ``atol``."""
+        """Whether all elements are close to those of another tensor, within ``atol + rtol * |other|``."""
     def amax(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
         """The largest number, ``initial`` at least, of those where ``where`` holds."""
     def amin(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
         """The smallest number, ``initial`` at most, of those where ``where`` holds."""
     def aminmax(self, *, axis: _int | None = 0, keepdims: _bool = False) -> tuple[Tensor, Tensor]:
-        """The smallest and the largest number."""
+        """The smallest and the largest element."""
     def any(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
-        """Whether one is true, or not zero."""
+        """Whether any element is true, or nonzero."""
     def arccos(self) -> Tensor:
         """The angle in radians whose cosine it is."""
     def arccosh(self) -> Tensor:
@@ -91,21 +91,21 @@ class Methods(Value):
     def arctan(self) -> Tensor:
         """The angle in radians whose tangent it is."""
     def arctan2(self, other: TensorLike) -> Tensor:
-        """The angle in radians, from -pi to pi, of the point whose height is ``input`` and whose width is …."""
+        """The angle in radians, from -pi to pi, of the point with ordinate ``input`` and abscissa ``other``."""
     def arctanh(self) -> Tensor:
         """The inverse of the hyperbolic tangent."""
     def argmax(self, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
-        """The place of the largest number, as int64."""
+        """The index of the largest element, as int64."""
     def argmax_with_value(self, axis: _int = 0, keep_dims: _bool = False) -> tuple[Tensor, Tensor]:
-        """The largest number along an axis and its place."""
+        """The largest element along an axis, and its index."""
     def argmin(self, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
-        """The place of the smallest number, as int32."""
+        """The index of the smallest element, as int32."""
     def argmin_with_value(self, axis: _int = 0, keep_dims: _bool = False) -> tuple[Tensor, Tensor]:
-        """The smallest number along an axis and its place."""
+        """The smallest element along an axis, and its index."""
     def argsort(self, axis: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor:
-        """The places along an axis that its numbers in order come from."""
+        """Indices that sort the elements along an axis."""
     def argwhere(self) -> Tensor:
-        """Places of numbers that are not zero, one a row."""
+        """Indices of the nonzero elements, one in each row."""
     def asin(self) -> Tensor:
         """The angle in radians whose sine it is."""
     def asinh(self) -> Tensor:
@@ -113,7 +113,7 @@ class Methods(Value):
     def atan(self) -> Tensor:
         """The angle in radians whose tangent it is."""
     def atan2(self, other: TensorLike) -> Tensor:
-        """The angle in radians, from -pi to pi, of the point whose height is ``input`` and whose width is …."""
+        """The angle in radians, from -pi to pi, of the point with ordinate ``input`` and abscissa ``other``."""
     def atanh(self) -> Tensor:
         """The inverse of the hyperbolic tangent."""
     def baddbmm(self, batch1: TensorLike, batch2: TensorLike, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
@@ -121,7 +121,7 @@ class Methods(Value):
     def bernoulli(self, p: Tensor | Number = 0.5, seed: _int | None = None) -> Tensor:
         """1 with probability ``p``, 0 otherwise, in the shape and dtype of ``input``."""
     def bincount(self, weights: TensorLike | None = None, minlength: _int = 0) -> Tensor:
-        """How often each number from 0 up occurs, or the sums of weights."""
+        """Counts of each integer from 0 up, or sums of weights."""
     def bitwise_and(self, other: TensorLike) -> Tensor:
         """The bits that are set in both."""
     def bitwise_or(self, other: TensorLike) -> Tensor:
@@ -129,37 +129,37 @@ class Methods(Value):
     def bitwise_xor(self, other: TensorLike) -> Tensor:
         """The bits that are set in just one."""
     def bmm(self, mat2: TensorLike) -> Tensor:
-        """Products of matrices, as many on either side."""
+        """Products of two batches of matrices."""
     def bool(self) -> Tensor:
         """The numbers as _bool."""
     def broadcast_to(self, *shape: _int | Sequence[_int]) -> Tensor:
-        """Repeated to fill a shape."""
+        """Broadcast to a shape."""
     def byte(self) -> Tensor:
         """The numbers as uint8."""
     def ceil(self) -> Tensor:
         """The next whole number above."""
     def cholesky(self, upper: _bool = False) -> Tensor:
-        """The lower triangular ``L`` of which symmetric positive definite matrices are ``L @ L.T``."""
+        """The lower triangular ``L`` with ``A = L @ L.T`` for symmetric positive definite matrices."""
     def cholesky_inverse(self, upper: _bool = False) -> Tensor:
-        """The inverse of the matrices whose factors ``cholesky`` gives."""
+        """The inverse of matrices, given their factors by ``cholesky``."""
     def cholesky_solve(self, input2: TensorLike, upper: _bool = False) -> Tensor:
-        """The columns ``x`` for which ``A @ x`` are the columns ``input``, where ``input2`` are the factors of …."""
+        """The solution ``x`` of ``A @ x = input``, given the Cholesky factor ``input2`` of ``A``."""
     def chunk(self, chunks: _int, axis: _int = 0) -> tuple[Tensor, ...]:
-        """At most ``chunks`` parts along an axis."""
+        """Split along an axis into at most ``chunks`` parts."""
     def clamp(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
-        """The number, or ``min`` if that is more, or ``max`` if that is less."""
+        """Elements clipped to a range."""
     def clamp_(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
         """``x[...] = ops.clamp(x, …)``."""
     def clip(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
-        """The number, or ``min`` if that is more, or ``max`` if that is less."""
+        """Elements clipped to a range."""
     def clone(self) -> Tensor:
         """A tensor with the same values, through which gradients pass."""
     def contiguous(self) -> Tensor:
         """This tensor."""
     def copy_(self, value: TensorLike) -> Tensor:
-        """Take over the elements of a tensor."""
+        """Copy the elements of a tensor."""
     def copysign(self, other: TensorLike) -> Tensor:
-        """The size of ``x`` with the sign of ``other``."""
+        """The absolute value of ``x`` with the sign of ``other``."""
     def cos(self) -> Tensor:
         """The cosine, of radians."""
     def cosh(self) -> Tensor:
@@ -168,32 +168,32 @@ class Methods(Value):
         """The number of nonzero elements."""
     def cov(self, *, correction: _int = 1, fweights: TensorLike | None = None,
             aweights: TensorLike | None = None) -> Tensor:
-        """The covariance of variables."""
+        """The covariance matrix of variables, which are the rows."""
     def cross(self, other: TensorLike, dim: _int | None = None) -> Tensor:
-        """The cross product along an axis of length three, by default the first such."""
+        """The cross product along an axis of length three, by default the first one."""
     def cummax(self, axis: _int) -> tuple[Tensor, Tensor]:
         """The largest number so far along an axis."""
     def cummin(self, axis: _int) -> tuple[Tensor, Tensor]:
         """The smallest number so far along an axis."""
     def cumprod(self, axis: _int, dtype: TensorDType = None) -> Tensor:
-        """The products so far along an axis."""
+        """Cumulative products along an axis."""
     def cumsum(self, axis: _int | None = None, dtype: TensorDType = None) -> Tensor:
-        """The sums so far along an axis, or of all in a row."""
+        """Cumulative sums along an axis, or of the flat tensor."""
     def deg2rad(self) -> Tensor:
         """Radians from degrees."""
     def det(self) -> Tensor:
         """The determinant of matrices."""
     def diag(self) -> Tensor:
-        """The matrix that has a vector on its diagonal."""
+        """A diagonal matrix from a vector."""
     def diagflat(self, offset: _int = 0) -> Tensor:
-        """The matrix that has all elements of a tensor on a diagonal, and zeros elsewhere."""
+        """A diagonal matrix of all elements of a tensor."""
     def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
-        """A diagonal over two axes, as last axis."""
+        """A diagonal over two axes, as the last axis."""
     def diagonal_scatter(self, src: TensorLike, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
-        """The numbers with ``src`` in the place of a diagonal over two axes, which is its last axis."""
+        """The tensor with a diagonal over two axes replaced by ``src``, whose last axis it is."""
     def diff(self, n: _int = 1, axis: _int = -1, prepend: TensorLike | None = None,
              append: TensorLike | None = None) -> Tensor:
-        """Every element along an axis less the one before it, ``n`` times."""
+        """The ``n``-th differences of neighbouring elements along an axis."""
     def digamma(self) -> Tensor:
         """The derivative of ``lgamma``."""
     def div(self, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
@@ -203,11 +203,11 @@ class Methods(Value):
     def divide(self, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
         """The quotient."""
     def dot(self, other: TensorLike) -> Tensor:
-        """The last axis of ``input`` multiplied with the last but one of ``other``."""
+        """Products over the last axis of ``input`` and the last but one of ``other``."""
     def double(self) -> Tensor:
         """The numbers as float64."""
     def dsplit(self, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
-        """Parts along the third axis."""
+        """``tensor_split`` along the third axis."""
     def eq(self, other: TensorLike) -> Tensor:
         """Whether numbers are equal."""
     def equal(self, other: TensorLike) -> Tensor:
@@ -215,7 +215,7 @@ class Methods(Value):
     def erf(self) -> Tensor:
         """The error function."""
     def erfc(self) -> Tensor:
-        """One less the error function."""
+        """One minus the error function."""
     def erfinv(self) -> Tensor:
         """The inverse of the error function."""
     def erfinv_(self) -> Tensor:
@@ -223,29 +223,29 @@ class Methods(Value):
     def exp(self) -> Tensor:
         """The exponential."""
     def exp2(self) -> Tensor:
-        """Two to the power of the number."""
+        """Two to the power of each element."""
     def exp_(self) -> Tensor:
         """``x[...] = ops.exp(x, …)``."""
     def expand(self, *shape: _int | Sequence[_int]) -> Tensor:
-        """Repeated to fill a shape."""
+        """Broadcast to a shape."""
     def expand_as(self, other: Tensor) -> Tensor:
-        """Repeated to fill the shape of another tensor."""
+        """Broadcast to the shape of another tensor."""
     def expand_dims(self, axis: _int) -> Tensor:
-        """An axis of length one inserted, so that it is ``axis`` of the result."""
+        """Insert an axis of length one at position ``axis`` of the result."""
     def expm1(self) -> Tensor:
         """The exponential less one, exact near zero."""
     def fill(self, value: Tensor | Number) -> Tensor:
-        """One number in this shape and dtype."""
+        """A tensor of this shape and dtype, filled with a value."""
     def fill_(self, value: Tensor | Number) -> Tensor:
-        """Put a number everywhere."""
+        """Write a number to all elements."""
     def flatten(self, order: str = 'C', *, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
-        """Axes from ``start_dim`` to ``end_dim`` made one, by default all."""
+        """Join the axes from ``start_dim`` to ``end_dim``, by default all."""
     def flip(self, *dims: _int | Sequence[_int]) -> Tensor:
-        """The tensor in reverse order along axes."""
+        """Reverse the order along axes."""
     def fliplr(self) -> Tensor:
-        """The tensor in reverse order along the second axis."""
+        """Reverse the order along the second axis."""
     def flipud(self) -> Tensor:
-        """The tensor in reverse order along the first axis."""
+        """Reverse the order along the first axis."""
     def float(self) -> Tensor:
         """The numbers as float32."""
     def float_power(self, exponent: TensorLike) -> Tensor:
@@ -263,24 +263,24 @@ class Methods(Value):
     def fmin(self, other: TensorLike) -> Tensor:
         """The smaller one, or NaN."""
     def fmod(self, other: TensorLike) -> Tensor:
-        """The remainder of the quotient cut towards zero, with the sign of ``input``."""
+        """The remainder of a division rounded towards zero, with the sign of ``input``."""
     def fold(self, output_size: Sizes | Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
              stride: Sizes = 1) -> Tensor:
-        """Columns, as ``unfold`` makes them, added up where they came from in images of ``output_size``."""
+        """Columns, as ``unfold`` makes them, added at their positions in images of ``output_size``."""
     def frac(self) -> Tensor:
-        """The number less what is before its point."""
+        """The fractional part of each element."""
     def gather(self, input_indices: TensorLike, axis: Any, batch_dims: _int = 0) -> Tensor:
-        """Slices that indices name, ``gather(indices, axis)``."""
+        """Slices at indices, ``gather(indices, axis)``."""
     def gather_elements(self, dim: _int, index: TensorLike) -> Tensor:
-        """Numbers along an axis at the places that ``index``, of as many axes, names."""
+        """Elements along an axis at the indices in ``index``, which has the same number of axes."""
     def gather_nd(self, indices: TensorLike) -> Tensor:
-        """The parts at places whose indices, one an axis from the first on, lie along the last axis of …."""
+        """The parts at coordinates, given along the last axis of ``indices``, for the leading axes."""
     def gcd(self, other: TensorLike) -> Tensor:
-        """The greatest common divisor of integers, by Euclid's steps, as many as the widest integers need."""
+        """The greatest common divisor of integers, by as many steps of Euclid's algorithm as the widest …."""
     def ge(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are no less."""
     def ger(self, vec2: TensorLike) -> Tensor:
-        """Every element of a vector times every one of another."""
+        """The outer product of two vectors."""
     def greater(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are greater."""
     def greater_equal(self, other: TensorLike) -> Tensor:
@@ -290,33 +290,33 @@ class Methods(Value):
     def half(self) -> Tensor:
         """The numbers as float16."""
     def hardshrink(self, lambd: _float = 0.5) -> Tensor:
-        """``x``, and 0 within ``lambd`` of zero."""
+        """``x`` where it is farther than ``lambd`` from zero, and 0 elsewhere."""
     def heaviside(self, values: TensorLike) -> Tensor:
-        """0 below zero, 1 above, ``values`` at zero."""
+        """0 below zero, 1 above, and ``values`` at zero."""
     def histc(self, bins: _int = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
-        """How many elements are in each of ``bins`` stretches from ``min`` to ``max``, or over all where both …."""
+        """The number of elements in each of ``bins`` equal intervals from ``min`` to ``max``."""
     def hooks(self) -> list[Callable]:
         """The functions that were registered with ``register_hook``, in order."""
     def hsplit(self, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
-        """``tensor_split`` along the second axis, of vectors along their only one."""
+        """``tensor_split`` along the second axis."""
     def hypot(self, other: TensorLike) -> Tensor:
-        """The square root of both squares' sum."""
+        """The square root of the sum of the squares."""
     def i0(self) -> Tensor:
         """The modified Bessel function of the first kind of order 0."""
     def index_add(self, indices: TensorLike, y: TensorLike, axis: _int, use_lock: _bool = True,
                   check_index_bound: _bool = True) -> Tensor:
-        """Slices of ``y`` added to those along an axis that indices name."""
+        """The tensor with slices of ``y`` added at indices along an axis."""
     def index_add_(self, indices: TensorLike, y: TensorLike, axis: _int, use_lock: _bool = True,
                    check_index_bound: _bool = True) -> Tensor:
         """``x[...] = ops.index_add(x, …)``."""
     def index_fill(self, axis: _int, index: TensorLike, value: TensorLike) -> Tensor:
-        """One number in all slices along an axis that indices name."""
+        """The tensor with the slices at indices along an axis filled with a number."""
     def index_fill_(self, axis: _int, index: TensorLike, value: TensorLike) -> Tensor:
         """``x[...] = ops.index_fill(x, …)``."""
     def index_select(self, axis: _int, index: TensorLike) -> Tensor:
-        """The slices along an axis that a vector of indices names."""
+        """The slices along an axis at the indices of a vector."""
     def inner(self, other: TensorLike) -> Tensor:
-        """Sums of products along the last axis of both."""
+        """Inner products over the last axis of both."""
     def int(self) -> Tensor:
         """The numbers as int32."""
     def inv(self) -> Tensor:
@@ -324,13 +324,13 @@ class Methods(Value):
     def inverse(self) -> Tensor:
         """The inverse of matrices."""
     def is_contiguous(self) -> _bool:
-        """Whether its numbers lie one behind another."""
+        """True."""
     def is_floating_point(self) -> _bool:
-        """Whether it holds floating-point values."""
+        """Whether its dtype is floating-point."""
     def is_signed(self) -> _bool:
-        """Whether its dtype has numbers below zero."""
+        """Whether its dtype represents negative values."""
     def isclose(self, other: TensorLike, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
-        """Whether numbers are within ``atol + rtol * |other|`` of each other."""
+        """Whether elements differ by at most ``atol + rtol * |other|``."""
     def isfinite(self) -> Tensor:
         """Whether it is neither infinite nor NaN."""
     def isinf(self) -> Tensor:
@@ -338,17 +338,17 @@ class Methods(Value):
     def isnan(self) -> Tensor:
         """Whether it is NaN."""
     def isneginf(self) -> Tensor:
-        """Whether it is infinite and below zero."""
+        """Whether elements are negative infinity."""
     def isposinf(self) -> Tensor:
-        """Whether it is infinite and above zero."""
+        """Whether elements are positive infinity."""
     def itemset(self, *args: Any) -> Tensor:
-        """A copy with another number at a flat or full index."""
+        """A copy with one element replaced."""
     def kron(self, other: TensorLike) -> Tensor:
         """The Kronecker product."""
     def lcm(self, other: TensorLike) -> Tensor:
         """The least common multiple of integers."""
     def ldexp(self, other: TensorLike) -> Tensor:
-        """``x`` times the power of two ``other``."""
+        """``x * 2 ** other``."""
     def le(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are no greater."""
     def lerp(self, end: TensorLike, weight: TensorLike) -> Tensor:
@@ -370,15 +370,15 @@ class Methods(Value):
     def log_(self) -> Tensor:
         """``x[...] = ops.log(x, …)``."""
     def log_matrix_determinant(self) -> tuple[Tensor, Tensor]:
-        """The signs of determinants, and the logarithms of their sizes."""
+        """The signs of determinants, and the logarithms of their absolute values."""
     def log_softmax(self, axis: _int | Sequence[_int] = -1) -> Tensor:
-        """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
+        """The logarithm of ``softmax``, computed without its rounding."""
     def logaddexp(self, other: TensorLike) -> Tensor:
-        """The logarithm of the sum of both exponentials."""
+        """The logarithm of the sum of the exponentials."""
     def logaddexp2(self, other: TensorLike) -> Tensor:
-        """The logarithm to base two of the sum of two to both powers."""
+        """The base-two logarithm of the sum of the powers of two."""
     def logcumsumexp(self, axis: _int) -> Tensor:
-        """The logarithm of running sums of exponentials along an axis, with as many sums at once as are known."""
+        """The logarithm of cumulative sums of exponentials along an axis, by repeated doubling."""
     def logdet(self) -> Tensor:
         """The logarithms of determinants."""
     def logical_and(self, other: TensorLike) -> Tensor:
@@ -390,7 +390,7 @@ class Methods(Value):
     def logical_xor(self, other: TensorLike) -> Tensor:
         """Whether just one is true, or not zero."""
     def logit(self, eps: _float | None = None) -> Tensor:
-        """``log(x / (1 - x))``, x kept ``eps`` away from 0 and 1."""
+        """``log(x / (1 - x))``."""
     def logsumexp(self, axis: Axes, keepdims: _bool = False) -> Tensor:
         """The logarithm of the sum of exponentials."""
     def long(self) -> Tensor:
@@ -398,17 +398,17 @@ class Methods(Value):
     def lt(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are less."""
     def masked_fill(self, mask: TensorLike, value: TensorLike) -> Tensor:
-        """A number, or that of a tensor without axes, where the mask holds."""
+        """``value`` where the mask holds, ``input_x`` elsewhere."""
     def masked_fill_(self, mask: TensorLike, value: TensorLike) -> Tensor:
         """``x[...] = ops.masked_fill(x, …)``."""
     def masked_select(self, mask: TensorLike) -> Tensor:
-        """The numbers where a mask holds, in a row."""
+        """The elements where a mask holds, as a vector."""
     def matmul(self, other: TensorLike) -> Tensor:
-        """Products of the matrices in the last two axes."""
+        """Products of matrices in the last two axes."""
     def matrix_determinant(self) -> Tensor:
         """The determinant of matrices."""
     def matrix_power(self, n: _int) -> Tensor:
-        """The product of ``n`` equal matrices."""
+        """Matrices to the power ``n``."""
     def max(self, *args: Any, **keywords: Any) -> Tensor:
         """The maximum of all, or along an axis."""
     def maximum(self, other: TensorLike) -> Tensor:
@@ -416,7 +416,7 @@ class Methods(Value):
     def mean(self, axis: Axes = None, keepdims: _bool = False, *, dtype: TensorDType = None) -> Tensor:
         """The mean."""
     def median(self, axis: _int = -1, keepdims: _bool = False) -> tuple[Tensor, Tensor]:
-        """The number in the middle along an axis, the lower of two, and its place as int64."""
+        """The median along an axis, the lower of two middle elements, and its index as int64."""
     def min(self, *args: Any, **keywords: Any) -> Tensor:
         """The minimum of all, or along an axis."""
     def minimum(self, other: TensorLike) -> Tensor:
@@ -424,56 +424,56 @@ class Methods(Value):
     def mm(self, mat2: TensorLike) -> Tensor:
         """The product of two matrices."""
     def moveaxis(self, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
-        """Axes moved to other places."""
+        """Move axes to other positions."""
     def movedim(self, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
-        """Axes moved to other places."""
+        """Move axes to other positions."""
     def msort(self) -> Tensor:
-        """Numbers in order along the first axis."""
+        """Elements sorted along the first axis."""
     def mul(self, other: TensorLike) -> Tensor:
         """The product."""
     def mul_(self, other: TensorLike) -> Tensor:
         """``x[...] = ops.mul(x, …)``."""
     def multinomial(self, num_samples: _int, replacement: _bool = True, seed: _int | None = None) -> Tensor:
-        """Places along the last axis drawn with the probabilities there, in proportion to each other."""
+        """Indices along the last axis, drawn with probabilities proportional to the elements."""
     def multiply(self, other: TensorLike) -> Tensor:
         """The product."""
     def mv(self, vec: TensorLike) -> Tensor:
         """The product of a matrix and a vector."""
     def mvlgamma(self, p: _int) -> Tensor:
-        """The logarithm of the gamma function of ``p`` dimensions."""
+        """The logarithm of the ``p``-dimensional gamma function."""
     def nan_to_num(self, nan: _float | None = None, posinf: _float | None = None,
                    neginf: _float | None = None) -> Tensor:
-        """Finite numbers in place of NaN (0), infinity and negative infinity (the largest and least of the …."""
+        """Finite values in the place of NaN (0), infinity and negative infinity (the largest and smallest of …."""
     def nanmean(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
-        """The mean of all but NaN."""
+        """The mean of the elements that are not NaN."""
     def nansum(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
-        """The sum of all but NaN."""
+        """The sum of the elements that are not NaN."""
     def narrow(self, axis: _int, start: _int, length: _int) -> Tensor:
-        """A number of slices along an axis, from one on."""
+        """``length`` slices along an axis, from ``start`` on."""
     def ndimension(self) -> _int:
         """The number of axes."""
     def ne(self, other: TensorLike) -> Tensor:
         """Whether numbers differ."""
     def neg(self) -> Tensor:
-        """The number with the other sign."""
+        """The negative of each element."""
     def negative(self) -> Tensor:
-        """The number with the other sign."""
+        """The negative of each element."""
     def nelement(self) -> _int:
         """The number of elements."""
     def new_empty(self, size: TensorShape, dtype: TensorDType = None) -> Tensor:
         """A tensor of a shape, in this dtype or another."""
     def new_full(self, size: TensorShape, fill_value: Tensor | Number, dtype: TensorDType = None) -> Tensor:
-        """One number in a shape, in this dtype or another."""
+        """A tensor of a shape filled with a value, in this dtype or another."""
     def new_ones(self, size: TensorShape, dtype: TensorDType = None) -> Tensor:
         """Ones of a shape, in this dtype or another."""
     def new_zeros(self, size: TensorShape, dtype: TensorDType = None) -> Tensor:
         """Zeros of a shape, in this dtype or another."""
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
-        """Places of numbers that are not zero, one a row, or as a tuple of one vector an axis."""
+        """Indices of the nonzero elements."""
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
-        """Places of numbers that are not zero, one a row, or as a tuple of one vector an axis."""
+        """Indices of the nonzero elements."""
     def norm(self, ord: Number | str | None = None, dim: Axes = None, keepdim: _bool = False, *,
              dtype: TensorDType = None) -> Tensor:
         """The norm of all elements, or along axes."""
@@ -482,18 +482,18 @@ class Methods(Value):
     def numel(self) -> _int:
         """The number of elements."""
     def numpy(self) -> np.ndarray:
-        """The numbers as a NumPy array."""
+        """The values as a NumPy array."""
     def one_hot(self, depth: _int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,
                 axis: _int = -1) -> Tensor:
-        """Rows of ``off_value`` in ``depth`` places with ``on_value`` at that of the index, along a new axis."""
+        """One-hot vectors of length ``depth`` along a new axis."""
     def ones_like(self, *, dtype: TensorDType = None) -> Tensor:
-        """Ones in the shape of a tensor, and in its dtype or another."""
+        """Ones with the shape of a tensor, in its dtype or another."""
     def outer(self, vec2: TensorLike) -> Tensor:
-        """Every element of a vector times every one of another."""
+        """The outer product of two vectors."""
     def pad(self, padding: Sizes, mode: str = 'constant', value: _float | None = None) -> Tensor:
-        """Numbers around a tensor."""
+        """Pad a tensor."""
     def permute(self, *axis: _int | Sequence[_int]) -> Tensor:
-        """Axes in another order."""
+        """Permute the axes."""
     def positive(self) -> Tensor:
         """The same numbers."""
     def pow(self, exponent: TensorLike) -> Tensor:
@@ -501,53 +501,53 @@ class Methods(Value):
     def prod(self, axis: Axes = None, keepdims: _bool = False, dtype: TensorDType = None) -> Tensor:
         """The product."""
     def ptp(self, axis: Axes = None, keepdims: _bool = False) -> Tensor:
-        """The largest number less the smallest."""
+        """The largest element minus the smallest."""
     def rad2deg(self) -> Tensor:
         """Degrees from radians."""
     def ravel(self) -> Tensor:
-        """All elements in a row."""
+        """All elements as a vector."""
     def reciprocal(self) -> Tensor:
         """One by the number."""
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
-        """Call a function with the gradient of this tensor whenever one is computed."""
+        """Call a function with the gradient of this tensor each time it is computed."""
     def relu(self, inplace: _bool = False) -> Tensor:
-        """The number, or zero if that is more."""
+        """The larger of each element and zero."""
     def remainder(self, other: TensorLike) -> Tensor:
         """The remainder, with the sign of the divisor."""
     def remainder_(self, other: TensorLike) -> Tensor:
         """``x[...] = ops.remainder(x, …)``."""
     def renorm(self, p: _int, axis: _int, maxnorm: _float) -> Tensor:
-        """The parts along an axis, each scaled down to a norm of ``maxnorm`` where its norm of order ``p`` is …."""
+        """The slices along an axis, each scaled down to a norm of ``maxnorm`` if its norm of order ``p`` is …."""
     def repeat(self, *repeats: _int | Sequence[_int], axis: _int | None = None) -> Tensor:
-        """Laid side by side, so many times along each axis."""
+        """Repeat the tensor a number of times along each axis."""
     def repeat_interleave(self, repeats: TensorShape, axis: _int | None = None) -> Tensor:
-        """Every slice along an axis repeated in place, or every element of all in a row."""
+        """Repeat each slice along an axis, or each element of the flat tensor."""
     def reshape(self, *shape: _int | Sequence[_int]) -> Tensor:
         """The same values in another shape."""
     def reshape_as(self, other: Tensor) -> Tensor:
         """The same values in the shape of another tensor."""
     def resize(self, *new_shape: _int) -> Tensor:
-        """The first numbers in another shape, with zeros behind them where it has more."""
+        """The first elements in another shape, filled up with zeros."""
     def reverse(self, axis: Axes) -> Tensor:
-        """The tensor in reverse order along axes."""
+        """Reverse the order along axes."""
     def reverse_sequence(self, seq_lengths: TensorLike, seq_dim: _int, batch_dim: _int = 0) -> Tensor:
-        """Sequences along ``seq_dim`` turned around up to the length of each, one a place along ``batch_dim``."""
+        """Sequences along ``seq_dim`` reversed up to their lengths, which are given for ``batch_dim``."""
     def rint(self, *, decimals: _int = 0) -> Tensor:
-        """Elements rounded to ``decimals`` digits behind the point, halves to the even digit."""
+        """Elements rounded to ``decimals`` digits after the decimal point, halves to the even digit."""
     def roll(self, shifts: Axes, dims: Axes = None) -> Tensor:
-        """Moved on along axes, or all in a row."""
+        """Shift along axes, or the flat tensor."""
     def rot90(self, k: _int, dims: Sequence[_int]) -> Tensor:
-        """Turned ``k`` times by a quarter, from the first of two axes to the second."""
+        """Rotate ``k`` times by 90 degrees, from the first of two axes to the second."""
     def round(self, *, decimals: _int = 0) -> Tensor:
-        """Elements rounded to ``decimals`` digits behind the point, halves to the even digit."""
+        """Elements rounded to ``decimals`` digits after the decimal point, halves to the even digit."""
     def rsqrt(self) -> Tensor:
         """One by the square root."""
     def scatter(self, axis: _int, index: TensorLike, src: TensorLike) -> Tensor:
-        """``src`` put at the places along an axis that indices name."""
+        """The tensor with ``src`` written at indices along an axis."""
     def scatter_(self, axis: _int, index: TensorLike, src: TensorLike) -> Tensor:
         """``x[...] = ops.scatter(x, …)``."""
     def scatter_add(self, dim: _int, index: TensorLike, src: TensorLike) -> Tensor:
-        """The numbers with those of ``src`` added at places along an axis."""
+        """The tensor with elements of ``src`` added at indices along an axis."""
     def scatter_div(self, indices: TensorLike, updates: TensorLike) -> Tensor:
         """What is there divided by all of ``updates`` that name the place."""
     def scatter_max(self, indices: TensorLike, updates: TensorLike) -> Tensor:
@@ -557,14 +557,14 @@ class Methods(Value):
     def scatter_mul(self, indices: TensorLike, updates: TensorLike) -> Tensor:
         """What is there times all of ``updates`` that name the place."""
     def scatter_sub(self, indices: TensorLike, updates: TensorLike) -> Tensor:
-        """``updates`` subtracted at places, those of equal indices one after the other."""
+        """The tensor with ``updates`` subtracted at coordinates."""
     def searchsorted(self, values: TensorLike, *, out_int32: _bool = False, right: _bool = False,
                      side: str | None = None, sorter: TensorLike | None = None) -> Tensor:
-        """Insertion indices along the sorted last axis."""
+        """Insertion indices into the sorted last axis."""
     def select(self, condition: TensorLike, y: TensorLike) -> Tensor:
-        """These numbers where the condition holds, of ``y`` elsewhere."""
+        """This tensor where the condition holds, ``y`` elsewhere."""
     def select_scatter(self, src: TensorLike, axis: _int, index: _int) -> Tensor:
-        """The numbers with ``src`` in the place of those at ``index`` along an axis."""
+        """The tensor with the slice at ``index`` along an axis replaced by ``src``."""
     def sgn(self) -> Tensor:
         """-1, 0 or 1."""
     def sigmoid(self) -> Tensor:
@@ -582,27 +582,27 @@ class Methods(Value):
     def sinh(self) -> Tensor:
         """The hyperbolic sine."""
     def slice(self, begin: TensorShape, size: TensorShape) -> Tensor:
-        """The part that begins at a place and has a size, -1 for all that is left."""
+        """The part from ``begin`` on, of a size."""
     def slogdet(self) -> tuple[Tensor, Tensor]:
-        """The signs of determinants, and the logarithms of their sizes."""
+        """The signs of determinants, and the logarithms of their absolute values."""
     def softmax(self, axis: _int | Sequence[_int] = -1, *, dtype: TensorDType = None) -> Tensor:
-        """Exponentials, scaled to add up to one along an axis."""
+        """Exponentials scaled to a sum of one along an axis."""
     def softmin(self, axis: _int | Sequence[_int] = -1, *, dtype: TensorDType = None) -> Tensor:
-        """``softmax`` of the numbers with the other sign."""
+        """The ``softmax`` of ``-x``."""
     def sort(self, axis: _int = -1, descending: _bool = False, stable: _bool = False) -> tuple[Tensor, Tensor]:
-        """Numbers in order along an axis, and the places they come from."""
+        """Elements sorted along an axis, and their indices."""
     def split(self, split_size_or_sections: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
-        """Parts along an axis."""
+        """Split along an axis."""
     def sqrt(self) -> Tensor:
         """The square root."""
     def square(self) -> Tensor:
         """The square."""
     def squeeze(self, *axis: _int | Sequence[_int] | None) -> Tensor:
-        """The tensor without those axes, or without all of length one."""
+        """Remove the given axes, or all axes of length one."""
     def std(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False) -> Tensor:
         """The square root of ``var``."""
     def stride(self, dim: _int | None = None) -> list[_int] | _int:
-        """Steps in elements between neighbours along each axis, or along one."""
+        """Strides of each axis, or of one, counted in elements."""
     def sub(self, other: TensorLike) -> Tensor:
         """The difference."""
     def sub_(self, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
@@ -613,15 +613,15 @@ class Methods(Value):
             initial: TensorLike | None = None) -> Tensor:
         """The sum."""
     def sum_to_size(self, *size: _int) -> Tensor:
-        """Sums over the axes along which ``size`` has length one, or which it has not."""
+        """Sums over the axes along which ``size`` has length one, or which it lacks."""
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
-        """Two axes exchanged."""
+        """Swap two axes."""
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
-        """Two axes exchanged."""
+        """Swap two axes."""
     def t(self) -> Tensor:
-        """A matrix with its axes exchanged."""
+        """The transpose of a matrix."""
     def take(self, indices: TensorLike, axis: _int | None = None, mode: str = 'clip') -> Tensor:
-        """Slices along an axis that indices name, or numbers of all in a row."""
+        """Slices along an axis, or elements of the flat tensor, at indices."""
     def tan(self) -> Tensor:
         """The tangent, of radians."""
     def tanh(self) -> Tensor:
@@ -629,43 +629,43 @@ class Methods(Value):
     def tanh_(self) -> Tensor:
         """``x[...] = ops.tanh(x, …)``."""
     def tensor_split(self, indices_or_sections: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
-        """Parts along an axis."""
+        """Split along an axis."""
     def tile(self, *dims: _int | Sequence[_int]) -> Tensor:
-        """Laid side by side, so many times along each axis."""
+        """Repeat the tensor a number of times along each axis."""
     def to(self, *args: Any, **keywords: Any) -> Tensor:
-        """The numbers in another dtype, or that of another tensor."""
+        """The values in another dtype, or in the dtype of another tensor."""
     def topk(self, k: _int, dim: _int | None = None, largest: _bool = True,
              sorted: _bool = True) -> tuple[Tensor, Tensor]:
-        """The ``k`` largest elements along an axis, or the smallest, and their places as int32."""
+        """The ``k`` largest or smallest elements along an axis, and their indices as int32."""
     def trace(self) -> Tensor:
         """The sum of the diagonal of a matrix."""
     def transpose(self, *axes: _int | Sequence[_int], dim0: _int | None = None, dim1: _int | None = None) -> Tensor:
-        """Axes in another order, reversed by default."""
+        """Permute the axes, by default reverse them."""
     def tril(self, diagonal: _int = 0) -> Tensor:
-        """Matrices with zeros above a diagonal."""
+        """The lower triangle of matrices, with zeros above a diagonal."""
     def triu(self, diagonal: _int = 0) -> Tensor:
-        """Matrices with zeros below a diagonal."""
+        """The upper triangle of matrices, with zeros below a diagonal."""
     def true_divide(self, other: TensorLike) -> Tensor:
         """The quotient."""
     def trunc(self) -> Tensor:
         """The next whole number towards zero."""
     def type(self, dtype: TensorDType = None) -> Any:
-        """Its dtype, or the numbers in another one."""
+        """Its dtype, or with an argument its values in that dtype."""
     def type_as(self, other: Tensor) -> Tensor:
-        """The numbers in the dtype of another tensor."""
+        """The values in the dtype of another tensor."""
     def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]:
-        """The slices along an axis, which is gone."""
+        """The slices along an axis, without that axis."""
     def unfold(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
         """The windows of images as columns."""
     def unique(self) -> tuple[Tensor, Tensor]:
-        """The different elements in the order they first occur, and for each element which it is."""
+        """The distinct elements in order of first occurrence, and for each element its index among them."""
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False,
                            dim: _int | None = None) -> Tensor | tuple[Tensor, ...]:
-        """The numbers without those that equal the one before, or parts along an axis."""
+        """The elements without those equal to their predecessor."""
     def unsqueeze(self, dim: _int) -> Tensor:
-        """An axis of length one inserted, so that it is ``dim`` of the result."""
+        """Insert an axis of length one at position ``dim`` of the result."""
     def var(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False) -> Tensor:
-        """The mean of squared distances from the mean."""
+        """The variance."""
     def view(self, *shape: _int | Sequence[_int]) -> Tensor:
         """The same values in another shape."""
     def view_as(self, other: Tensor) -> Tensor:
@@ -673,12 +673,12 @@ class Methods(Value):
     def vsplit(self, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
         """``tensor_split`` along the first axis."""
     def where(self, condition: TensorLike, y: TensorLike) -> Tensor:
-        """These numbers where the condition holds, of ``y`` elsewhere."""
+        """This tensor where the condition holds, ``y`` elsewhere."""
     def xdivy(self, y: TensorLike) -> Tensor:
-        """``x / y``, and 0 where ``x`` is."""
+        """``x / y``, and 0 where ``x`` is 0."""
     def xlogy(self, other: TensorLike) -> Tensor:
-        """``input * log(other)``, and 0 where ``input`` is."""
+        """``input * log(other)``, and 0 where ``input`` is 0."""
     def zero_(self) -> Tensor:
-        """Put zero everywhere."""
+        """Write zero to all elements."""
     def zeros_like(self, *, dtype: TensorDType = None) -> Tensor:
-        """Zeros in the shape of a tensor, and in its dtype or another."""
+        """Zeros with the shape of a tensor, in its dtype or another."""

@@ -1,7 +1,7 @@
-"""Trace: a Python function over tensors, traced once to a graph.
+"""Trace: a Python function of tensors, traced once to a graph.
 
-While a trace goes on, operators on its values, and on Parameters, add nodes instead of computing. Shapes and dtypes
-are known at once, so mistakes are refused in the line that makes them.
+During a trace operators on its values, and on Parameters, add nodes instead of computing. Shapes and dtypes are known
+at once, so an error is raised in the line that causes it.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from . import dtype as dtypes
 from .bailout import HookSignatures
 from .guards import GUARD, LOOKS, Answer, Look, Measure, Numbers, Path, Unknown, calls, effects
 from .moving import moving
+from .patches import follow
 from .reads import Owner, Reads
 from .state import STATE, untraced
 from .subscripts import mask_of, subscript
@@ -47,14 +48,14 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 class LeftToPython(OpError, TypeError):
-    """A function does what a graph can not do: it is not compiled, but run as the Python code it is.
+    """A function cannot be a graph: it is not compiled, but runs as Python code.
 
     Attributes
     ----------
     reason : str
-        What it does, and where.
+        The operation that no graph can do, and its place.
     reads : Reads or None
-        State that was read before.
+        State that was read before that.
     """
 
     def __init__(self, text: str, reason: str, reads: Reads | None = None):
@@ -63,7 +64,7 @@ class LeftToPython(OpError, TypeError):
 
 
 class TracedTensor(Sized, OneNumber, TensorBase):
-    """A tensor of a trace: its shape and dtype are known, its numbers are not."""
+    """A traced tensor: its shape and dtype are known, its values are not."""
 
     __slots__ = ("_entry", "_spec", "_home", "__weakref__")
     __hash__ = object.__hash__
@@ -75,7 +76,7 @@ class TracedTensor(Sized, OneNumber, TensorBase):
 
     @property
     def _trace(self) -> FunctionTracer:
-        """The trace it is of, which it does not keep alive."""
+        """Its trace, which it does not keep alive."""
         trace = self._home()
         if trace is None:
             raise TraceError(f"{self!r} {_OVER}")
@@ -105,7 +106,7 @@ class TracedTensor(Sized, OneNumber, TensorBase):
 
     @property
     def dtype(self) -> dtypes.DType:
-        """The dtype, as ``mindspore.float32`` and its like."""
+        """The dtype, such as ``mindspore.float32``."""
         return dtypes.of(self._dt)
 
     @property
@@ -158,7 +159,7 @@ class TracedTensor(Sized, OneNumber, TensorBase):
         self._become(ops._subscript_assign(self, value._cast(self._dt), key=key))
 
     def _become(self, changed: TracedTensor) -> None:
-        """From here on it has these numbers."""
+        """Replace the value of this tensor from here on."""
         trace = STATE.trace or self._trace
         if id(self) in trace.argument_ids:
             trace.leave("it changes an argument in place")
@@ -168,7 +169,7 @@ class TracedTensor(Sized, OneNumber, TensorBase):
 
     def _look(title: str) -> Callable[[TracedTensor], Any]:  # type: ignore[misc]
         def method(self: TracedTensor) -> Any:
-            """Numbers, which are looked at in every run from now on."""
+            """The values; reading them adds a guard."""
             return (STATE.trace or self._trace).ask(self, title)
 
         return method
@@ -177,14 +178,14 @@ class TracedTensor(Sized, OneNumber, TensorBase):
     asscalar = _look("asscalar()")
 
     def asnumpy(self, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
-        """Numbers, which are looked at in every run from now on."""
+        """The values as a NumPy array; reading them adds a guard."""
         trace = STATE.trace or self._trace
         if out is not None:
             trace.leave("asnumpy(out=) writes to an array of NumPy")
         return trace.ask(self, "asnumpy()")
 
     def item(self, index: int | tuple[int, ...] | None = None) -> Any:
-        """The only element, or that at a flat or full index, as a Python number."""
+        """The only element, or the one at a flat or full index, as a Python number."""
         if index is None:
             return (STATE.trace or self._trace).ask(self, "item()")
         return (self[index] if isinstance(index, tuple) else self.reshape((-1,))[index]).item()
@@ -202,10 +203,13 @@ class TracedTensor(Sized, OneNumber, TensorBase):
     backward = attach_grad = _refuse("backward()", "Use grad, which compiles too")
 
 
-#: Said of values whose trace is gone.
+follow(Tensor, TracedTensor)
+
+
+#: Error text for a value whose trace has ended.
 _OVER = "belongs to another compiled function, which is over: it must not be kept on an attribute or in a global"
 
-#: How many numbers Python may ask for in one trace.
+#: Largest number of values that Python may read in one trace.
 ASKED = 1000
 
 
@@ -216,55 +220,55 @@ class Running(Owner, Protocol):
 
 
 class FunctionTracer(Tracer):
-    """Traces a function: its operators as nodes, in the order they are made.
+    """Traces a function: its operators become nodes, in the order in which they are called.
 
     Attributes
     ----------
     variables : dict
-        By identity of an array, the array and the variable that stands for it.
+        By identity of an array, the array and its variable.
     values : dict
-        By identity of a Parameter, what it holds from here on: the last thing assigned.
+        By identity of a Parameter, its current value: the last one assigned.
     updated : dict
-        By identity, Parameters that were assigned.
+        Parameters that were assigned, by identity.
     arguments : dict of entry to hooks or None
-        What functions are differentiated in, and the hooks on it.
+        Differentiated arguments of functions, and their hooks.
     hooked : set of entry
-        Arguments of the function whose tensors have hooks, which are registered outside of it.
+        Arguments of the function whose tensors got hooks outside of it.
     signatures : HookSignatures
-        What hooks returned that was not expected.
+        Signatures of hooks that returned other values than assumed.
     constants : dict
-        By identity, arrays that the function has made of Python values.
+        Arrays that the function has made from Python values, by identity.
     reads : Reads
-        What was found in Cells and Parameters: when it changes, the trace is no longer true.
+        State of Cells and Parameters that was read: when it changes, the trace becomes invalid.
     outer, slots : dict of variable to TracedTensor
-        Of a body: what its variables are outside of it, captured or given.
+        In a body: the outer values of its variables, captured ones and inputs.
     argument_ids : set of int
         Identities of the arguments of the function.
     assigns : bool
-        Whether what changes is assigned: not in a Symbol, nor in the body of a loop, which run many times.
+        Whether changes are assigned at the end: not in a Symbol, nor in the body of a loop, which runs many times.
     cells : list of Cell
-        Those that run, the innermost last.
+        The running Cells, the innermost last.
     states : dict of Entry to array
-        Of what operators have left in states: these.
+        State arrays, by the entries that operators have stored in them.
     minds_training : bool
-        Whether the mode of the caller matters: an operator joined, outside of all Cells, that may compute otherwise in
-        training than in inference, or the mode was asked for.
+        Whether the trace depends on the caller's mode: outside of all Cells the mode was read, or an operator was
+        called that depends on it.
     calls, effects : str
-        What calls users' code, and what acts on others, on every run, in words, if something does.
+        Text that names a call of users' code, or a side effect, that each run repeats; empty without any.
     drawn : list of Node
         Random operators in their order.
     path, numbers : Path, Numbers or None
-        How Python gets the numbers it asks for, while the function is traced.
+        Source of the values that Python reads while the function is traced.
     symbolic : bool
         Whether the trace is of a Symbol, which has no values.
     mode : bool or None
-        The mode that Cells run in, where it is not their own: True of a Symbol, whose executor chooses it.
+        A mode that overrides the mode of Cells: True for a Symbol, whose executor chooses it.
     left : str
-        Why the function is left to Python, if it is.
+        The reason why the function runs as Python, if it does.
     owner : weak reference or None
-        The Cell that keeps what is compiled, which must not be kept by it.
+        The Cell that holds the compiled function, which must not keep the Cell alive.
     registered : list of HookHandle
-        Of hooks that were registered meanwhile.
+        Handles of hooks that were registered during the trace.
     """
 
     def __init__(self, title: str, parent: FunctionTracer | None = None, nodes: list[Node] | None = None):
@@ -299,8 +303,8 @@ class FunctionTracer(Tracer):
         self._before: list[tuple[FunctionTracer | None, FunctionTracer | None, Any]] = []
 
     def __enter__(self) -> FunctionTracer:
-        # Code that stops recording blocks the gradient of values that join meanwhile. All shapes are known here: a
-        # 0 is an empty dimension, as outside of traces.
+        # Code that stops recording blocks the gradient of values that join meanwhile. All shapes are known here: a 0 is
+        # an empty dimension, as outside of traces.
         token = MODE.set(MODE.now().but(recording=True, np_shape=True))
         self._before.append((STATE.trace, MODE.tracer, token))
         STATE.trace = MODE.tracer = self
@@ -319,7 +323,7 @@ class FunctionTracer(Tracer):
         return root
 
     def leave(self, reason: str) -> NoReturn:
-        """Leave the function to Python."""
+        """Let the function run as Python."""
         root = self.root
         where = here()
         root.left = root.left or (f"{reason} ({where})" if where else reason)
@@ -327,7 +331,7 @@ class FunctionTracer(Tracer):
 
     @contextlib.contextmanager
     def running(self, cell: Running) -> Iterator[bool]:
-        """A stretch of code in which a Cell runs, and its mode."""
+        """A context in which a Cell runs, in its mode."""
         self.reads.visit(cell)
         self.cells.append(cell)
         try:
@@ -337,7 +341,7 @@ class FunctionTracer(Tracer):
             self.cells.pop()
 
     def mind_training(self) -> None:
-        """The mode matters: that of the Cell that runs, or where none does that of the caller."""
+        """Note that the trace depends on the mode: the running Cell's, or the caller's if no Cell has one."""
         cell = next((cell for cell in reversed(self.cells) if cell._has_mode), None)
         if cell is None:
             self.root.minds_training = True
@@ -345,13 +349,13 @@ class FunctionTracer(Tracer):
             self.reads.attribute(cell, "training", cell.__dict__["training"])
 
     def reference(self, owner: object) -> Callable[[], Any]:
-        """A function that gives a Cell to nodes of this trace; it keeps the Cell alive unless the Cell keeps the
+        """A function that returns a Cell to nodes of this trace; it keeps the Cell alive unless the Cell holds the
         trace."""
         own = self.root.owner
         return own if own is not None and own() is owner else (lambda: owner)
 
     def close(self) -> None:
-        """This body is done; it keeps nothing of what it stands in."""
+        """End this body; it releases the surrounding trace."""
         self.parent, self.outer, self.slots = None, {}, {}
 
     # ---------------------------------------------------------------------------------------------- variables
@@ -362,11 +366,11 @@ class FunctionTracer(Tracer):
         return self.wrap(self.variable(name, Spec(shape, dtype)))
 
     def wrap(self, entry: Entry) -> TracedTensor:
-        """An entry as a value."""
+        """An entry as a traced tensor."""
         return TracedTensor(self, entry, self.specs[entry[0]][entry[1]])
 
     def read(self, value: Any) -> TracedTensor:
-        """The value of this trace that stands for something: a traced value, or a variable that holds an array."""
+        """The traced tensor of a value: itself, or the variable of an array."""
         if isinstance(value, TracedTensor):
             return self._mine(value)
         if not isinstance(value, NDArray):
@@ -410,41 +414,41 @@ class FunctionTracer(Tracer):
         return self.wrap((self.variables[key][1], 0))
 
     def assign(self, parameter: NDArray, source: Any) -> None:
-        """From here on the parameter holds this value; it is stored when the function has run."""
+        """Let a parameter have a value from here on; it is stored at the end of a run."""
         value = self.read(source)
         self.values.pop(id(parameter), None)
         variable = self.read(parameter)
         if hasattr(parameter, "_version"):
             value = self.call(ASSIGNED, [variable, value], {})
         self.values[id(parameter)] = value
-        if id(parameter) not in self.constants:  # which the next run makes anew
+        if id(parameter) not in self.constants:  # the next run makes it anew
             self.updated[id(parameter)] = parameter
 
     def change(self, tensor: NDArray, key: Any, value: Any) -> None:
-        """From here on the tensor has other values there; they are stored when the function has run."""
+        """Let a tensor have other values at a subscript from here on; they are stored at the end of a run."""
         changed = self.read(tensor).copy()
         changed[key] = value
         self.assign(tensor, changed)
 
     def constant(self, value: NDArray) -> None:
-        """The function itself has made this array, of Python values: it is the same in each run."""
+        """Note that the function made this array from Python values, so that it is the same in each run."""
         self.constants[id(value)] = value
 
     def knows(self, value: Any) -> bool:
-        """Whether something is a value of the graph: computed in it, or an array from outside, which may change."""
+        """Whether a value belongs to the graph: computed in it, or an array from outside, which may change."""
         return isinstance(value, (TracedTensor, NDArray)) and (
             id(value) not in self.constants or id(value) in self.values)
 
     # ----------------------------------------------------------------------------------------------- operators
 
     def unique(self, hint: str) -> str:
-        """A name that begins like this and was not given yet."""
+        """An unused name that begins with ``hint``."""
         number = self.counts.get(hint, 0)
         self.counts[hint] = number + 1
         return f"{hint}{number}"
 
     def call(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
-        """Apply an operator to values: one, or a tuple of them, one an output."""
+        """Apply an operator to values; the result is a value, or a tuple with one for each output."""
         entries = self.apply(op, [self.read(value)._entry for value in values], given)
         if entries and entries[0][0].op is not op:
             self._move(op, entries[0][0], values)
@@ -454,20 +458,21 @@ class FunctionTracer(Tracer):
         return outs[0] if len(outs) == 1 else tuple(outs)
 
     def takes(self, op: Op, values: Sequence[Any]) -> bool:
-        """Whether an operator on arrays joins: where one is a value of the graph, or each run may give something else.
-        Values of a traced body, or of a gradient, have a graph of their own."""
+        """Whether the trace includes an operator on arrays: if an operand belongs to the graph, or the result may
+        differ in each run. Values of a traced body, or of a gradient, have a graph of their own."""
         measured = varies(op) or any(map(self.knows, values))
         return measured and not any(hasattr(value, "_trace_call") for value in values)
 
     def trace_call(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[types.SimpleNamespace, Sequence[Any]]:
-        """The operator applied by a function of ``nd``: how many outputs a user sees, and the outputs."""
+        """Apply an operator that a function of ``nd`` calls; returns the number of outputs that a user sees, and the
+        outputs."""
         outs = self.call(op, values, attrs)
         outs = outs if isinstance(outs, tuple) else (outs,)
         return types.SimpleNamespace(visible=len(outs)), outs
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
-        """Shapes and dtypes of a node's outputs, float32 where nothing says otherwise. Users' code that runs to show
-        them is not traced."""
+        """Shapes and dtypes of a node's outputs; float32 where no rule decides. Users' code that runs to find them is
+        not traced."""
         with untraced():
             specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in super().infer(node, ins)]
         if not self.root.symbolic and not all(known(spec.shape) for spec in specs):
@@ -480,8 +485,8 @@ class FunctionTracer(Tracer):
         return specs
 
     def _measure(self, node: Node) -> Sequence[Shape]:
-        """The shapes of a node that depend on values: they are found now, and guarded in every run. The operators
-        before it run once more when they are others."""
+        """The shapes of a node that depend on values: they are computed now, and guarded in every run. If they differ,
+        the operators before the node run once more."""
         root, op = self.root, node.op
         assert op is not None
         what = f"the shape of what operator {op.op_type or op.name!r} gives depends on values"
@@ -496,13 +501,13 @@ class FunctionTracer(Tracer):
         return self._guarded(Measure(op), find, node.inputs, what, node)  # type: ignore[return-value]
 
     def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
-        """Add a node over entries; where users' code may change states in place, one that gives them back."""
+        """Add a node over entries; if users' code may change states in place, a node that returns the new states."""
         if self.assigns and moved(op, attrs):
             op, attrs, given = moving(op), {"inner": attrs}, None
         return super().add(op, attrs, inputs, given)
 
     def _move(self, op: Op, node: Node, values: Sequence[Any]) -> None:
-        """From here on states hold what a node, that of the moving form of an operator, leaves in them."""
+        """Let states have, from here on, the values that a node of the moving form of an operator returns."""
         places = moved(op, node.attrs["inner"])
         for i, place in enumerate(places, node.count - len(places)):
             value, new = values[place], self.wrap((node, i))
@@ -515,20 +520,26 @@ class FunctionTracer(Tracer):
     def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None) -> Node:
         cells = [cell.__dict__["_name"] for cell in self.cells]
         name = self.unique("_".join([*filter(None, cells), op.name.lower().strip("_")]))
-        minds = op.traits.mode or bool(op.traits.states)
+        minds = op.traits.minds_training
         if minds:
             self.mind_training()
         return Node(op, name, attrs, inputs, given, {INFERENCE: "1"} if minds and not MODE.training else {}, here())
 
     def _read_by_body(self, node: Node) -> None:
-        """Call the body of a user's operator that a plan will trace, so that what it reads from outside is noted."""
+        """Call the body of a user's operator that a plan will trace, so that its reads from outside are noted."""
         ctx = current_context() if self.root.numbers is None else self.root.numbers.ctx
         use = Use(node.name, node.tags, node.where, ctx, MODE.training,
                   [self.spec(entry) for entry in node.inputs], self.specs[node], {})
-        trace_body(node.op, node.attrs, use)  # type: ignore[arg-type]  # no variable
+        observer = self.reads.observer
+        assert observer is not None
+        before, observer.copies = observer.copies, True
+        try:
+            trace_body(node.op, node.attrs, use)  # type: ignore[arg-type]  # no variable
+        finally:
+            observer.copies = before
 
     def _take(self, node: Node) -> None:
-        """Its specs, and what Python must know of it before it may ask for numbers."""
+        """The shapes and dtypes of a new node; they are noted before Python may read values."""
         super()._take(node)
         op = node.op
         assert op is not None
@@ -542,7 +553,7 @@ class FunctionTracer(Tracer):
     # ------------------------------------------------------------------------------------------------- numbers
 
     def ask(self, value: Any, title: str) -> Any:
-        """Answer what Python asks of the elements of a tensor: they are computed now, and guarded in every run."""
+        """Give Python the elements of a tensor: they are computed now, and guarded in every run."""
         root, look = self.root, LOOKS[title]
         entry = self.read(value)._entry
         if root.numbers is None and not root.symbolic:
@@ -564,9 +575,9 @@ class FunctionTracer(Tracer):
 
     def _guarded(self, look: Look | Measure, find: Callable[[], Answer], entries: Sequence[Entry], what: str,
                  node: Node | None = None) -> Answer:
-        """The answer to a question, and a guard that asks it of these entries in every run."""
+        """A value that Python reads, and a guard that compares it in every run."""
         root = self.root
-        if self.parent is not None and not self.assigns:  # nobody reads the guard in such a body: it stands before it
+        if self.parent is not None and not self.assigns:  # the guard stands before the body
             outside = [self.outer.get(source) for source, _ in entries]
             if any(each is None for each in outside):
                 self.leave(f"{what} in the body of a loop or a branch, where they differ from round to round")
@@ -581,7 +592,7 @@ class FunctionTracer(Tracer):
         drawn = [(node, 0) for node in root.drawn if node in self.specs]
         attrs = {"fork": fork, "answer": answer, "node": node, "count": len(entries) + len(drawn)}
         self.add(GUARD, attrs, [*entries, *drawn])
-        if node is not None and node in self.nodes:  # one that a gradient rule has made: the guard stands before it
+        if node is not None and node in self.nodes:  # a node of a gradient rule: the guard stands before it
             self.nodes.insert(self.nodes.index(node), self.nodes.pop())
         return answer
 
@@ -589,17 +600,17 @@ class FunctionTracer(Tracer):
 
     def differentiate(self, seeds: Sequence[tuple[TracedTensor, TracedTensor]], wanted: Sequence[Entry],
                       order: Sequence[Node] | None = None) -> list[TracedTensor | None]:
-        """Gradients with respect to entries, grown behind all nodes so far; None where there is none. ``order`` are the
-        nodes that are gone back through, all by default."""
+        """Gradients with respect to entries, as new nodes; None for a missing one. ``order`` limits the nodes that are
+        differentiated; by default it is all."""
         tracer = _Rules(self)
-        arriving = [(value._entry, tracer.value(seed._entry)) for value, seed in seeds]
+        out_grads = [(value._entry, tracer.value(seed._entry)) for value, seed in seeds]
         with self:
-            gradients = grow(tracer, self.order if order is None else order, arriving, {node for node, _ in wanted})
+            gradients = grow(tracer, self.order if order is None else order, out_grads, {node for node, _ in wanted})
         self.take_new()
         return [self.wrap(gradients[entry]._entry) if entry in gradients else None for entry in wanted]
 
     def forget(self, nodes: int, specs: int) -> None:
-        """Drop what was made since there were that many nodes and specs."""
+        """Drop nodes and specs beyond these counts."""
         del self.nodes[nodes:]
         for node in list(self.specs)[specs:]:
             del self.specs[node]
@@ -608,20 +619,19 @@ class FunctionTracer(Tracer):
         self._taken = min(self._taken, nodes)
 
     def skip(self) -> None:
-        """Leave the nodes so far to their maker."""
+        """Leave all nodes so far to the code that added them."""
         self._taken = len(self.nodes)
 
 
 class _Rules(RuleTracer):
-    """Tracer of gradient rules in a trace. A value that the backward of a user's operator leaves in a state is assigned
-    to it."""
+    """Tracer of gradient rules in a trace. States that the backward of a user's operator changes are assigned."""
 
     def __init__(self, trace: FunctionTracer):
         super().__init__(trace.nodes, trace.specs)
         self._trace = trace
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
-        """Specs of the outputs of a node."""
+        """Shapes and dtypes of a node's outputs."""
         with untraced():
             return super().infer(node, ins)
 
@@ -642,7 +652,7 @@ class _Rules(RuleTracer):
         return node
 
 
-#: The number assigned to a Parameter, of which the gradient is the Parameter's: that is what is trained.
+#: An assigned value whose gradient is the Parameter's, since the Parameter is trained.
 ASSIGNED = Op("_assigned", AS_GIVEN, ("parameter", "value"), per_instance=True)
 ASSIGNED.shapes(lambda ins, outs: (ins, ins[1:]))
 ASSIGNED.types(lambda ins, outs: (ins, ins[1:]))
@@ -652,7 +662,7 @@ ASSIGNED.body(lambda inputs: ([inputs[1]], {}))
 
 
 def create(op: Op, **attrs: Any) -> Any:
-    """Apply an operator without inputs: a node in a trace, numbers otherwise.
+    """Apply an operator without inputs: a node in a trace, an array otherwise.
 
     Examples
     --------

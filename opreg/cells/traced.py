@@ -1,4 +1,4 @@
-"""trace_function: a function called once with values that have no values yet, and what it did."""
+"""trace_function: calls a function once with traced tensors, and records a graph."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = ["Traced", "symbol_of", "trace_function"]
 
 
 class Traced:
-    """The trace of a function: a graph, the values of its variables, and how its results are nested.
+    """The trace of a function: a graph, the arrays of its variables, and the structure of its results.
 
     Attributes
     ----------
@@ -51,24 +51,26 @@ class Traced:
     heads : list of Entry
         The tensors among the results.
     structure
-        How the results are nested.
+        The nesting of the results.
     kept : list of bool
-        Which tensors among the results are there as they are: Parameters that were not assigned.
+        For each result, whether it is returned itself: a Parameter that was not assigned.
     ctx : Context
-        Where it computes.
+        The device.
     training : bool or None
-        The mode of the caller it is true for, None for any.
+        The mode of the caller for which it is valid; None for both.
+    trains : bool
+        Whether a node computes as in training, or an array from outside changes.
     captured : list of (array, Node)
-        Arrays from outside, and the variables they are bound to.
+        Arrays from outside, and their variables.
     assigned : list of (array, Entry)
-        Arrays that change, and what they hold in the end.
+        Arrays that change, and their final values.
     steps : sequence of (fork, answer)
-        The numbers that Python asked for.
+        The values that Python read.
     calls, collective, random : bool
-        Whether runs call hooks and their like; whether they take part in what several processes do; whether they draw
-        random numbers, or may, as users' operators do.
+        Whether runs call Python, such as hooks; whether they communicate with other processes; whether they draw random
+        values, or may, as users' operators do.
     last : list of Entry
-        The last that runs in any case.
+        An output of the last node that runs even if its result is not read; empty if there is none.
     """
 
     def __init__(self, trace: FunctionTracer, inputs: list[Node], out: object, ctx: Context | None):
@@ -86,12 +88,14 @@ class Traced:
         self.assigned = [(trace.variables[key][0], trace.values[key]._entry) for key in trace.updated]
         self.captured = [(array, node) for array, node in trace.variables.values()]
         ops = [node.op for node in trace.nodes if node.op is not None]
+        self.trains = bool(self.assigned) or any(node.op is not None and node.op.traits.minds_training
+                                                 and node.in_training(True) for node in trace.nodes)
         self.steps = [] if trace.path is None else trace.path.steps
         self.calls = PYTHON in ops
         self.collective = any(op.traits.has_side_effect and op not in (GUARD, PYTHON) for op in ops)
         self.random = any(node.op is not None and effects.draws(node.op, node.attrs) for node in trace.nodes)
-        # Results that are never read are computed in the first half all the same: nothing up to the last of these
-        # belongs to the second.
+        # Nodes that run although their results are not read belong to the first half, and so do all nodes before the
+        # last of them.
         self.last: list[Entry] = [(node, 0) for node in trace.nodes if node.op is not None
                                   and effects.runs_unread(node.op, node.attrs) and node.count][-1:]
         trace.path, trace.constants = None, {}
@@ -99,7 +103,7 @@ class Traced:
 
 
 def _with(structure: Structure, leaves: Iterator[tuple[TensorBase, bool]]) -> Structure:
-    """The structure with those leaves in it that are results as they are."""
+    """The structure, with the results that are returned themselves as constants in it."""
     if structure is tree.LEAF:
         leaf, as_it_is = next(leaves)
         return Structure(("constant", leaf)) if as_it_is else tree.LEAF
@@ -109,8 +113,8 @@ def _with(structure: Structure, leaves: Iterator[tuple[TensorBase, bool]]) -> St
 
 
 class _Neutral:
-    """A stretch of code of which the state of the caller is kept away, as it is not that of later callers: whether
-    gradients are blocked around it, in which context it stands."""
+    """A context that hides state of the caller that later callers may not share: blocked gradients, and the current
+    context."""
 
     def __init__(self, ctx: Context | None):
         self._ctx = current_context() if ctx is None else ctx
@@ -129,25 +133,25 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
            ctx: Context | None = None, signatures: HookSignatures | None = None, path: Path | None = None,
            leaves: Sequence[Tensor] = (), owner: weakref.ref[ParameterContainer] | None = None,
            mode: bool = True) -> Traced:
-    """Trace a function whose arguments are nested like this, with tensors of these shapes and dtypes.
+    """Trace a function with arguments of a given structure, and tensors of given shapes and dtypes.
 
     Parameters
     ----------
     signatures : HookSignatures, optional
-        What is known of its hooks.
+        Known results of its hooks.
     path : Path, optional
-        Which way it goes where it asks for numbers; without one it may not ask.
+        The values for its branches; without a path it may not read values.
     leaves : sequence of tensors
-        The tensors, whose numbers are looked at where it asks for some.
+        The tensors whose values it may read.
     owner : weak reference, optional
-        The Cell that keeps what is compiled.
+        The Cell that holds the compiled function.
     mode : bool
-        The mode that Cells run in where it may not ask for numbers.
+        The mode of Cells, where values may not be read.
 
     Raises
     ------
     LeftToPython
-        When it does what a graph can not do.
+        When the function cannot be a graph.
     """
     title = getattr(function, "__name__", type(function).__name__)
     trace = FunctionTracer(title)
@@ -166,7 +170,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
             observer.meet(function)
             out = function(*args, **kwargs)
             if isinstance(out, Iterator):
-                out = list(out)  # what it makes belongs to the trace, too
+                out = list(out)  # new nodes belong to the trace, too
             if not trace.left and any(handle.registered for handle in trace.registered):
                 trace.left = "it registers a hook, which every run would do again"
             if path is not None:
@@ -191,7 +195,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
 
 
 def _changed_by(trace: FunctionTracer, arguments: Structure, given: object, inputs: Sequence[object]) -> str:
-    """The container that a trace has changed for its caller, or keeps a tensor in; nothing where there is none."""
+    """The caller's container that a trace has changed, or that holds a traced tensor, as text; empty without any."""
     leaves: list[Any] = []
     if not _alike(arguments, tree.flatten(given, leaves)) or any(map(operator.is_not, leaves, inputs)):
         return "it changes an argument in place"
@@ -203,7 +207,7 @@ def _changed_by(trace: FunctionTracer, arguments: Structure, given: object, inpu
 
 
 def _alike(before: Structure, after: Structure) -> bool:
-    """Whether two structures have the same kinds and constants, these by identity."""
+    """Whether two structures have the same kinds and constants; constants are compared by identity."""
     if before is tree.LEAF or after is tree.LEAF:
         return before is after
     if before[0] == "constant" or after[0] == "constant":
@@ -212,7 +216,7 @@ def _alike(before: Structure, after: Structure) -> bool:
 
 
 def _holds(value: object, known: set[int]) -> bool:
-    """Whether a value is a tensor of a trace, or a container with one; containers in ``known`` are others' concern."""
+    """Whether a value is a traced tensor, or a container with one; containers in ``known`` are skipped."""
     if id(value) in known:
         return False
     if isinstance(value, CONTAINERS):
@@ -244,7 +248,7 @@ def symbol_of(cell: Cell, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Symb
         needed = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty]
         arguments, specs = [tree.LEAF] * len(needed), [(None, None)] * len(needed) + specs
     structure = Structure(("list", None, (Structure(("list", None, tuple(arguments))), keywords)))
-    with Recording(None, True):  # an executor says itself in which mode it runs
+    with Recording(None, True):  # an executor chooses its mode itself
         traced = trace_function(cell, structure, specs)
     if traced.assigned:
         raise OpError(f"{cell.path}.to_symbol: it assigns {', '.join(_name(a) for a, _ in traced.assigned)}, and a "

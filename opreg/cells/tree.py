@@ -1,4 +1,4 @@
-"""Trees: nestings of tuples, lists, dicts and dataclasses with tensors in them, taken apart and put together again."""
+"""Trees: flattens and rebuilds nestings of tuples, lists, dicts and dataclasses with tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["flatten", "rebuild", "mapped", "emptied", "tensors", "variables", "v
            "key_of", "LEAF", "Structure", "Mutable", "mutable"]
 
 class Mutable:
-    """An input that is differentiated in, as a tensor is; see ``mutable``."""
+    """An input in which functions are differentiated, although it is no tensor; see ``mutable``."""
 
     __slots__ = ()
 
@@ -46,22 +46,22 @@ _MUTABLE: dict[type, type] = {tuple: _Tuple, list: _List, dict: _Dict, int: _Int
 
 
 def mutable(input_data: T, dynamic_len: bool = False) -> T:
-    """The same number, tuple, list or dict, in which ``grad`` and ``GradOperation`` differentiate, too.
+    """A number, tuple, list or dict in which ``grad`` and ``GradOperation`` differentiate, too.
 
-    A function is differentiated in numbers, those in containers included, as in tensors without dimensions, which they
-    are while it runs; so are their gradients. Booleans have none.
+    A function is differentiated in the numbers, including those in containers; they are tensors without dimensions
+    while it runs, and so are their gradients. Booleans have no gradient.
 
     Parameters
     ----------
     input_data : Tensor, bool, int, float, tuple, list or dict
-        Tensors and booleans are returned as they are.
+        The value; tensors and booleans are returned unchanged.
     dynamic_len : bool
         Accepted for tuples and lists: a compiled function is traced for each length anyway.
 
     Raises
     ------
     TypeError
-        For anything else, also inside of a container.
+        For other types, also inside of a container.
 
     Examples
     --------
@@ -87,12 +87,12 @@ def _check_mutable(value: object) -> None:
 
 
 class Structure(tuple):
-    """A tree without its tensors: a kind, what belongs to it, and its parts."""
+    """A tree without its tensors: its kind, the data of that kind, and its parts."""
 
     __slots__ = ()
 
 
-#: Stands in a structure where a tensor was.
+#: Stands for a tensor in a structure.
 LEAF = Structure(("tensor",))
 
 
@@ -127,7 +127,7 @@ def flatten(value: object, leaves: list[Any], is_leaf: Callable[[object], bool] 
 
 
 def rebuild(structure: Structure, leaves: Iterator[object]) -> Any:
-    """The tree of that structure with these tensors.
+    """The tree of a structure with the given tensors.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def rebuild(structure: Structure, leaves: Iterator[object]) -> Any:
 
 
 def mapped(function: Callable[[Any], object], value: Any) -> Any:
-    """A tree with the result of a function in the place of each tensor.
+    """The tree with each tensor replaced by the function's result.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def mapped(function: Callable[[Any], object], value: Any) -> Any:
 
 
 def emptied(structure: Structure) -> Structure:
-    """The plain structure with None in the place of everything that is no tensor, as gradients are nested.
+    """The plain structure with None in the places of values that are no tensors, in which gradients are nested.
 
     Examples
     --------
@@ -192,8 +192,8 @@ def tensors(value: object) -> list[Any]:
 
 
 def variables(value: object, leaves: list[Any]) -> Structure:
-    """The structure of an input that is differentiated in; tensors and arrays are appended to ``leaves``, numbers of
-    what is mutable, too.
+    """The structure of a differentiated input; tensors and arrays are appended to ``leaves``, and numbers if it is
+    mutable.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def variables(value: object, leaves: list[Any]) -> Structure:
 
 
 def varies(value: object) -> bool:
-    """Whether an input has anything that it is differentiated in."""
+    """Whether an input contains a value in which it can be differentiated."""
     leaves: list[Any] = []
     variables(value, leaves)
     return bool(leaves)
@@ -243,7 +243,7 @@ def count(structure: Structure) -> int:
 
 
 def names(words: Sequence[str], parts: Sequence[Structure]) -> list[str]:
-    """Names of the tensors in arguments of these structures, after the words for the arguments.
+    """Names of the tensors in arguments of these structures, made from the arguments' names.
 
     Examples
     --------
@@ -261,7 +261,7 @@ def names(words: Sequence[str], parts: Sequence[Structure]) -> list[str]:
 
 
 def key_of(structure: Structure) -> Hashable:
-    """A key that equals another structure's only if both mean the same; arrays and objects by identity."""
+    """A key of a structure; equal keys mean equal structures. Arrays and objects count by identity."""
     if structure is LEAF:
         return LEAF
     if structure[0] != "constant":

@@ -1,4 +1,4 @@
-"""Types for annotations of functions of tensors: what they take for a tensor, a number, a dtype, a shape and axes."""
+"""Types for annotations: arguments that functions accept as a tensor, a number, a dtype, a shape or axes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["ArrayLike", "Axes", "Number", "Sizes", "TensorDType", "TensorLike", 
 #: An argument that functions convert to a tensor: a tensor, with values or of a trace, another array or a scalar.
 ArrayLike: TypeAlias = TensorBase | NDArray | np.ndarray | Number
 
-#: The same, or a nesting of these.
+#: A TensorLike, or a nesting of these.
 TensorLike: TypeAlias = ArrayLike | list[Any] | tuple[Any, ...]
 
-#: A dtype as a caller writes it, by MindSpore's names, too; None stands for the default of the place.
+#: A dtype as a caller gives it, by MindSpore's names, too; None means the function's default.
 TensorDType: TypeAlias = DTypeLike | DType
 
-#: A shape as a caller writes it: one length, several, or a tensor of them.
+#: A shape as a caller gives it: one length, several, or a tensor of them.
 TensorShape: TypeAlias = ShapeLike | TensorBase | np.ndarray
 
-#: Axes as a caller writes them: one, or its tensor, or several; None stands for all.
+#: Axes as a caller gives them: one, or its tensor, or several; None means all.
 Axes: TypeAlias = int | Sequence[int] | TensorBase | None
 
 #: Lengths along the axes of windows and images: one for all of them, or one for each.

@@ -1,4 +1,4 @@
-"""User code: which frames, functions and modules are the user's, and not opreg's, Python's or a numeric library's."""
+"""User code: tells the user's frames, functions and modules from those of opreg, Python and numeric libraries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..errors import is_ours
 __all__ = ["LIBRARIES", "is_aside", "is_of_library", "is_standard", "is_standard_code", "is_user_code",
            "is_user_module"]
 
-#: Packages that are no user code, besides Python's own modules.
+#: Packages that are no user code, besides the standard library.
 LIBRARIES = frozenset({"opreg", "numpy", "cupy", "numba", "scipy"})
 _STANDARD = tuple({os.path.join(sysconfig.get_paths()[name], "") for name in ("stdlib", "platstdlib")})
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
@@ -25,7 +25,7 @@ _FINALIZER = weakref.finalize.__call__.__code__
 
 @cached(4096)
 def _is_user_file(name: str) -> bool:
-    """Whether the code of a file is the user's: not opreg's, nor that of a numeric library, nor Python's own."""
+    """Whether a file is the user's: not opreg's, nor a numeric library's, nor Python's."""
     installed = next((name.index(folder) + len(folder) for folder in _INSTALLED if folder in name), None)
     if installed is not None:
         return name[installed:].split(os.sep)[0] not in LIBRARIES
@@ -38,8 +38,8 @@ def is_user_code(code: types.CodeType) -> bool:
 
 
 def is_aside(frame: types.FrameType | None, outside: types.FrameType | None) -> bool:
-    """Whether a function runs since, inside of the frame ``outside``, an object has gone or a module is imported: that
-    may happen in any call."""
+    """Whether a function runs because an object was deleted or a module is imported inside of the frame ``outside``,
+    which may happen in any call."""
     while frame is not None and frame is not outside:
         code = frame.f_code
         if code is _FINALIZER or code.co_name == "__del__" or code.co_filename.startswith("<frozen importlib"):
@@ -49,8 +49,8 @@ def is_aside(frame: types.FrameType | None, outside: types.FrameType | None) -> 
 
 
 def is_of_library(code: types.CodeType, name: object) -> bool:
-    """Whether a module of this name has code that is not the user's although its file does not tell: it computes for a
-    backend, or a library wrote the code as text, as NamedTuple does."""
+    """Whether code of a module of this name is a library's although its file does not tell: backends' code, and code
+    generated from text, as for NamedTuple."""
     if not isinstance(name, str):
         return False
     if code.co_filename.startswith("<") and (name.startswith("namedtuple_") or not is_user_module(name)):
@@ -67,10 +67,10 @@ def is_user_module(name: object) -> bool:
 
 
 def is_standard(name: object) -> bool:
-    """Whether a module of this name is Python's own."""
+    """Whether a module of this name belongs to the standard library."""
     return isinstance(name, str) and name.partition(".")[0] in sys.stdlib_module_names
 
 
 def is_standard_code(code: types.CodeType) -> bool:
-    """Whether code is that of a module of Python's own."""
+    """Whether code belongs to the standard library."""
     return code.co_filename.startswith(_STANDARD)

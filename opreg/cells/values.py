@@ -1,8 +1,8 @@
-"""Values that Python code reads from outside while a function is traced, and the places that are compared for them.
+"""Values that Python code reads from outside while a function is traced, and the comparisons made for them.
 
-A value that was read has its contents compared: elements, bytes, defaults, closure variables. Attributes are noted as
-they are read where a hook can stand (``class_hooks``); those of modules, classes, functions and objects of C by all
-names that appear in the code that has run.
+The contents of a value that was read are compared: elements, bytes, defaults, closure variables. Attributes are noted
+as they are read where a class can be hooked (``class_hooks``); those of modules, classes, functions and C objects by
+all names in the code that has run.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import abc
 import builtins
 import collections
 import contextvars
+import ctypes
 import decimal
 import enum
 import functools
@@ -29,11 +30,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.traced import TracedNDArray
+
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons, elements
 from ..core.loads import loads
 from .class_hooks import attributes_of, hook, hookable, runs_python
-from .outside import BY_NAME, GENERATORS, SETTINGS, decimal_context, is_opaque, state_of
+from .outside import BY_NAME, SETTINGS, decimal_context, is_generator, is_opaque, state_of
 from .parameter_container import ParameterContainer
 from .reads import TABLES
 from .tensor_base import TensorBase
@@ -44,21 +48,25 @@ __all__ = ["CACHED", "Noting", "Values", "stored"]
 #: Names by which code reads environment variables, as text or as bytes.
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
 _BUILT_IN = frozenset(name for name, value in vars(builtins).items() if isinstance(value, type))
-#: Modules of opreg whose objects, as optimizers and iterators of data, programs read attributes of.
-_FLOORS = ("opreg.nn.", "opreg.train.", "opreg.data.", "opreg.examples.", "opreg.gluon.parameter")
-#: Attributes of a Parameter that are no numbers.
-_OF_PARAMETERS = frozenset({"grad", "name", "requires_grad"})
-#: Names by which code asks an object for its class.
+#: Modules of opreg whose objects, such as optimizers and data iterators, programs read attributes of.
+_FLOORS = ("opreg.nn.", "opreg.train.", "opreg.data.", "opreg.examples.", "opreg.gluon.base_parameter",
+           "opreg.gluon.parameter_dict")
+#: Attributes of a Parameter other than its values, and the text that compares them; a gradient is another tensor each
+#: time.
+_OF_PARAMETERS = {"grad": "getattr({}.grad, '_data', None)", "name": "{}.name", "requires_grad": "{}.requires_grad"}
+#: Names by which code reads an object's class.
 _OF_CLASS = frozenset({"type", "__class__"})
-#: Classes of members of libraries that are called and hold no state.
+#: Classes of library members that are called and hold no state.
 _CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type(np.dot))
-#: Names of mistakes by which code notices that a call has failed.
+#: Names of exceptions by which code notices that a call has failed.
 _MISTAKES = frozenset({"TypeError", "Exception", "BaseException"})
-#: Names by which code asks for warnings.
+#: Attributes of frames that lead to globals by other names than code loads.
+_OF_FRAMES = frozenset({"f_builtins", "f_globals"})
+#: Names by which code reads the state of warnings.
 _WARNS = frozenset({"catch_warnings", "simplefilter", "warn", "warn_explicit"})
-#: Names by which code asks a module for all that it has.
+#: Names by which code reads all members of a module.
 _LISTS = frozenset({"dir", "vars", "__dict__", "getmembers"})
-#: Attributes of functions, and of classes, that are none of their ``__dict__``.
+#: Attributes of functions and classes outside of their ``__dict__``.
 _OF_FUNCTIONS = frozenset({"__name__", "__qualname__", "__doc__", "__annotations__", "__module__"})
 _OF_CLASSES = frozenset({"__name__", "__qualname__", "__module__"})
 #: Attributes of arrays beside their elements, by the name that code reads.
@@ -71,24 +79,24 @@ _MODES = frozenset({"training", "requires_grad"})
 _BY_TEXT = frozenset({"getattr", "hasattr", "vars", "eval", "operator", "attrgetter", "__dict__"})
 #: Packages whose objects hold arrays in attributes that no hook notes.
 _COMPUTING = frozenset({"numpy", "scipy"})
-#: Values of which nothing is read.
+#: Values whose contents are not compared.
 _SIMPLE = frozenset({bool, int, float, complex, str, bytes, type(None)})
 _BOUND = (types.BuiltinMethodType, types.MethodWrapperType)
 CACHED = type(functools.lru_cache(len))
 
 
 class Noting(Protocol):
-    """A place where reads are noted: attributes of Cells by their versions, all others by comparisons."""
+    """A place to note reads: attributes of Cells by their versions, others by comparisons."""
 
     comparisons: Comparisons
     observer: Any
 
     def attribute(self, owner: Any, name: str, value: object) -> None:
-        """An attribute of a Cell is read."""
+        """Note that an attribute of a Cell is read."""
 
 
 def stored(cls: type, name: str) -> tuple[type | None, Any]:
-    """Attribute of a class as it is stored, and the class that stores it."""
+    """The stored attribute of a class, and the class that stores it."""
     for base in cls.__mro__:
         found = base.__dict__.get(name, ABSENT)
         if found is not ABSENT:
@@ -99,78 +107,89 @@ def stored(cls: type, name: str) -> tuple[type | None, Any]:
 @cached(1024)
 def _names_of(cls: type) -> frozenset[str]:
     """Names of attributes that the methods of a layer read."""
-    between = cls.__mro__[:cls.__mro__.index(ParameterContainer) - 1]  # without Cell, which all layers derive from
+    between = cls.__mro__[:cls.__mro__.index(ParameterContainer) - 1]  # without Cell, from which all layers derive
     return frozenset(name for base in between for function in vars(base).values()
                      if isinstance(function, types.FunctionType) for name in loads(function.__code__).names)
 
 
 @cached(1024)
 def _is_of_ctypes(cls: type) -> bool:
-    """Whether objects of a class are memory of C."""
-    return any(base.__module__ == "_ctypes" and base.__name__ in ("_SimpleCData", "Array", "Structure", "Union")
-               for base in cls.__mro__)
+    """Whether objects of a class are C memory of ctypes."""
+    return any(base.__module__ == "_ctypes" and base.__name__ in (
+        "_SimpleCData", "Array", "Structure", "Union", "_Pointer") for base in cls.__mro__)
 
 
 @cached(1024)
 def _has_fields(cls: type) -> bool:
-    """Whether a C type has attributes that are data."""
+    """Whether a C type has attributes that hold data."""
     return issubclass(cls, BaseException) or is_opaque(cls)
 
 
 def _is_field(cls: type, name: str) -> bool:
-    """Whether an attribute of a C type is data."""
+    """Whether an attribute of a C type holds data."""
     found = stored(cls, name)[1]
     return isinstance(found, (types.GetSetDescriptorType, types.MemberDescriptorType)) or (
         type(found).__module__ == "_ctypes" and hasattr(type(found), "__set__"))
 
 
 def _is_descriptor(found: object) -> bool:
-    """Whether Python code may run where an attribute that a class has stored is read: a property and its like."""
+    """Whether reading a stored attribute of a class may run Python code, as for a property."""
     return hasattr(type(found), "__get__") and not isinstance(found, (
         types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.MemberDescriptorType,
         types.GetSetDescriptorType, types.WrapperDescriptorType, staticmethod, classmethod, type))
 
 
 class Values:
-    """Values and attributes that code reads, of one trace.
+    """Values and attributes that code reads during one trace.
 
     Parameters
     ----------
     reads : Noting
-        Where they are noted.
+        The place where they are noted.
 
     Attributes
     ----------
     reason : str
-        Why the function cannot be a graph, if it cannot.
+        The reason why the function cannot be a graph, if it cannot.
+    copies : bool
+        Whether the trace has copies of the arrays that it meets, whose numbers are compared therefore.
     """
+
+    copies = False
 
     def __init__(self, reads: Noting):
         self.reads, self.comparisons, self.reason = reads, reads.comparisons, ""
         self._users: dict[int, bool] = {}  # by identity of code: whether it is the user's
-        self._codes: list[types.CodeType] = []  # kept alive, so that identities stay theirs
+        self._codes: list[types.CodeType] = []  # kept alive, so that identities stay valid
         self._scanned: set[tuple[int, int]] = set()
         self._inner: set[int] = set()  # code that is defined in code that has run
         self._methods: set[tuple[int, int]] = set()  # code that has run, with the class of its first argument
-        self._functions: dict[int, list[types.FunctionType]] = {}  # that were met, by code
-        self._names: set[str] = set()  # of attributes that code reads
-        self._texts: set[str] = set()  # which name attributes, too, where code reads some by text
+        self._functions: dict[int, list[types.FunctionType]] = {}  # user's functions that code uses, by their code
+        self._names: set[str] = set()  # names of attributes that code reads
+        self._texts: set[str] = set()  # texts that may name attributes, if code reads attributes by text
         self._by_text = False
-        self._updates: set[str] = set()  # and that it changes
+        self._updates: set[str] = set()  # names of attributes that code changes
         self._owners: list[Any] = []
-        self._classes: dict[type, None] = {}  # of the user's, that take part
-        self._met: dict[int, object] = {}  # kept alive, so that identities stay theirs
+        self._classes: dict[type, None] = {}  # classes of the user's that code uses
+        self._met: dict[int, object] = {}  # kept alive, so that identities stay valid
         self._read: set[int] = set()
-        self._changed: dict[tuple[int, str], Any] = {}  # what places had that were only changed so far
+        self._changed: dict[tuple[int, str], Any] = {}  # first values of places that were only written to so far
         self._noted: dict[tuple[int, str], bool] = {}  # attributes that were read, and whether in user code
         self._hooked: list[type] = []
+        self._caches: list[Any] = []  # functions that remember what they answered
         self._generators: list[tuple[Any, Any]] = []  # with their states
         self._profile: Any = None
         self._outside: types.FrameType | None = None  # the frame in which the trace begins
         self._before: Any = None  # the observer of a trace around this one
 
+    def _close_cache(self, function: Any) -> None:
+        """Note the answers that a function remembers by now: once they are forgotten it computes them anew."""
+        for part in gc.get_referents(function):
+            if type(part) is dict and part is not vars(function):
+                self.comparisons.entries(part, f"the cache of {function.__name__}")
+
     def _close_class(self, cls: type) -> None:
-        """Note which special methods a class has, by the number of its names, and what it derives from."""
+        """Note the bases of a class, and the number of its members, so that a new special method is seen."""
         label = f"the class {cls.__name__}"
         self.comparisons.path(cls, "{}.__mro__", cls.__mro__, label)
         for base in cls.__mro__:
@@ -180,14 +199,14 @@ class Values:
     # ------------------------------------------------------------------------------------------- code and settings
 
     def _imported(self, name: str) -> None:
-        """A module is found by its name."""
+        """Note that a module is found by its name."""
         module = sys.modules.get(name)
         self.meet(module)
         if module is not None and is_user_module(name):
             self.comparisons.entry(sys.modules, name, module, f"the module {name}")
 
     def _asks_setting(self, function: Any, *args: Any) -> None:
-        """A function answered by a setting of the process: it is asked again before each run."""
+        """Note that a setting of the process was read: it is read again before each run."""
         values = [arg.value if isinstance(arg, enum.Enum) else arg for arg in args]
         call = f"{{}}({', '.join(map(repr, values))})"
         if all(isinstance(value, PLAIN) for value in values):
@@ -196,7 +215,7 @@ class Values:
             self.comparisons.unseen[SETTINGS[function] + "()"] = None
 
     def _scan(self, code: types.CodeType, scope: dict[str, Any]) -> None:
-        """Note what code loads by name, and what its function has."""
+        """Note the names that code loads, and their values."""
         self._inner.update(id(const) for const in code.co_consts if isinstance(const, types.CodeType))
         found = loads(code)
         self._texts.update(filter(str.isidentifier, found.texts))
@@ -211,10 +230,12 @@ class Values:
                     label = f"the global {name}"
                     self.comparisons.entry(scope, name, value, label)
                     self.read(value, label)
-            elif is_read and name not in _BUILT_IN:
-                value = vars(builtins)[name]
-                self.comparisons.entry(vars(builtins), name, value, f"the built-in {name}")
-                self.read(value, f"the built-in {name}")
+            elif is_read:
+                self.comparisons.missing(scope, name, "a global like a built-in function")
+                if name not in _BUILT_IN:
+                    value = vars(builtins)[name]
+                    self.comparisons.entry(vars(builtins), name, value, f"the built-in {name}")
+                    self.read(value, f"the built-in {name}")
         self._updates.update(found.changes.values())
         for owner in tuple(self._owners):
             for name in found.changes.values():
@@ -229,6 +250,8 @@ class Values:
             self._asks_setting(BY_NAME[name])
         if not new.isdisjoint(_WARNS):
             self.read(warnings.filters, "warnings.filters")
+        for name in new & _OF_FRAMES:
+            self.comparisons.unseen[f"{name} of a frame"] = None
         if not _ENVIRONMENT.isdisjoint(new):
             self.read(os.environ, "os.environ")
         for text in found.texts:
@@ -247,7 +270,7 @@ class Values:
             self._runs(function)
 
     def _runs(self, function: types.FunctionType) -> None:
-        """Note what a function that runs has beside its code: closure variables and defaults."""
+        """Note what a running function has besides its code: closure variables and defaults."""
         title = function.__qualname__.rpartition("<locals>.")[2]
         self.comparisons.path(function, "{}.__code__", function.__code__, f"the code of {title}")
         for name in ("__defaults__", "__kwdefaults__"):
@@ -270,7 +293,7 @@ class Values:
     # ---------------------------------------------------------------------------------------------------- values
 
     def _first(self, place: tuple[int, str], value: Any, is_read: bool) -> Any:
-        """The value that a place had first; it is remembered where the place is about to be changed."""
+        """The first value of a place; it is stored before the place is written to."""
         if is_read:
             return self._changed.pop(place, value)
         if place not in self._changed:
@@ -279,7 +302,7 @@ class Values:
         return value
 
     def read(self, value: Any, label: str) -> None:
-        """A value was read that was there before: its contents are compared, too."""
+        """Note that a value from outside was read: its contents are compared, too."""
         cls = type(value)
         if isinstance(value, PLAIN) and not hookable(cls) and cls is not np.void:
             return
@@ -304,6 +327,8 @@ class Values:
                 _is_of_ctypes(cls) and not isinstance(value, type)):
             self.comparisons.content(value, label)
             self._own(value)
+            if isinstance(value, ctypes._Pointer) and "contents" not in self._names:
+                self.comparisons.unseen[f"what {label} points to"] = None
             if hasattr(value, "_mask"):  # of a masked array
                 self.comparisons.path(value, "{}._mask", value._mask, label)
                 self.read(value._mask, label)
@@ -311,7 +336,7 @@ class Values:
             for name in ("func", "args", "keywords"):
                 self.comparisons.path(value, f"{{}}.{name}", getattr(value, name), label)
                 self.read(getattr(value, name), label)
-        elif isinstance(value, _BOUND):
+        elif isinstance(value, (*_BOUND, types.MethodType)):
             self.read(value.__self__, label)
         elif isinstance(value, types.MappingProxyType):
             for part in gc.get_referents(value):
@@ -321,6 +346,10 @@ class Values:
             self.read(value(), label)
         elif isinstance(value, contextvars.ContextVar):
             self.comparisons.path(value, "{}.get(absent)", value.get(ABSENT), label)
+            try:
+                self.read(value.get(), label)  # perhaps its default
+            except LookupError:
+                pass
         elif isinstance(value, io.IOBase):
             printed = value in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
             if not printed and not value.closed and value.readable():
@@ -331,7 +360,7 @@ class Values:
         elif isinstance(value, types.SimpleNamespace) or (
                 isinstance(value, Collection) and hasattr(value, "__dict__")
                 and is_standard(cls.__module__)):
-            self.read(vars(value), label)  # Python's own ChainMap, UserDict, os.environ
+            self.read(vars(value), label)  # ChainMap, UserDict, os.environ of the standard library
         elif cls.__module__.partition(".")[0] in _COMPUTING and hasattr(value, "__dict__") and not isinstance(
                 value, (type, types.ModuleType, types.FunctionType)):
             self.read(vars(value), label)  # polynomials, sparse matrices
@@ -339,7 +368,7 @@ class Values:
             self._reads_opaque(value, label)
 
     def _reads_opaque(self, value: Any, label: str) -> None:
-        """An object of a type written in C was read: its bytes are compared, if it has some, and its attributes."""
+        """Note that an object of a C type was read: its bytes are compared, if it has some, and its attributes."""
         if isinstance(value, BaseException) or _has_fields(type(value)):
             self._own(value)
         if not is_opaque(type(value)) or callable(value):
@@ -353,8 +382,10 @@ class Values:
             self.comparisons.content(value, label)
 
     def meet(self, value: Any) -> None:
-        """A value takes part, wherever it comes from: reads of its attributes are noted from now on."""
+        """Note that code uses a value: reads of its attributes are noted from now on."""
         cls = type(value)
+        if self.copies and issubclass(cls, NDArray) and cls is not TracedNDArray:
+            self._numbers(value)
         if cls in _SIMPLE or id(value) in self._met:
             return
         self._met[id(value)] = value
@@ -365,7 +396,7 @@ class Values:
             if value is random or value.__name__ == "numpy.random":
                 self._names.add("random")
         elif isinstance(value, type):
-            if isinstance(value, abc.ABCMeta):  # register() makes isinstance() answer otherwise
+            if isinstance(value, abc.ABCMeta):  # register() changes the result of isinstance()
                 self._asks_setting(abc.get_cache_token)
             if is_user_module(value.__module__):
                 self._own(value)
@@ -374,7 +405,7 @@ class Values:
         elif isinstance(value, types.FunctionType):
             self._functions.setdefault(id(value.__code__), []).append(value)
             if (id(value.__code__), id(value.__globals__)) in self._scanned or not _MISTAKES.isdisjoint(
-                    self._names) or is_standard_code(value.__code__):  # made by Python's own decorators
+                    self._names) or is_standard_code(value.__code__):  # made by decorators of the standard library
                 self._runs(value)
             self._own(value)
         elif isinstance(value, (types.MethodType, types.BuiltinMethodType, classmethod, staticmethod)):
@@ -388,7 +419,7 @@ class Values:
                 self.meet(element)
             if hookable(cls) and is_user_module(cls.__module__):
                 self._hook(cls)
-        elif isinstance(value, GENERATORS):
+        elif is_generator(value):
             self._generators.append((value, state_of(value)))
             if hookable(cls) and is_user_module(cls.__module__):
                 self._hook(cls)
@@ -412,15 +443,27 @@ class Values:
         elif cls is threading.local or isinstance(value, enum.Enum):
             self._own(value)
         if cls is CACHED:
+            self._caches.append(value)
             function = value.__wrapped__
             self.meet(function)
             if isinstance(function, types.FunctionType) and is_user_code(function.__code__):
                 self._scan(function.__code__, function.__globals__)  # it may not run again
 
+    def _numbers(self, array: NDArray) -> None:
+        """Note all numbers of an array."""
+        label, data = "an array", getattr(array, "_data", None)
+        if data is None:  # it is being made
+            return
+        self.comparisons.path(array, "{}._data", data, label)
+        if isinstance(data, np.ndarray):
+            self.comparisons.content(data, label)
+        else:
+            self.comparisons.unseen[f"the numbers of {label} on {array._ctx}"] = None
+
     # --------------------------------------------------------------------------- attributes that no hook can note
 
     def _own(self, owner: Any) -> None:
-        """A module, class, function or tensor takes part: its attributes are read by names that code has."""
+        """Note that code uses a module, class, function or tensor: its attributes are read by the names in the code."""
         self._owners.append(owner)
         for name in tuple(self._names):
             self._owned(owner, name)
@@ -447,7 +490,8 @@ class Values:
             self.read(notes, "notes of an exception")
         elif isinstance(owner, TensorBase) and isinstance(stored(type(owner), name)[1], property):
             if name in _OF_PARAMETERS and hasattr(owner, name):
-                self.comparisons.path(owner, f"{{}}.{name}", getattr(owner, name), f"a Parameter's {name}")
+                path = _OF_PARAMETERS[name]
+                self.comparisons.path(owner, path, eval(path.format("owner")), f"a Parameter's {name}")
         elif isinstance(owner, np.ndarray):
             if name in _OF_ARRAYS:
                 path = _OF_ARRAYS[name]
@@ -480,17 +524,23 @@ class Values:
             self._field(owner, name)
 
     def _field(self, owner: Any, name: str) -> None:
-        """An attribute that a C type holds."""
-        value, label = getattr(owner, name, ABSENT), f"{type(owner).__name__}.{name}"
-        if isinstance(value, (*PLAIN, *CONTAINERS, types.FunctionType)):
+        """Compare an attribute of a C type."""
+        label = f"{type(owner).__name__}.{name}"
+        try:
+            value = getattr(owner, name)
+        except (AttributeError, ValueError):  # nothing is there, or a pointer leads nowhere
+            value = ABSENT
+        if _is_of_ctypes(type(value)):  # another object each time, over the same memory
+            self.read(value, label)
+        elif isinstance(value, (*PLAIN, *CONTAINERS, types.FunctionType)):
             path = f"{{}}.{name}"
-            if isinstance(value, tuple):  # perhaps another one each time
+            if isinstance(value, tuple):  # it may be a new object each time
                 path, value = f"repr({path})", repr(value)
             self.comparisons.path(owner, path, value, label)
             self.read(value, label)
 
     def _class_attribute(self, cls: type, name: str) -> None:
-        """Note what a class has by a name, from itself or another class of the user's."""
+        """Compare an attribute of a class, found in it or in a base of the user's."""
         base, found = stored(cls, name)
         label = f"{cls.__name__}.{name}"
         if name == "__subclasses__":
@@ -516,7 +566,7 @@ class Values:
     # ----------------------------------------------------------------------------------- attributes that were read
 
     def _of_layer(self, owner: ParameterContainer) -> None:
-        """A layer of opreg takes part: its settings are read, and what else its methods name."""
+        """Note that code uses a layer of opreg: its settings, and other attributes that its methods name."""
         cls = type(owner)
         self.comparisons.path(cls, "{}.construct", cls.construct, f"{cls.__name__}.construct")  # type: ignore[attr-defined]
         names = _names_of(cls)
@@ -525,7 +575,8 @@ class Values:
                 self._of_cell(owner, name, value, False)
 
     def _of_cell(self, owner: ParameterContainer, name: str, value: Any, user: bool) -> None:
-        """An attribute of a Cell is read: a change is counted, unless it goes past the Cell, by its ``__dict__``."""
+        """Note that an attribute of a Cell is read. Changes are counted, unless they bypass the Cell through its
+        ``__dict__``."""
         self.reads.attribute(owner, name, value)
         if user and isinstance(value, PLAIN):
             self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
@@ -533,10 +584,10 @@ class Values:
             self.read(value, f"{owner.path}.{name}")
 
     def _of_object(self, owner: Any, name: str, value: Any) -> None:
-        """An attribute of an object that is no Cell is read in user code."""
+        """Note that user code reads an attribute of an object that is no Cell."""
         cls = type(owner)
         label = f"{cls.__name__}.{name}"
-        if name == "__getstate__":  # a copy is made of it
+        if name == "__getstate__":  # the object is copied
             value = attributes_of(owner, ABSENT)
         if value is not ABSENT:
             self.read(value, label)
@@ -546,14 +597,15 @@ class Values:
         if value is ABSENT:
             if stored(cls, "__getattr__")[1] is ABSENT:
                 self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", ABSENT, label)
-            else:  # its answer is noted by itself, as long as the object has no such attribute
+            else:  # reads in __getattr__ are noted, as long as the object has no such attribute
                 self.comparisons.entry(own, name, ABSENT, label)
         elif _is_descriptor(found) and (name not in own or hasattr(type(found), "__set__")):
-            self._class_attribute(cls, name)  # what its code reads is noted by itself
+            self._class_attribute(cls, name)  # reads in its code are noted
             if isinstance(value, PLAIN) and is_standard(cls.__module__) and stored(cls, "__eq__")[0] is object:
                 self.comparisons.path(owner, f"{{}}.{name}", value, label)  # Python's own, which nobody notes
-        elif name not in own and isinstance(value, _BOUND) and value.__self__ is owner:
-            pass  # a method written in C, another object each time
+        elif name not in own and (
+                (isinstance(value, _BOUND) and value.__self__ is owner) or _is_of_ctypes(type(value))):
+            pass  # a method written in C, or a part of C's memory: another object each time
         elif name in own or not isinstance(value, types.MethodType):
             self.comparisons.path(owner, f"{{}}.{name}", value, label)
         else:

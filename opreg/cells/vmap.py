@@ -1,4 +1,4 @@
-"""vmap: a function of one sample applied to many at once."""
+"""vmap: applies a function of one sample to many samples at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .tensor import as_array, as_tensor, tensor
 from .tensor_base import TensorBase
 from .tree import LEAF, Structure
 
-#: An axis, None for what all samples share, or a nesting of these.
+#: An axis, None for a value that all samples share, or a nesting of these.
 Axes: TypeAlias = int | Sequence["Axes"] | dict[Any, "Axes"] | None
 
 __all__ = ["vmap"]
@@ -81,7 +81,7 @@ class _Vmap:
 
 
 def _check(what: str, axes: object) -> None:
-    """Refuse what is no axis, and no nesting of axes."""
+    """Refuse a value that is no axis and no nesting of axes."""
     if isinstance(axes, (tuple, list)):
         for part in axes:
             _check(what, part)
@@ -125,7 +125,7 @@ def _axis(axis: int, rank: int, title: str) -> int:
 
 
 def _moved(value: Any, source: int, target: int) -> Any:
-    """A tensor with one axis in another place."""
+    """A tensor with one axis moved to another position."""
     if source == target:
         return value
     order = [i for i in range(len(value.shape)) if i != source]
@@ -134,7 +134,7 @@ def _moved(value: Any, source: int, target: int) -> Any:
 
 
 def _placed(result: Mapped, axis: int | None, size: int, title: str) -> Any:
-    """A result with its samples along the axis where they belong."""
+    """A result with its samples along the requested axis."""
     value, batched = result
     if axis is None:
         if batched:
@@ -151,37 +151,38 @@ def _placed(result: Mapped, axis: int | None, size: int, title: str) -> Any:
 
 @VMAP.provide
 def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
-    """A function that applies a function of one sample to many at once.
+    """A function that applies a function of one sample to many samples at once.
 
-    The function is traced once, with values that have the shape of a sample and no numbers; what it does is done to
-    all samples. It may compute gradients, and gradients may be computed of it.
+    The function is traced once, with values that have the shape of a sample and no elements; each of its operators is
+    then applied to all samples. It may compute gradients, and gradients may be computed of it.
 
     Parameters
     ----------
     fn : Cell or callable
-        Returns a tensor, or a nesting of them. Arrays from outside, weights for one, are the same for all samples.
+        A function that returns a tensor, or a nesting of tensors. All samples share arrays from outside, such as
+        weights.
     in_axes : int, None, or nesting of them
-        Along which axis of each input the samples lie; None where an input is the same for all samples. One number
-        counts for all inputs, one in the place of an input for all tensors in it. Keywords are the same for all.
+        The axis of samples in each input; None for an input that all samples share. A single axis applies to all
+        inputs, and an axis in the place of an input to all tensors in it. All samples share keyword arguments.
     out_axes : int, None, or nesting of them
-        Along which axis they lie in the outputs; None for what is the same for all samples.
+        The axis of samples in each output; None for an output that all samples share.
 
     Raises
     ------
     ShapeError
-        When inputs have different numbers of samples, or not the axis.
+        When inputs differ in the number of samples, or lack the axis.
     ArgumentError
-        When no input has samples, or axes are not nested as inputs or outputs are.
+        When no input has samples, or the nesting of axes does not fit the inputs or outputs.
     TraceError
-        When the function asks for numbers of a sample, or for shapes that follow from them.
+        When the function reads values of a sample, or shapes that depend on them.
 
     Notes
     -----
-    Where an input is an NDArray, NDArrays come back.
+    If an input is an NDArray, the results are NDArrays.
 
-    Operators of users have a rule, ``@op.vmap``, or a traced body of operators. Others run once for each
-    sample, which a warning says. Random operators draw anew for each sample. Backward hooks are called for gradients
-    that the function computes, once, while it is traced, and not for gradients of the whole.
+    Users' operators use their rule ``@op.vmap``, or their traced body. Others run once for each sample, with a warning.
+    Random operators draw separate values for each sample. Backward hooks are called once, while the function is traced,
+    for gradients that the function itself computes; they are not called for gradients of the mapped function.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The command ``opreg``, also ``python -m opreg``: a subcommand is a module here, and a line of ``COMMANDS``."""
+"""The command ``opreg``, also ``python -m opreg``: each subcommand is a module here, and an entry of ``COMMANDS``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opreg.errors import OpError, did_you_mean, is_ours, nearest
 
 __all__ = ["main", "said", "users", "COMMANDS"]
 
-#: Subcommands: the module of each, which has ``configure(parser)`` and ``run(options)``, and what it is for.
+#: Subcommands: for each its module, which has ``configure(parser)`` and ``run(options)``, and its purpose.
 COMMANDS = {
     "as-mxnet": ("as_mxnet", "run a script with mxnet meaning this package"),
     "as-mindspore": ("as_mindspore", "run a script with mindspore meaning this package"),
@@ -39,7 +39,7 @@ _ENDS = "Ends with 0, with 1 where the answer is no or something was found, with
 
 
 class _Parser(argparse.ArgumentParser):
-    """One that offers the nearest words."""
+    """A parser whose errors suggest the nearest valid words."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
         words = message.split("'")
@@ -48,7 +48,7 @@ class _Parser(argparse.ArgumentParser):
         super().error(message)
 
     def unknown(self, words: Sequence[str]) -> None:
-        """Refuse what is left of a command line, by its first option if it has one."""
+        """Refuse unknown words of a command line, naming the first option if there is one."""
         first = next((word.partition("=")[0] for word in words if word.startswith("-")), words[0])
         valid = [name for name in self._option_string_actions if name.startswith("--")]
         offered = f". {did_you_mean(first, valid, limit=len(valid))}" if first.startswith("-") else ""
@@ -61,13 +61,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The subcommand and its arguments; those of the program without it.
+        The subcommand and its arguments; by default those of the process.
 
     Returns
     -------
     int
-        0, or what went wrong: 1 where the answer is no, 2 where it could not be given. A script that is run decides
-        by itself.
+        Exit status: 0, 1 for a negative answer, 2 for an error. A script that is run sets its own.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     parser = _Parser(prog="opreg", description="Operators: scripts, files and what there is.", epilog=_ENDS)
@@ -77,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, (module, purpose) in COMMANDS.items():
         command = commands.add_parser(name, help=purpose, description=purpose[0].upper() + purpose[1:] + ".",
                                       epilog=_ENDS)
-        if name == chosen:  # the others are not imported
+        if name == chosen:  # other subcommands are not imported
             code = importlib.import_module(f"{__name__}.{module}")
             code.configure(command)
             command.set_defaults(run=code.run, parser=command)
@@ -91,23 +90,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         options.parser.unknown(unknown)
     try:
         code = options.run(options)
-        if sys.stdout is not None:  # it was closed
+        if sys.stdout is not None:  # the output was closed
             sys.stdout.flush()
         return code
-    except BrokenPipeError:  # who reads has had enough
+    except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141  # as the system ends programs for it
+        return 141  # the status that the system gives in this case
     except (OpError, OSError) as error:
         print(f"opreg {chosen}: {said(error)}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
-    except Exception as error:  # of a user's module, or ours
+    except Exception as error:  # of a user's module, or of this library
         traceback.print_exception(error.with_traceback(users(error.__traceback__)))
     return 2
 
 
 def users(whole: TracebackType | None) -> TracebackType | None:
-    """A traceback from the first frame of a user's module on; the whole one where there is none."""
+    """A traceback from the first frame of a user's module on; the whole traceback if there is none."""
     below = whole
     while below is not None and (is_ours(below.tb_frame) or "importlib" in below.tb_frame.f_code.co_filename):
         below = below.tb_next
@@ -115,7 +114,7 @@ def users(whole: TracebackType | None) -> TracebackType | None:
 
 
 def said(error: Exception) -> str:
-    """An error in words; of a file that is missing with the nearest one that is not."""
+    """The text of an error; for a missing file with the nearest existing one."""
     if not isinstance(error, FileNotFoundError) or error.filename is None:
         return "\n".join([str(error), *getattr(error, "__notes__", ())])
     folder, name = os.path.split(os.fsdecode(error.filename))

@@ -1,4 +1,4 @@
-"""``opreg as-mindspore script.py ARGS``, or ``-m module ARGS``: a script of MindSpore, as it lies there."""
+"""``opreg as-mindspore script.py ARGS``, or ``-m module ARGS``: runs an unchanged MindSpore script."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what it takes."""
+    """Add the arguments."""
     chosen = os.environ.get("OPREG_CONVENTION") or "2.4"
     parser.add_argument("--convention", choices=("2.4", "document"), default=chosen,
                         help="how backward hooks are called: as by the version that mindspore.__version__ says, which "
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the script; it decides how this ends."""
+    """Run the script, which sets the exit status."""
     as_mxnet.check(options)
-    os.environ["OPREG_CONVENTION"] = options.convention  # for processes that it starts, too
+    os.environ["OPREG_CONVENTION"] = options.convention  # for child processes, too
     return as_mxnet.start(options)

@@ -1,4 +1,4 @@
-"""``opreg as-mxnet script.py ARGS``, or ``-m module ARGS``: a script of MXNet, as it lies there."""
+"""``opreg as-mxnet script.py ARGS``, or ``-m module ARGS``: runs an unchanged MXNet script."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["check", "check_script", "configure", "run", "start"]
 
 
 def configure(parser: argparse.ArgumentParser, library: str = "mxnet") -> None:
-    """Say what it takes."""
+    """Add the arguments."""
     parser.add_argument("-m", dest="module", action="store_true", help="the script is a module, found by its name")
     parser.add_argument("script", help="the file, or the name of the module")
     parser.add_argument("args", nargs=argparse.REMAINDER, help="what it finds in sys.argv")
@@ -22,14 +22,14 @@ def configure(parser: argparse.ArgumentParser, library: str = "mxnet") -> None:
 
 
 def check_script(path: str) -> None:
-    """Refuse a file that cannot be a script, before anything is set up for it.
+    """Refuse a file that cannot be a script, before anything is set up.
 
     Raises
     ------
     FileFormatError
-        It is no text.
+        When it is no text file.
     OSError
-        It is missing, a folder, or cannot be read.
+        When it is missing, a folder, or unreadable.
     """
     with reading(path) as file:
         try:
@@ -39,19 +39,19 @@ def check_script(path: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the script; it decides how this ends."""
+    """Run the script, which sets the exit status."""
     check(options)
     return start(options)
 
 
 def check(options: argparse.Namespace) -> None:
-    """Refuse what cannot be a script; see ``check_script``. A module is looked for when it is run."""
+    """Refuse a file that cannot be a script; see ``check_script``. A module is searched for when it is run."""
     if not options.module:
         check_script(options.script)
 
 
 def start(options: argparse.Namespace) -> int:
-    """Run a script that was checked."""
+    """Run a script after ``check``."""
     aliases.serve({"mxnet": "MXNet", "mindspore": "MindSpore"}[options.library])
     run_script(options.library, options.script, options.args, options.module)
     return 0

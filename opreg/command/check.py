@@ -1,4 +1,4 @@
-"""``opreg check module:Prop``: whether an operator, Function, Cell or function keeps the contract."""
+"""``opreg check module:Prop``: checks an operator, Function, Cell or function with ``operator.check``."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from .output import add_json, say
 
 __all__ = ["configure", "run"]
 
-#: Code that begins the other process, which finds modules where this one does.
+#: Code with which the child process starts; it finds the same modules as this process.
 _BEGIN = """
 import json, sys
 sys.path[:] = json.loads(sys.argv.pop(1))
 from opreg.command.checked import main
 main(int(sys.argv[1]), json.loads(sys.argv[2]))
 """
-#: Seconds for a question, of which each runs what is checked some ten times.
+#: Seconds for each check, which runs the checked code some ten times.
 _TIMEOUT = 60.0
-#: Seconds to wait for the end of the pipe, which a process that has left the group may keep open.
+#: Seconds to wait for the end of the pipe, which a process outside of the process group may keep open.
 _LEFT_OPEN = 1.0
 
-#: Messages of the process, in order; None behind the last.
+#: Messages of the child process, in order; None after the last.
 Lines = queue.SimpleQueue[dict[str, Any] | None]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what it takes."""
+    """Add the arguments."""
     parser.add_argument("what", metavar="WHAT", help="module:Name, file.py:Name, or the name of an operator")
     parser.add_argument("--input", nargs="+", action="extend", default=[], metavar="X",
                         help="in their order: a .npy file; or a shape for random numbers, as 2x3 or 2x3:int32")
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the verdicts; 1 where something failed."""
+    """Print the verdicts; 1 if a check failed."""
     if not 0 < options.timeout < math.inf:
         raise ArgumentError(f"--timeout {options.timeout:g}: expected seconds")
     report = _checked(options)
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _checked(options: argparse.Namespace) -> Report | None:
-    """Report of a check in a process of its own; None where it has printed why there is none."""
+    """Report of a check in a child process; None after the reason for a missing report was printed."""
     words = {name: getattr(options, name) for name in ("what", "input", "attr", "modules")}
     title, verdicts = options.what, list[Verdict]()
     checks: list[list[str]] = []
@@ -90,7 +90,7 @@ def _checked(options: argparse.Namespace) -> Report | None:
             title = line.get("title", title)
             if line.get("verdict"):
                 verdicts.append(Verdict(**line["verdict"]))
-    if checks and len(verdicts) == len(checks):  # it has ended behind the last
+    if checks and len(verdicts) == len(checks):  # it has ended after the last message
         return Report(title, verdicts)
     if not checks:
         raise OpError(f"{options.what}: {end}, while it was imported")
@@ -108,7 +108,7 @@ def _ended(code: int) -> str:
 
 @contextmanager
 def _process(words: dict[str, Any]) -> Iterator[tuple[subprocess.Popen[bytes], Lines]]:
-    """The process that checks and what it tells; it is gone behind this, with all that it has started."""
+    """The child process that runs the checks, and its messages; on exit it and all of its children are ended."""
     command = [sys.executable, "-c", _BEGIN, json.dumps(sys.path), str(os.getpid()), json.dumps(words)]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdout is not None
@@ -125,9 +125,9 @@ def _process(words: dict[str, Any]) -> Iterator[tuple[subprocess.Popen[bytes], L
 
 
 def _read(stream: IO[bytes], told: Lines) -> None:
-    """Put each line into ``told`` as it comes, None behind the last, and close ``stream``."""
+    """Put each line into ``told`` as it arrives, None after the last, and close ``stream``."""
     with stream:
         for line in stream:
-            if line.endswith(b"\n"):  # otherwise the process has ended within the line
+            if line.endswith(b"\n"):  # otherwise the process ended within the line
                 told.put(json.loads(line))
     told.put(None)

@@ -1,4 +1,4 @@
-"""The process in which ``opreg check`` runs what it checks, which may never return, crash, or end the program."""
+"""The child process of ``opreg check``; the checked code may hang, crash, or end the process."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["main"]
 
 
 def main(parent: int, words: dict[str, Any]) -> None:
-    """Check, and tell about it in lines of JSON on what was the output; what is printed goes to the error stream.
+    """Run the checks, and write the results as lines of JSON to the original output; prints go to the error stream.
 
     Parameters
     ----------
     parent : int
-        The process that listens.
+        Process number of the parent.
     words : dict
         Arguments of the command line.
     """

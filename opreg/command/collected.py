@@ -1,4 +1,4 @@
-"""Operators that a module registers, as tests of pytest."""
+"""Operators of a module as tests of pytest."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 __all__ = ["collected"]
 
-#: The name of the dict in a module that says what its operators are checked on.
+#: Name of the dict in a module with the inputs on which its operators are checked.
 _INPUTS = "opreg_inputs"
-#: The shape of inputs that nobody gives and that follow from nothing.
+#: Shape of inputs that are neither given nor inferred.
 _SHAPE = (2, 3)
 
 
 class Failed(Exception):
-    """An operator does not keep its contract."""
+    """An operator failed a check."""
 
 
 class Unknown(Exception):
-    """Nobody says what an operator is to be checked on, and it cannot be guessed."""
+    """The inputs of a check are not given and cannot be guessed."""
 
 
 def collected(session: pytest.Session, name: str) -> list[pytest.Item]:
@@ -44,7 +44,7 @@ def collected(session: pytest.Session, name: str) -> list[pytest.Item]:
     Raises
     ------
     pytest.UsageError
-        There is no such module, or it registers none.
+        When there is no such module, or it registers no operator.
     """
     import pytest
 
@@ -78,14 +78,14 @@ def collected(session: pytest.Session, name: str) -> list[pytest.Item]:
 
 
 def registered(name: str) -> tuple[dict[str, Op], Mapping[str, Sequence[Any]]]:
-    """The operators that a module registers, by their names, and what it says that they are checked on.
+    """The operators that a module registers, by name, and the inputs for their checks.
 
     Raises
     ------
     ArgumentError
-        There is no such module, or it registers none.
+        When there is no such module, or it registers no operator.
     OSError
-        There is no such file.
+        When there is no such file.
     """
     module = imported(name)
     found = {op.op_type: op for op in operators() if op.op_type is not None and _is_of(op, module)}
@@ -99,19 +99,19 @@ def registered(name: str) -> tuple[dict[str, Op], Mapping[str, Sequence[Any]]]:
 
 
 def _is_of(op: Op, module: ModuleType) -> bool:
-    """Whether an operator is defined by a module, or by one of a package."""
+    """Whether an operator is defined in a module, or in a module of a package."""
     schema = op.signature.schema
     place = schema.prop_class.__module__ if isinstance(schema, RegisteredProp) else op.__module__
     return f"{place}.".startswith(f"{module.__name__}.")
 
 
 def check(op: Op, given: Sequence[Any] | None) -> None:
-    """Check an operator, on these inputs, behind which a dict of attributes may stand, or on a few random numbers.
+    """Check an operator on given inputs, which may end with a dict of attributes, or on random inputs.
 
     Raises
     ------
     Failed, Unknown
-        With the report; with what to write.
+        With the report of the check; with the line to add to the module.
     """
     if given is not None:
         inputs, attrs = list(given), {}
@@ -121,7 +121,7 @@ def check(op: Op, given: Sequence[Any] | None) -> None:
     else:
         try:
             report = examine(op, _guessed(op), {})
-        except Exception as error:  # of code that was given what it is not made for
+        except Exception as error:  # the user's code got unsuitable random inputs
             raise Unknown(_wanted(op, str(error).partition("\n")[0])) from None
         if report["runs"].outcome == "failed":
             raise Unknown(_wanted(op, report["runs"].text))
@@ -130,7 +130,7 @@ def check(op: Op, given: Sequence[Any] | None) -> None:
 
 
 def _wanted(op: Op, why: str) -> str:
-    """The line to write where no inputs could be guessed."""
+    """The line to add to the module if inputs cannot be guessed."""
     signature = op.signature
     needed = [field.name for field in signature.schema.fields if field.required and field.name != signature.variadic]
     words = [*(signature.input_names or ["x"]),
@@ -139,7 +139,7 @@ def _wanted(op: Op, why: str) -> str:
 
 
 def _guessed(op: Op) -> list[np.ndarray]:
-    """A few random numbers, of shapes and dtypes that follow from those of the first input."""
+    """Small random inputs, with shapes and dtypes inferred from the first one."""
     attrs = op.complete({op.signature.variadic: 2} if op.signature.variadic else {})
     names, outs = op.signature.inputs(attrs), len(op.signature.outputs(attrs))
     first: Shapes = [_SHAPE, *[None] * (len(names) - 1)]

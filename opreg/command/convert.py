@@ -1,6 +1,6 @@
-"""``opreg convert SOURCE TARGET``: weights or a model of one format in another, names and dtypes kept.
+"""``opreg convert SOURCE TARGET``: converts weights or a model between formats, with the same names and dtypes.
 
-A graph with its weights becomes a model of ONNX, and a model of ONNX a graph with its weights beside it.
+A graph with its weights becomes an ONNX model, and an ONNX model a graph with its weights in a second file.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .output import add_json, say
 
 __all__ = ["configure", "run"]
 
-#: Endings of the names of graph files, here and in ONNX.
+#: Endings of graph files, of this library and of ONNX.
 _GRAPH, _ONNX = ".json", ".onnx"
-#: How many names a line of the report has at most.
+#: Largest number of names in a line of the report.
 _NAMED = 8
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what it takes."""
+    """Add the arguments."""
     parser.add_argument("source", metavar="SOURCE",
                         help="a .params, .npz, .safetensors, .ckpt, .pt or .pth file; a -symbol.json, or an .onnx file")
     parser.add_argument("target", metavar="TARGET", help="the file to write; its ending says which format")
@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the file, whole or not at all."""
+    """Write the file, completely or not at all."""
     source, target = options.source, options.target
     ending = os.path.splitext(target)[1]
     if ending not in (*weights.ENDINGS, _GRAPH, _ONNX):
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Made(NamedTuple):
-    """Report of a conversion: as data, as a line, and a line for each thing that is not as it was."""
+    """Report of a conversion: as data, as a line, and a line for each difference."""
 
     data: Mapping[str, Any]
     text: str
@@ -119,7 +119,7 @@ def _to_onnx(options: argparse.Namespace) -> _Made:
 
 
 def _weights_of(graph: str) -> str:
-    """The file of the weights that is written beside a graph."""
+    """The weights file that belongs to a graph."""
     return f"{graph.removesuffix(_GRAPH).removesuffix('-symbol')}-0000.params"
 
 
@@ -138,7 +138,7 @@ def _from_onnx(options: argparse.Namespace) -> _Made:
 
 
 class _Counting:
-    """A file that shows how many of its bytes are written."""
+    """A file that reports the number of bytes written."""
 
     def __init__(self, file: BinaryIO, line: Line, size: int):
         self._file, self._line, self._size, self._done = file, line, size, 0
@@ -159,7 +159,7 @@ class _Counting:
 
 @contextmanager
 def _shown(file: BinaryIO, size: int) -> Iterator[Any]:
-    """The file; on a terminal with a line that says how much of it is written."""
+    """The file, with a progress line if there is a terminal."""
     if not wanted():
         yield file
         return

@@ -1,4 +1,4 @@
-"""Values of words on the command line: shapes, arrays, attributes, and objects of a module or a file."""
+"""Parsing of command line words: shapes, arrays, attributes, and objects from a module or file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["array", "attributes", "defined", "imported", "named", "shape", "shap
 
 
 def named(word: str) -> tuple[str, str]:
-    """A word as name and value; the name is empty where there is none.
+    """A word split into name and value; the name is empty if there is none.
 
     Examples
     --------
@@ -34,12 +34,12 @@ def named(word: str) -> tuple[str, str]:
 
 
 def shape(text: str) -> tuple[int, ...]:
-    """A shape as its dimensions are written: ``1x3x224x224``; ``()`` is that of one number.
+    """A shape written as its lengths: ``1x3x224x224``; ``()`` is a scalar's.
 
     Raises
     ------
     ArgumentError
-        It is none.
+        When the text is no shape.
 
     Examples
     --------
@@ -55,12 +55,12 @@ def shape(text: str) -> tuple[int, ...]:
 
 
 def shapes(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Shapes by name, each as ``data=1x3x224x224``.
+    """Shapes by name, each written as ``data=1x3x224x224``.
 
     Raises
     ------
     ArgumentError
-        One has no name, or is no shape.
+        When a word has no name, or no valid shape.
     """
     found = {}
     for word in words:
@@ -72,16 +72,17 @@ def shapes(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
 
 
 def array(text: str) -> Array:
-    """Numbers from a ``.npy`` file, or random ones of a shape, and a dtype behind a colon: ``2x3``, ``2x3:int32``.
+    """An array from a ``.npy`` file, or random values of a shape, with an optional dtype after a colon: ``2x3``,
+    ``2x3:int32``.
 
     Raises
     ------
     ArgumentError
-        It is neither.
+        When the text is neither.
     FileFormatError
-        The file holds no array of numbers.
+        When the file holds no numeric array.
     OSError
-        There is no such file.
+        When there is no such file.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def array(text: str) -> Array:
 
 
 def attributes(words: Sequence[str]) -> dict[str, Any]:
-    """Attributes, each as ``beta=2.0``: numbers, tuples and the like as Python writes them, all else is text.
+    """Attributes, each written as ``beta=2.0``: Python literals, or else text.
 
     Examples
     --------
@@ -127,14 +128,14 @@ def attributes(words: Sequence[str]) -> dict[str, Any]:
 
 
 def imported(name: str) -> ModuleType:
-    """A module by its name, seen from the working directory, or by its file.
+    """A module by its name, relative to the working directory, or by its file.
 
     Raises
     ------
     ArgumentError
-        There is no such module.
+        When there is no such module.
     OSError
-        There is no such file.
+        When there is no such file.
     """
     if not name.endswith(".py"):
         here = os.getcwd()
@@ -143,7 +144,7 @@ def imported(name: str) -> ModuleType:
             return importlib.import_module(name)
         except ModuleNotFoundError as error:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-                raise  # one that it imports
+                raise  # a module that it imports
             raise ArgumentError(f"there is no module {error.name!r}; a file is named with its ending, as ops.py"
                                 ) from None
         finally:
@@ -156,20 +157,20 @@ def imported(name: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise OpError(f"{name}: Python cannot load it")
     module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(stem, module)  # what it defines may be pickled
-    sys.path.insert(0, os.path.dirname(path))  # modules beside it
+    sys.modules.setdefault(stem, module)  # its classes may be pickled
+    sys.path.insert(0, os.path.dirname(path))  # modules in the same folder
     spec.loader.exec_module(module)
     return module
 
 
 def defined(text: str) -> Any:
-    """Object that a word names in a module or a file, ``package.module:Name`` or ``file.py:Name``; other words stay
-    words.
+    """The object that a word names in a module or file, ``package.module:Name`` or ``file.py:Name``; other words are
+    returned unchanged.
 
     Raises
     ------
     ArgumentError
-        It defines no such name.
+        When the module does not define the name.
     """
     place, sign, name = text.rpartition(":")
     if not sign:

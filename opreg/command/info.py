@@ -1,4 +1,4 @@
-"""``opreg info``: versions, and what computes here."""
+"""``opreg info``: versions, devices and optional packages."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .output import add_json, columns, say
 
 __all__ = ["configure", "run", "facts"]
 
-#: Packages that are used where they are installed.
+#: Optional packages that are used if they are installed.
 _OPTIONAL = ("numba", "onednn-cpu-gomp", "cupy-cuda12x", "cupy-cuda13x", "scipy", "ml_dtypes", "fissix", "pillow",
              "pandas")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what it takes."""
+    """Add the arguments."""
     add_json(parser)
 
 
 def facts() -> dict[str, str]:
-    """Facts about the installation, a line each.
+    """Facts about the installation, one in each line.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def _version(package: str) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the facts."""
     known = facts()
     say(options, known, columns([*known.items()]))
     return 0

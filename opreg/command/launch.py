@@ -1,4 +1,4 @@
-"""``opreg launch -n 4 script.py ARGS``: a program as several processes on this machine, which find each other."""
+"""``opreg launch -n 4 script.py ARGS``: runs a program as several connected processes on this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what it takes."""
+    """Add the arguments."""
     parser.add_argument("-n", type=int, required=True, metavar="COUNT", help="how many processes")
     parser.add_argument("--timeout", type=float, metavar="SECONDS",
                         help="how long a process waits for the others before it gives up; 300 by default")
@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Start it and wait; ends as it does."""
+    """Start the program and wait; returns its exit status."""
     if options.timeout is not None and not 0 < options.timeout < math.inf:
         raise ArgumentError(f"--timeout {options.timeout:g}: expected seconds")
     if not options.m and not os.path.exists(os.path.join(options.program, "__main__.py")):

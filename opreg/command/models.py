@@ -1,4 +1,4 @@
-"""Models in files: a graph, the weights that lie beside it, and an executor over both."""
+"""Models in files: a graph, its weights in the same folder, and an executor of both."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["Model", "add_import", "add_model", "bound", "inputs", "model", "symb
 
 
 class Model(NamedTuple):
-    """A graph and its weights, by the names that it has for them."""
+    """A graph and its weights, by their names in the graph."""
 
     symbol: Symbol
     weights: dict[str, Array]
 
 
 def add_model(parser: argparse.ArgumentParser, what: str = "-symbol.json, or what its name begins with") -> None:
-    """Take the words that say which model it is, with which inputs and where."""
+    """Add the arguments for the model, its inputs and the device."""
     parser.add_argument("model", metavar="MODEL", help=what)
     parser.add_argument("--input", nargs="+", action="extend", default=[], metavar="[NAME=]X",
                         help="a .npy file; or a shape for random numbers, as 1x3x224x224 or 8x20:int32")
@@ -43,13 +43,13 @@ def add_model(parser: argparse.ArgumentParser, what: str = "-symbol.json, or wha
 
 
 def add_import(parser: argparse.ArgumentParser) -> None:
-    """Take modules that register operators."""
+    """Add the argument for modules that register operators."""
     parser.add_argument("--import", nargs="+", action="extend", default=[], dest="modules", metavar="MODULE",
                         help="a module, or a file.py, that registers operators of the graph")
 
 
 def symbol(path: str, modules: Sequence[str] = ()) -> Symbol:
-    """The graph of a file, or of the file whose name begins so; modules are imported before."""
+    """The graph of a file, or of the file whose name begins with the path; modules are imported first."""
     for name in modules:
         given.imported(name)
     whole = f"{path}-symbol.json"
@@ -57,12 +57,12 @@ def symbol(path: str, modules: Sequence[str] = ()) -> Symbol:
 
 
 def model(options: argparse.Namespace) -> Model:
-    """The graph, and its weights as far as there are any.
+    """The graph, and its weights if there are any.
 
     Raises
     ------
     FileFormatError, OSError
-        A file is damaged or missing.
+        When a file is damaged or missing.
     """
     net = symbol(options.model, options.modules)
     path = options.params or _beside(options.model)
@@ -73,7 +73,7 @@ def model(options: argparse.Namespace) -> Model:
 
 
 def _beside(path: str) -> str | None:
-    """The weights of the last epoch that lie beside a graph."""
+    """The weights of the last epoch in the folder of a graph."""
     prefix = glob.escape(path.removesuffix(".json").removesuffix("-symbol"))
     numbered = {int(found[1]): name for name in glob.glob(f"{prefix}-[0-9]*.params")
                 if (found := re.search(r"-(\d+)\.params$", name))}
@@ -84,12 +84,12 @@ def _beside(path: str) -> str | None:
 
 
 def inputs(net: Model, words: Sequence[str]) -> dict[str, Array]:
-    """Inputs by name; those without one are the first that are neither weights nor labels.
+    """Inputs by name; unnamed ones are assigned to arguments that are neither weights nor labels, in order.
 
     Raises
     ------
     ArgumentError
-        There is no such input, or there are too many.
+        When there is no such input, or there are too many.
     """
     names = net.symbol.list_arguments()
     free = [name for name in names if name not in net.weights and not name.endswith("label")]
@@ -110,28 +110,28 @@ def inputs(net: Model, words: Sequence[str]) -> dict[str, Array]:
 
 
 def _is_weight(net: Symbol, name: str) -> bool:
-    """Whether an argument is one that an operator has made for itself: its shape follows from the others."""
+    """Whether an argument was made by an operator for itself: its shape is inferred from the others."""
     return any(name == f"{node.name}_{argument}" for node in net._graph().nodes if node.op is not None
                for argument in node.op.signature.arguments(node.attrs))
 
 
 def bound(net: Model, arrays: Mapping[str, Array], options: argparse.Namespace, *, train: bool = False,
           random: bool = False) -> Executor:
-    """An executor with weights and inputs in it; labels that are not given are zeros.
+    """An executor with weights and inputs; missing labels are zeros.
 
     Parameters
     ----------
     net, arrays, options
-        The model, its inputs, and the words that say where to compute.
+        The model, its inputs, and the options with the device.
     train : bool
         Whether gradients are computed, too.
     random : bool
-        Whether what is missing are random numbers.
+        Whether missing arrays are filled with random values.
 
     Raises
     ------
     ArgumentError
-        Inputs or weights are missing.
+        When inputs or weights are missing.
     """
     names = [*net.symbol.list_arguments(), *net.symbol.list_auxiliary_states()]
     there = {**{name: value for name, value in net.weights.items() if name in names}, **arrays}
@@ -156,5 +156,5 @@ def bound(net: Model, arrays: Mapping[str, Array], options: argparse.Namespace, 
         if name in there:
             value[:] = nd_array(there[name], dtype=there[name].dtype)
         elif name in missing and known(value.shape):
-            value[:] = nd_array(rng.random(value.shape).astype(np.float32))  # variances may not be negative
+            value[:] = nd_array(rng.random(value.shape).astype(np.float32))  # variances are nonnegative
     return executor

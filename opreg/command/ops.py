@@ -1,4 +1,4 @@
-"""``opreg ops [PATTERN]``: which operators there are."""
+"""``opreg ops [PATTERN]``: lists operators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what it takes."""
+    """Add the arguments."""
     parser.add_argument("pattern", nargs="?", default="*", metavar="PATTERN",
                         help="a part of a name, or a pattern with * and ?, upper and lower case alike")
     parser.add_argument("--all", action="store_true", help="those of gradients and of the machinery, too")
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a name and what it is, a line an operator, plain names first; 1 where there is none."""
+    """Print name and description of each operator, public names first; 1 if there is none."""
     pattern = options.pattern.lower()
     pattern = pattern if set(pattern) & set("*?[") else f"*{pattern}*"
     found = {op.name: op.doc.partition("\n")[0] for op in operators()

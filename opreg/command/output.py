@@ -1,4 +1,4 @@
-"""Output of subcommands: lines for people, or JSON for programs."""
+"""Output of subcommands: text, or JSON for programs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["add_json", "as_json", "columns", "say"]
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """Take ``--json``."""
+    """Add ``--json``."""
     parser.add_argument("--json", action="store_true", help="as JSON")
 
 
 def say(options: argparse.Namespace, data: object, text: str) -> None:
-    """Print what there is to say, as it was asked for."""
+    """Print the result as text, or as JSON if ``--json`` is given."""
     print(as_json(data) if options.json else text)
 
 
 def as_json(data: object) -> str:
-    """JSON as everybody reads it: infinities and NaN, which it has not, are texts.
+    """Standard JSON: infinities and NaN, which it lacks, become texts.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def _finite(data: Any) -> Any:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of words under each other.
+    """Rows of words aligned in columns.
 
     Examples
     --------

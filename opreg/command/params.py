@@ -1,4 +1,4 @@
-"""``opreg params FILE [OTHER]``: what weights a file holds, or how those of two differ."""
+"""``opreg params FILE [OTHER]``: lists the arrays of a file, or the differences of two files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .output import add_json, columns, say
 
 __all__ = ["configure", "run"]
 
-#: Digits of a hash that a line shows.
+#: Number of digits of a hash that are shown.
 _DIGITS = 16
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what it takes."""
+    """Add the arguments."""
     parser.add_argument("file", help="a .params, .npz, .safetensors, .ckpt, .pt or .onnx file")
     parser.add_argument("other", nargs="?", help="one to compare it with")
     parser.add_argument("--hash", action="store_true", help="with the hash of each array, whatever the format")
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a line an array; 1 where two files differ."""
+    """Print a line for each array; 1 if two files differ."""
     mine = weights.load(options.file).arrays
     if options.other is None:
         listed = {name: {"dtype": value.dtype.name, "shape": list(value.shape), "sha256": _hash(value)}
@@ -45,14 +45,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _hash(value: Array) -> str:
-    """The hash of dtype, shape and numbers."""
+    """The hash of dtype, shape and elements."""
     found = hashlib.sha256(f"{value.dtype.name} {value.shape} ".encode())
     found.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
     return found.hexdigest()
 
 
 def _difference(a: Array | None, b: Array | None) -> str:
-    """How two arrays differ; empty where they do not."""
+    """The difference of two arrays as text; empty if they are equal."""
     if a is None or b is None:
         return "only in the second" if a is None else "only in the first"
     if (a.shape, a.dtype) != (b.shape, b.dtype):

@@ -1,4 +1,4 @@
-"""``opreg plot MODEL``: a graph as a picture."""
+"""``opreg plot MODEL``: draws a graph."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .output import add_json, say
 
 __all__ = ["configure", "run"]
 
-#: Endings of files for the language that Graphviz reads.
+#: Endings of files in Graphviz's language.
 _TEXT = (".gv", ".dot")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what it takes."""
+    """Add the arguments."""
     parser.add_argument("model", metavar="MODEL", help="-symbol.json, or what its name begins with")
     parser.add_argument("shapes", nargs="*", metavar="NAME=SHAPE", help="shapes of inputs, as data=1x3x224x224")
     parser.add_argument("--output", metavar="FILE",

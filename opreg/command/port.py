@@ -1,4 +1,4 @@
-"""``opreg port FOLDER``: what scripts of another time need to run here, as a diff or written."""
+"""``opreg port FOLDER``: changes that old scripts need to run here, shown as a diff or written."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what it takes."""
+    """Add the arguments."""
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="a folder, or a file")
     parser.add_argument("--write", action="store_true", help="change the files; without it a diff is shown")
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show or write what changes; what is left to a person goes to the error stream. 1 where a file could not be read,
-    or not be written."""
+    """Show or write the changes; remarks for the user go to the error stream. 1 if a file could not be read or
+    written."""
     for root in options.folders:
         if not root.exists():
             raise FileNotFoundError(2, "no such file or folder", str(root))
-    # all of them before one is written: what a file is depends on its neighbours
+    # all are computed before one is written, since they depend on neighbouring files
     found = [change for root in options.folders for change in changes(root)]
     told = []
     written = left = failed = 0

@@ -1,4 +1,4 @@
-"""``opreg profile MODEL|SCRIPT``: where the time goes, as a table and as a trace that Perfetto opens."""
+"""``opreg profile MODEL|SCRIPT``: time of each operator, as a table and as a trace for Perfetto."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TABLES = ("operator", "cell", "line")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what it takes."""
+    """Add the arguments."""
     models.add_model(parser, "-symbol.json, or what its name begins with; or a script.py")
     parser.add_argument("--train", action="store_true", help="with gradients")
     parser.add_argument("--repeat", type=int, default=10, metavar="N", help="how often a model is run")
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the table; a script decides how this ends."""
+    """Print the table; a script sets the exit status."""
     return _script(options) if options.model.endswith(".py") else _model(options)
 
 
@@ -58,12 +58,12 @@ def _model(options: argparse.Namespace) -> int:
 
 
 def _script(options: argparse.Namespace) -> int:
-    """Run a script and look on."""
+    """Run a script with the profiler."""
     check_script(options.model)
     before = sys.argv, sys.path[:]
     sys.argv = [options.model, *options.args]
     sys.path.insert(0, os.path.dirname(os.path.abspath(options.model)))
-    try:  # where JSON is to be read, nothing else may stand beside it
+    try:  # the output must contain JSON only
         with collect() as events, contextlib.redirect_stdout(sys.stderr if options.json else sys.stdout):
             code = _ended(options.model)
     finally:
@@ -75,7 +75,7 @@ def _script(options: argparse.Namespace) -> int:
 
 
 def _ended(script: str) -> int:
-    """How a script ends: its exit code."""
+    """Exit status of a script."""
     try:
         runpy.run_path(script, run_name="__main__")
     except SystemExit as end:

@@ -1,4 +1,4 @@
-"""``opreg run MODEL --input x.npy``: what a model gives."""
+"""``opreg run MODEL --input x.npy``: runs a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what it takes."""
+    """Add the arguments."""
     models.add_model(parser)
     parser.add_argument("--output", metavar="FILE", help="a .npy file for one output, .npz or .safetensors for several")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run so often, and say how long it took")
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run it, and write or print what comes out."""
+    """Run the model, and write or print the outputs."""
     if options.repeat < 1:
         raise ArgumentError(f"--repeat {options.repeat}: expected at least 1")
     net = models.model(options)
@@ -70,7 +70,7 @@ def _range(value: Array) -> dict[str, float]:
 
 
 def _writable(path: str, count: int) -> None:
-    """Refuse a file before there is anything to write into it."""
+    """Refuse an output file before there is anything to write."""
     endings = (".npy", *weights.ENDINGS[:3])
     ending = os.path.splitext(path)[1]
     if ending not in endings:

@@ -1,4 +1,4 @@
-"""``opreg show NAME|FILE``: what an operator takes, or what a graph in a file is made of."""
+"""``opreg show NAME|FILE``: describes an operator, or the graph in a file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what it takes."""
+    """Add the arguments."""
     parser.add_argument("what", metavar="NAME|FILE", help="an operator, or a graph as JSON")
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the description."""
     if options.what.endswith(".json") or Path(options.what).is_file():
         _graph(options)
     else:

@@ -1,4 +1,4 @@
-"""``opreg show-missing FILE…``: operators of graphs that are not registered, or have attributes they do not take."""
+"""``opreg show-missing FILE…``: operators of graphs that are not registered, or have unknown attributes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _USER = "custom."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what it takes."""
+    """Add the arguments."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="a graph as JSON")
     models.add_import(parser)
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a line for each of them; 1 where there is one."""
+    """Print a line for each of them; 1 if there are any."""
     found = {file: missing(models.symbol(file, options.modules)._graph()) for file in options.files}
     lines = []
     for file, rows in found.items():
@@ -45,8 +45,8 @@ def _said(row: dict) -> str:
 
 
 def missing(graph: Graph) -> dict[str, dict]:
-    """Nodes of a graph and of its inner graphs that cannot run, by operator: the nodes, similar names, and attributes
-    that the operator does not take."""
+    """Nodes of a graph and of its inner graphs that cannot run, by operator: the nodes, similar names, and unknown
+    attributes."""
     rows: dict[str, dict] = {}
     for node in _every(graph):
         stands = placeholder(node)

@@ -1,4 +1,4 @@
-"""``opreg summary FILE data=1x3x224x224``: the layers of a graph, their shapes and weights, as a table."""
+"""``opreg summary FILE data=1x3x224x224``: table of a graph's layers, with shapes and weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what it takes."""
+    """Add the arguments."""
     parser.add_argument("model", metavar="MODEL", help="-symbol.json, or what its name begins with")
     parser.add_argument("shapes", nargs="*", metavar="NAME=SHAPE", help="shapes of inputs, as data=1x3x224x224")
     models.add_import(parser)
@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the table."""
     net, shapes = models.symbol(options.model, options.modules), given.shapes(options.shapes)
     if options.json:
         print(as_json(_shapes(net, shapes)))
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _shapes(net: Symbol, shapes: Mapping[str, Sequence[int]]) -> dict[str, object]:
-    """Shapes of all that a graph holds, null where they do not follow."""
+    """Shapes of all arrays of a graph, null for unknown ones."""
     inside = net.get_internals()
     arguments, entries, states = inside.infer_shape_partial(**shapes)
     nodes: dict[str, dict] = {}

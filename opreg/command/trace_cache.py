@@ -1,4 +1,4 @@
-"""``opreg trace-cache [list|clear]``: what is kept on the disk: compiled kernels, and what was tried."""
+"""``opreg trace-cache [list|clear]``: cached files on disk: compiled kernels, and results of tuning."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from .output import add_json, columns, say
 
 __all__ = ["configure", "run"]
 
-#: Meanings of the endings of files.
+#: Descriptions of the file endings.
 _KINDS = {".code": "compiled functions", ".choices": "choices between ways that were tried"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Say what it takes."""
+    """Add the arguments."""
     parser.add_argument("action", nargs="?", choices=["list", "clear"], default="list",
                         help="what to do; list by default")
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """List the kinds of files, or take them all away."""
+    """List the cached files, or remove them."""
     folder = cache.directory()
     files = [] if folder is None or not folder.is_dir() else sorted(
         path for path in folder.iterdir() if path.suffix in _KINDS and path.is_file())
@@ -45,5 +45,5 @@ def _clear(files: list[Path]) -> None:
     for path in files:
         try:
             os.unlink(path)
-        except FileNotFoundError:  # another process was quicker
+        except FileNotFoundError:  # another process was faster
             continue

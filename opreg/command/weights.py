@@ -1,5 +1,5 @@
-"""Arrays of files by name, whatever the format: ``.params``, ``.npz``, ``.safetensors``, ``.ckpt``, files of PyTorch,
-and the initializers of models of ONNX."""
+"""Arrays of files by name, for all formats: ``.params``, ``.npz``, ``.safetensors``, ``.ckpt``, files of PyTorch, and
+the initializers of ONNX models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opreg.typing import Array
 
 __all__ = ["ENDINGS", "Weights", "load"]
 
-#: Suffixes of files that are written: the first three of MXNet, NumPy and safetensors, MindSpore's, and PyTorch's.
+#: Endings of the files that can be written: of MXNet, NumPy and safetensors, MindSpore, and PyTorch.
 ENDINGS = (".params", ".npz", ".safetensors", ".ckpt", ".pt", ".pth")
 
 
@@ -24,9 +24,9 @@ class Weights(NamedTuple):
     Attributes
     ----------
     arrays : dict
-        By name; by their numbers where they have none.
+        The arrays by name, or by number if they have none.
     named : bool
-        Whether they have names.
+        Whether the arrays have names.
     """
 
     arrays: dict[str, Array]
@@ -39,9 +39,9 @@ def load(path: str) -> Weights:
     Raises
     ------
     FileFormatError
-        It is damaged, is of another kind, or says that there is no array.
+        When it is damaged, has another format, or contains no array.
     OSError
-        It is missing or cannot be read.
+        When it is missing or unreadable.
     """
     if path.endswith(".ckpt"):
         with reading(path):

@@ -1,4 +1,4 @@
-"""Operators and autograd by the names that programs before MXNet 1.0 have for them.
+"""Operators and autograd under their names from before MXNet 1.0.
 
 ``contrib.nd`` and ``contrib.sym`` are ``mx.nd.contrib`` and ``mx.sym.contrib``.
 """
@@ -17,7 +17,7 @@ from opreg.symbol import contrib as symbol
 
 from . import autograd, detection, text
 
-#: Names of MXNet that are missing here, each with its replacement.
+#: Names of MXNet that are missing here, with their replacements.
 _ABSENT = {
     **dict.fromkeys(("quantization", "quant"), "files of quantised networks run; making them is MXNet's"),
     "io": "its DataLoaderIter wraps a Gluon loader; io.NDArrayIter and a DataIter of one's own give batches",

@@ -1,8 +1,8 @@
-"""amp: graphs that compute in half precision if it is safe, with ``amp_cast`` where dtypes meet.
+"""amp: graphs that compute in half precision where it is safe, with ``amp_cast`` where dtypes meet.
 
-``convert_symbol`` and ``convert_model`` make them of graphs in float32. Operators that gain from it, products of
-matrices and convolutions, are given halves; those that need the range, exponentials, norms and losses, float32; those
-that join arrays the widest dtype that comes; all others compute in what they are given.
+``convert_symbol`` and ``convert_model`` convert graphs in float32. Matrix products and convolutions, which gain most,
+compute in half precision. Exponentials, norms and losses, which need the range, compute in float32. Operators that join
+arrays compute in the widest dtype of their inputs, and all others in the dtype of their inputs.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ __all__ = ["init", "init_trainer", "scale_loss", "unscale", "convert_symbol", "c
            "list_conditional_fp32_ops", "list_widest_type_cast", "list_loss_output_functions",
            "list_lp16_use_fp32_params"]
 
-#: Operators that are given halves.
+#: Operators in half precision.
 _HALF = ("Convolution", "Deconvolution", "FullyConnected", "RNN")
-#: Operators that are given float32.
+#: Operators in float32.
 _FULL = (
     "IdentityAttachKLSparseReg", "arccos", "arcsin", "cosh", "erfinv", "sinh", "tan", "arctanh",
     "_contrib_MultiBoxDetection", "_contrib_MultiBoxPrior", "_contrib_MultiBoxTarget", "exp", "expm1", "log", "log10",
@@ -47,7 +47,7 @@ _FULL = (
     "softmax_cross_entropy", "smooth_l1", "MakeLoss", "make_loss", "CTCLoss", "_contrib_DeformableConvolution",
     "_contrib_DeformablePSROIPooling",
 )
-#: Operators that are given the widest dtype of their inputs.
+#: Operators in the widest dtype of their inputs.
 _WIDEST = (
     "elemwise_add", "elemwise_sub", "elemwise_mul", "elemwise_div", "_mod", "_not_equal", "_equal", "_greater",
     "_greater_equal", "_lesser", "_lesser_equal", "_logical_and", "_logical_or", "_logical_xor", "_maximum",
@@ -58,12 +58,12 @@ _WIDEST = (
     "_contrib_MultiProposal", "_contrib_PSROIPooling", "_contrib_Proposal", "_contrib_ROIAlign", "_contrib_box_iou",
     "_contrib_box_nms", "where",
 )
-#: Operators that are given float32 where an attribute has one of some values.
+#: Operators in float32 for some values of an attribute.
 _CONDITIONAL = [("Activation", "act_type", ["softrelu"]), ("LeakyReLU", "act_type", ["elu", "selu"])]
 _LOSSES = ("SoftmaxOutput", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput")
 _TARGETS = ("float16", "bfloat16")
 
-#: Operator, attribute and the values of it that count.
+#: Operator, attribute and its values that require float32.
 Conditions: TypeAlias = Sequence[tuple[str, str, Sequence[str]]]
 
 __getattr__ = inner(__name__)
@@ -77,38 +77,38 @@ def _target(dtype: Any) -> str:
 
 
 def list_lp16_ops(target_dtype: Any = "float16") -> list[str]:
-    """Operators that are given halves."""
+    """Operators in half precision."""
     _target(target_dtype)
     return list(_HALF)
 
 
 def list_fp32_ops(target_dtype: Any = "float16") -> list[str]:
-    """Operators that are given float32."""
+    """Operators in float32."""
     _target(target_dtype)
     return list(_FULL)
 
 
 def list_lp16_fp32_ops(target_dtype: Any = "float16") -> list[str]:
-    """Operators that compute in what they are given: all that no other list names."""
+    """Operators in the dtype of their inputs: all that are in no other list."""
     _target(target_dtype)
     listed = {*_HALF, *_FULL, *_WIDEST}
     return [name for name in names() if name not in listed and not name.startswith(("custom.", "_backward"))]
 
 
 def list_conditional_fp32_ops(target_dtype: Any = "float16") -> list[tuple[str, str, list[str]]]:
-    """Operators that are given float32 where an attribute has one of some values."""
+    """Operators in float32 for some values of an attribute."""
     _target(target_dtype)
     return list(_CONDITIONAL)
 
 
 def list_widest_type_cast(target_dtype: Any = "float16") -> list[str]:
-    """Operators that are given the widest dtype of their inputs."""
+    """Operators in the widest dtype of their inputs."""
     _target(target_dtype)
     return list(_WIDEST)
 
 
 def list_loss_output_functions(target_dtype: Any = "float16") -> list[str]:
-    """Losses that make their own gradient, which is to be scaled."""
+    """Losses that define their own gradient, which must be scaled."""
     _target(target_dtype)
     return list(_LOSSES)
 
@@ -122,7 +122,7 @@ def list_lp16_use_fp32_params(target_dtype: Any = "float16") -> None:
 
 
 def _canonical(listed: Sequence[str]) -> set[str]:
-    """The registry's own names; those it does not know are none of ours."""
+    """The registry's canonical names, without unknown names."""
     return {op.name for name in listed if (op := find(name)) is not None}
 
 
@@ -130,24 +130,24 @@ def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops:
                    fp32_ops: Sequence[str] | None = None, conditional_fp32_ops: Conditions | None = None,
                    excluded_sym_names: Sequence[str] | None = None, data_names: Sequence[str] | None = None,
                    cast_optional_params: bool = False) -> Symbol:
-    """A graph in float32 with casts, so that parts of it compute in half precision.
+    """Converts a float32 graph so that parts of it compute in half precision.
 
     Parameters
     ----------
     sym : Symbol
         The graph.
     target_dtype : {"float16", "bfloat16"}
-        Which halves.
+        The half precision dtype.
     target_dtype_ops, fp32_ops : list of str or None
-        Operators that are given either; by default those of ``list_lp16_ops`` and ``list_fp32_ops``.
+        Operators in half precision and in float32; by default those of ``list_lp16_ops`` and ``list_fp32_ops``.
     conditional_fp32_ops : list of (operator, attribute, values) or None
-        Operators that are given float32 where the attribute has one of the values.
+        Operators in float32 if the attribute has one of the values.
     excluded_sym_names : list of str or None
-        Nodes that are left as they are.
+        Nodes that are not converted.
     data_names : list of str or None
         Inputs, which stay float32.
     cast_optional_params : bool
-        Whether weights that only go to operators in half precision are halves themselves.
+        Whether weights used only by operators in half precision are cast to it.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops:
     made: dict[tuple[Entry, str], Entry] = {}
 
     def wanted(entry: Entry, dtype: str) -> Entry:
-        """The entry, cast; where several want it, once."""
+        """The entry, cast to a dtype; one cast serves all its consumers."""
         source, index = entry
         if source.op is None and dtype == "float32":
             return entry
@@ -224,12 +224,12 @@ _FLAGS = {"float32": 0, "float16": 2, "bfloat16": 12}
 
 
 def _inputs(sym: Symbol) -> list[str]:
-    """Arguments that are inputs by their names: those that end in ``data`` or ``label``."""
+    """Arguments that are inputs by their names, which end in ``data`` or ``label``."""
     return [name for name in sym.list_arguments() if name.endswith(("data", "label"))]
 
 
 def _narrow(graph: Graph, half: str, left: set[str]) -> set[Node]:
-    """The weights that go to casts to halves alone."""
+    """The weights used only by casts to half precision."""
     used: dict[Node, set[bool]] = {}
     for node in graph.nodes:
         goes = node.op is not None and node.op.name == "amp_cast" and as_dtype(node.attrs["dtype"]).name == half
@@ -244,7 +244,7 @@ def convert_model(sym: Symbol, arg_params: Mapping[str, NDArray], aux_params: Ma
                   fp32_ops: Sequence[str] | None = None, conditional_fp32_ops: Conditions | None = None,
                   excluded_sym_names: Sequence[str] | None = None, cast_optional_params: bool = False
                   ) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
-    """The same of a graph with its weights, which are halves where the graph wants them so."""
+    """Converts a graph and its weights; see ``convert_symbol``."""
     inputs = [name for name in sym.list_arguments() if name not in arg_params]
     converted = convert_symbol(sym, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops,
                                excluded_sym_names, inputs, cast_optional_params)
@@ -260,7 +260,7 @@ def convert_bucketing_module(bucketing_mod: BucketingModule, target_dtype: Any =
                              conditional_fp32_ops: Conditions | None = None,
                              excluded_sym_names: Sequence[str] | None = None, cast_optional_params: bool = False
                              ) -> BucketingModule:
-    """The same of a bound ``BucketingModule``: another, with the weights of this one."""
+    """Converts a bound ``BucketingModule`` to a new one with the same weights; see ``convert_symbol``."""
     make = bucketing_mod._sym_gen
 
     def converted(key: Any) -> Any:
@@ -288,9 +288,9 @@ _STATE: dict[str, str] = {}
 
 def init(target_dtype: Any = "float16", target_precision_ops: Sequence[str] | None = None,
          conditional_fp32_ops: Conditions | None = None, fp32_ops: Sequence[str] | None = None) -> None:
-    """Say that losses are to be scaled. Functions of ``nd`` and ``sym`` stay as they are, which a warning says once.
+    """Enables loss scaling. The functions of ``nd`` and ``sym`` do not change, about which it warns once.
 
-    MXNet makes all of them cast what they are given; here ``convert_symbol`` puts casts into a graph.
+    MXNet patches these functions to cast their inputs; here ``convert_symbol`` adds casts to a graph.
     """
     if "dtype" not in _STATE:
         warnings.warn("amp.init: functions of nd and sym compute in the dtypes they are given; amp.convert_symbol and "
@@ -299,7 +299,7 @@ def init(target_dtype: Any = "float16", target_precision_ops: Sequence[str] | No
 
 
 class LossScaler:
-    """The factor that keeps gradients in the range of halves: halved where they overflow, doubled after a while.
+    """Dynamic loss scale: halved when gradients overflow, doubled after a number of steps without overflow.
 
     Examples
     --------
@@ -314,7 +314,7 @@ class LossScaler:
         self._most, self._wait, self._since = 2.0 ** 24, 2000, 0
 
     def has_overflow(self, grads: Sequence[NDArray]) -> bool:
-        """Whether a gradient has numbers that are none; the factor is set for the next step."""
+        """Whether a gradient is not finite; also updates the scale for the next step."""
         if not all(bool(np.isfinite(grad.asnumpy()).all()) for grad in grads):
             self.loss_scale, self._since = self.loss_scale / 2, 0
             return True
@@ -325,7 +325,7 @@ class LossScaler:
 
 
 def init_trainer(optimizer_or_trainer: Optimizer) -> None:
-    """Let ``scale_loss`` scale for an optimizer."""
+    """Let ``scale_loss`` scale losses for an optimizer."""
     if not isinstance(optimizer_or_trainer, Optimizer):
         raise TypeError(f"init_trainer: expected an Optimizer, got {type(optimizer_or_trainer).__name__}")
     own = vars(optimizer_or_trainer)
@@ -334,7 +334,7 @@ def init_trainer(optimizer_or_trainer: Optimizer) -> None:
 
 @contextmanager
 def scale_loss(loss: Any, optimizer_or_trainer: Optimizer) -> Iterator[Any]:
-    """A loss, or a list of them, times the factor; the optimizer divides gradients by it.
+    """A loss, or a list of losses, multiplied by the scale; the optimizer divides the gradients by it.
 
     Examples
     --------
@@ -353,7 +353,7 @@ def scale_loss(loss: Any, optimizer_or_trainer: Optimizer) -> Iterator[Any]:
 
 
 def unscale(optimizer_or_trainer: Optimizer) -> None:
-    """Refused: an optimizer does not know the gradients.
+    """Not supported: an optimizer has no access to the gradients.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The first autograd of MXNet, in which recording and training are one."""
+"""MXNet's first autograd, in which recording and training mode are one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["set_is_training", "train_section", "test_section", "mark_variables",
 
 
 def set_is_training(is_train: bool) -> bool:
-    """Turn recording and training on or off, and say whether training was on."""
+    """Turn recording and training mode on or off; return whether training mode was on."""
     now.set_recording(is_train)
     return now.set_training(is_train)
 
@@ -34,20 +34,20 @@ def test_section() -> Recording:
 
 def backward(outputs: Sequence[NDArray], out_grads: Sequence[NDArray | None] | None = None, retain_graph: bool = False
              ) -> None:
-    """Fill the gradients of the variables that outputs, in a list, were made of."""
+    """Compute the gradients of the variables of a list of outputs."""
     if not isinstance(outputs, (list, tuple)):
         raise ArgumentError(f"outputs: expected a list of NDArrays, got {type(outputs).__name__}")
     now.backward(outputs, out_grads, retain_graph)
 
 
 def compute_gradient(outputs: Sequence[NDArray]) -> None:
-    """Fill the gradients of the variables that outputs, in a list, were made of."""
+    """Compute the gradients of the variables of a list of outputs."""
     backward(outputs)
 
 
 def grad_and_loss(func: Callable[..., Any], argnum: int | Sequence[int] | None = None
                   ) -> Callable[..., tuple[list[NDArray], Any]]:
-    """A function that gives the gradients of its arguments, or of those with these numbers, and the loss.
+    """A function that returns the gradients of its arguments, or of those at the given positions, and the loss.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def grad_and_loss(func: Callable[..., Any], argnum: int | Sequence[int] | None =
 
 
 def grad(func: Callable[..., Any], argnum: int | Sequence[int] | None = None) -> Callable[..., list[NDArray]]:
-    """A function that gives the gradients of its arguments, or of those with these numbers.
+    """A function that returns the gradients of its arguments, or of those at the given positions.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Functions that detection repositories compile from Cython and CUDA, in NumPy, with the same results.
+"""NumPy versions of the functions that detection repositories compile from Cython and CUDA, with the same results.
 
-``opreg port`` and ``opreg as-mxnet`` import it where a script's own compiled helper is not built. Boxes are corners,
-``x1, y1, x2, y2``, which both belong to the box: its width is ``x2 - x1 + 1``.
+``opreg port`` and ``opreg as-mxnet`` import this module if a script's compiled helper is not built. Boxes are corners
+``x1, y1, x2, y2``, both included: the width is ``x2 - x1 + 1``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def bbox_overlaps(boxes: np.ndarray, query_boxes: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     boxes, query_boxes : numpy.ndarray
-        Of shapes (N, 4) and (K, 4); columns behind the fourth are left alone.
+        Of shapes (N, 4) and (K, 4); further columns are ignored.
 
     Returns
     -------
@@ -36,12 +36,12 @@ def bbox_overlaps(boxes: np.ndarray, query_boxes: np.ndarray) -> np.ndarray:
 
 
 def bbox_selfoverlaps(boxes: np.ndarray, query_boxes: np.ndarray) -> np.ndarray:
-    """How much of each box every query box covers.
+    """The share of each box that each query box covers.
 
     Parameters
     ----------
     boxes, query_boxes : numpy.ndarray
-        Of shapes (N, 4) and (K, 4); columns behind the fourth are left alone.
+        Of shapes (N, 4) and (K, 4); further columns are ignored.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def bbox_selfoverlaps(boxes: np.ndarray, query_boxes: np.ndarray) -> np.ndarray:
 
 
 def _common(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The areas that boxes have in common."""
+    """The areas of the intersections of boxes."""
     width = np.minimum(a[..., 2], b[..., 2]) - np.maximum(a[..., 0], b[..., 0]) + 1
     height = np.minimum(a[..., 3], b[..., 3]) - np.maximum(a[..., 1], b[..., 1]) + 1
     return np.maximum(width, 0) * np.maximum(height, 0)
@@ -69,14 +69,14 @@ def _area(boxes: np.ndarray) -> np.ndarray:
 
 
 def anchors(height: int, width: int, stride: int, base_anchors: np.ndarray) -> np.ndarray:
-    """Anchors of every cell of a grid.
+    """Anchors at every cell of a grid.
 
     Parameters
     ----------
     height, width : int
         Number of cells.
     stride : int
-        How many pixels lie between two of them.
+        Distance between cells in pixels.
     base_anchors : numpy.ndarray
         The anchors of the first cell, of shape (A, 4).
 
@@ -96,14 +96,14 @@ def anchors(height: int, width: int, stride: int, base_anchors: np.ndarray) -> n
 
 
 def cpu_nms(dets: np.ndarray, thresh: float) -> list[int]:
-    """Boxes that no better one overlaps by ``thresh`` or more, the best first.
+    """Non-maximum suppression: removes boxes that a box of higher score overlaps by ``thresh`` or more; the best first.
 
     Parameters
     ----------
     dets : numpy.ndarray
-        Of shape (N, 5): boxes and their scores.
+        Boxes and their scores, of shape (N, 5).
     thresh : float
-        From which overlap on a box goes.
+        Smallest overlap at which a box is removed.
 
     Returns
     -------
@@ -119,10 +119,10 @@ def cpu_nms(dets: np.ndarray, thresh: float) -> list[int]:
 
 
 def gpu_nms(dets: np.ndarray, thresh: float, device_id: int = 0) -> list[int]:
-    """Boxes that no better one overlaps by more than ``thresh``, the best first.
+    """Non-maximum suppression: removes boxes that a box of higher score overlaps by more than ``thresh``; the best
+    first.
 
-    Like ``cpu_nms``, but for boxes that overlap by ``thresh`` exactly, which stay. It runs on the CPU, whatever
-    ``device_id`` says.
+    Unlike ``cpu_nms``, boxes that overlap by exactly ``thresh`` remain. It runs on the CPU for any ``device_id``.
 
     Examples
     --------
@@ -143,9 +143,9 @@ def _suppress(dets: np.ndarray, most: float) -> list[int]:
 
 
 def greedy_nms(dets: np.ndarray, thresh: float) -> np.ndarray:
-    """Boxes that no better one overlaps by ``thresh`` or more, in the order of their rows.
+    """Non-maximum suppression with the remaining rows in their original order.
 
-    Indices as ``cpu_nms`` of Detectron and SimpleDet gives them.
+    It returns indices as ``cpu_nms`` of Detectron and SimpleDet does.
 
     Examples
     --------
@@ -157,25 +157,25 @@ def greedy_nms(dets: np.ndarray, thresh: float) -> np.ndarray:
 
 def soft_nms(boxes_in: np.ndarray, sigma: float = 0.5, Nt: float = 0.3, threshold: float = 0.001, method: int = 0
              ) -> tuple[np.ndarray, np.ndarray]:
-    """Boxes whose scores sink with what better ones have in common with them; https://arxiv.org/abs/1704.04503.
+    """Soft non-maximum suppression: scores decrease with the overlap by better boxes; https://arxiv.org/abs/1704.04503.
 
     Parameters
     ----------
     boxes_in : numpy.ndarray
-        Of shape (N, 5) and dtype float32: boxes and their scores.
+        Boxes and their scores, of shape (N, 5) and dtype float32.
     sigma : float
-        How wide the bell curve of method 2 is.
+        Width of the Gaussian of method 2.
     Nt : float
-        From which overlap on methods 0 and 1 count.
+        Overlap above which methods 0 and 1 apply.
     threshold : float
-        Boxes whose score sinks below it go.
+        Boxes whose score falls below it are removed.
     method : {0, 1, 2}
-        A score becomes zero, is multiplied by one less the overlap, or by ``exp(-overlap ** 2 / sigma)``.
+        A score becomes zero (0), is multiplied by ``1 - overlap`` (1), or by ``exp(-overlap ** 2 / sigma)`` (2).
 
     Returns
     -------
     tuple of (numpy.ndarray, numpy.ndarray)
-        The boxes that stay with their new scores, the best first, and their rows in ``boxes_in``.
+        The remaining boxes with their new scores, the best first, and their rows in ``boxes_in``.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def _swap(array: np.ndarray, i: int, j: int) -> None:
 
 
 def _pack(boxes: np.ndarray, rows: np.ndarray, gone: np.ndarray) -> int:
-    """Put the last boxes that stay in the places of those that go; how many stay."""
+    """Move the last remaining boxes into the places of removed ones; return the number that remain."""
     count = len(boxes)
     for place in np.flatnonzero(gone):
         while count > place and gone[count - 1]:

@@ -1,4 +1,4 @@
-"""Addresses of arrays, in the memory of the host or of a device."""
+"""Memory addresses of arrays, on the host or on a device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["address_of"]
 
 
 def address_of(array: Any) -> int:
-    """Address of an array's first element, in the memory of the host or of its device.
+    """The address of an array's first element, on the host or on its device.
 
     Examples
     --------
@@ -19,5 +19,5 @@ def address_of(array: Any) -> int:
     >>> address_of(numbers[1]) - address_of(numbers)
     24
     """
-    # CuPy's interface is a dict of eight things, made anew each time it is asked for.
+    # For CuPy, ``__cuda_array_interface__`` would be slower: it makes a dict of eight items at each access.
     return array.__array_interface__["data"][0] if isinstance(array, ndarray) else array.data.ptr

@@ -1,4 +1,4 @@
-"""How users call operators by name: inputs first, attributes in the order of the signature, both by keyword too."""
+"""Arguments of operator calls: inputs, then attributes in the order of the signature; both also by keyword."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ Inputs: TypeAlias = dict[str, Any] | list[Any]
 
 def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Callable[[object], bool]
           ) -> tuple[Inputs, dict[str, Any]]:
-    """Inputs and attributes of a call.
+    """Divide the arguments of a call into inputs and attributes.
 
     Parameters
     ----------
     op : Op
-        The operator called.
+        The operator.
     args, keywords
-        As the user wrote them, less ``name``, ``attr``, ``out`` and ``ctx``.
+        The arguments of the call, without ``name``, ``attr``, ``out`` and ``ctx``.
     is_value : function
-        Whether something may be an input.
+        Tells whether a value may be an input.
 
     Returns
     -------
     inputs : dict by name, or list for an operator that takes any number
     attrs : dict
-        As given; ``op.complete`` makes them typed.
+        Untyped attributes, for ``op.complete``.
 
     Warns
     -----
     UserWarning
-        For keywords that an operator without attributes does not know.
+        For unknown keywords of an operator without attributes.
 
     Raises
     ------
     ArgumentError
-        When an input is given twice, or too much is given.
+        If an input is given twice, or there are too many arguments.
     """
     if keywords and (dropped := superfluous(op, keywords, is_value)):
         keywords = {name: value for name, value in keywords.items() if name not in dropped}
@@ -62,7 +62,7 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
             break
         inputs[name] = rest.pop(0)
     following = names[len(inputs):len(inputs) + 1]
-    if rest and op.op_type is not None and len(args) > len(names):  # a user's function, whose attributes have names
+    if rest and op.op_type is not None and len(args) > len(names):  # a user's, with keyword-only attributes
         example = f"; attributes go by keyword, as in {_as_keyword(op)}" if fields else ""
         raise ArgumentError(f"operator {op.name}: takes {len(names)} input{'s' * (len(names) != 1)} "
                             f"({', '.join(names) or 'none'}), got {len(args)}{example}")
@@ -89,15 +89,14 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
 
 
 def _as_keyword(op: Op) -> str:
-    """The first attribute as it is given in a call."""
+    """The first attribute as a keyword of a call, for an error."""
     field = op.signature.schema.fields[0]
     return f"{field.name}={'…' if field.required else repr(field.default)}"
 
 
 def superfluous(op: Op, keywords: Mapping[str, Any], is_value: Callable[[object], bool]) -> list[str]:
-    """The keywords of a call that a built-in operator without attributes does not know; a warning names them.
-
-    They count for nothing, as in MXNet.
+    """The unknown keywords of a call of a built-in operator without attributes. They are ignored with a warning, as in
+    MXNet.
     """
     signature = op.signature
     if (signature.schema.fields or signature.schema.open or signature.variadic or signature.per_instance
@@ -111,7 +110,7 @@ def superfluous(op: Op, keywords: Mapping[str, Any], is_value: Callable[[object]
 
 
 def given(**keywords: Any) -> dict[str, Any]:
-    """Keywords that have a value.
+    """The keywords whose values are not None.
 
     Examples
     --------
@@ -122,7 +121,8 @@ def given(**keywords: Any) -> dict[str, Any]:
 
 
 def _without_holes(op: Op, inputs: dict[str, Any], attrs: Attrs, placed: list[str]) -> dict[str, Any]:
-    """Inputs by position fill the names there are with these attributes, without holes for those there are not."""
+    """Inputs in which positional ones are matched to the names that exist with these attributes, skipping those that do
+    not."""
     present = [name for name in placed if inputs[name] is not None]
     if len(present) < 2:
         return inputs
@@ -131,18 +131,18 @@ def _without_holes(op: Op, inputs: dict[str, Any], attrs: Attrs, placed: list[st
         return inputs
     free = [name for name in names if name in placed or name not in inputs]
     if len(free) < len(present):
-        return inputs  # there are too many: they are refused by their own names
+        return inputs  # too many inputs; the error names them
     return {**dict(zip(free, [inputs[name] for name in present])),
             **{name: value for name, value in inputs.items() if name not in placed}}
 
 
 def is_tensor(value: object) -> bool:
-    """Whether it is an array or a symbol, where no attribute can be meant."""
+    """Whether a value is an array or a symbol, which cannot be an attribute."""
     return hasattr(value, "list_arguments") or hasattr(value, "asnumpy")
 
 
 def no_value(op: Op, name: str, value: object) -> ArgumentError:
-    """The error that something cannot be an input."""
+    """The error for a value that cannot be an input."""
     if hasattr(value, "list_arguments"):
         return ArgumentError(f"operator {op.name}: input {name} is a Symbol, which has no numbers to compute with. "
                              f"Write sym.{op.name} for a symbol of it, or bind and run the symbol for its numbers")
@@ -155,7 +155,7 @@ def no_value(op: Op, name: str, value: object) -> ArgumentError:
 
 def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Callable[[object], bool]
                 ) -> tuple[Inputs, dict[str, Any]]:
-    """Split the arguments of an operator that takes any number of inputs, or whose inputs depend on its attributes."""
+    """Divide the arguments of an operator with any number of inputs, or whose inputs depend on attributes."""
     values = list(args)
     if len(values) == 1 and isinstance(values[0], (list, tuple)):
         values = list(values[0])
@@ -179,7 +179,7 @@ def ordered(op: Op, inputs: Inputs, attrs: Attrs) -> list[Any]:
     Raises
     ------
     ArgumentError
-        Naming the inputs that are missing, or that these attributes leave no room for.
+        If inputs are missing, or do not exist with these attributes. The error names them.
     """
     names = op.signature.inputs(attrs)
     if isinstance(inputs, list):
@@ -198,19 +198,19 @@ def ordered(op: Op, inputs: Inputs, attrs: Attrs) -> list[Any]:
 
 
 def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = False) -> inspect.Signature:
-    """The signature users see in ``help``: inputs, then attributes with their defaults, then keywords of any operator.
+    """The signature that ``help`` shows: inputs, attributes with their defaults, and keywords of every operator.
 
-    Inputs that attributes may remove have the default None. A required attribute behind such an input goes by
-    keyword, and so does all that follows.
+    Inputs that exist only with some attributes have the default None. A required attribute behind such an input is
+    keyword-only, and so are all parameters behind it.
 
     Parameters
     ----------
     op : Op
         The operator.
     further : sequence of str
-        The keywords that any operator has.
+        Keywords of every operator.
     made : bool
-        Whether inputs whose shapes follow from others may be left out too, as those of symbols.
+        Whether inputs whose shapes are inferred may be left out, too, as for symbols.
 
     Examples
     --------
@@ -229,10 +229,10 @@ def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = Fal
         first = next((i for i, name in enumerate(op.signature.input_names) if name not in needed), None)
         parameters = [kinds(name, kind, default=kinds.empty if first is None or i < first else None)
                       for i, name in enumerate(op.signature.input_names)]
-    if op.op_type is not None:  # a user's function, written with a star
+    if op.op_type is not None:  # attributes of a user's function are keyword-only
         kind = kinds.KEYWORD_ONLY
     for field in op.signature.schema.fields:
-        if field.name == op.signature.variadic and field.required:  # counted
+        if field.name == op.signature.variadic and field.required:  # the number of inputs
             continue
         if field.name.isidentifier() and field.name not in {p.name for p in parameters}:
             default = kinds.empty if field.required else field.default
@@ -245,8 +245,8 @@ def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = Fal
 
 
 class LateSignature(inspect.Signature):
-    """The signature of a method that is the operator of some name, whose first input is the method's object. It is
-    found at the first access: the class is made before there are operators."""
+    """The signature of a method that calls an operator with ``self`` as the first input. It is made at the first
+    access, since the class exists before the operators."""
 
     __slots__ = ("_find",)
 
@@ -268,7 +268,7 @@ class LateSignature(inspect.Signature):
 
 
 def examples(op: Op) -> list[dict[str, Any]]:
-    """Attributes that an operator might be given: its defaults, and one of them otherwise at a time."""
+    """Sets of attributes to try: the defaults, and the defaults with one attribute changed."""
     fields = op.signature.schema.fields
     usual = {field.name: _example(field.kind) if field.required else field.default for field in fields}
     return [usual] + [{**usual, field.name: option} for field in fields
@@ -284,10 +284,10 @@ def _example(kind: Any) -> Any:
 
 
 def _needed(op: Op) -> list[str]:
-    """The inputs that are there whatever the attributes."""
+    """The inputs that exist with all attributes."""
     names = list(op.signature.input_names)
     try:
-        if set(names) == set(op.signature.arguments({}) + op.signature.auxiliary({})):  # no attribute has a say
+        if set(names) == set(op.signature.arguments({}) + op.signature.auxiliary({})):  # attributes do not matter
             return names
     except (KeyError, TypeError):
         pass

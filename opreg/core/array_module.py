@@ -1,7 +1,9 @@
-"""Backends: array modules and what differs between them. Everything above writes ``xp``.
+"""Back ends: array modules with their devices. Kernels are written for any array module, ``xp``.
 
-``numpy`` serves every ``cpu(i)``, ``cupy`` serves ``gpu(i)`` and is looked for at first use. Another needs a name, an
-array module and what differs from the defaults here; ``examples/null_backend.py`` is one that computes nothing.
+NumPy is the array module of every ``cpu(i)``, and CuPy, imported at first use, that of ``gpu(i)``. Another back end
+needs
+a name, an array module, and methods that differ from the defaults here; ``examples/null_backend.py`` is one that
+computes nothing.
 """
 
 from __future__ import annotations
@@ -26,22 +28,22 @@ __all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "StreamOrder", "b
            "module_of", "number_on", "when_opened", "ENTERED", "TRANSFERS"]
 
 #: Seeds of a random generator of NumPy.
-Seed: TypeAlias = int | Sequence[int] | np.random.SeedSequence | None
+Seed: TypeAlias = "int | Sequence[int] | np.random.SeedSequence | None"
 
 
 class Device(Protocol):
-    """A device, entered while something computes on it; ``use`` makes it the current one for good."""
+    """A device, which is entered to compute on it. ``use`` makes it the current device without leaving it later."""
 
     def __enter__(self) -> Any: ...
 
     def __exit__(self, *args: Any) -> None: ...
 
     def use(self) -> None:
-        """Make it the current one for good."""
+        """Make it the current device, until another one is set."""
 
 
 class _Transfers(threading.local):
-    """How often a thread has copied numbers between the host and a device; the copy to the host waits for them."""
+    """Counts of a thread's copies between host and device. A copy to the host waits for the device."""
 
     to_host = from_host = 0
 
@@ -50,8 +52,8 @@ TRANSFERS = _Transfers()
 
 
 def number_on(xp: ArrayModule, value: Any, dtype: DTypeLike) -> Array:
-    """A number as an array of no dimensions, or an array cast. A device is given it with a launch, and not by a copy,
-    for which the host would wait and which no graph can hold.
+    """A scalar as a 0-d array, or an array cast to a dtype. A scalar reaches a device as an argument of a launch: a
+    copy would make the host wait, and could not be captured.
 
     Examples
     --------
@@ -67,14 +69,14 @@ class Backend:
     Attributes
     ----------
     name : str
-        Device type it serves, as ``Context.device_type``.
+        The device type, as in ``Context.device_type``.
     xp : module
-        The array module kernels are written over.
+        The array module.
     modules : tuple of str
-        Modules and packages whose Python code computes for it, and which a trace takes for no code of the user's;
-        NumPy, CuPy, numba and SciPy need not be named.
+        Modules and packages that belong to it, so that traces do not take their code for users' code; NumPy, CuPy,
+        numba and SciPy need not be listed.
     kernels : tuple of Kernel
-        Those that compute any operator on its arrays; they are asked before the operator's own.
+        Kernels that compute any operator on its arrays. They come before the kernels of the operator.
     """
 
     name: str
@@ -83,7 +85,7 @@ class Backend:
     kernels: tuple[Kernel, ...] = ()
 
     def empty(self, shape: Shape, dtype: np.dtype, device: int = 0) -> Array:
-        """An array of unspecified content."""
+        """An array with undefined values."""
         return self._made(self.xp.empty, shape, dtype)
 
     def zeros(self, shape: Shape, dtype: np.dtype, device: int = 0) -> Array:
@@ -92,7 +94,7 @@ class Backend:
 
     @staticmethod
     def _made(make: Callable[[Shape, np.dtype], Array], shape: Shape, dtype: np.dtype) -> Array:
-        """An array, or an `OpError` that says how large it would be."""
+        """Make an array. If there is too little memory, the `OpError` tells the size."""
         try:
             return make(shape, dtype)
         except (MemoryError, ValueError, OverflowError) as error:
@@ -100,63 +102,63 @@ class Backend:
             raise adopted(error, f"no array of {spec}, {bytes_of(shape, dtype)}") from None
 
     def to_numpy(self, array: Array, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
-        """A copy on the host, in ``out`` if it is given. One that is not ``blocking`` may be there later, when the
-        device has come to it."""
+        """Copy an array to the host, into ``out`` if it is given. If it is not ``blocking``, the copy may be complete
+        only later."""
         if out is None:
             return np.array(array)
         np.copyto(out, array)
         return out
 
     def asarray(self, source: object, dtype: np.dtype | None = None, device: int = 0) -> Array:
-        """An array of this backend holding a copy of host data or of another backend's array."""
+        """An array of this back end that holds a copy of host data, or of another back end's array."""
         return self.xp.array(source, dtype, order="C")
 
     def generator(self, seed: Seed, device: int = 0) -> np.random.Generator:
-        """A random generator with NumPy's ``Generator`` interface; the host's where a backend has none of its own."""
+        """A random generator with the interface of NumPy's ``Generator``; by default one on the host."""
         return np.random.Generator(np.random.PCG64(seed))
 
     def counter(self, seed: Seed, device: int = 0) -> Array | None:
-        """The state of kernels that draw by counting, in the memory of a device; None where there are no such kernels.
+        """The state of counter-based random kernels, in the memory of a device; None if there are no such kernels.
         """
         return None
 
     def _counter(self, seed: Seed, device: int) -> Array:
-        """A key that follows from the seed, and zero."""
+        """A counter state: a key that depends on the seed, and zero draws."""
         (key,) = np.random.SeedSequence(seed).generate_state(1, np.uint64)  # type: ignore[arg-type]
         return self.asarray(np.array([key, 0], np.uint64), device=device)
 
     def overwrite(self, array: Array, source: Array, device: int = 0) -> None:
-        """Copy an array of a device into another there."""
+        """Copy an array of a device into another one of the same device."""
         array[...] = source
 
     def count(self) -> int | None:
-        """Number of devices; None where any number names the same one."""
+        """The number of devices; None if all indices name the same device."""
         return None
 
     def synchronize(self, device: int = 0) -> None:
-        """Wait until everything asked of a device is done."""
+        """Wait until a device has finished all work."""
 
     def device(self, number: int) -> Device | None:
-        """The device to enter while something computes on it; None where there is only one."""
+        """The device to enter before computing on it; None if there is only one."""
         return None
 
     def order(self, device: int = 0) -> Callable[[], None] | None:
-        """A function to call before each use of some memory of a device, which orders uses on several streams; None
-        where a device runs work in the order of the calls."""
+        """A function that orders uses of the same memory on several streams, called before each use; None if a device
+        runs all work in the order of the calls."""
         return None
 
     def title(self, device: int = 0) -> str:
-        """The maker's name of a device; empty where nobody knows."""
+        """The product name of a device; empty if it is unknown."""
         return ""
 
     def arena(self, nbytes: int, device: int = 0) -> Array:
-        """Bytes to carve buffers from, aligned to 64."""
+        """Memory to divide into buffers, aligned to 64 bytes."""
         raw = self.empty((nbytes + 64,), np.dtype(np.uint8), device)
         return raw[:nbytes]
 
 
 class NumpyBackend(Backend):
-    """The host. All ``cpu(i)`` are one memory; their numbers are kept apart only for ``group2ctx``."""
+    """The host. All ``cpu(i)`` have the same memory; they differ only for ``group2ctx``."""
 
     name = "cpu"
     xp = np
@@ -179,12 +181,12 @@ class NumpyBackend(Backend):
         return raw[start:start + nbytes]
 
 
-#: The first version of CuPy whose dtypes are NumPy 2's, bfloat16 among them.
+#: The first major version of CuPy with the dtypes of NumPy 2 and bfloat16.
 _CUPY = 14
 
 
 def _version(cupy: Any) -> str:
-    """The reason why this CuPy is too old; empty where it is not."""
+    """The reason why this CuPy is too old; empty if it is not."""
     if int(cupy.__version__.partition(".")[0]) >= _CUPY:
         return ""
     return f"opreg needs {_CUPY} or newer; install opreg[cuda12] or opreg[cuda13]"
@@ -219,7 +221,7 @@ def _compiler(cupy: Any) -> str:
 
 
 def _major(cupy: Any) -> int:
-    """The version of CUDA that CuPy is built for."""
+    """The major version of CUDA that CuPy is built for."""
     return int(cupy.cuda.runtime.runtimeGetVersion()) // 1000
 
 
@@ -241,7 +243,7 @@ class CupyBackend(Backend):
         self.xp = cupy
 
     def count(self) -> int:
-        """Number of devices."""
+        """The number of devices."""
         return int(self.xp.cuda.runtime.getDeviceCount())
 
     def device(self, number: int) -> Device | None:
@@ -268,7 +270,7 @@ class CupyBackend(Backend):
             TRANSFERS.to_host += 1
             if out is None:
                 return self.xp.asnumpy(array)
-            if not out.flags.c_contiguous:  # which the device cannot copy to
+            if not out.flags.c_contiguous:  # a device copies only to contiguous memory
                 np.copyto(out, self.xp.asnumpy(array))
                 return out
         with array.device:  # type: ignore[attr-defined]  # an array of CuPy
@@ -286,8 +288,9 @@ class CupyBackend(Backend):
             return self._copied(source, dtype)
 
     def _across(self, source: Any, dtype: np.dtype | None, device: int) -> Array:
-        """A copy of another device's array. Each of the streams waits for the other: for what is to be copied, and
-        before its memory is used again. Devices do not read each other's memory, which not all machines allow."""
+        """A copy of another device's array. The stream here waits until the array is computed, and the stream there
+        until it is copied, before its memory is used again. No kernel reads memory of another device, which not all
+        machines allow."""
         stream = self.xp.cuda.get_current_stream
         with source.device:
             source = source.astype(source.dtype if dtype is None else dtype, order="C", copy=False)
@@ -322,9 +325,9 @@ class CupyBackend(Backend):
 
 
 class StreamOrder:
-    """Lets the current stream of a device wait for the one that was current at the last call, if it is another.
+    """Lets the current stream of a device wait for the stream that was current at the last call, if they differ.
 
-    A stream that captures waits for nothing: the code that launches the graph orders its work.
+    A stream that captures does not wait, since the code that launches the captured graph orders its work.
     """
 
     __slots__ = ("_cuda", "_device", "_last")
@@ -338,20 +341,20 @@ class StreamOrder:
         if stream.ptr != self._last.ptr and not (stream.ptr and stream.is_capturing()):
             with self._cuda.Device(self._device):
                 stream.wait_event(self._last.record())
-            self._last = stream  # which is not destroyed as long as this waits for it
+            self._last = stream  # the reference keeps the stream alive
 
 
-#: Back ends in use, by the device types that they serve.
+#: Back ends in use, by device type.
 _OPENED: dict[str, Backend] = {}
 _ACTIVE: list[Backend] = []
-#: Back ends in use with several devices, of which one is entered while something computes there.
+#: Back ends in use that have several devices, which must be entered.
 ENTERED: list[Backend] = []
 _WHEN_OPENED: list[Callable[[], None]] = []
 _REGISTERED: dict[str, Callable[[], Backend]] = {"cpu": NumpyBackend, "gpu": CupyBackend}
 
 
 def register_backend(name: str, factory: Callable[[], Backend]) -> None:
-    """Serve a device type by another backend (tests register stand-ins)."""
+    """Register a back end for a device type, replacing the former one."""
     _REGISTERED[name] = factory
     _OPENED.clear()
     _ACTIVE.clear()
@@ -359,12 +362,12 @@ def register_backend(name: str, factory: Callable[[], Backend]) -> None:
 
 
 def backend(name: str) -> Backend:
-    """The backend of a device type, opened at first use.
+    """The back end of a device type, opened at first use.
 
     Raises
     ------
     DeviceError
-        Saying what is missing: package, driver or device.
+        If the package, the driver or a device is missing. The error tells which.
 
     Examples
     --------
@@ -383,7 +386,7 @@ def backend(name: str) -> Backend:
 
 
 def when_opened(function: Callable[[], None]) -> Callable[[], None]:
-    """Call a function now, and whenever a device type is used first."""
+    """Call a function now, and each time that a back end is opened."""
     _WHEN_OPENED.append(function)
     function()
     return function
@@ -403,5 +406,5 @@ def module_of(array: Array) -> ArrayModule:
 
 
 def active() -> list[Backend]:
-    """The backends in use."""
+    """The back ends in use."""
     return list(_ACTIVE)

@@ -1,4 +1,4 @@
-"""Operators of any kind, asked as a ``CustomOpProp`` is."""
+"""The methods of a ``CustomOpProp`` for operators of any kind."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["AskedAsProp", "Prop", "BOUND_OPERATOR"]
 
-#: Makes an object with ``forward`` and ``backward`` of an operator, its attributes and a context.
+#: Makes an object with ``forward`` and ``backward`` from an operator, its attributes and a context.
 BOUND_OPERATOR = Slot("arrays")
 
 
 class Prop:
-    """An operator with its attributes fixed, asked as a ``CustomOpProp`` is.
+    """An operator with fixed attributes, which has the methods of a ``CustomOpProp``.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Prop:
         return ins[:len(arguments)], outs[:self.op.signature.visible(self.attrs)], ins[len(arguments):]
 
     def infer_shape(self, in_shape: Sequence[Sequence[int | None] | None]) -> tuple[list, list, list]:
-        """Shapes of arguments, outputs and auxiliary states, as lists of lists; unknown ones are ``None``."""
+        """Infer shapes of arguments, outputs and auxiliary states, as lists of lists; None for an unknown shape."""
         ins = [tuple(ANY if dim in (0, None) else int(dim) for dim in shape) if shape else None
                for shape in in_shape]
         answer = self._ask(ins, self.op.infer_shapes)
@@ -67,7 +67,7 @@ class Prop:
                       for shape in group] for group in answer)
 
     def infer_type(self, in_type: Sequence[object]) -> tuple[list, list, list]:
-        """Dtypes of arguments, outputs and auxiliary states, as NumPy classes; unknown ones are ``None``."""
+        """Infer dtypes of arguments, outputs and auxiliary states, as NumPy classes; None for an unknown dtype."""
         answer = self._ask([None if t is None else as_dtype(t) for t in in_type], self.op.infer_dtypes)
         return tuple([None if t is None else t.type for t in group] for group in answer)  # type: ignore
 
@@ -77,10 +77,10 @@ class Prop:
 
 
 class AskedAsProp:
-    """An operator's record, asked with attributes as a ``CustomOpProp`` is."""
+    """A base of ``Op``: the methods of a ``CustomOpProp``, with attributes as keywords."""
 
     def prop(self: Any, **attrs: Any) -> Prop:
-        """This operator with attributes given: answers what a ``CustomOpProp`` answers."""
+        """This operator with fixed attributes, as an object with the methods of a ``CustomOpProp``."""
         return Prop(self, attrs)
 
     def list_arguments(self, **attrs: Any) -> list[str]:
@@ -96,11 +96,11 @@ class AskedAsProp:
         return self.prop(**attrs).list_auxiliary_states()
 
     def infer_shape(self, in_shape: Sequence[Sequence[int]], **attrs: Any) -> tuple[list, list, list]:
-        """Shapes of arguments, outputs and auxiliary states; ``()`` or ``None`` is an unknown input shape."""
+        """Infer shapes of arguments, outputs and auxiliary states; ``()`` or None is an unknown input shape."""
         return self.prop(**attrs).infer_shape(in_shape)
 
     def infer_type(self, in_type: Sequence[object], **attrs: Any) -> tuple[list, list, list]:
-        """Dtypes, as NumPy classes, of arguments, outputs and auxiliary states."""
+        """Infer dtypes of arguments, outputs and auxiliary states, as NumPy classes."""
         return self.prop(**attrs).infer_type(in_type)
 
     def create_operator(self, ctx: Context, in_shapes: object, in_dtypes: object, **attrs: Any) -> BoundOperator:

@@ -1,7 +1,7 @@
-"""Attributes: typed inside, text in files, and one description of both, read from annotations.
+"""Attributes of operators: typed values in memory, text in files, and schemas that convert between them.
 
-An operator's keyword-only parameters are its attributes. Their annotations say what values they take and how
-their text is read; text in turn follows the spellings that Apache MXNet's files hold.
+The keyword-only parameters of an operator are its attributes. Their annotations give the types of values, and so also
+the conversion from text. Text has the form in files of Apache MXNet.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ REQUIRED: Any = _Required()
 
 _INT = re.compile(r"\s*[+-]?\d+\s*$")
 _NUMBER = re.compile(r"[+-]?[0-9][^,]*$")
-_MARKS = ("'", '"', "(", "[")  # within a tuple
+_MARKS = ("'", '"', "(", "[")  # quotes and brackets inside of a tuple
 _LONG = re.compile(r"(?<=\d)L\b")  # Python 2 wrote (2L, 3L)
 _TRUE, _FALSE = ("True", "true", "1"), ("False", "false", "0")
 
 
 def to_text(value: object) -> str:
-    """An attribute's value as a file holds it.
+    """The value of an attribute as text for a file.
 
     Examples
     --------
@@ -67,7 +67,8 @@ def to_text(value: object) -> str:
 
 
 def from_text(text: str) -> Any:
-    """The most natural value of a text, for attributes whose type nobody declared.
+    """The value of a text for attributes without a declared type: None, an int, a float, a bool, a tuple, or else the
+    text.
 
     Examples
     --------
@@ -83,32 +84,32 @@ def from_text(text: str) -> Any:
 
 
 class Limit(NamedTuple):
-    """A condition on values of a type: a test, and the words for it in an error."""
+    """A condition on values of a type: a test, and its description in errors."""
 
     words: str
     holds: Callable[[Any], bool]
 
 
-#: How many of something.
+#: A count.
 Count = Annotated[int, Limit("from zero up", lambda number: number >= 0)]
-#: How many of something of which there is one at least.
+#: A count of at least one.
 Positive = Annotated[int, Limit("from one up", lambda number: number > 0)]
-#: How many inputs, outputs or layers: names and arrays are made for each.
+#: A number of inputs, outputs or layers, limited since names and arrays are made for each.
 Few = Annotated[int, Limit("from 1 to 65,536", lambda number: 0 < number <= 1 << 16)]
 
 _EXACT = object()
-#: A float, or an integer where no float equals it.
+#: A float, or an int that no float equals.
 Number = Annotated[float, _EXACT]
 #: A number that is neither infinite nor NaN.
 Finite = Annotated[Number, Limit("that is finite", math.isfinite)]
 
 _KEY = object()
-#: A subscript as NumPy takes it: numbers, slices, ``None``, ``...`` and arrays. In text its arrays are lists.
+#: A subscript as NumPy takes it: integers, slices, ``None``, ``...`` and arrays. In text, arrays are lists.
 Key = Annotated[Any, _KEY]
 
 
 # ------------------------------------------------------------------------------------------ conversions
-# A converter takes a value or its text, returns the typed value, or raises ValueError or TypeError.
+# A converter takes a value or its text. It returns the typed value, or raises ValueError or TypeError.
 
 Converter = Callable[[Any], Any]
 
@@ -168,14 +169,14 @@ def _to_str(value: object) -> str:
 
 
 def _parts(body: str) -> list[str]:
-    """The texts between commas, of which those in quotes are without them, and those in brackets may have commas."""
+    """The texts between commas. Quotes are removed; texts in brackets may contain commas."""
     if any(mark in body for mark in _MARKS):
         text = f"[{body}]"
         try:
             tree: Any = ast.parse(text, mode="eval").body
             return [each.value if isinstance(each, ast.Constant) and isinstance(each.value, str)
                     else ast.get_source_segment(text, each) or "" for each in tree.elts]
-        except (AttributeError, SyntaxError, ValueError, MemoryError, RecursionError):  # quotes that end nowhere
+        except (AttributeError, SyntaxError, ValueError, MemoryError, RecursionError):  # unbalanced quotes
             pass
     parts = [part.strip() for part in body.split(",")]
     return parts if parts[-1] else parts[:-1]
@@ -185,7 +186,7 @@ def _to_tuple(item: Converter) -> Converter:
     def convert(value: object) -> tuple:
         if isinstance(value, str):
             text = _LONG.sub("", value.strip())
-            if _NUMBER.match(text):  # one number is a tuple of it
+            if _NUMBER.match(text):  # a single number is a tuple of one
                 return (item(text),)
             if len(text) < 2 or (text[0], text[-1]) not in (("(", ")"), ("[", "]")):
                 raise ValueError(value)
@@ -201,7 +202,7 @@ def _to_tuple(item: Converter) -> Converter:
 
 
 def _key_to_text(key: object) -> str:
-    """A subscript's text: that of a Python expression."""
+    """The text of a subscript, a Python expression."""
     if isinstance(key, slice):
         return f"slice({_key_to_text(key.start)}, {_key_to_text(key.stop)}, {_key_to_text(key.step)})"
     if isinstance(key, (tuple, list)):
@@ -215,12 +216,12 @@ def _to_key(value: object) -> Any:
         return value
     try:
         return _key_of(ast.parse(value.strip(), mode="eval").body)
-    except (SyntaxError, MemoryError, RecursionError):  # what a damaged text makes Python's parser raise
+    except (SyntaxError, MemoryError, RecursionError):  # errors of Python's parser for damaged text
         raise ValueError(value) from None
 
 
 def _key_of(tree: ast.expr) -> Any:
-    """The subscript that a parsed text writes."""
+    """The subscript of a parsed text."""
     if isinstance(tree, ast.Tuple):
         return tuple(map(_key_of, tree.elts))
     if isinstance(tree, ast.Name) and tree.id == "Ellipsis":
@@ -277,7 +278,7 @@ _SIMPLE: dict[Any, Converter] = {
 
 
 def _is_limited(kind: Any) -> bool:
-    """Whether an annotation has limits somewhere."""
+    """Whether an annotation contains limits."""
     return typing.get_origin(kind) is Annotated or any(map(_is_limited, typing.get_args(kind)))
 
 
@@ -291,7 +292,7 @@ def _converter(kind: Any) -> Converter:
         convert = _to_number if _EXACT in args else _converter(args[0])
         return _limited(convert, [part for part in args[1:] if isinstance(part, Limit)])
     if origin in (Union, types.UnionType):
-        # None first, so that the text "None" is never taken for a name.
+        # None first, so that the text "None" does not become a str.
         ordered = sorted(args, key=lambda arg: arg is not type(None))
         return _to_any(tuple(_converter(arg) for arg in ordered))
     if origin in (tuple, list):
@@ -308,7 +309,7 @@ def _converter(kind: Any) -> Converter:
 
 
 def _describe(kind: object) -> str:
-    """An annotation in words a person reads in an error: ``tuple of int, or None``."""
+    """An annotation as text for errors, such as ``tuple of int or None``."""
     names = {int: "int", float: "float", bool: "bool", str: "text", type(None): "None", np.dtype: "dtype",
              tuple: "tuple", list: "list", Any: "anything"}
     if kind in names:
@@ -331,12 +332,12 @@ def _describe(kind: object) -> str:
 
 
 class Attributes(dict[str, Any]):
-    """Complete attributes of an operator. As a part of a key they are themselves, whatever they equal.
+    """Complete attributes of an operator. As a part of a key, they are compared by identity.
 
     Attributes
     ----------
     lasting : bool
-        Whether no value among them can change, and equal ones are this object: what follows from them may be kept.
+        Whether all values are immutable, and all equal attributes are this object, so that they can be part of a key.
     """
 
     __slots__ = ("lasting",)
@@ -345,11 +346,11 @@ class Attributes(dict[str, Any]):
         super().__init__(values)
         self.lasting = lasting
 
-    __hash__ = object.__hash__  # type: ignore[assignment]  # it never changes
+    __hash__ = object.__hash__  # type: ignore[assignment]  # it is not modified
 
 
 class Field:
-    """One attribute: name, type, default; ``limited`` is the type with its limits.
+    """An attribute: its name, type and default; ``limited`` is the type with its limits.
 
     Examples
     --------
@@ -366,7 +367,13 @@ class Field:
     def __init__(self, name: str, kind: Any, default: Any = REQUIRED, limited: Any = None):
         self.name, self.kind, self.default = name, kind, default
         self._limited = kind if limited is None else limited
+
+    def __getattr__(self, name: str) -> Any:
+        """The function that converts values, which most fields of built-in operators never need in a process."""
+        if name != "_convert":
+            raise AttributeError(name)
         self._convert = _converter(self._limited)
+        return self._convert
 
     @property
     def required(self) -> bool:
@@ -375,12 +382,12 @@ class Field:
 
     @property
     def describes(self) -> str:
-        """The type in words."""
+        """The type as text for errors."""
         return _describe(self._limited)
 
     @property
     def stated(self) -> str:
-        """The type and the default, or that there is none, in the form that MXNet's tools read.
+        """The type and the default, or ``required``, in the format of MXNet.
 
         Examples
         --------
@@ -411,7 +418,7 @@ class Field:
         return result
 
     def text(self, value: object) -> str:
-        """A value as a file holds it.
+        """A value as text for a file.
 
         Examples
         --------
@@ -429,7 +436,7 @@ class Schema:
     fields : list of Field
         Declared attributes.
     open : bool
-        Whether undeclared attributes are kept as text (a constructor that takes ``**kwargs``).
+        Whether undeclared attributes are accepted, as text, as for a constructor with ``**kwargs``.
 
     Examples
     --------
@@ -438,12 +445,37 @@ class Schema:
     {'axis': 1, 'keepdims': False}
     """
 
-    __slots__ = ("fields", "open", "_by_name", "_cache")
+    __slots__ = ("fields", "open", "_by_name", "_cache", "_function")
+    _function: Callable
 
     def __init__(self, fields: list[Field], open: bool = False):
         self.fields, self.open = fields, open
         self._by_name = {field.name: field for field in fields}
         self._cache = Recent(4096)
+
+    @classmethod
+    def of(cls, function: Callable) -> Schema:
+        """The schema of a function's keyword-only parameters, whose annotations are evaluated at first use: a process
+        uses few of the operators that it imports."""
+        self = cls.__new__(cls)
+        self._function = function
+        return self
+
+    def read(self) -> None:
+        """Evaluate annotations that were not used yet; raises what they raise."""
+        parameters = parameters_of(self._function)
+        limited = typing.get_type_hints(self._function, include_extras=True) if parameters.keyword_only else {}
+        hints = typing.get_type_hints(self._function) if any(map(_is_limited, limited.values())) else limited
+        Schema.__init__(self, [
+            Field(name, hints.get(name, Any), parameters.defaults.get(name, REQUIRED), limited.get(name, Any))
+            for name in parameters.keyword_only])
+
+    def __getattr__(self, name: str) -> Any:
+        """A part that the annotations say, when it is asked for first."""
+        if name not in ("fields", "open", "_by_name", "_cache"):
+            raise AttributeError(name)
+        self.read()
+        return getattr(self, name)
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
@@ -456,35 +488,26 @@ class Schema:
         """Attribute names in order."""
         return tuple(self._by_name)
 
-    @classmethod
-    def of(cls, function: Callable, skip: int = 0) -> Schema:
-        """The schema of a function's keyword-only parameters."""
-        parameters = parameters_of(function)
-        limited = typing.get_type_hints(function, include_extras=True)
-        hints = typing.get_type_hints(function) if any(map(_is_limited, limited.values())) else limited
-        return cls([Field(name, hints.get(name, Any), parameters.defaults.get(name, REQUIRED), limited.get(name, Any))
-                    for name in parameters.keyword_only])
-
     def complete(self, given: Mapping[str, object]) -> Attributes:
-        """Typed values of all attributes, defaults filled in. The result is shared: never change it.
+        """Typed values of all attributes, with defaults. The result is shared and must not be modified.
 
-        Given values are checked and made immutable, lists and arrays become tuples, before the lookup: equal
-        attributes are one object, however they were written and whatever was asked before.
+        Values are checked and made immutable, so that lists and arrays become tuples. Equal attributes are the same
+        object, in whatever form they were given.
 
         Raises
         ------
         AttrError
-            For an unknown name, a missing required one, or a value of the wrong type.
+            For an unknown name, a missing required attribute, or a value of the wrong type.
         """
         try:
-            # The result of ``exact``, in most cases without calling it.
+            # As ``exact``, without calling it for most values.
             key = tuple([(name, kind, value) if (kind := value.__class__) in PLAIN
                          or (kind is float and value and value == value) else (name, exact(value))
                          for name, value in given.items()])
             return self._cache[key]
         except KeyError:
             known = self._cache.find(key)
-        except TypeError:  # an array, say
+        except TypeError:  # a value without a key, such as an array
             key, known = None, None
         if known is None:
             known = self._one(self._complete(given))
@@ -493,7 +516,7 @@ class Schema:
         return known
 
     def _one(self, typed: dict[str, Any]) -> Attributes:
-        """The one object for all attributes that are equal to these; one of its own where some may change."""
+        """The object that all equal attributes share; a new one if a value is mutable."""
         if not all(map(lasting, typed.values())):
             return self._made(typed, False)
         key = exact((*typed, *typed.values()))
@@ -504,7 +527,7 @@ class Schema:
         return one
 
     def _made(self, typed: dict[str, Any], lasting: bool) -> Attributes:
-        """The object that complete attributes are."""
+        """Make the object of complete attributes."""
         return Attributes(typed, lasting)
 
     def _complete(self, given: Mapping[str, object]) -> dict[str, Any]:
@@ -524,13 +547,13 @@ class Schema:
         return result
 
     def texts(self, given: Mapping[str, object]) -> dict[str, str]:
-        """Given attributes as a file holds them."""
+        """Given attributes as text for a file."""
         return {name: self._by_name[name].text(value) if name in self._by_name else to_text(value)
                 for name, value in given.items()}
 
 
 class _AsGiven(Schema):
-    """Attributes of any kind, which only the project's own code gives."""
+    """A schema that accepts all attributes unchecked, for internal operators."""
 
     __slots__ = ()
 
@@ -538,5 +561,5 @@ class _AsGiven(Schema):
         return given if isinstance(given, Attributes) else Attributes(given)
 
 
-#: The schema of operators whose attributes are taken as they are given.
+#: The schema of operators whose attributes are not checked.
 AS_GIVEN = _AsGiven([], open=True)

@@ -1,4 +1,4 @@
-"""The backward graph: nodes that compute gradients, by the walk that also serves the tape."""
+"""The backward graph: nodes that compute gradients, made by the reverse walk that also serves the tape."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tracing import RuleTracer, TracedValue
 
 __all__ = ["grow", "gradients", "GRADIENTS"]
 
-#: Tag of nodes that compute gradients of a node's inputs: the name of each output in MXNet's words.
+#: The tag of nodes that compute gradients: MXNet's name of each output.
 GRADIENTS = "__gradients__"
 
 Gradients: TypeAlias = Sequence[TracedValue | None]
@@ -21,66 +21,66 @@ Gradients: TypeAlias = Sequence[TracedValue | None]
 
 def grow(tracer: RuleTracer, order: Sequence[Node], seeds: Sequence[tuple[Entry, TracedValue | None]],
          wanted: Iterable[Node], is_train: bool = True, watched: bool = False) -> dict[Entry, TracedValue]:
-    """Gradients of the entries of wanted nodes, without those that the heads do not depend on.
+    """Add nodes that compute the gradients of wanted nodes. Nodes on which no head depends get no gradient.
 
     Parameters
     ----------
     tracer : RuleTracer
-        Gets the nodes that compute the gradients, in an order with few gradients alive at a time: the gradient of a
-        layer's weights comes next to the gradient of its data.
+        Receives the new nodes, in an order with few gradients alive at a time: the gradient of a layer's weight is next
+        to that of its data.
     order : sequence of Node
         The forward nodes, inputs before users.
     seeds : sequence of head entry and value
         Each head and its output gradient, None for a loss.
     wanted : iterable of Node
-        The nodes whose gradients the caller wants.
+        The nodes whose gradients are requested.
     is_train : bool
-        Whether operators are differentiated as they compute in training.
+        Whether operators are differentiated as in training.
     watched : bool
-        Whether the nodes that make gradients say so, for a monitor.
+        Whether nodes that compute gradients get the tag with their names, for a monitor.
     """
 
-    def differentiate(node: Node, arriving: Gradients, needs: tuple[bool, ...]) -> Gradients:
-        tracer.source = node  # of sums of gradients, too, which are made outside of rules
-        gradients = _differentiate(tracer, node, arriving, needs, is_train)
+    def differentiate(node: Node, out_grads: Gradients, needs: tuple[bool, ...]) -> Gradients:
+        tracer.source = node  # also the source of sums of gradients, which no rule makes
+        gradients = _differentiate(tracer, node, out_grads, needs, is_train)
         if watched:
             _title(node, gradients)
         return gradients
 
-    arriving: dict[Entry, TracedValue | None] = {}
+    summed: dict[Entry, TracedValue | None] = {}
     for entry, value in seeds:
-        other = arriving.get(entry)
-        arriving[entry] = other if value is None else value if other is None else other + value
+        other = summed.get(entry)
+        summed[entry] = other if value is None else value if other is None else other + value
     targets = set(wanted)
-    by_entry = walk(order, arriving, targets, differentiate, lambda _, total, g: total + g)
+    by_entry = walk(order, summed, targets, differentiate, lambda _, total, g: total + g)
     tracer.source = None
     return {entry: value for entry, value in by_entry.items() if entry[0] in targets and value is not None}
 
 
-def _differentiate(tracer: RuleTracer, node: Node, arriving: Gradients, needs: tuple[bool, ...], is_train: bool
+def _differentiate(tracer: RuleTracer, node: Node, out_grads: Gradients, needs: tuple[bool, ...], is_train: bool
                    ) -> Gradients:
-    """The gradients of a node's inputs."""
+    """Add nodes that compute the gradients of a node's inputs."""
     op = node.op
     assert op is not None
     outs = [(node, i) for i in range(node.count)]
     if not fits(op):
-        return by_rule(node, arriving, needs, lambda _: (list(map(tracer.value, node.inputs)),
+        return by_rule(node, out_grads, needs, lambda _: (list(map(tracer.value, node.inputs)),
                                                          list(map(tracer.value, outs))), ops.zeros_like, is_train)
-    arriving = filled(node, arriving, outs, lambda entry: ops.zeros_like(tracer.value(entry)))
-    rule = subgraph(op, node.attrs, tuple([g is not None for g in arriving]), needs, node.in_training(is_train),
+    out_grads = filled(node, out_grads, outs, lambda entry: ops.zeros_like(tracer.value(entry)))
+    rule = subgraph(op, node.attrs, tuple([g is not None for g in out_grads]), needs, node.in_training(is_train),
                     lambda: [tracer.spec(entry) for entry in (*outs, *node.inputs, *outs)])
-    return rule.inline(tracer, [*[None if g is None else g._entry for g in arriving], *node.inputs, *outs])
+    return rule.inline(tracer, [*[None if g is None else g._entry for g in out_grads], *node.inputs, *outs])
 
 
 def _title(node: Node, gradients: Gradients) -> None:
-    """Let the nodes that a rule has just made say of which inputs they compute the gradients."""
+    """Tag the nodes of a gradient rule with the names of the gradients that they compute."""
     op = node.op
     assert op is not None
     count = len(op.signature.arguments(node.attrs))
     for i, gradient in enumerate(gradients[:count]):
         maker, index = (None, 0) if gradient is None else gradient._entry
         if maker is None or maker.op is None or maker.name != f"{node.name}_backward":
-            continue  # it is another's
+            continue  # a node that this rule did not make
         names = (maker.tags[GRADIENTS].split() if GRADIENTS in maker.tags
                  else list(maker.op.signature.outputs(maker.attrs)))
         names[index] = "output" if count == 1 else f"output{i}"
@@ -88,7 +88,7 @@ def _title(node: Node, gradients: Gradients) -> None:
 
 
 def gradients(graph: Graph, wanted: Sequence[Node]) -> list[Entry]:
-    """Gradients of the sum of all heads with respect to variables, zeros where there is none."""
+    """Gradients of the sum of all heads with respect to variables; zeros for a variable without one."""
     tracer = RuleTracer()
     seeds = [(entry, ops.ones_like(tracer.value(entry))) for entry in graph.heads]
     by_entry = grow(tracer, graph.nodes, seeds, wanted)

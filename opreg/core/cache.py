@@ -1,4 +1,4 @@
-"""Caches: each of them bounded, and all of them seen in one place, ``caches()``."""
+"""Caches with a limited number of entries, which ``caches()`` lists."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Recent(dict):
     Parameters
     ----------
     limit : int
-        How many entries there may be.
+        The largest number of entries.
     name : str
-        As ``caches`` lists it.
+        Its name in ``caches``; caches without a name are not listed.
 
     Examples
     --------
@@ -47,10 +47,10 @@ class Recent(dict):
         if name:
             _RECENT.add(self)
 
-    __hash__ = object.__hash__  # type: ignore[assignment]  # one cache is no other, whatever they hold
+    __hash__ = object.__hash__  # type: ignore[assignment]  # caches are compared by identity
 
     def find(self, key: object) -> Any:
-        """The cached value of a key, None where there is none."""
+        """The cached value of a key, or None."""
         value = self.get(key)
         if value is None and self._older:
             value = self._older.get(key)
@@ -76,7 +76,7 @@ class Recent(dict):
 
 
 def cached(limit: int, typed: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a function remember its last results, by arguments: ``functools.lru_cache``, which ``caches`` lists.
+    """A decorator as ``functools.lru_cache``, whose caches ``caches`` lists.
 
     Examples
     --------
@@ -90,13 +90,13 @@ def cached(limit: int, typed: bool = False) -> Callable[[Callable[P, R]], Callab
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         remembering = functools.lru_cache(limit, typed)(function)
         _CACHED.add(remembering)
-        return remembering  # type: ignore[return-value]  # the arguments must be hashable
+        return remembering  # type: ignore[return-value]  # only for hashable arguments
 
     return decorate
 
 
 class Cache(NamedTuple):
-    """A cache, or all of one kind: its name, how many entries it has, and how many it may have."""
+    """A cache, or all caches of one name: the name, the number of entries, and its limit."""
 
     name: str
     entries: int
@@ -112,12 +112,12 @@ class CacheReport(list[Cache]):
 
 
 def caches() -> CacheReport:
-    """All caches: prepared calls, geometries, expressions, addresses.
+    """List the caches of the library: prepared calls, geometries, expressions, addresses.
 
     Returns
     -------
     CacheReport
-        A row for each cache that holds something.
+        A row for each cache that is not empty.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def caches() -> CacheReport:
     rows = [(cache.name, len([*cache.entries()]), cache.limit) for cache in _RECENT]
     for cache in _CACHED:
         info, function = cache.cache_info(), cache.__wrapped__
-        function = getattr(function, "func", function)  # of functools.partial
+        function = getattr(function, "func", function)  # the function of a functools.partial
         name = function.__qualname__.partition(".<locals>")[0]
         rows.append((f"{function.__module__.removeprefix('opreg.')}.{name}", info.currsize, info.maxsize))
     by_name: dict[str, Cache] = {}

@@ -1,8 +1,8 @@
-"""Comparisons: places that Python code read while a function was traced, and one function that reads them again.
+"""Comparisons of values that Python code read while a function was traced, by one generated function.
 
-A trace is valid while every place holds the value it held: globals, closure variables, attributes, the elements of
-containers, the bytes of NumPy arrays. ``Comparisons`` collects the places and writes the text of one function, a line
-for each place, which a compiled function calls before each run.
+A trace is valid as long as each place that was read holds the same value: globals, closure variables, attributes,
+elements of containers, and bytes of NumPy arrays. ``Comparisons`` collects the places, and generates the source of a
+function with a line for each. A compiled function calls it before each run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "MOST_ELEMENTS", "PLAIN", "Compari
 
 
 class _Absent:
-    """The value of a place that holds nothing."""
+    """The value of a missing name or attribute."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -37,17 +37,17 @@ CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
 #: Buffers whose bytes are compared.
 BUFFERS = (np.ndarray, bytearray, array.array, memoryview)
 
-#: How many elements of containers, how many bytes of buffers, are compared before each run of a function.
+#: The largest numbers of elements of containers, and of bytes of buffers, that are compared before each run.
 MOST_ELEMENTS, MOST_BYTES = 4096, 1 << 20
-#: How many places of one trace are compared.
+#: The largest number of places of a trace that are compared.
 MOST_PLACES = 10_000
 
-#: Says what has changed, None where nothing has.
+#: Names a value that has changed, or returns None.
 Check: TypeAlias = Callable[[], str | None]
 
 
 def different(now: object, before: object) -> bool:
-    """Whether a place holds another value than before: 1, 1.0 and True are three, 0.0 and -0.0 two.
+    """Whether a place holds another value than before. 1, 1.0 and True are different, and so are 0.0 and -0.0.
 
     Examples
     --------
@@ -62,14 +62,14 @@ def different(now: object, before: object) -> bool:
 
 
 class Held:
-    """The value of a place, to be compared with later ones: by value if it is immutable, else by identity.
+    """The value of a place, to compare with later ones: by value if it is immutable, or else by identity.
 
     Attributes
     ----------
     value
         The value, or a weak reference to it.
     weak : bool
-        Whether it is a weak one: objects that others may want to drop are not kept alive.
+        Whether it is a weak reference, so that the object is not kept alive.
     """
 
     __slots__ = ("value", "weak")
@@ -85,14 +85,14 @@ class Held:
                 pass
 
     def same(self, now: object) -> bool:
-        """Whether a later value is the same."""
+        """Whether a later value is unchanged."""
         if self.weak:
             return now is not None and self.value() is now
         return not different(now, self.value)
 
 
 def elements(container: Any) -> list[Any]:
-    """The elements of a container as they are stored; keys, then values, of a dict.
+    """The elements of a container; for a dict, its keys and then its values.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def elements(container: Any) -> list[Any]:
     """
     if isinstance(container, np.ndarray):
         return list(container.flat)
-    for base in type(container).__mro__:  # whatever a class that derives from a container says of itself
+    for base in type(container).__mro__:  # not the methods that a derived class overrides
         if base is dict or base is collections.OrderedDict:
             return [*base.keys(container), *base.values(container)]
         if base in CONTAINERS:
@@ -110,7 +110,7 @@ def elements(container: Any) -> list[Any]:
 
 
 def put_back(container: Any, before: list[Any]) -> None:
-    """Give a container the elements that it had, as ``elements`` says them.
+    """Restore the elements of a container that ``elements`` returned.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def put_back(container: Any, before: list[Any]) -> None:
 
 
 class HeldElements(list[Held]):
-    """The elements of a container, each of them held."""
+    """The elements of a container, to compare with later ones."""
 
     def __init__(self, container: object):
         super().__init__(map(Held, elements(container)))
@@ -146,7 +146,7 @@ class HeldElements(list[Held]):
 
 
 def _gone(error: Exception) -> str:
-    """The place that can no longer be read, from the error of reading it."""
+    """The name of a place that no longer exists, from the error of reading it."""
     if isinstance(error, KeyError):
         return f"the name {error.args[0]}"
     if isinstance(error, AttributeError):
@@ -155,7 +155,7 @@ def _gone(error: Exception) -> str:
 
 
 class _Text:
-    """The text of a function, and the objects that its names stand for."""
+    """The source of a function, and the objects that its names refer to."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {"absent": ABSENT, "different": different, "identical": operator.is_,
@@ -164,7 +164,7 @@ class _Text:
         self.lines: list[str] = []
 
     def name(self, value: Any) -> str:
-        """The name of an object, which the function keeps alive."""
+        """The name of an object in the source. The function holds the object."""
         name = self._names.get(id(value))
         if name is None:
             name = self._names[id(value)] = f"v{len(self._names)}"
@@ -172,11 +172,11 @@ class _Text:
         return name
 
     def report(self, condition: str, label: str, indent: str = "") -> None:
-        """A line that returns a label under a condition."""
+        """Add a line that returns a label under a condition."""
         self.lines.append(f"{indent}if {condition}: return {label!r}")
 
     def differs(self, expression: str, held: Held) -> str:
-        """The condition that an expression has another value than the one held."""
+        """The condition that an expression has changed its value."""
         value = held.value
         if held.weak:
             return f"(v := {expression}) is None or v is not {self.name(value)}()"
@@ -188,19 +188,18 @@ class _Text:
         return f"{expression} is not {name}"
 
     def function(self) -> Check:
-        """The function of these lines."""
-        lines = "\n".join(f"            {line}" for line in self.lines)
-        text = (f"def make({', '.join(self.objects)}):\n    def changed():\n        try:\n{lines}\n"
-                "        except (AttributeError, KeyError, ValueError) as error:\n            return gone(error)\n"
-                "    return changed\n")
-        space: dict[str, Any] = {}
-        exec(compile(text, "<comparisons of a compiled function>", "exec"), space)
-        made: Check = space["make"](**self.objects)
+        """Compile the function. Its objects are globals: Python caches where these lie, and copies closure variables in
+        each call."""
+        lines = "\n".join(f"        {line}" for line in self.lines)
+        text = (f"def changed():\n    try:\n{lines}\n"
+                "    except (AttributeError, KeyError, ValueError) as error:\n        return gone(error)\n")
+        exec(compile(text, "<comparisons of a compiled function>", "exec"), self.objects)
+        made: Check = self.objects.pop("changed")  # else it and its globals would be a cycle
         return made
 
 
 class _Elements:
-    """A container, with the elements it had."""
+    """A container with its former elements."""
 
     __slots__ = ("container", "held", "label")
 
@@ -209,7 +208,7 @@ class _Elements:
         self.held = HeldElements(container) if held is None else held
 
     def write(self, text: _Text) -> None:
-        """The line that compares it: all elements by identity, which takes 25 ns each, then one by one."""
+        """Add the line that compares it: first all elements by identity, which takes 25 ns each, then one by one."""
         name = text.name(self.container)
         condition = f"not {text.name(self.held)}.same({name})"
         values = [each.value for each in self.held]
@@ -223,8 +222,38 @@ class _Elements:
         text.report(condition, self.label)
 
 
+class _Entries:
+    """The entries that a dict had, which others may have joined since."""
+
+    __slots__ = ("entries", "label", "keys", "values")
+
+    def __init__(self, entries: dict[Any, Any], label: str):
+        self.entries, self.label = entries, label
+        self.keys, self.values = tuple(entries), tuple(entries.values())
+
+    def write(self, text: _Text) -> None:
+        """The line that compares them."""
+        name, keys, values = map(text.name, (self.entries, self.keys, self.values))
+        text.report(f"not all(map(identical, map({name}.get, {keys}), {values}))", self.label)
+
+
+class _Missing:
+    """Names that a dict has not, for none of which it is asked while it is as long as it was."""
+
+    __slots__ = ("names", "missing", "label")
+
+    def __init__(self, names: dict[str, Any], label: str):
+        self.names, self.label = names, label
+        self.missing: set[str] = set()
+
+    def write(self, text: _Text) -> None:
+        """The line that looks for them."""
+        name, missing = text.name(self.names), text.name(self.missing)
+        text.report(f"len({name}) != {len(self.names)} and not {name}.keys().isdisjoint({missing})", self.label)
+
+
 class _Bytes:
-    """A buffer, with the bytes it had."""
+    """A buffer with its former bytes."""
 
     __slots__ = ("buffer", "held", "label")
 
@@ -233,7 +262,7 @@ class _Bytes:
         self.held = bytes_of(buffer)
 
     def write(self, text: _Text) -> None:
-        """The line that compares it."""
+        """Add the line that compares it."""
         text.report(f"{text.name(bytes_of)}({text.name(self.buffer)}) != {text.name(self.held)}", self.label)
 
 
@@ -245,27 +274,28 @@ def bytes_of(buffer: Any) -> tuple[Any, ...]:
 
 
 class Comparisons:
-    """Places that were read, with the values they held then.
+    """Places that were read, with their values at that time.
 
     Attributes
     ----------
     unseen : dict
-        By description, in order, what was read and is not compared.
+        Descriptions of values that were read and cannot be compared, in order.
     """
 
     def __init__(self) -> None:
         self.unseen: dict[str, None] = {}
         self._keys: set[tuple[object, ...]] = set()
-        self._alive: list[object] = []  # while places are collected: identities are keys
+        self._alive: list[object] = []  # references during collection, since ids are keys
         self._places: list[Callable[[_Text], None]] = []
         self._paths: dict[object, tuple[Held, list[tuple[str, Held, str]]]] = {}
-        self._contents: list[_Elements | _Bytes] = []
+        self._contents: list[_Elements | _Bytes | _Entries | _Missing] = []
+        self._missing: dict[int, _Missing] = {}
         self._early: dict[int, HeldElements] = {}
         self._outside: dict[int, tuple[Any, list[Any], str]] = {}
-        self._elements, self._bytes = MOST_ELEMENTS, MOST_BYTES  # that may still be compared
+        self._elements, self._bytes = MOST_ELEMENTS, MOST_BYTES  # remaining budget
 
     def _is_new(self, place: object, *key: str) -> bool:
-        """Whether a place was not noted before."""
+        """Whether a place was not recorded before."""
         whole = id(place), *key
         if whole in self._keys:
             return False
@@ -277,7 +307,7 @@ class Comparisons:
         return True
 
     def entry(self, names: dict[str, Any], name: str, value: object, label: str) -> None:
-        """The value of a name in a dict: a global, a name in a module."""
+        """Record the value of a name in a dict, such as a global."""
         if self._is_new(names, "entry", name):
             held = Held(value)
             read = "{}.get({!r}, absent)" if value is ABSENT or type(names) is not dict else "{}[{!r}]"
@@ -285,20 +315,21 @@ class Comparisons:
                 text.differs(read.format(text.name(names), name), held), label))
 
     def variable(self, cell: types.CellType, value: object, label: str) -> None:
-        """The value of a closure variable."""
+        """Record the value of a closure variable."""
         if self._is_new(cell, "variable"):
             held = Held(value)
             self._places.append(lambda text: text.report(text.differs(f"{text.name(cell)}.cell_contents", held), label))
 
     def path(self, owner: object, path: str, value: object, label: str) -> None:
-        """The value of a path from an object on, such as ``"{}.scale"``; no Python code runs where it is read."""
+        """Record the value of an expression in an object, such as ``"{}.scale"``, whose evaluation runs no Python
+        code."""
         if self._is_new(owner, "path", path):
             if id(owner) not in self._paths:
                 self._paths[id(owner)] = Held(owner), []
             self._paths[id(owner)][1].append((path, Held(value), label))
 
     def content(self, value: Any, label: str) -> bool:
-        """The elements of a container, the bytes of a buffer; whether there is room for them."""
+        """Record the elements of a container, or the bytes of a buffer. Returns whether they are within the limits."""
         if not self._is_new(value, "content"):
             return True
         if isinstance(value, CONTAINERS):
@@ -306,7 +337,7 @@ class Comparisons:
                 self.unseen[f"{label}, which has {len(value)} elements"] = None
                 return False
             self._elements -= len(value)
-            if not isinstance(value, (tuple, frozenset)):  # which are the same while they are the same objects
+            if not isinstance(value, (tuple, frozenset)):  # immutable: compared by identity
                 self._outside.setdefault(id(value), (value, elements(value), label))
                 self._contents.append(_Elements(value, label, self._early.pop(id(value), None)))
             return True
@@ -322,29 +353,45 @@ class Comparisons:
         self._contents.append(_Bytes(value, label))
         return True
 
+    def entries(self, value: dict[Any, Any], label: str) -> None:
+        """The entries that a dict has by now, as a cache that is emptied; it may get others."""
+        if self._is_new(value, "entries"):
+            if len(value) > self._elements:
+                self.unseen[f"{label}, which has {len(value)} entries"] = None
+                return
+            self._elements -= len(value)
+            self._contents.append(_Entries(value, label))
+
+    def missing(self, names: dict[str, Any], name: str, label: str) -> None:
+        """A name that a dict of globals has not, so that the built-in function is meant."""
+        if id(names) not in self._missing:
+            self._missing[id(names)] = _Missing(names, label)
+            self._contents.append(self._missing[id(names)])
+        self._missing[id(names)].missing.add(name)
+
     def remember(self, value: Any, label: str) -> None:
-        """The elements of a container that is about to be changed, in case that somebody reads them later."""
+        """Save the elements of a container that is about to be modified, for the case that they are read later."""
         if isinstance(value, CONTAINERS) and len(value) <= MOST_ELEMENTS and id(value) not in self._early:
             self._early[id(value)] = HeldElements(value)
             self._outside.setdefault(id(value), (value, elements(value), label))
 
     def outside(self) -> list[tuple[Any, list[Any], str]]:
-        """Containers that were there before, with the elements they had and what they are called; until ``close``."""
+        """Containers from before the trace, each with its former elements and its label; available until ``close``."""
         return list(self._outside.values())
 
     def close(self) -> None:
-        """All places are noted."""
-        self._alive, self._early, self._outside = [], {}, {}
+        """Drop references that are needed only during collection."""
+        self._alive, self._early, self._outside, self._missing = [], {}, {}, {}
 
     def join(self, other: Comparisons) -> None:
-        """Add the places of another."""
+        """Add the places of other comparisons."""
         self._places += other._places
         self._paths.update({(other, key): paths for key, paths in other._paths.items()})
         self._contents += other._contents
         self.unseen.update(other.unseen)
 
     def compiled(self) -> Check | None:
-        """The function that reads all places again; None if there are none."""
+        """The function that compares all places; None if there are none."""
         text = _Text()
         for write in self._places:
             write(text)

@@ -1,7 +1,7 @@
 """Rules of an operator, and the decorators that declare them.
 
-A rule names only what it reads: the positional parameters are the inputs, the keyword-only ones those attributes it
-wants. ``Rule`` finds that out once, from the signature.
+The positional parameters of a rule are the inputs, and its keyword-only parameters are the attributes that it reads.
+``Rule`` reads them from the signature, once.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Declarations", "Rules", "ZERO"]
 
-#: The gradient rule of an operator whose outputs do not move with its inputs (comparisons, rounding, indices).
+#: The gradient rule of an operator whose derivative is zero, such as comparisons, rounding and indices.
 ZERO: Any = "zero"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Check(Protocol):
-    """Refuses rules that cannot be called."""
+    """Checks that rules can be called."""
 
     def __call__(self, op: Op, what: str, function: object, /) -> object:
-        """Raise where a rule, declared by the decorator ``what``, cannot be called."""
+        """Raise an error if a rule, declared by the decorator ``what``, cannot be called."""
 
 
 class Rules:
-    """The declared rules of an operator, each under the name of its decorator; None for a rule that was not declared.
+    """The declared rules of an operator, named as their decorators; None for a rule that was not declared.
 
     Attributes
     ----------
@@ -48,16 +48,16 @@ class Rules:
     expression
         The expression of an element-wise operator, see ``opreg.builtin.elementwise``.
     sets : Rule or None
-        The loop of an operator that is computed by one, see ``opreg.builtin.looped``.
+        The loop of an operator that is declared as one, see ``opreg.builtin.looped``.
     unrolled : function or None
-        A function that computes a loop or branch by operators that autograd records.
+        Computes a loop or branch by operators that autograd records.
     call : function of the operator, values and keywords
-        How the operator is called.
+        Calls the operator.
     differentiate : function or None
-        How its gradient rule is applied, if it takes more than to call it: as ``Op.differentiate``, after the
-        operator.
-    check : function of the operator, what is declared, and a rule; or None
-        Refuses rules that cannot be called: those of a user's operator, when they are declared.
+        Applies the gradient rule, if calling it is not enough; the parameters are the operator and those of
+        ``Op.differentiate``.
+    check : function of the operator, the decorator's name, and a rule; or None
+        Checks the rules of a user's operator when they are declared.
     """
 
     __slots__ = ("types", "infer", "shapes", "fill", "infer_from_data", "view", "prepare", "grad", "raw_grad", "vmap",
@@ -97,7 +97,7 @@ class Rules:
 
     @property
     def shaped(self) -> bool:
-        """Whether a shape rule was declared, in either form."""
+        """Whether a shape rule was declared, by ``infer`` or ``shapes``."""
         return self.infer is not None or self.shapes is not None
 
     @property
@@ -106,14 +106,15 @@ class Rules:
         return self.infer_from_data is not None
 
     def work(self, ins: Sequence[Shape], outs: Sequence[Shape], attrs: Attrs) -> int | None:
-        """Additions and multiplications of a run on these shapes; None where no rule says so."""
+        """The number of additions and multiplications for these shapes; None without a rule."""
         return None if self.flops is None else int(self.flops(attrs, ins, outs))
 
     def as_view(self, array: Array, attrs: Attrs, out_shapes: Shapes | None = None, xp: ArrayModule = np) -> Any:
         """The output as a view of the first input's array, or None.
 
-        A rule may name ``out_shape``, the inferred shape of the output (a list of them for several), and ``xp``,
-        the module of the array.
+        A rule may have parameters ``out_shape``, the inferred shape of the output or a list for several, and ``xp``,
+        the
+        array module.
         """
         if self.view is None:
             return None
@@ -122,13 +123,13 @@ class Rules:
 
 
 class Declarations:
-    """The decorators by which rules and kernels of an operator are declared."""
+    """The decorators that declare rules and kernels of an operator."""
 
     rules: Rules
     kernels: list[Kernel]
 
     def _declare(self: Any, what: str, function: F, rule: object = None) -> F:
-        """Keep a function as the rule of a name, refused where somebody looks and it cannot be called."""
+        """Store a function as a rule, after a check that it can be called, if there is one."""
         if self.rules.check is not None and not isinstance(function, Rule) and function is not ZERO:
             self.rules.check(self, what, function)
         setattr(self.rules, what, Rule.of(function) if rule is None else rule)
@@ -136,13 +137,13 @@ class Declarations:
         return function
 
     def infer(self, function: F) -> F:
-        """Declare the shape rule: ``f(*shapes, **attrs)`` returns a shape, or a list of them, one an output."""
+        """Declare the shape rule: ``f(*shapes, **attrs)`` returns the shape of the output, or a list for several."""
         self._declare("infer", function)
         self.rules.shapes = None
         return function
 
     def shapes(self, function: F) -> F:
-        """Declare the shape rule as a function ``f(ins, outs, **attrs) -> (ins, outs)``, of which some may be None."""
+        """Declare the shape rule as a function ``f(ins, outs, **attrs) -> (ins, outs)``; unknown shapes are None."""
         return self._declare("shapes", function)
 
     def fill(self, function: F) -> F:
@@ -150,10 +151,10 @@ class Declarations:
         return self._declare("fill", function)
 
     def infer_from_data(self, function: F) -> F:
-        """Declare that shapes of outputs depend on values: ``f(xp, *arrays, **attrs)`` returns a shape, or a list of
-        them, one an output, whose dimensions may be arrays of one element. Such dimensions are ``ANY`` in the shape
-        rule. A graph is planned up to such an operator, and from there on for the shapes that come. The rule of a
-        user's operator is given NDArrays, and no ``xp``."""
+        """Declare that shapes of outputs depend on values: ``f(xp, *arrays, **attrs)`` returns the shape of the output,
+        or a list for several. Its dimensions may be arrays of one element. Such dimensions are ``ANY`` in the shape
+        rule. A graph is planned up to such an operator, and the rest for each set of shapes that occurs. The rule of a
+        user's operator gets NDArrays, and no ``xp``."""
         return self._declare("infer_from_data", function)
 
     def types(self, function: F) -> F:
@@ -161,14 +162,16 @@ class Declarations:
         return self._declare("types", function)
 
     def view(self, function: F) -> F:
-        """Declare that the output is a view: ``f(array, **attrs)`` returns it, or None where it cannot be."""
+        """Declare that the output is a view of the input: ``f(array, **attrs)`` returns the view, or None if there is
+        none."""
         return self._declare("view", function)
 
     def kernel(self, name: str = "reference", *, bound: bool = False,
                accepts: Callable[[Call], str | None] | None = None,
                serves: Callable[[ArrayModule], bool] | None = None, adds: bool = False, rank: Rank = Rank.USER,
                channels_last: ChannelsLast | None = None) -> Callable[[F], F]:
-        """Attach a kernel; see ``Kernel`` for its forms, and for which one runs. The first is the reference."""
+        """Attach a kernel; see ``Kernel`` for its forms and for the choice among kernels. The first one is the
+        reference."""
 
         def attach(function: F) -> F:
             self.kernels.append(Kernel(function, name, bound, accepts, serves, adds, rank, channels_last))
@@ -179,62 +182,62 @@ class Declarations:
         return attach
 
     def prepare(self, function: F) -> F:
-        """Declare the reference kernel in two parts, for eager calls on the host.
+        """Declare a function that prepares the reference kernel for given shapes and dtypes, for eager calls on the
+        host.
 
-        ``f(*ins, **attrs)`` is shown the first arrays of their shapes and dtypes. It returns the function of arrays
-        that gives the only output for all like them, what follows from shapes prepared before; or None.
+        ``f(*ins, **attrs)`` gets the first arrays with these shapes and dtypes. It returns a function that computes the
+        only output for all such arrays, or None.
         """
         return self._declare("prepare", function)
 
     def grad(self, function: F) -> F:
         """Declare the gradient: ``f(g, ins, outs, **attrs)`` returns a value or None for each input.
 
-        It is ordinary code over values and calls operators. It may also name ``needs``, the inputs whose gradient
-        somebody wants, and ``is_train``. An ``AttrsRule`` is given all: ``f(attrs, g, ins, outs, needs, is_train)``.
+        It is ordinary code that calls operators on values. It may have parameters ``needs``, whether each input needs a
+        gradient, and ``is_train``. An ``AttrsRule`` gets all: ``f(attrs, g, ins, outs, needs, is_train)``.
         """
         return self._declare("grad", function, ZERO if function is ZERO else None)
 
     def raw_grad(self, function: F) -> F:
-        """Declare the gradient once more, for raw arrays on the tape: ``f(attrs, arriving, needs, ctx)``. It reads no
-        inputs and no outputs."""
+        """Declare a second form of the gradient, for raw arrays on the tape: ``f(attrs, out_grads, needs, ctx)``, for a
+        gradient that reads no inputs and no outputs."""
         return self._declare("raw_grad", function, function)
 
     def vmap(self, function: F) -> F:
-        """Declare how it computes many samples at once: ``f(ins, batched, **attrs)`` returns the outputs of all.
+        """Declare the vmap rule, which computes many samples at once: ``f(ins, batched, **attrs)`` returns the outputs.
 
-        ``batched`` says which inputs have a first axis of samples; there is at least one, and the others are the same
-        for all samples. Each output has a first axis of samples. It is ordinary code over values, as a gradient is.
-        Without a rule ``vmap`` goes from sample to sample.
+        ``batched`` tells for each input whether its first axis is that of the samples; at least one is, and the others
+        are shared by all samples. The first axis of each output is that of the samples. Like a gradient, the rule is
+        ordinary code that calls operators on values. Without a rule, ``vmap`` loops over the samples.
         """
         return self._declare("vmap", function)
 
     def jvp(self, function: F) -> F:
-        """Declare the derivative along directions: ``f(t, ins, outs, **attrs)`` returns a value or None for each
-        output.
+        """Declare the directional derivative: ``f(t, ins, outs, **attrs)`` returns a value or None for each output.
 
-        ``t`` are the directions of the inputs, None for those that stay. It is ordinary code over values, as a
-        gradient is, and linear in ``t``. Without a rule the derivative is made from the gradient.
+        ``t`` are the tangents of the inputs, None for a constant one. Like a gradient, the rule is ordinary code that
+        calls operators on values; it is linear in ``t``. Without a rule, it is derived from the gradient.
         """
         return self._declare("jvp", function)
 
     def onnx(self, function: F) -> F:
-        """Declare how it is said in ONNX: ``f(g, use, *inputs)`` calls ``g`` with names of ONNX's operators, values and
-        attributes, and returns the output, or a list of them."""
+        """Declare the translation to ONNX: ``f(g, use, *inputs)`` calls ``g`` with names of ONNX's operators, values
+        and attributes, and returns the output, or a list for several."""
         return self._declare("onnx", function, function)
 
     def inline(self, function: F) -> F:
-        """Declare the nodes that replace a node of a graph once gradients are made: ``f(inputs, specs, **attrs)`` gets
+        """Declare the nodes that replace a node of a graph behind the gradient pass: ``f(inputs, specs, **attrs)`` gets
         the entries of the inputs, adds the specs of new nodes, and returns the nodes and the entries of the outputs."""
         return self._declare("inline", function)
 
     def body(self, function: F) -> F:
-        """Declare what the outputs of a node stand for while a graph grows: ``f(inputs, **attrs)`` returns their
-        entries, and what variables of these stand for."""
+        """Declare the body of a node for tracing: ``f(inputs, **attrs)`` returns the entries of its outputs in the
+        body, and the inputs that variables of the body stand for."""
         return self._declare("body", function)
 
     def moves(self, function: F) -> F:
-        """Declare which inputs a run changes in place, as the states of operators in a body: ``f(**attrs)`` returns
-        the positions of these inputs."""
+        """Declare the inputs that a run changes in place, such as states of operators in a body: ``f(**attrs)`` returns
+        their indices."""
         return self._declare("moves", function)
 
     def chance(self, function: F) -> F:
@@ -242,52 +245,55 @@ class Declarations:
         return self._declare("chance", function)
 
     def flops(self, function: F) -> F:
-        """Declare how much arithmetic a run is: ``f(ins, outs, **attrs)`` of shapes returns the number of additions and
-        multiplications. For operators whose time is arithmetic: products of matrices, convolutions."""
+        """Declare the arithmetic of a run: ``f(ins, outs, **attrs)`` of shapes returns the number of additions and
+        multiplications. It is meant for matrix products and convolutions, whose time is mostly arithmetic."""
         return self._declare("flops", function)
 
     def layout(self, function: F) -> F:
-        """Declare how a use is told that channels are the last axis of its inputs, not the second: ``f(ins, **attrs)``
-        of the inputs' shapes, with channels second.
+        """Declare the conversion to channels-last layout: ``f(ins, **attrs)`` of the inputs' shapes, with channels
+        second.
 
-        It returns the attributes that change, the numbers of the inputs and those of the outputs whose channels come
-        last then; or, as text, why it cannot be told. If a library convolves with channels last, the operators
-        behind that have such a rule do so, too; element-wise ones, whose expression is known, do without.
+        It returns the attributes that change, and the indices of the inputs and outputs whose channels become the last
+        axis; or, as text, the reason why this is impossible. If a library convolves with channels last, operators
+        behind
+        the convolution with this rule are converted, too; element-wise operators need no rule.
         """
         return self._declare("layout", function)
 
     def identity(self, function: F) -> F:
-        """Declare when it is an identity, its first output the first input, element for element: ``f(ins, outs,
-        **attrs)`` of specs returns a boolean. It may also name ``is_train``. Readers of such a node in a graph read
-        its input instead.
+        """Declare when the operator is an identity, so that its first output equals its first input: ``f(ins, outs,
+        **attrs)`` of specs returns a boolean. It may have a parameter ``is_train``. In a graph, readers of such a node
+        read its input instead.
         """
         return self._declare("identity", function)
 
     def again(self, function: F) -> F:
-        """Declare how the first output follows from the inputs and the other outputs, where it cannot be had by running
-        the operator a second time or is cheaper that way.
+        """Declare the computation of the first output from the inputs and the other outputs, for operators that cannot
+        be run a second time, or for which this is cheaper.
 
-        ``f(ins, outs, **attrs)`` is ordinary code over values, as a gradient is. It may also name ``specs``, those of
-        the inputs, and return None where it does not know.
+        Like a gradient, ``f(ins, outs, **attrs)`` is ordinary code that calls operators on values. It may have a
+        parameter
+        ``specs``, those of the inputs, and may return None to decline.
         """
         return self._declare("again", function)
 
     def few_rows(self, function: F) -> F:
         """Declare the inputs whose gradients have few rows that are not zero: ``f(stypes, **attrs)`` of the storage
-        types of the inputs returns their positions. Variables there are given ``row_sparse`` gradients."""
+        types of the inputs returns their indices. Variables at these inputs get ``row_sparse`` gradients."""
         return self._declare("few_rows", function)
 
     def norm(self, function: F) -> F:
-        """Declare that in inference it is a norm by statistics that it is given: ``f(**attrs)`` returns a ``Norm``, or
-        None for a use that is none. An operator with a tail may do it then."""
+        """Declare that in inference the operator normalises by given statistics: ``f(**attrs)`` returns a ``Norm``, or
+        None if it does not. It may then be fused into an operator with a tail."""
         return self._declare("norm", function)
 
     def tail(self, function: F) -> F:
-        """Declare the operator that computes this one and its tail in inference on the host: ``f(**attrs)`` returns a
-        ``Tail``."""
+        """Declare the operator that computes this one and a tail of operators behind it, in inference on the host:
+        ``f(**attrs)`` returns a ``Tail``."""
         return self._declare("tail", function)
 
     def attends(self, function: F) -> F:
-        """Declare which part of attention it is, where a graph computes that by several operators: ``f(*shapes,
-        **attrs)`` returns a part, see ``opreg.builtin.attending``, or None. Graphs compute long attention by one."""
+        """Declare the operator's part in attention that is composed of several operators: ``f(*shapes, **attrs)``
+        returns a part, see ``opreg.builtin.attending``, or None. Graphs replace such operators by one, for long
+        sequences."""
         return self._declare("attends", function)

@@ -1,6 +1,7 @@
-"""apply: the highest-ranked value among an operator's inputs decides what applying it means.
+"""Application of operators: the input of the highest rank determines the way.
 
-Arrays compute now; symbols grow a graph. Nothing else in the project asks which of the two it has.
+Operators on arrays are computed eagerly, and operators on symbols add nodes to a graph. This is the only place where
+the two cases are distinguished.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["apply", "call", "leading", "write", "INVOKE", "REQUESTS"]
 
-#: Requests for a result, by MXNet's integers.
+#: Requests for a result; the index is MXNet's code.
 REQUESTS = ("null", "write", "inplace", "add")
 
-#: Calls an operator on arrays and numbers as users write it: ``f(op, args, keywords)``.
+#: Calls an operator on arrays with the arguments of a user's call: ``f(op, args, keywords)``.
 INVOKE = Slot("arrays")
 
 
@@ -32,14 +33,14 @@ def apply(op: Op, values: Sequence[object], attrs: Attrs) -> Any:
     op : Op
         The operator.
     values : sequence
-        Inputs in order; at least one of them an array or a symbol.
+        Inputs in order; at least one is an array or a symbol.
     attrs : mapping
         Attributes, as values or text.
 
     Raises
     ------
     ArgumentError
-        When no input is an array or symbol.
+        If no input is an array or symbol.
     """
     best = leading(values)
     if best is None:
@@ -50,7 +51,8 @@ def apply(op: Op, values: Sequence[object], attrs: Attrs) -> Any:
 
 
 def call(op: Op, args: Sequence[object], keywords: dict[str, Any]) -> Any:
-    """Call an operator with the arguments of its function in ``nd`` or ``sym``; the inputs decide between the two."""
+    """Call an operator with the arguments of its function in ``nd`` or ``sym``; the types of the inputs determine
+    which."""
     inside = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else ()
     first = leading((*args, *inside, *keywords.values()))
     if first is None:  # NumPy arrays, or nothing
@@ -59,7 +61,7 @@ def call(op: Op, args: Sequence[object], keywords: dict[str, Any]) -> Any:
 
 
 def leading(values: Iterable[object]) -> Any:
-    """The value that decides how an operator is applied, or None where there is no array and no symbol."""
+    """The input of the highest rank; None if there is no array and no symbol."""
     best, rank = None, -1
     for value in values:
         other = getattr(value, "_rank", -1)
@@ -69,16 +71,17 @@ def leading(values: Iterable[object]) -> Any:
 
 
 def write(dst: Any, req: str, src: object) -> None:
-    """Store a result as requested: the one place that knows what a request means.
+    """Store a result as requested.
 
     Parameters
     ----------
     dst : array or NDArray
-        The destination; its shape and dtype stay.
+        The destination, whose shape and dtype do not change.
     req : {"null", "write", "inplace", "add"}
-        Leave it alone, overwrite it, overwrite it (the result may share memory with an input), or add to it.
+        Whether to leave it, overwrite it, overwrite it although the result may share memory with an input, or add to
+        it.
     src : array, NDArray or number
-        Values to store; broadcast as NumPy assignment broadcasts.
+        The values, which broadcast as in NumPy's assignments.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Watchers of registrations: a registration about an operator drops the cached results derived from it."""
+"""Invalidation of caches: a registration for an operator drops the cached results that depend on it."""
 
 from __future__ import annotations
 
@@ -11,51 +11,55 @@ from .locks import lock
 if TYPE_CHECKING:
     from .op import Op
 
-__all__ = ["EDITION", "following", "keep", "tell", "watch"]
+__all__ = ["EDITION", "following", "keep", "renew", "tell", "watch"]
 
 
 class Keeper(Protocol):
-    """An object that keeps results derived from operators, as executors keep plans."""
+    """An object that caches results which depend on operators, as executors cache plans."""
 
-    def on_register(self, op: Op) -> None:
-        """Hear that something is registered about an operator that was used already."""
+    def on_register(self, op: Op | None) -> None:
+        """Called when a kernel, a rule or a replacement is registered for an operator that was used already; with None
+        where this may concern any operator."""
 
 
 _WATCHERS: weakref.WeakSet[Keeper] = weakref.WeakSet()
 _FOLLOWING: list[Recent] = []
 _WATCHING = lock()
-#: How often something was registered about operators that had been used.
+#: The number of registrations for operators that had been used.
 EDITION = [0]
 
 
 def watch(keeper: Keeper) -> None:
-    """Call ``keeper.on_register(op)`` when something is registered about an operator that was used already.
+    """Call ``keeper.on_register(op)`` at each registration for an operator that was used already.
 
-    Executors and compiled functions use it, since they cache results derived from operators.
+    Executors and compiled functions use it, since they cache results that depend on operators.
     """
     with _WATCHING:
         _WATCHERS.add(keeper)
 
 
 def following(limit: int, name: str) -> Recent:
-    """A module's cache of results derived from operators; a registration about one of them empties the cache."""
+    """A cache of results that depend on operators. A registration for a used operator empties it."""
     cache = Recent(limit, name)
     _FOLLOWING.append(cache)
     return cache
 
 
 def keep(cache: Recent, key: object, value: object, edition: int) -> None:
-    """Cache a value derived from the operators of an edition, unless another thread has registered something
-    since."""
+    """Cache a value that was computed in an edition, unless another thread has registered something since."""
     cache.keep(key, value)
     if edition != EDITION[0]:
         cache.clear()
 
 
 def tell(op: Op) -> None:
-    """Tell the caches of results that depend on an operator that something was registered about it."""
-    if not op.used:
-        return
+    """Invalidate caches after a registration for an operator."""
+    if op.used:
+        renew(op)
+
+
+def renew(op: Op | None = None) -> None:
+    """Invalidate caches of results that depend on an operator; on any, or on the methods of tensors, without one."""
     EDITION[0] += 1
     for cache in _FOLLOWING:
         cache.clear()

@@ -1,4 +1,4 @@
-"""Effects: all that a run of an operator does beside computing its outputs from its inputs."""
+"""Side effects of operators: random draws, changes of states, and others."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["draws", "moved", "opaque", "runs_unread", "varies"]
 
 
 def opaque(op: Op) -> bool:
-    """Whether the operator runs Python code of users, whose random draws and changes of states are unknown."""
+    """Whether the operator runs users' Python code, whose random draws and changes of states are unknown."""
     return op.where is not None and bool(op.kernels) and op.kernels[0].bound and not op.traits.traced
 
 
 def varies(op: Op) -> bool:
     """Whether a second run on the same inputs may give other outputs, or change a state."""
     traits = op.traits
-    return traits.random or traits.mode or bool(traits.states) or opaque(op)
+    return traits.random or traits.minds_training or opaque(op)
 
 
 def moved(op: Op, attrs: Attrs) -> Sequence[int]:
-    """Inputs that users' code changes in place while it runs: auxiliary states."""
+    """Indices of the inputs, auxiliary states, that users' code may change in place."""
     if op.rules.moves is not None:
         return op.rules.moves(attrs)
     if not (op.signature.stateful and opaque(op)):
@@ -35,11 +35,11 @@ def moved(op: Op, attrs: Attrs) -> Sequence[int]:
 
 
 def draws(op: Op, attrs: Attrs) -> bool:
-    """Whether a run may draw random numbers; code of users always may."""
+    """Whether a run may draw random numbers, as users' code may."""
     return op.traits.random or opaque(op) if op.rules.chance is None else op.rules.chance(attrs)
 
 
 def runs_unread(op: Op, attrs: Attrs) -> bool:
-    """Whether the operator runs even if nobody reads its outputs: it has a side effect, or it draws random numbers
-    and so changes the later draws of other operators."""
+    """Whether the operator must run even if its outputs are not read: it has a side effect, or draws random numbers and
+    so changes later draws."""
     return op.traits.has_side_effect or draws(op, attrs)

@@ -1,8 +1,8 @@
-"""Events: the beginning, duration and thread of each run, collected and written as a trace for Chrome and Perfetto.
+"""Events: the start, duration and thread of each run, collected and written as a trace for Chrome and Perfetto.
 
-The format is Chrome's trace event format: complete events of a beginning and a duration (``X``), moments (``i``),
-counters (``C``), and names of threads (``M``). Times are those of ``time.perf_counter``, in seconds, and microseconds
-since the first moment in the file.
+The file has Chrome's trace event format: complete events with start and duration (``X``), instant events (``i``),
+counters (``C``), and names of threads (``M``). Times are seconds of ``time.perf_counter``; in the file they are
+microseconds since the first event.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .looks import Shown, report
 
 __all__ = ["Events", "Span", "TableRow"]
 
-#: Seconds between two looks at how much memory the process has.
+#: Seconds between two samples of the process's memory.
 _SAMPLING = 1e-3
 _STATM = "/proc/self/statm"
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
@@ -27,7 +27,7 @@ _KEYS = ("operator", "cell", "line")
 
 
 class Span(NamedTuple):
-    """An event with a beginning and an end.
+    """An event with a start and an end.
 
     Attributes
     ----------
@@ -89,10 +89,10 @@ class Events(Shown):
         self.clear()
 
     def clear(self) -> None:
-        """Drop the collected events; collecting goes on."""
+        """Drop the collected events, and go on collecting."""
         self.began = time.perf_counter()
         self.spans: list[Span] = []
-        self.moments: list[tuple[str, str, float, int, dict[str, Any]]] = []  # phase, name, when, thread, the rest
+        self.moments: list[tuple[str, str, float, int, dict[str, Any]]] = []  # phase, name, time, thread, other fields
         self.threads: dict[int, str] = {}
         self._sampled = 0.0
 
@@ -103,19 +103,19 @@ class Events(Shown):
         return thread
 
     def span(self, category: str, name: str, start: float, end: float, /, **args: object) -> None:
-        """Note a span of this thread."""
+        """Record a span of this thread."""
         self.spans.append(Span(category, name, start, end, self._thread(), args))
 
     def moment(self, category: str, name: str, scope: str = "t") -> None:
-        """Note a moment: of a thread, ``t``, a process, ``p``, or all, ``g``."""
+        """Record an instant event. The scope is the thread (``t``), the process (``p``), or all processes (``g``)."""
         self.moments.append(("i", name, time.perf_counter(), self._thread(), {"cat": category, "s": scope}))
 
     def counter(self, name: str, /, **values: float) -> None:
-        """Note the present values of a counter."""
+        """Record the current values of a counter."""
         self.moments.append(("C", name, time.perf_counter(), self._thread(), {"args": values}))
 
     def sample_memory(self) -> None:
-        """Note how much memory the process has in use, unless that was just done."""
+        """Record the memory in use by the process, unless that was done a moment ago."""
         now = time.perf_counter()
         if not self.samples or now - self._sampled < _SAMPLING:
             return
@@ -123,15 +123,15 @@ class Events(Shown):
         try:
             with open(_STATM, "rb") as file:
                 pages = int(file.read().split()[1])
-        except (OSError, ValueError, IndexError):  # a system without
+        except (OSError, ValueError, IndexError):  # a system without this file
             return
         self.counter("memory", MB=round(pages * _PAGE / 1e6, 3))
 
     # ------------------------------------------------------------------------------------------- the file
 
     def trace(self) -> dict[str, Any]:
-        """The events in Chrome's format, in the order they began."""
-        pid, spans, moments = os.getpid(), self.spans.copy(), self.moments.copy()  # others may go on collecting
+        """The events in Chrome's format, in the order of their starts."""
+        pid, spans, moments = os.getpid(), self.spans.copy(), self.moments.copy()  # other threads may go on collecting
         origin = min([self.began, *[span.start for span in spans], *[moment[2] for moment in moments]])
 
         def micro(seconds: float) -> float:
@@ -144,14 +144,15 @@ class Events(Shown):
                            "dur": round(micro(span.end) - start, 3), "pid": pid, "tid": span.thread, "args": span.args})
         for phase, name, when, thread, more in moments:
             events.append({"name": name, "ph": phase, "ts": micro(when), "pid": pid, "tid": thread, **more})
-        events.sort(key=lambda event: (event["ts"], -event.get("dur", 0.0)))  # who holds others comes before them
+        events.sort(key=lambda event: (event["ts"], -event.get("dur", 0.0)))  # outer events before inner ones
         named = [{"name": "process_name", "ph": "M", "ts": 0, "pid": pid, "tid": 0, "args": {"name": "opreg"}}]
         named += [{"name": "thread_name", "ph": "M", "ts": 0, "pid": pid, "tid": thread, "args": {"name": name}}
                   for thread, name in self.threads.copy().items()]
         return {"traceEvents": [*named, *events], "displayTimeUnit": "ms"}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace to a file, whole or not at all; https://ui.perfetto.dev and ``chrome://tracing`` open it."""
+        """Write the trace to a file, which https://ui.perfetto.dev and ``chrome://tracing`` open. If writing fails, the
+        file is as it was before."""
         with whole(path) as file:
             file.write(json.dumps(self.trace(), default=str).encode())
 
@@ -163,7 +164,8 @@ class Events(Shown):
         Parameters
         ----------
         by : {"operator", "cell", "line"}
-            Operators, gradients among them; Cells by their paths; lines of the user's script that operators are from.
+            The key of rows: operators, including gradients; Cells, by path; or lines of users' code that called
+            operators.
         """
         if by not in _KEYS:
             raise ArgumentError(f"by={by!r}. {did_you_mean(by, _KEYS)}")
@@ -179,7 +181,7 @@ class Events(Shown):
         return sorted(rows, key=lambda row: -row.own)
 
     def nested(self) -> list[tuple[Span, float, list[Span]]]:
-        """Spans in the order they began; with each the time that no span inside of it has, and the spans around it."""
+        """Spans in the order of their starts, each with its time outside of inner spans, and with the outer spans."""
         found: list[list[Any]] = []
         open_spans: dict[int, list[list[Any]]] = {}  # spans without an end yet, by thread
         for span in sorted(self.spans, key=lambda span: (span.start, -span.end)):
@@ -194,7 +196,7 @@ class Events(Shown):
         return [(span, max(own, 0.0), around) for span, own, around in found]
 
     def table(self, by: str = "operator", count: int = 40) -> str:
-        """Sums of times as text, see ``rows``; the first so many."""
+        """The first ``count`` rows as text; see ``rows``."""
         rows = self.rows(by)
         lines = [f"{'own ms':>10} {'total ms':>10} {'calls':>7}  {by}"]
         lines += [f"{row.own * 1e3:10.3f} {row.total * 1e3:10.3f} {row.calls:7}  {row.name}" for row in rows[:count]]
@@ -210,7 +212,7 @@ class Events(Shown):
 
 
 def _key(span: Span, by: str) -> str | None:
-    """The row of a table that a span counts for; None for none."""
+    """The name of the table row that a span belongs to, or None."""
     if by == "line":
         return span.args.get("line") if span.category == "operator" else None
     return span.name if span.category == by else None

@@ -1,28 +1,26 @@
-"""Files: reading them, writing them whole or not at all, and JSON."""
+"""Files: reading, and writing whole or not at all."""
 
 from __future__ import annotations
 
-import json
+import functools
 import os
-import secrets
-import shutil
 import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO, NoReturn
+from typing import BinaryIO
 
 from ..errors import ArgumentError, FileFormatError, adopted
 
-__all__ = ["adopting", "reading", "INFLATED", "whole", "together", "json_of"]
+__all__ = ["adopting", "reading", "INFLATED", "whole", "together"]
 
-#: Bytes that Deflate makes of one at most; a file of zip, gzip or PNG that claims more lies.
+#: The largest ratio of Deflate. A zip, gzip or PNG file that claims more is damaged.
 INFLATED = 1032
 
 
 @contextmanager
 def adopting() -> Iterator[None]:
-    """Turn an `OSError` of the block into one that is an `OpError` as well.
+    """A context manager that converts an `OSError` to one that is an `OpError` as well.
 
     Examples
     --------
@@ -48,16 +46,16 @@ def _named(path: str | os.PathLike) -> str:
 
 @contextmanager
 def reading(path: str | os.PathLike) -> Iterator[BinaryIO]:
-    """A file to read, which has an end and can be read twice; whatever reads a file opens it by this function.
+    """Open a file for reading. All readers of files use this function, since it ensures that files are seekable.
 
     Raises
     ------
     OSError
-        It is missing, is a folder, or cannot be read.
+        If it is missing, is a folder, or cannot be read.
     FileFormatError
-        It is a pipe, a socket or a device, whose length is unknown.
+        If it is a pipe, a socket or a device, whose length is unknown.
     ArgumentError
-        Nothing can have that name.
+        If no file can have this name.
 
     Examples
     --------
@@ -68,14 +66,14 @@ def reading(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """
     name = _named(path)
     with adopting():
-        _refuse_others(name, os.stat(name).st_mode)  # to open a pipe waits for a writer
+        _refuse_others(name, os.stat(name).st_mode)  # before opening, which would wait for the writer of a pipe
         with open(name, "rb", opener=_without_waiting) as file:
-            _refuse_others(name, os.fstat(file.fileno()).st_mode)  # the name may mean another one by now
+            _refuse_others(name, os.fstat(file.fileno()).st_mode)  # the file may have been replaced meanwhile
             yield file
 
 
 def _refuse_others(name: str, mode: int) -> None:
-    """Refuse a path that is neither a file nor a folder; the system refuses folders by itself."""
+    """Raise an error for a path that is neither a file nor a folder. For folders, the system raises one."""
     for is_it, what in ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"),
                         (stat.S_ISBLK, "a device")):
         if is_it(mode):
@@ -87,18 +85,18 @@ def _without_waiting(name: str, flags: int) -> int:
 
 
 class _Draft:
-    """A file that is written and not yet to be seen; without any name where the system can do that, so that a process
-    that is killed leaves nothing behind."""
+    """A file that is being written and has not replaced its target yet. It has no name where the system supports that,
+    so that a killed process leaves nothing behind."""
 
     def __init__(self, target: str, mode: int | None):
         self.target, self.mode = target, mode
         self.folder = os.path.dirname(target)
-        self.name = os.path.join(self.folder, f".{secrets.token_hex(8)}.part")
+        self.name = os.path.join(self.folder, f".{os.urandom(8).hex()}.part")
         self.nameless = True
         self.file: BinaryIO
         try:
             self.file = os.fdopen(os.open(self.folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), "w+b")
-        except (AttributeError, OSError):  # neither every system nor every file system has that
+        except (AttributeError, OSError):  # not on every system and file system
             self.nameless = False
             try:
                 self.file = open(self.name, "xb")  # noqa: SIM115 (publish and discard close it)
@@ -107,14 +105,14 @@ class _Draft:
                 raise
 
     def sync(self) -> None:
-        """Have all of it on the disk."""
+        """Flush the file to the disk."""
         self.file.flush()
         if self.mode is not None and hasattr(os, "fchmod"):
             os.fchmod(self.file.fileno(), self.mode)
         os.fsync(self.file.fileno())
 
     def publish(self) -> None:
-        """Let it be seen under its name."""
+        """Replace the target."""
         try:
             if self.nameless:
                 self._link()
@@ -125,19 +123,19 @@ class _Draft:
             raise
 
     def _link(self) -> None:
-        """Give the file its hidden name: nothing that has none can take another's place."""
-        try:  # with a folder given, and only then, the link in /proc is followed
+        """Give the file a hidden name, since a file without a name cannot replace another."""
+        try:  # the link in /proc is followed only if src_dir_fd is given
             os.link(f"/proc/self/fd/{self.file.fileno()}", self.name, src_dir_fd=self.file.fileno())
         except OSError:
             self.file.seek(0)
             with open(self.name, "xb") as copy:
-                shutil.copyfileobj(self.file, copy)
+                copy.writelines(iter(functools.partial(self.file.read, 1 << 20), b""))
                 copy.flush()
                 os.fsync(copy.fileno())
             os.chmod(self.name, stat.S_IMODE(os.fstat(self.file.fileno()).st_mode))
 
     def discard(self) -> None:
-        """Forget it."""
+        """Delete the file."""
         with suppress(OSError):
             self.file.close()
         with suppress(OSError):
@@ -153,17 +151,17 @@ _WAITING = _Waiting()
 
 @contextmanager
 def whole(path: str | os.PathLike, mode: int | None = None) -> Iterator[BinaryIO]:
-    """A file to write that appears under its name when the block ends well, and never otherwise.
+    """Open a file for writing, which replaces its target only if the block ends without an error.
 
-    A link stays a link, and what must not be written is not replaced either. The mode is the one given, else that of
-    an earlier file.
+    A symbolic link stays a link, and a write-protected file is not replaced. The mode is the given one, or else that of
+    the existing file.
 
     Raises
     ------
     OSError
-        The folder is missing, the file must not be written, the disk is full.
+        If the folder is missing, the file is write-protected, or the disk is full.
     ArgumentError
-        Nothing can have that name.
+        If no file can have this name.
 
     Examples
     --------
@@ -180,24 +178,24 @@ def whole(path: str | os.PathLike, mode: int | None = None) -> Iterator[BinaryIO
             with _whole(path, mode) as file:
                 yield file
         except OSError as error:
-            if error.filename is None and error.errno is not None:  # a full disk does not say of which file
+            if error.filename is None and error.errno is not None:  # the error of a full disk has no file name
                 error.filename = os.fsdecode(path)
             raise
 
 
 @contextmanager
 def _whole(path: str | os.PathLike, mode: int | None) -> Iterator[BinaryIO]:
-    target = os.path.realpath(_named(path))  # a link stays a link, and its target is replaced
+    target = os.path.realpath(_named(path))  # the target of a link is replaced, not the link
     before = None
     with suppress(FileNotFoundError):
         before = os.stat(target).st_mode
-    if before is not None and not stat.S_ISREG(before):  # a pipe, a device: nothing that could be replaced
+    if before is not None and not stat.S_ISREG(before):  # a pipe or a device cannot be replaced
         with open(target, "wb") as file:
             yield file
         return
     if before is not None:
         with open(target, "r+b"):
-            pass  # what must not be written must not be replaced either
+            pass  # raises the error for a write-protected file
     draft = _Draft(target, stat.S_IMODE(before) if mode is None and before is not None else mode)
     try:
         yield draft.file
@@ -213,7 +211,8 @@ def _whole(path: str | os.PathLike, mode: int | None) -> Iterator[BinaryIO]:
 
 @contextmanager
 def together() -> Iterator[None]:
-    """Let files that ``whole`` writes within the block appear when the block ends well: all of them, or none.
+    """A context manager for several files that ``whole`` writes: they replace their targets when the block ends without
+    an error, and else none does.
 
     Examples
     --------
@@ -238,45 +237,3 @@ def together() -> Iterator[None]:
         _WAITING.drafts = outer
         for draft in drafts:
             draft.discard()
-
-
-def json_of(text: str | bytes, name: str) -> Any:
-    """Parse a JSON text to dicts and lists.
-
-    Raises
-    ------
-    FileFormatError
-        With the name of what the text is, and why it is none: no JSON, a key that stands twice, brackets or numbers
-        beyond all measure.
-
-    Examples
-    --------
-    >>> json_of('{"nodes": []}', "net-symbol.json")
-    {'nodes': []}
-    >>> json_of('{"nodes": [}', "net-symbol.json")
-    Traceback (most recent call last):
-    opreg.errors.FileFormatError: net-symbol.json: line 1, column 12: no JSON: Expecting value
-    """
-
-    def fail(what: str) -> NoReturn:
-        raise FileFormatError(f"{name}: {what}") from None
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        by_key = dict(pairs)
-        if len(by_key) != len(pairs):
-            names = [key for key, _ in pairs]
-            fail(f"the key {next(key for key in names if names.count(key) > 1)!r} stands twice in one object")
-        return by_key
-
-    try:
-        return json.loads(text, object_pairs_hook=unique, strict=False)
-    except FileFormatError:
-        raise
-    except json.JSONDecodeError as error:
-        fail(f"line {error.lineno}, column {error.colno}: no JSON: {error.msg}")
-    except UnicodeDecodeError as error:
-        fail(f"byte {error.start}: no JSON: it is no text")
-    except RecursionError:
-        fail("brackets are nested too deeply")
-    except ValueError:  # Python refuses to read thousands of digits
-        fail("an absurdly long number")

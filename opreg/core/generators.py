@@ -1,8 +1,8 @@
-"""Random generators: one a device, all seeded together or one by one.
+"""Random generators: one for each device, seeded together or one by one.
 
-A bound plan keeps the object it got, and a captured CUDA graph the memory the object's state lives in. So a
-generator stays the same object for good, and seeding overwrites its state in place. The same holds for the counters of
-devices that have kernels which draw by counting.
+A bound plan holds the generator, and a captured CUDA graph the memory of its state. So a generator is never replaced,
+and
+seeding overwrites its state in place. The same holds for the counters of devices with counter-based random kernels.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .locks import lock
 __all__ = ["States", "again", "counter", "drawing", "generator", "go_back", "initial", "kept", "noting", "restore",
            "seed", "set_state", "snapshot", "state"]
 
-#: A device, and where its generator stood.
+#: States of generators, by device.
 States: TypeAlias = dict[tuple[str, int], Any]
 
 
 _GENERATORS: dict[tuple[str, int], np.random.Generator] = {}
-_COUNTERS: dict[tuple[str, int], Array | None] = {}  # made together with the generator
-_ORDERS: dict[tuple[str, int], Callable[[], None]] = {}  # of devices whose streams draw in turn
-_STATE = {"seed": 0}  # as MXNet: a program that never seeds gets the same values in every run
+_COUNTERS: dict[tuple[str, int], Array | None] = {}  # entered together with the generator
+_ORDERS: dict[tuple[str, int], Callable[[], None]] = {}  # functions that order draws on several streams
+_STATE = {"seed": 0}  # as in MXNet, a program without a seed draws the same values in every run
 _LOCK = lock()
 
 
@@ -40,7 +40,8 @@ def generator(device_type: str, device_id: int = 0) -> np.random.Generator:
     Returns
     -------
     generator
-        With the interface of ``numpy.random.Generator``, as far as CuPy has it too. Always the same object.
+        An object with the part of the interface of ``numpy.random.Generator`` that CuPy has, too. It is always the same
+        object.
 
     Examples
     --------
@@ -64,12 +65,12 @@ def generator(device_type: str, device_id: int = 0) -> np.random.Generator:
 
 
 def counter(device_type: str, device_id: int = 0) -> Array | None:
-    """The counter that kernels of a device read and move on when they draw, always the same array; None on the host.
+    """The counter that random kernels of a device read and increase, always the same array; None on the host.
 
     Returns
     -------
     array of shape (2,), uint64, on the device
-        A key, which follows from the seed, and how often it was drawn from.
+        A key, which depends on the seed, and the number of draws.
 
     Examples
     --------
@@ -81,20 +82,20 @@ def counter(device_type: str, device_id: int = 0) -> Array | None:
 
 
 def seed(value: int, device_type: str | None = None, device_id: int = 0) -> None:
-    """Start the generators over from a seed.
+    """Seed the generators.
 
     Parameters
     ----------
     value : int
-        The seed; its lowest 64 bits count.
+        The seed, of which the lowest 64 bits are used.
     device_type : str or None
-        The device whose generator is meant. Without one all are seeded, those to come included, and devices
-        with different numbers draw different sequences; with one the sequence does not depend on the number.
+        The device whose generator is seeded. None seeds all generators, also those that are made later; devices of
+        different indices then draw different sequences. For a single device, the sequence depends on the seed alone.
 
     Raises
     ------
     ArgumentError
-        When the seed is not an integer.
+        If the seed is no integer.
 
     Examples
     --------
@@ -119,7 +120,7 @@ def seed(value: int, device_type: str | None = None, device_id: int = 0) -> None
 
 @contextlib.contextmanager
 def kept() -> Iterator[None]:
-    """A stretch of code that leaves all generators as they were.
+    """A context manager that restores the states of all generators.
 
     Examples
     --------
@@ -136,14 +137,14 @@ def kept() -> Iterator[None]:
 
 
 class _Noting(threading.local):
-    drawn: States | None = None  # what the innermost ``noting`` of this thread has noted
+    drawn: States | None = None  # the states of the innermost ``noting`` block of this thread
 
 
 _NOTING = _Noting()
 
 
 class noting:
-    """A stretch of code of which it is noted where generators stood before it drew from them; see ``again``.
+    """A context manager that records the states of generators before the first draw of its block; see ``again``.
 
     Examples
     --------
@@ -172,8 +173,8 @@ class noting:
 
 
 def drawing(device_type: str, device_id: int) -> None:
-    """Note where the generator of a device stands, if somebody wants to know: it is about to be drawn from, behind
-    what draws from it on other streams."""
+    """Called before a draw from the generator of a device: it orders the draw behind those on other streams, and
+    records the state for ``noting``."""
     order = _ORDERS.get((device_type, device_id))
     if order is not None:
         order()
@@ -183,14 +184,14 @@ def drawing(device_type: str, device_id: int) -> None:
 
 
 def go_back(drawn: States) -> None:
-    """Let generators stand where they stood: the same is drawn once more."""
+    """Restore recorded states of generators."""
     for place, before in drawn.items():
         set_state(before, *place)
 
 
 class again:
-    """A stretch of code that draws what was drawn before: generators begin where it was noted that they stood, and
-    stand where they do now when it is over."""
+    """A context manager that draws the same random numbers again: generators start from recorded states, and their
+    current states are restored at the end."""
 
     __slots__ = ("_drawn", "_now")
 
@@ -207,7 +208,7 @@ class again:
 
 
 def initial() -> int:
-    """The seed that all generators were started from last.
+    """The last seed of all generators.
 
     Examples
     --------
@@ -219,7 +220,7 @@ def initial() -> int:
 
 
 def snapshot() -> dict[str, Any]:
-    """States of all generators, in memory of the host: a dict that can be pickled, for ``restore``.
+    """The states of all generators, in memory of the host, for ``restore``. The dict can be pickled.
 
     Examples
     --------
@@ -238,14 +239,14 @@ def snapshot() -> dict[str, Any]:
 
 
 def restore(value: Mapping[str, Any]) -> None:
-    """Let all generators go on from a ``snapshot``; those that were not there at that time start from its seed.
+    """Restore the states of all generators from a ``snapshot``. Generators that it lacks are seeded with its seed.
 
     Raises
     ------
     ArgumentError
-        For what is no snapshot. Nothing is changed then.
+        For a value that is no snapshot. No state is changed.
     DeviceError
-        When it has the generator of a device that is not here. Nothing is changed then.
+        If it has the state of a missing device. No state is changed.
     """
     before = _STATE["seed"], _states()
     try:
@@ -269,7 +270,7 @@ def _states() -> States:
 
 
 def _go_on(value: int, states: Mapping[tuple[str, int], Any]) -> None:
-    """Set the seed and the generators that have states; the others start over."""
+    """Set the seed, restore the generators that have states, and seed the others."""
     _STATE["seed"] = value
     for place in list(_GENERATORS):
         if place in states:
@@ -279,18 +280,18 @@ def _go_on(value: int, states: Mapping[tuple[str, int], Any]) -> None:
 
 
 def state(device_type: str, device_id: int = 0) -> tuple[Any, Any]:
-    """State of a device's generator and its counter, for ``set_state``."""
+    """The state of a device's generator and its counter, for ``set_state``."""
     bits: Any = generator(device_type, device_id).bit_generator
     counted, served = _COUNTERS[device_type, device_id], backend(device_type)
     if (order := _ORDERS.get((device_type, device_id))) is not None:
         order()
-    # CuPy's ``state`` is its address; what is there is an array on the device.
+    # CuPy's ``state`` is the address of an array on the device.
     return (served.asarray(bits._state, device=device_id) if callable(bits.state) else bits.state,
             None if counted is None else served.asarray(counted, device=device_id))
 
 
 def set_state(value: Any, device_type: str, device_id: int = 0) -> None:
-    """Let the generator of a device, and its counter, go on from a ``state``."""
+    """Restore the state of a device's generator and its counter."""
     drawn, count = value
     bits: Any = generator(device_type, device_id).bit_generator
     counted, served = _COUNTERS[device_type, device_id], backend(device_type)

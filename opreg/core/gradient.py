@@ -1,8 +1,9 @@
-"""The reverse walk: gradients of heads with respect to variables, for a graph and a tape alike.
+"""The reverse walk: gradients of heads with respect to variables, for graphs and tapes.
 
-It knows nothing of arrays or symbols: who walks says how a node is differentiated, and how gradients that meet are
-added. As a rule that is ``by_rule``: rules are ordinary code that calls operators on values; so a graph's walk grows a
-graph, and a tape's computes. ``fitted`` is what every gradient that a user wrote goes through.
+It does not depend on the kind of values: the caller passes functions that differentiate a node and add gradients. The
+former is usually ``by_rule``. Rules are ordinary code that calls operators on values, so a walk over a graph adds
+nodes,
+and a walk over a tape computes arrays. ``fitted`` checks every gradient that a user's rule returns.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ if TYPE_CHECKING:
 __all__ = ["CUT", "by_rule", "filled", "fitted", "push", "walk"]
 
 _ALONE = (True,)
-# Stands for the missing gradient of an output; None is for losses, which need none.
+# The missing gradient of an output. None is the gradient of a loss, which needs none.
 _UNREACHED = object()
 
 
 class _Cut(threading.local):
-    """Gradients of integers whose fractions were cut when they were stored, in the pass that runs.
+    """Gradients of integer dtype whose fractions were cut off in the current backward pass.
 
-    A mask or an index within the function loses a gradient that nobody asks for. So the kernel only notes the loss,
-    and who hands out the gradient of a tensor of integers says it.
+    Gradients of masks and indices inside of a function are cut, too, but are not requested. So kernels only record the
+    loss, and a warning is issued if a gradient of integer dtype is returned.
     """
 
     lost = ""
 
     def note(self, dtype: np.dtype, before: Any, after: Any) -> None:
-        """Note a loss."""
+        """Record that a gradient was cut."""
         self.lost = self.lost or f"a gradient of {dtype} is cut to {dtype}: {before:g} became {after}"
 
     def tell(self, dtypes: Iterable[np.dtype]) -> None:
-        """Warn of the loss, if gradients of such dtypes are handed out; forget it."""
+        """Warn if a returned gradient has an integer dtype, and reset the record."""
         lost, self.lost = self.lost, ""
         if any(dtype.kind in "iub" for dtype in dtypes):
             warn(f"{lost}. Convert what is differentiated to floating numbers before, as in x.astype('float32')")
@@ -53,26 +54,26 @@ CUT = _Cut()
 
 
 class Recorded(Protocol):
-    """A node of a graph or a tape."""
+    """A node of a graph or of a tape."""
 
     @property
     def op(self) -> Op | None:
-        """None for a variable."""
+        """The operator; None for a variable."""
 
     @property
     def attrs(self) -> Attrs:
-        """Typed attributes, complete."""
+        """Complete typed attributes."""
 
     @property
     def inputs(self) -> Sequence[tuple[Any, int]]:
-        """Entries of other such nodes."""
+        """Entries of other nodes."""
 
     @property
     def count(self) -> int:
-        """Number of outputs."""
+        """The number of outputs."""
 
     def describe(self) -> str:
-        """The node as an error note names it."""
+        """The node as text for an error."""
 
     def in_training(self, is_train: bool | None) -> bool:
         """Whether the node computes as in training, given the mode of the pass."""
@@ -85,32 +86,33 @@ W = TypeVar("W", bound="Value")
 
 
 def fitted(g: Any, like: Any, what: str) -> Any:
-    """A gradient in the shape of the value that it is the gradient of.
+    """A gradient, reduced to the shape of its value.
 
-    A gradient that is larger because the value was broadcast is summed down. One that is too small is refused:
-    repeating it would make up numbers.
+    If the value was broadcast, the gradient is larger, and is summed. A smaller gradient is an error, since repeating
+    its
+    elements would be wrong.
 
     Parameters
     ----------
     g, like : values of one kind
-        The gradient, and the value that it belongs to.
+        The gradient and its value.
     what : str
-        The gradient, as an error names it.
+        The name of the gradient in errors.
 
     Raises
     ------
     ShapeError
-        When broadcasting does not explain the difference.
+        If the value cannot be broadcast to the shape of the gradient.
     """
     if g._shape_is(like):
         return g
     try:
         got, wanted = g.shape, like.shape
-    except OpError:  # of a graph that is not bound: found out then
+    except OpError:  # shapes are unknown before the graph is bound
         return ops._reduce_like(g, like)
     if got == wanted:
         return g
-    if size(got) == size(wanted) == 1:  # NumPy's sums have no axes, those of arrays have one
+    if size(got) == size(wanted) == 1:  # sums of NumPy are 0-d, those of NDArrays have one axis
         return ops.reshape_like(g, like)
     if not _stretches(wanted, got):
         raise ShapeError(f"{what} has shape {show(got)}, expected {show(wanted)}")
@@ -128,31 +130,31 @@ def _stretches(shape: Shape, wanted: Shape) -> bool:
 def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Iterable[N],
          differentiate: Callable[[N, list[G | None], tuple[bool, ...]], Sequence[G | None]],
          add: Callable[[tuple[N, int], G, G], G]) -> dict[tuple[N, int], G | None]:
-    """Gradients of the sum of heads times seeds.
+    """Gradients of the sum of heads, weighted by seeds.
 
     Parameters
     ----------
     order : sequence of nodes
         Inputs before users.
     seeds : dict of entry to value
-        Gradients of the heads; None for a loss that needs none. All gradients are noted in it.
+        Gradients of the heads; None for a loss. The dict is extended by all gradients.
     wanted : iterable of nodes
-        Variables (or inner nodes) whose gradients the caller wants.
-    differentiate : function of a node, the gradients of its outputs and which inputs need one
-        Gradients of the inputs, None for an input that has none.
+        Variables or inner nodes whose gradients are requested.
+    differentiate : function of a node, its output gradients, and whether each input needs a gradient
+        Returns a gradient or None for each input.
     add : function of an entry and two gradients of it
-        Their sum.
+        Returns their sum.
 
     Returns
     -------
     dict of entry to value
-        Gradients of the entries of wanted nodes that the heads depend on, perhaps beside others.
+        Gradients of wanted nodes that the heads depend on, and perhaps of others.
 
     Raises
     ------
     NotDifferentiableError
-        Naming operator and node, when the way from a head to a wanted variable leads through an operator
-        without gradient.
+        If a path from a head to a wanted variable contains an operator without gradient. The error names operator and
+        node.
     """
     targets = set(wanted)
     live = targets.copy()
@@ -171,17 +173,17 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
             g = take((node, 0), _UNREACHED)
             if g is _UNREACHED or (g is None and not op.loss(node.attrs)):
                 continue
-            arriving = [g]
+            out_grads = [g]
         else:
             entering = [take((node, i), _UNREACHED) for i in range(node.count)]
-            arriving = [None if g is _UNREACHED else g for g in entering]
-            if all(g is None for g in arriving) and (all(g is _UNREACHED for g in entering)
+            out_grads = [None if g is _UNREACHED else g for g in entering]
+            if all(g is None for g in out_grads) and (all(g is _UNREACHED for g in entering)
                                                      or not op.loss(node.attrs)):
                 continue
         inputs = node.inputs
         needs = _ALONE if len(inputs) == 1 and inputs[0][0] in live else tuple([source in live for source, _ in inputs])
         try:
-            results = differentiate(node, arriving, needs)
+            results = differentiate(node, out_grads, needs)
         except NotDifferentiableError as error:
             note(error, node.describe())
             raise
@@ -197,30 +199,30 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
 
 def push(order: Iterable[N], tangents: dict[tuple[N, int], G], along: Callable[[N, list[G | None]], Sequence[G | None]]
          ) -> None:
-    """Derivatives along directions, from inputs to heads.
+    """Directional derivatives (forward mode), from inputs to heads.
 
     Parameters
     ----------
     order : sequence of nodes
         Inputs before users.
     tangents : dict of entry to value
-        Directions of variables. Derivatives of the outputs of all nodes that move with these are noted in it.
-    along : function of a node and the derivatives of its inputs
-        Derivatives of the node's outputs, None for an output that has none.
+        Tangents of variables. The dict is extended by the tangents of all nodes that depend on these.
+    along : function of a node and the tangents of its inputs
+        Returns a tangent or None for each output.
     """
     for node in order:
-        arriving = [tangents.get(entry) for entry in node.inputs]
-        if node.op is None or all(t is None for t in arriving):
+        in_tangents = [tangents.get(entry) for entry in node.inputs]
+        if node.op is None or all(t is None for t in in_tangents):
             continue
         try:
-            results = along(node, arriving)
+            results = along(node, in_tangents)
         except Exception as error:
             note(error, f"in the derivative of {node.describe()}")
             raise
         tangents.update([((node, i), result) for i, result in enumerate(results) if result is not None])
 
 
-def by_rule(node: N, arriving: Sequence[W | None], needs: Sequence[bool],
+def by_rule(node: N, out_grads: Sequence[W | None], needs: Sequence[bool],
             values: Callable[[N], tuple[Sequence[W], Sequence[W]]], zeros: Callable[[W], W], is_train: bool | None
             ) -> Sequence[W | None]:
     """Gradients of a node's inputs by the rule of its operator.
@@ -228,25 +230,25 @@ def by_rule(node: N, arriving: Sequence[W | None], needs: Sequence[bool],
     Parameters
     ----------
     values : function of a node
-        Its inputs and outputs as values.
+        Returns its inputs and outputs as values.
     zeros : function of a value
-        Zeros like it, for outputs that no gradient reaches while others of the node have one.
+        Returns zeros of the same shape and dtype, for outputs without a gradient if other outputs have one.
     is_train : bool or None
-        The mode the forward pass ran in; None where each node knows its own.
+        The mode of the forward pass; None if each node has its own.
     """
     op = node.op
     assert op is not None
     ins, outs = values(node) if op.traits.grad_reads else ((), ())
-    arriving = filled(node, arriving, outs, zeros)
-    return op.differentiate(arriving[0] if node.count == 1 else tuple(arriving), ins, outs, node.attrs, needs,
+    out_grads = filled(node, out_grads, outs, zeros)
+    return op.differentiate(out_grads[0] if node.count == 1 else tuple(out_grads), ins, outs, node.attrs, needs,
                             node.in_training(is_train))
 
 
-def filled(node: Recorded, arriving: Sequence[G | None], outs: Sequence[V], zeros: Callable[[V], G]
+def filled(node: Recorded, out_grads: Sequence[G | None], outs: Sequence[V], zeros: Callable[[V], G]
            ) -> Sequence[G | None]:
-    """Gradients of a node's outputs, with zeros where there is none and the rule of the operator expects some."""
+    """The output gradients of a node, with zeros for missing ones if the operator's rule needs them."""
     op = node.op
     if op is None or node.count == 1 or op.traits.optional_out_grads:
-        return arriving
+        return out_grads
     visible = op.signature.visible(node.attrs)
-    return [zeros(outs[i]) if g is None and i < visible else g for i, g in enumerate(arriving)]
+    return [zeros(outs[i]) if g is None and i < visible else g for i, g in enumerate(out_grads)]

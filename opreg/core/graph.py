@@ -1,7 +1,7 @@
-"""Node and Graph: what is to be computed, frozen.
+"""Node and Graph: immutable graphs of operators.
 
-A node applies an operator to entries of other nodes; an entry is ``(node, output number)``. A variable is a node
-without operator. Nodes never change after they are made: a pass builds new ones.
+A node applies an operator to entries of other nodes; an entry is ``(node, output index)``. A variable is a node without
+operator. Passes do not modify nodes, but make new ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .spec import Shape, Spec, stated
 __all__ = ["Node", "Entry", "Graph", "INFERENCE", "topological", "reachable", "rewrite", "verify", "fail",
            "declared_shape"]
 
-#: Tag of a node that computes as in inference, whatever the plan it is part of is for.
+#: The tag of a node that computes as in inference, even in a plan for training.
 INFERENCE = "__inference__"
 
 
@@ -29,15 +29,15 @@ class Node:
     Attributes
     ----------
     op : Op or None
-        None for a variable.
+                The operator; None for a variable.
     name : str
-        Unique in a well-made graph, but not required to be.
+        The name, which should be unique in a graph, but need not be.
     attrs : mapping
-        Typed attributes, complete.
+        Complete typed attributes.
     given : mapping
         The attributes as they were given, for files.
     tags : mapping of str to str
-        Attributes that are not the operator's: ``__ctx_group__``, ``__lr_mult__``, …
+        Attributes that the operator does not declare: ``__ctx_group__``, ``__lr_mult__``, …
     inputs : tuple of Entry
         Arguments, then auxiliary states.
     where : Where or None
@@ -60,32 +60,31 @@ class Node:
 
     @property
     def built_in(self) -> str:
-        """The name of the built-in operator that it applies: passes know by it what is computed. Nothing for variables,
-        and for operators of users, whatever their names."""
+        """The name of its built-in operator; empty for variables and for users' operators."""
         op = self.op
         return "" if op is None or op.where is not None else op.name
 
     @property
     def count(self) -> int:
-        """Number of outputs, hidden ones included."""
+        """The number of outputs, hidden ones included."""
         if not self._count:
             self._count = 1 if self.op is None else len(self.op.signature.outputs(self.attrs))
         return self._count
 
     def with_inputs(self, inputs: Sequence[Entry]) -> Node:
-        """The same application of other inputs; itself when they are the same."""
+        """The node with other inputs; the node itself if they are the same."""
         return self if tuple(inputs) == self.inputs else self.renewed(inputs)
 
     def renewed(self, inputs: Sequence[Entry]) -> Node:
-        """A new node, alike but for its inputs."""
+        """A copy of the node with other inputs."""
         return Node(self.op, self.name, self.attrs, inputs, self.given, self.tags, self.where)
 
     def in_training(self, is_train: bool | None) -> bool:
-        """Whether it computes as in training, where the plan it is part of does."""
+        """Whether it computes as in training, given the mode of its plan."""
         return bool(is_train) and INFERENCE not in self.tags
 
     def describe(self) -> str:
-        """The node as an error note names it."""
+        """The node as text for an error."""
         kind = "variable" if self.op is None else f"operator {self.op.name}"
         origin = "" if self.where is None else f", made at {self.where}"
         return f"{kind}, node {self.name!r}{origin}"
@@ -95,14 +94,14 @@ Entry = tuple[Node, int]
 
 
 def fail(error: Exception, node: Node, specs: Sequence[Spec] = ()) -> NoReturn:
-    """Raise what came out of a node's rules or kernels, with a note on the node; see ``Op.fail``."""
+    """Raise an error of a node's rules or kernels, with a note that names the node; see ``Op.fail``."""
     try:
         note(error, node.describe())
         if node.op is None:
             raise error
         node.op.fail(error, specs, node.name)
     finally:
-        del error  # its traceback keeps this frame
+        del error  # its traceback references this frame
 
 
 def declared_shape(text: str, np_shape: bool | None = None) -> Shape | None:
@@ -111,7 +110,7 @@ def declared_shape(text: str, np_shape: bool | None = None) -> Shape | None:
 
 
 def topological(heads: Iterable[Entry]) -> list[Node]:
-    """Nodes that the heads need, inputs before users, in depth-first order of first use."""
+    """The nodes that the heads depend on, inputs before users, in depth-first order of first use."""
     order: list[Node] = []
     seen: set[Node] = set()
     for head, _ in heads:
@@ -135,7 +134,7 @@ def topological(heads: Iterable[Entry]) -> list[Node]:
 
 
 class Graph:
-    """Heads and the nodes they need.
+    """Heads, and the nodes that they depend on.
 
     Examples
     --------
@@ -170,14 +169,14 @@ class Graph:
 
 def reachable(nodes: Sequence[Node], heads: Iterable[Entry], read: bool = False, given: Collection[Entry] = ()
               ) -> list[Node]:
-    """The nodes that heads need, in the given order, inputs before users.
+    """The nodes that heads depend on, in the given order, inputs before users.
 
     Parameters
     ----------
     read : bool
-        Whether to leave out nodes that are wanted for their shapes alone, and to take those that run in any case.
+        Whether to leave out nodes of which only the shapes are read, and to include nodes that must run in any case.
     given : collection of entries
-        What is there already: the nodes that it is made of are not needed for it.
+        Entries that are computed already, so that their nodes are not needed.
     """
     needed = {entry[0] for entry in heads if entry not in given}
     if read:
@@ -192,11 +191,13 @@ def reachable(nodes: Sequence[Node], heads: Iterable[Entry], read: bool = False,
 
 
 def rewrite(graph: Graph, change: Callable[[Node, list[Entry]], Sequence[Entry] | None]) -> Graph:
-    """A graph in which ``change(node, inputs)`` says what replaces each node.
+    """A graph in which ``change(node, inputs)`` replaces nodes.
 
-    ``inputs`` are the node's inputs after the change of the nodes before it. The answer is one entry for each
-    output, or None for the same operator on these inputs. It is for graphs that users compose; one that is bound has an
-    order, specs and contexts, which ``Program.rebuild`` keeps.
+    ``inputs`` are the node's inputs after earlier replacements. The function returns an entry for each output, or None
+    for
+    the same operator on these inputs. This is for graphs of users; bound graphs have an order, specs and contexts,
+    which
+    ``Program.rebuild`` maintains.
     """
     became: dict[Entry, Entry] = {}
     for node in graph.nodes:
@@ -216,12 +217,12 @@ def rewrite(graph: Graph, change: Callable[[Node, list[Entry]], Sequence[Entry] 
 
 
 def verify(graph: Graph) -> None:
-    """Check what every pass must leave true: order, numbers of inputs, existing outputs.
+    """Check the invariants of a graph: the order of nodes, the number of inputs, and the indices of outputs.
 
     Raises
     ------
     OpError
-        Naming the first node that is wrong.
+        If one is violated. The error names the first such node.
     """
     seen: set[Node] = set()
     for node in graph.nodes:

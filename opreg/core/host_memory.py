@@ -1,11 +1,13 @@
-"""Memory of the host for large arrays, all at the same place within a page.
+"""Memory of the host for large arrays, which all begin at the same offset in a page.
 
-A processor tells loads from earlier stores by the lower bits of their addresses first: twelve on many, twenty of where
-it is in memory on an Intel Xeon. If an array that is written lies some bytes ahead of one that is read, by these
-bits, each load waits for an unrelated store, and a pass over both takes three to five times as long; vectors that
-straddle lines of the cache take twice as long. NumPy's own arrays lie where the allocator has put them: large ones
-16 bytes into a page, or anywhere. The middle of a page is far from there, and arrays that all begin in the middle
-of one are no bytes or many from each other.
+A processor first compares only the lower bits of the addresses of loads and earlier stores: twelve bits on many
+processors, and twenty bits of the physical address on an Intel Xeon. If by these bits an array that is written lies a
+few
+bytes ahead of one that is read, each load waits for an unrelated store (4K aliasing), and a pass over both takes three
+to
+five times as long. Vectors that straddle cache lines take twice as long. NumPy's large arrays begin 16 bytes into a
+page,
+or anywhere. Arrays that begin in the middle of a page are far from there, and differ by zero or by many bytes.
 """
 
 from __future__ import annotations
@@ -22,17 +24,16 @@ from .spec import Shape
 
 __all__ = ["LARGE", "PAGE", "OwnWorkspace", "Workspace", "copied", "empty", "zeros"]
 
-# Bytes from which on the place is looked after: over so many a pass takes longer than that.
+# The size in bytes from which on arrays are aligned so; for smaller ones, a pass takes less time than the alignment.
 LARGE = 1 << 16
-# The size of a page, whose offsets are compared first, and the offset at which arrays begin: not near 16, and at
-# the start of a line.
+# The size of a page, and the offset in a page at which arrays begin: far from 16, and at a cache line.
 PAGE, _PLACE = 1 << 12, 1 << 11
 
 _BYTE = np.dtype(np.uint8)
 
 
 def empty(shape: Shape, dtype: np.dtype) -> np.ndarray:
-    """An array of unspecified content.
+    """An array with undefined values.
 
     Examples
     --------
@@ -48,7 +49,7 @@ def zeros(shape: Shape, dtype: np.dtype) -> np.ndarray:
 
 
 def copied(source: object, dtype: np.dtype | None = None) -> np.ndarray:
-    """A copy of what NumPy makes an array of, in C order."""
+    """A copy, in C order, of any value that NumPy converts to an array."""
     if not isinstance(source, np.ndarray) or source.nbytes < LARGE:
         return np.array(source, dtype, order="C")
     target = empty(source.shape, source.dtype if dtype is None else np.dtype(dtype))
@@ -57,14 +58,15 @@ def copied(source: object, dtype: np.dtype | None = None) -> np.ndarray:
 
 
 class Workspace:
-    """Memory for temporary arrays, which share it: of one name there is one at a time.
+    """Memory for temporary arrays. Arrays of the same name share memory, and are used one at a time.
 
     Parameters
     ----------
     take : function of a number of bytes
-        Gives memory, as an array of bytes; by default the host's.
+        Allocates memory, an array of bytes; by default on the host.
     spare : int
-        Up to so many bytes it takes four times what is asked for, so that it seldom takes again.
+        Up to this number of bytes, four times the needed memory is allocated, so that later requests need no
+        allocation.
 
     Examples
     --------
@@ -79,7 +81,7 @@ class Workspace:
         self._buffers: dict[Hashable, Array] = {}
 
     def array(self, name: Hashable, shape: Shape, dtype: DTypeLike) -> Array:
-        """The array of a name, of unspecified content."""
+        """The array of a name, with undefined values."""
         dtype = np.dtype(dtype)
         nbytes = math.prod(shape) * dtype.itemsize
         buffer = self._buffers.get(name)
@@ -89,12 +91,12 @@ class Workspace:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Allocated bytes."""
         return sum([int(buffer.nbytes) for buffer in self._buffers.values()])
 
 
 class OwnWorkspace(threading.local, Workspace):
-    """A workspace that each thread has for itself.
+    """A workspace with separate memory for each thread.
 
     Examples
     --------

@@ -1,8 +1,9 @@
-"""Keys: what caches know values by, so that no answer follows from what was asked before.
+"""Keys of caches, which are equal only for values that mean the same.
 
-Python takes ``1``, ``1.0`` and ``True`` for equal, and ``0.0`` and ``-0.0``. Their keys differ. A key holds what it is
-made of, never an address, which another value may have later: where one object and no equal one is meant, ``Same`` is
-the key, and holds it.
+In Python, ``1``, ``1.0`` and ``True`` are equal, and so are ``0.0`` and ``-0.0``. Their keys differ. A key holds its
+value
+rather than an address, which another object may have later. ``Same`` is the key of an object that is compared by
+identity, and holds it.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ __all__ = ["PLAIN", "Same", "cached_by_value", "exact", "lasting"]
 
 R = TypeVar("R")
 
-#: Classes in which equal values mean the same.
+#: Classes whose equal values mean the same.
 PLAIN = frozenset({int, bool, str, bytes, type, type(None), type(Ellipsis)})
 
 
 def exact(value: object) -> Hashable:
-    """The key of a value: equal to another's only where both are of one class and mean the same.
+    """The key of a value. Keys are equal only for values of the same class that mean the same.
 
-    A list has the key of what is in it now; ``lasting`` says whether that may change.
+    The key of a list is that of its current elements; ``lasting`` tells whether a key may change.
 
     Raises
     ------
     TypeError
-        For a value that has none: it may change, or nobody knows what its class takes for equal.
+        For a value without a key: it is mutable, or its class is unknown.
 
     Examples
     --------
@@ -47,10 +48,10 @@ def exact(value: object) -> Hashable:
     kind = value.__class__
     if kind in PLAIN:
         return kind, value
-    if kind is float:  # zeros have signs; a NaN equals nothing
+    if kind is float:  # 0.0 == -0.0, and NaN != NaN
         return kind, value if value and value == value else struct.pack("d", value)
     if kind is tuple or kind is list:
-        kinds = tuple(map(type, value))  # type: ignore[call-overload]  # it is one of these
+        kinds = tuple(map(type, value))  # type: ignore[call-overload]  # a tuple or list
         if PLAIN.issuperset(kinds):
             return kind, None, kinds, tuple(value)  # type: ignore[arg-type]
         return kind, *map(exact, value)  # type: ignore[call-overload]
@@ -72,7 +73,7 @@ def exact(value: object) -> Hashable:
 
 
 class Same:
-    """The key of one object, whatever its class takes for equal, and whether it has a hash; it holds the object.
+    """The key of an object that is compared by identity. It needs no hash of the object, and holds it.
 
     Examples
     --------
@@ -94,7 +95,7 @@ class Same:
 
 
 def lasting(value: object) -> bool:
-    """Whether a value has a key, and will always have that one.
+    """Whether a value has a key that never changes.
 
     Examples
     --------
@@ -103,7 +104,7 @@ def lasting(value: object) -> bool:
     """
     kind = value.__class__
     if kind is tuple:
-        return all(map(lasting, value))  # type: ignore[call-overload]  # it is one
+        return all(map(lasting, value))  # type: ignore[call-overload]  # a tuple
     if kind is list:
         return False
     try:
@@ -114,7 +115,7 @@ def lasting(value: object) -> bool:
 
 
 def cached_by_value(limit: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Let a function remember its last results, by arguments that are told apart as ``exact`` does.
+    """A decorator that caches the results of a function by the keys of its arguments; see ``exact``.
 
     Examples
     --------
@@ -127,15 +128,15 @@ def cached_by_value(limit: int) -> Callable[[Callable[..., R]], Callable[..., R]
 
     def decorate(function: Callable[..., R]) -> Callable[..., R]:
         name = function.__qualname__.partition(".<locals>")[0]
-        kept = Recent(limit, f"{function.__module__.removeprefix('opreg.')}.{name}")
+        cache = Recent(limit, f"{function.__module__.removeprefix('opreg.')}.{name}")
 
         @functools.wraps(function)
         def remembering(*args: object) -> R:
             key = exact(args)
-            found = kept.find(key)
+            found = cache.find(key)
             if found is None:
                 found = function(*args)
-                kept.keep(key, found)
+                cache.keep(key, found)
             return found
 
         return remembering

@@ -1,8 +1,8 @@
-"""Launch: one use of an operator made ready to run. The one place that knows how kernels are chosen and called.
+"""Launch: the choice and the call of kernels.
 
-A ``Call`` says what is to be run: the operator, its attributes, the arrays. ``prepare`` chooses the kernel; what comes
-back is a function of arrays, which eager calls keep, or bound to the arrays of the call, as plans have it: a list of
-steps without arguments that leave results where they belong.
+A ``Call`` describes one use of an operator: its attributes and arrays. ``prepare`` chooses the kernel. The result is
+either a function of arrays, which eager calls cache, or, for plans, a list of steps: functions without arguments that
+are bound to the arrays of the call.
 """
 
 from __future__ import annotations
@@ -29,32 +29,35 @@ __all__ = ["ANEW", "Call", "ChannelsLast", "FirstRun", "Kernel", "Prepared", "Ra
 ANEW = "anew"
 
 Step = Callable[[], object]
-#: A function of attributes, specs of inputs and outputs, mode, array module and device.
+#: A function of attributes, specs of inputs, specs of outputs, mode, array module and device. It returns None, or the
+#: reason why the kernel declines contiguous arrays.
 ChannelsLast: TypeAlias = Callable[[Attrs, Sequence[Spec], Sequence[Spec], bool, ArrayModule, int], str | None]
 
 
 class Rank(enum.IntEnum):
-    """Origin of a kernel. The highest of the kernels that accept a use runs it, whichever was attached first."""
+    """The origin of a kernel. Of the kernels that accept a call, the one of the highest rank runs."""
 
-    OPERATOR = 0  # the operator's own module, beside the reference
+    OPERATOR = 0  # in the operator's module
     COMPILED = 1  # a back end that compiles
     LIBRARY = 2  # a back end that calls a library
     USER = 3
 
 
 class Kernel:
-    """One way to compute an operator.
+    """A kernel: a function that computes an operator.
 
-    Two forms. One *returns*: ``f(xp, *arrays, **attrs)``; when it has a parameter ``out`` it writes there instead
-    if an array is given (a tuple of arrays for several outputs). The other is *bound* once and called often:
-    ``f(call)`` gets a ``Call`` that holds the arrays of one step and returns a function without arguments, or a
-    list of them, that does the work.
+    There are two forms. A *returning* kernel is ``f(xp, *arrays, **attrs)``. If it has a parameter ``out``, it writes
+    its
+    result there when an array is given, or a tuple of arrays for several outputs. A *bound* kernel is ``f(call)``: it
+    gets a ``Call`` with the arrays of one step, and returns a function without arguments, or a list of them, which is
+    called in each run.
 
-    ``accepts(call)`` says None, or why this kernel declines. Among those that accept, the one of the highest ``order``
-    runs: of the highest ``rank``, of back ends those first that are for one kind of device alone; of equals the one
-    attached last. One that ``serves`` other array modules alone is not asked. A bound one that ``adds`` obeys the
-    request ``add``. ``channels_last`` is there where the operator is to have its channels last only if this kernel
-    computes it so: it says None, or why the kernel declines contiguous arrays of some specs.
+    ``accepts(call)`` returns None, or the reason why the kernel declines. Of the kernels that accept, the one of the
+    highest ``order`` runs: first users' kernels, then kernels with ``serves``, and among these and the others the one
+    of the highest ``rank``; of equal kernels, the last one attached. ``serves(xp)`` tells whether the kernel is for an
+    array module. A bound kernel with ``adds`` supports the request ``add``. ``channels_last`` is set if the layout of
+    the operator may be changed to channels-last only when this kernel runs: it returns None, or the reason why the
+    kernel declines contiguous arrays with given specs.
     """
 
     __slots__ = ("name", "rule", "accepts", "bound", "takes_out", "serves", "adds", "order", "channels_last")
@@ -73,7 +76,8 @@ class Kernel:
         return f"<kernel {self.name}>"
 
     def with_attributes(self, call: Call) -> Callable[..., Any]:
-        """This kernel, one that returns, as a function of arrays, and of ``out`` if it takes that."""
+        """This returning kernel with fixed attributes, as a function of arrays, and of ``out`` if it has that
+        parameter."""
         keywords = self.rule.select(call.attrs)
         for name in ("is_train", "rng"):
             if name in self.rule.names:
@@ -81,14 +85,14 @@ class Kernel:
         return functools.partial(self.rule.function, call.xp, **keywords)
 
     def check(self, op: Op, results: Sequence[object], shapes: Sequence[Shape | None]) -> None:
-        """Look at what it returned the first time: are there as many results as outputs, and have they their shapes?
+        """Check the number and the shapes of the results of a first run.
 
-        A number, of Python or of rank zero, is as good as an array of one.
+        A scalar or a 0-d array counts as an array of one element.
 
         Raises
         ------
         OpError
-            Naming operator, kernel and output.
+            If a result is missing, or has a wrong shape. The error names operator, kernel and output.
         """
         if len(results) < len(shapes):
             raise OpError(f"operator {op.name}, kernel {self.name}: expected {len(shapes)} outputs, got {len(results)}")
@@ -104,36 +108,36 @@ class Kernel:
 
 
 class Call:
-    """One use of an operator, prepared: what kernels are chosen by, and what a bound one is given to hold.
+    """One use of an operator: kernels are chosen by it, and bound kernels get it.
 
     Attributes
     ----------
     op, attrs
         The operator and its typed attributes.
     ins, outs : list of arrays
-        Inputs (arguments, then auxiliary states) and outputs, of the array module ``xp``; written in place, their
-        addresses never change. An output that nobody reads is None. There are none yet where results are returned.
+        Inputs (arguments, then auxiliary states) and outputs, arrays of ``xp``. They are written in place, so their
+        addresses do not change. An output that is not read is None. For a returning kernel there are no outputs yet.
     reqs : list of str
-        For each output ``write``, or ``null`` where it is None; ``add`` only for kernels that add.
+        The request of each output: ``write``, ``null`` for None, or ``add`` for kernels that support it.
     xp, ctx, is_train, rng
         Array module, device, mode and random generator.
     specs : list of Spec
-        Shape and dtype of every output, wanted or not.
-    scratch : function of number, shape and dtype
-        Memory for temporaries, shared with other steps.
+        Shapes and dtypes of all outputs, also of those that are None.
+    scratch : function of a key, shape and dtype
+        Allocates memory for temporaries, which other steps share.
     wrap : function of array, ctx and frozen
         Makes an NDArray of an array of ``xp``, for kernels that run users' code.
     memo : dict
-        Lives as long as the executor: what a forward step leaves for its backward step.
+        Stores values of a forward step for its backward step, as long as the executor lives.
     found
-        What ``accepts`` of a kernel found out and leaves for the kernel.
+        A value that ``accepts`` of a kernel computes for the kernel.
     variables : sequence of int
-        Which inputs of a step of a plan are arrays that users have bound, and that no step before it changes in place:
-        one that is an output, too, is assigned.
+        Indices of inputs that are bound arrays of users, whose writes are noted, and that no earlier step of the plan
+        changes in place. An output that is also such an input is assigned.
     states : sequence of arrays
-        Auxiliary states that a bound kernel has to move; the operator's, where it is to.
+        Auxiliary states that a bound kernel must update, if any.
     store : function or None
-        Moves them, when everything has run that reads them as they were: a bound kernel leaves it here.
+        Stores the new states after all steps that read the old ones. A bound kernel sets it.
     """
 
     __slots__ = ("op", "attrs", "ins", "outs", "reqs", "xp", "ctx", "is_train", "rng", "specs", "scratch", "wrap",
@@ -151,23 +155,23 @@ class Call:
         self.store: Callable[[], object] | None = None
 
     def places(self) -> list[Array]:
-        """The outputs, with temporary memory for those that nobody reads."""
+        """The outputs, with temporary memory for those that are None."""
         return [self.scratch(i, spec.shape, spec.dtype) if out is None else out
                 for i, (out, spec) in enumerate(zip(self.outs, self.specs))]
 
     def aside(self) -> list[Step]:
-        """Have results that are to be added written to temporary memory; the functions that add them then."""
+        """Redirect outputs with the request ``add`` to temporary memory; the functions that add them afterwards."""
         adding: list[Step] = []
         for i, (out, req) in enumerate(zip(self.outs, self.reqs)):
             if req == "add":
-                self.outs[i] = self.scratch(-1 - i, out.shape, out.dtype)  # numbers that no kernel asks for
+                self.outs[i] = self.scratch(-1 - i, out.shape, out.dtype)  # negative keys, which no kernel uses
                 self.reqs[i] = "write"
                 adding.append(functools.partial(self.xp.add, out, self.outs[i], out))
         return adding
 
 
 class FirstRun:
-    """A step whose first run is watched; it returns the steps that take its place from then on."""
+    """A step that returns, from its first run, the steps that replace it in later runs."""
 
     __slots__ = ("run",)
 
@@ -179,14 +183,14 @@ class FirstRun:
 
 
 class Prepared:
-    """A use of an operator with its kernel.
+    """A use of an operator with the chosen kernel.
 
     Attributes
     ----------
     kernel : Kernel
-        The one that runs.
+        The chosen kernel.
     declined : list of (str, str)
-        Those that would have come first, and why they do not.
+        Kernels of a higher order that declined, with their reasons.
     """
 
     __slots__ = ("kernel", "declined", "_call", "_after")
@@ -195,12 +199,12 @@ class Prepared:
         self.kernel, self.declined, self._call, self._after = kernel, declined, call, after
 
     def function(self) -> Callable[..., Any]:
-        """The kernel, one that returns, as a function of arrays, and of ``out`` if it takes that."""
+        """The returning kernel as a function of arrays, and of ``out`` if it has that parameter."""
         return self.kernel.with_attributes(self._call)
 
     def steps(self, states: Sequence[Array] = ()) -> tuple[list[Step], Step | None]:
-        """Functions that compute the outputs from the inputs of the call, and one that stores, later, the new values of
-        auxiliary states in these arrays; None where there are none."""
+        """Functions that compute the outputs of the call, and a function that later stores new values in the arrays
+        ``states``, or None."""
         steps, store = self._steps(states)
         return [*steps, *self._after], store
 
@@ -216,25 +220,25 @@ class Prepared:
             compute = functools.partial(compute, out=_out(call.places()))
             if not states:
                 return [compute], None
-            outs = [None] * len(outs)  # written already
+            outs = [None] * len(outs)  # already written by the kernel
         check = functools.partial(kernel.check, call.op, shapes=[spec.shape for spec in call.specs])
         return _copying(compute, outs, states, check)
 
 
 def prepare(call: Call, returning: bool = False) -> Prepared:
-    """Choose the kernel of the highest order among those that accept; a back end's own come first.
+    """Choose the kernel of the highest order among those that accept. General kernels of the back end come first.
 
     Parameters
     ----------
     call : Call
-        What is to be run.
+        The use of the operator.
     returning : bool
-        Whether it has to be one that returns its results.
+        Whether the kernel must be a returning one.
 
     Raises
     ------
     OpError
-        When none accepts, with the reasons.
+        If no kernel accepts. The error lists the reasons.
     """
     declined: list[tuple[str, str]] = []
     kernels = [kernel for kernel in (*call.ctx.backend.kernels, *reversed(call.op.kernels))
@@ -254,7 +258,7 @@ def prepare(call: Call, returning: bool = False) -> Prepared:
 
 
 def _accepted(kernel: Kernel, call: Call, declined: list[tuple[str, str]]) -> bool:
-    """Whether a kernel accepts; if not, its reason is noted."""
+    """Whether a kernel accepts; if not, its reason is appended to ``declined``."""
     reason = None if kernel.accepts is None else kernel.accepts(call)
     if reason is not None:
         declined.append((kernel.name, reason))
@@ -262,7 +266,7 @@ def _accepted(kernel: Kernel, call: Call, declined: list[tuple[str, str]]) -> bo
 
 
 def reference(call: Call) -> Prepared:
-    """The same with the first kernel of the operator, which declines nothing."""
+    """The call with the operator's first kernel, the reference, which accepts all calls."""
     return Prepared(call, call.op.kernels[0], [])
 
 
@@ -277,8 +281,7 @@ def _out(places: list[Array]) -> Array | tuple[Array, ...]:
 
 def _copying(compute: Callable[[], Any], outs: Sequence[Array | None], states: Sequence[Array], check: Callable
              ) -> tuple[list[Step], Step | None]:
-    """Steps of a kernel that returns its results: they are copied to where they belong, and looked at first on the
-    first run."""
+    """Steps of a returning kernel, which copy its results into the outputs, and check them in the first run."""
     checked = False
     if len(outs) == 1 and not states:
         out = outs[0]

@@ -1,7 +1,8 @@
-"""Loads: what a piece of code reads by name, found in its byte code.
+"""Loads: the names that a code object reads, found in its byte code.
 
-A load that is only there to change what it loads, ``log`` in ``log.append(1)`` or ``n`` in ``n += 1``, reads nothing
-that a result could depend on, unless something else reads it, too.
+A load only for a modification, such as ``log`` in ``log.append(1)`` or ``n`` in ``n += 1``, does not count as a read:
+no
+result depends on it, unless the name is also read elsewhere.
 """
 
 from __future__ import annotations
@@ -24,24 +25,24 @@ _CHANGES = frozenset({"add", "append", "appendleft", "clear", "discard", "extend
 
 
 class Loads(NamedTuple):
-    """The names that a piece of code loads.
+    """The names that a code object loads.
 
     Attributes
     ----------
     scope : dict of str to bool
-        The globals, and whether they are read: not only to be changed.
+        The globals, and whether each is read, not only modified.
     outer : set of str
-        The closure variables that are read, in functions inside of it, too.
+        The closure variables that are read, also by inner functions.
     names : set of str
         Names of attributes that are read.
     texts : set of str
         Constants that are text.
     imports : set of (str, int)
-        Modules that it imports, and from how many levels up.
+        Imported modules, with the level of relative imports.
     stores : bool
         Whether it sets names of a module or class.
     changes : dict of int to str
-        Attributes that are loaded only to be changed, by the offset of the instruction.
+        Attributes that are loaded only for a modification, by the offset of the instruction.
     """
 
     scope: dict[str, bool]
@@ -55,7 +56,7 @@ class Loads(NamedTuple):
 
 @cached(1024)
 def loads(code: types.CodeType) -> Loads:
-    """The names that a piece of code loads.
+    """Find the names that a code object loads.
 
     Examples
     --------
@@ -91,7 +92,7 @@ def loads(code: types.CodeType) -> Loads:
 
 
 def parts(code: types.CodeType) -> Iterator[types.CodeType]:
-    """A piece of code, and those inside."""
+    """A code object, and all code objects inside of it."""
     yield code
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
@@ -99,7 +100,7 @@ def parts(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _is_changed(steps: Sequence[dis.Instruction], i: int) -> bool:
-    """Whether what an instruction loads is only changed by those behind it."""
+    """Whether the value that an instruction loads is only modified by the next ones."""
     following = steps[i + 1] if i + 1 < len(steps) else None
     if following is None:
         return False

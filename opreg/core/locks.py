@@ -1,4 +1,4 @@
-"""Locks that a forked child finds free: the threads that held them are not there to let them go."""
+"""Locks that are free in a forked child process, which lacks the threads that held them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _LOCKS: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def lock() -> threading.Lock:
-    """A lock for a few lines that run nobody else's code."""
-    return _kept(threading.Lock())
+    """A lock for short blocks that call no users' code."""
+    return _registered(threading.Lock())
 
 
 def rlock() -> Any:
-    """A lock that the thread which holds it may take again, in a forked child as well."""
-    return _kept(threading.RLock())
+    """A reentrant lock, also in a forked child process."""
+    return _registered(threading.RLock())
 
 
-def _kept(new: Any) -> Any:
+def _registered(new: Any) -> Any:
     _LOCKS.add(new)
     return new
 
 
 def _forked() -> None:
-    for kept in tuple(_LOCKS):
-        if not getattr(kept, "_is_owned", bool)():  # the thread that forked releases its locks itself
-            kept._at_fork_reinit()
+    for each in tuple(_LOCKS):
+        if not getattr(each, "_is_owned", bool)():  # the thread that forked releases its locks itself
+            each._at_fork_reinit()
 
 
 if hasattr(os, "register_at_fork"):

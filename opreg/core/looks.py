@@ -1,4 +1,4 @@
-"""Reports in terminals and notebooks: text without control characters; HTML and SVG, made where somebody looks."""
+"""Reports for terminals and notebooks: text without control characters, and HTML and SVG on demand."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from .slots import Slot
 
 __all__ = ["Explanation", "HTML", "SVG", "Shown", "escaped", "printable", "report", "shown"]
 
-#: A value as HTML, and as SVG.
+#: Convert a value to HTML, and to SVG.
 HTML, SVG = Slot("pictures"), Slot("pictures")
 
-#: Characters that XML cannot hold, that are invisible, or that turn the letters behind them around; tabs and ends
-#: of lines excepted.
+#: Characters that XML cannot contain, that are invisible, or that change the direction of text; except tabs and ends of
+#: lines.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069"
                           "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 
 def printable(text: str) -> str:
-    """A text that any picture can hold: pictures of control characters, and replacement characters, one for one.
+    """A text without unprintable characters: control characters become their symbols, others U+FFFD, one for one.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def printable(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text as it stands in HTML and SVG, between tags or within quotes.
+    """A text escaped for HTML and SVG, between tags or in quotes.
 
     Examples
     --------
@@ -46,7 +46,7 @@ _ENDS = str.maketrans({"\r": "␍", "\x85": "\ufffd", "\u2028": "\ufffd", "\u202
 
 
 def shown(text: str) -> str:
-    r"""A text that does nothing to a terminal but end lines, whatever names it holds.
+    r"""A text whose only control characters are newlines and tabs, so that it is safe for terminals.
 
     Examples
     --------
@@ -57,7 +57,8 @@ def shown(text: str) -> str:
 
 
 def report(lines: Iterable[str]) -> str:
-    r"""A text of lines, each of which is one, whatever names it holds: all reports are made here.
+    r"""Join lines to a text for terminals. Newlines inside of a line are replaced. All reports are made by this
+    function.
 
     Examples
     --------
@@ -68,7 +69,7 @@ def report(lines: Iterable[str]) -> str:
 
 
 class Shown:
-    """An object that shows itself as a table in notebooks."""
+    """An object that notebooks display as a table."""
 
     __slots__ = ()
 
@@ -78,7 +79,7 @@ class Shown:
 
 
 class Explanation(Shown, str):
-    """A text that explains, in lines of which those without indentation are titles.
+    """An explanation as text, in which lines without indentation are titles.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""The mode: all that surrounding ``with`` statements have chosen, for a thread and, within it, for an asyncio task.
+"""The mode: the choices of all surrounding ``with`` statements, for each thread and each asyncio task.
 
-A mode is one value that never changes. To enter a ``with`` statement is to put another in its place, in a context
-variable: so a task has its own, which begins as that of whoever made the task and ends with it. Every thread has a
-context variable of its own, and so begins with nothing chosen, also where the context of another is copied to it.
+A mode is an immutable object. Entering a ``with`` statement replaces it by another one, in a context variable. So each
+task has its own mode, which starts as that of the task's creator. Each thread has its own context variable, and so
+starts without any choices, even if another thread's context is copied to it.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ __all__ = ["MODE", "Asked", "AskedRecording", "Mode", "Recording", "Scope", "ins
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Number of modes that follow from one that are kept, to be found again.
+# The largest number of derived modes that a mode caches.
 _KEPT = 32
 
 
 class Mode:
-    """Recording, training and the other choices of a piece of code.
+    """Recording, training, and the other choices that are in effect.
 
     Attributes
     ----------
     recording : bool or Checked
-        Whether operators are recorded, and perhaps looked at, see ``opreg.ndarray.finite``.
+        Whether operators are recorded, and perhaps checked, see ``opreg.ndarray.finite``.
     training : bool
-        Whether they run as in training.
+        Whether operators run as in training.
     paused : bool
-        Whether recording is off inside of a stretch of code where it is on.
+        Whether recording is off in a block inside of one where it is on.
     blocked : int
-        How many stretches of ``no_grad`` surround what runs.
+        The number of surrounding ``no_grad`` blocks.
     convention : str or None
-        Of backward hooks that are registered, where ``nn.convention`` says it.
+        The convention of backward hooks, if ``nn.convention`` has set one.
     np_shape, np_array : bool
         See ``opreg.util``.
     contexts : tuple of Context
-        Those that were entered, the innermost last.
+        The entered contexts, innermost last.
     names, attrs : tuple
-        Of symbols that are made: what gives names, and attributes, the innermost last.
+        The entered name managers and attribute scopes of symbols, innermost last.
     run : function
-        Calls a function in this mode, with NumPy's numeric warnings off. NumPy keeps that setting in a context
-        variable; entering a context takes a tenth of what ``np.errstate`` takes.
+        Calls a function with NumPy's numeric warnings off. NumPy keeps that setting in a context variable; running in a
+        context takes a tenth of the time of ``np.errstate``.
     following : dict
-        Modes that were made of it and are entered often, by what was chosen: each is looked up here first.
+        A cache of derived modes, by their choices.
     outside : Mode or None
-        The one in which a `Recording` was entered that this is the mode of; None where more was chosen since.
+        The mode outside of the `Recording` that made this one; None if more was chosen since.
     """
 
     __slots__ = ("recording", "training", "paused", "blocked", "convention", "np_shape", "np_array",
@@ -80,8 +80,8 @@ class Mode:
         for name, value in chosen.items():
             setattr(self, name, value)
         self.following, self.outside = {}, None
-        self._recorded_in: Mode | None = None  # where the innermost Recording was entered
-        self._pushed: tuple[Mode | None, str] = None, ""  # what it was made of by ``pushed``, and what was pushed
+        self._recorded_in: Mode | None = None  # the mode outside of the innermost Recording
+        self._pushed: tuple[Mode | None, str] = None, ""  # the mode that ``pushed`` extended, and the attribute
         if run is None:
             context = MODE.quiet.copy()
             context.run(MODE.set, self)
@@ -89,13 +89,13 @@ class Mode:
         self.run = run if self.recording.__class__ is bool else self.recording.watched(run)
 
     def but(self, **changes: Any) -> Mode:
-        """The mode with something else chosen."""
+        """The mode with other choices."""
         mode = Mode(None, **{**{name: getattr(self, name) for name in _NOTHING}, **changes})
         mode._recorded_in = self._recorded_in
         return mode
 
     def recorded(self, recording: Any, training: bool | None) -> Mode:
-        """The mode with another choice of recording and training; None leaves one as it is."""
+        """The mode with other values of recording and training; None leaves a value unchanged."""
         return self.following.get((recording, training)) or self.keep((recording, training), self._record(
             self.recording if recording is None else recording, self.training if training is None else training))
 
@@ -106,7 +106,7 @@ class Mode:
         return mode
 
     def left(self) -> Mode:
-        """The mode outside of the innermost `Recording`; what else was chosen in it stays chosen."""
+        """The mode outside of the innermost `Recording`, with other choices that were made inside of it."""
         before = self._recorded_in
         if before is None:
             return self
@@ -115,27 +115,27 @@ class Mode:
         return mode
 
     def within(self, ctx: Any) -> Mode:
-        """The mode inside of a context."""
+        """The mode with an entered context."""
         return self.following.get(ctx) or self.keep(ctx, self.pushed("contexts", ctx))
 
     def computing(self, is_train: bool, ctx: Any) -> Mode:
-        """The mode in which users' operators compute."""
+        """The mode in which users' operators run: not recorded, with a context and a training mode."""
         return self.following.get((is_train, ctx)) or self.keep((is_train, ctx),
                                                                  self.recorded(False, is_train).within(ctx))
 
     def pushed(self, what: str, value: Any) -> Mode:
-        """The mode with one more among contexts, names or attributes."""
+        """The mode with a value appended to ``contexts``, ``names`` or ``attrs``."""
         mode = self.but(**{what: (*getattr(self, what), value)})
         mode._pushed = self, what
         return mode
 
     def popped(self, what: str) -> Mode:
-        """The mode without the last of these."""
+        """The mode without the last value of ``contexts``, ``names`` or ``attrs``."""
         outer, pushed = self._pushed
         return outer if outer is not None and pushed == what else self.but(**{what: getattr(self, what)[:-1]})
 
     def keep(self, key: object, mode: Mode) -> Mode:
-        """A mode that was made of this one, to be found again."""
+        """Cache a mode that was derived from this one."""
         if len(self.following) < _KEPT and len(self.contexts) < _KEPT:
             self.following[key] = mode
         return mode
@@ -146,30 +146,30 @@ _NOTHING: dict[str, Any] = {"recording": False, "training": False, "paused": Fal
 
 
 def _chosen(name: str) -> Any:
-    """An attribute of the mode of now as one of the thread; to set it is to choose it from here on."""
+    """An attribute of the current mode as a property of the thread. Setting it replaces the mode."""
     return property(lambda thread: getattr(thread.now(), name),
                     lambda thread, value: thread.set(thread.now().but(**{name: value})))
 
 
 class _Thread(threading.local):
-    """State of one thread: the current mode, some of whose attributes can be read and set here, and a frame."""
+    """The state of a thread: the current mode, with properties for some of its attributes, a tracer, and a frame."""
 
     recording: Any = _chosen("recording")
     training: bool = _chosen("training")
     np_shape: bool = _chosen("np_shape")
     np_array: bool = _chosen("np_array")
     blocked: int = _chosen("blocked")
-    #: Gives the mode; sets it, and gives a token; puts back what was there before a token was given.
+    #: Get the mode; set it, which returns a token; and restore the mode from before a token.
     now: Callable[[], Mode]
     set: Callable[[Mode], contextvars.Token[Mode]]
     reset: Callable[[contextvars.Token[Mode]], None]
-    #: A context without numeric warnings, and with nothing chosen.
+    #: A context without numeric warnings and without choices.
     quiet: contextvars.Context
-    #: The tracer of the code that runs, of ``opreg.cells``: it is told where the mode is asked for, and takes
-    #: operators on arrays from outside. None where operators compute now.
+    #: The tracer of ``opreg.cells`` that traces the running code; None for eager code. It observes reads of the mode,
+    #: and traces operators on arrays from outside.
     tracer: Any
-    #: The frame of user code whose line is noted of what is recorded, ``()`` until it has been looked for; None where
-    #: every operator has one of its own.
+    #: The frame of user code that recorded operators refer to, or ``()`` before it was found; None if each operator
+    #: finds its own.
     frame: FrameType | tuple[()] | None
 
     def __init__(self) -> None:
@@ -181,13 +181,13 @@ class _Thread(threading.local):
         self.tracer = None
 
 
-#: The mode of now is ``MODE.now()``. Code that every eager call runs says ``MODE.__dict__["now"]()``, a little faster:
-#: the dict is that of the thread.
+#: The state of the current thread; its mode is ``MODE.now()``. Code that runs in every eager call uses the faster
+#: ``MODE.__dict__["now"]()``, with the thread's own dict.
 MODE = _Thread()
 
 
 def quiet(function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
-    """Call a function without numeric warnings: infinities and NaN are results here.
+    """Call a function with NumPy's numeric warnings off.
 
     Examples
     --------
@@ -203,25 +203,25 @@ def quiet(function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
 
 
 def inside(error: RuntimeError) -> bool:
-    """Whether ``Mode.run`` raised this because it is quiet already: a context is entered once at a time."""
+    """Whether ``Mode.run`` raised this error since the context is already entered."""
     return str(error).startswith("cannot enter context")
 
 
 class Scope:
-    """A ``with`` statement that chooses something; it may be entered again inside.
+    """A context manager that changes the mode, and may be entered again inside of itself.
 
-    Subclasses name the attributes of the mode that they choose, in ``_chosen``, by which key the mode inside
-    is found again, in ``_key``, and define ``_next`` and ``_again``.
+    Subclasses set ``_chosen``, the names of the attributes that they change, and ``_key``, by which the inner mode is
+    cached, and define ``_next`` and ``_again``.
     """
 
     __slots__ = ("_entered",)
 
     _chosen: tuple[str, ...] = ()
     _key: object
-    _entered: Any  # the mode before, that inside, and what was here
+    _entered: Any  # the outer mode, the inner one, and the former value
 
     def _next(self, mode: Mode) -> Mode:
-        """The mode inside, by that outside."""
+        """The inner mode, from the outer one."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -236,15 +236,15 @@ class Scope:
         thread = MODE.__dict__
         before, after, self._entered = self._entered
         mode = thread["now"]()
-        # Something else may have been chosen meanwhile, for longer.
+        # Other choices may have been made inside, which stay.
         thread["set"](before if mode is after else mode.but(**{name: getattr(before, name) for name in self._chosen}))
 
     def _again(self) -> Scope:
-        """Another like it."""
+        """A scope with the same choices, for one call."""
         raise NotImplementedError
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """The function or coroutine, called inside."""
+        """Decorate a function or coroutine, to be called in this scope."""
         if inspect.iscoroutinefunction(function):
             @functools.wraps(function)
             async def awaited(*args: P.args, **keywords: P.kwargs) -> Any:
@@ -262,14 +262,14 @@ class Scope:
 
 
 class Recording(Scope):
-    """A stretch of code with its own choice of recording and training; a context manager, and a decorator.
+    """A context manager and decorator that sets recording and training.
 
-    The inner mode knows the outer one, so one object serves many ``with`` statements, in threads and tasks too.
+    The inner mode references the outer one, so one object can be entered many times, also in several threads and tasks.
 
     Parameters
     ----------
     recording, training : bool, optional
-        None leaves it as it is.
+        The new values; None leaves a value unchanged.
     """
 
     __slots__ = ("_choice",)
@@ -293,20 +293,19 @@ class Recording(Scope):
 
 
 class Asked:
-    """Reminder of a `Scope` that a user's call has made: it warns when it is deleted and the scope was never
-    entered."""
+    """A base for scopes that users' calls return: it warns if the object is deleted without having been entered."""
 
-    _call: str  # "" once it was entered
+    _call: str  # the call as text; empty once it was entered
     _place: Place | None
 
     def _asked(self, call: str) -> None:
-        """Note what was called, and where."""
+        """Record the call and its line."""
         frame = user_frame(sys._getframe(2))
         self._call, self._place = call, None if frame is None else (frame.f_code, frame.f_lasti)
 
     def __enter__(self) -> Any:
         self._call = ""
-        return super().__enter__()  # type: ignore[misc]  # of the Scope
+        return super().__enter__()  # type: ignore[misc]  # defined by Scope
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         self._call = ""
@@ -319,7 +318,7 @@ class Asked:
 
 
 class AskedRecording(Asked, Recording):
-    """A stretch of code that a user asks for by a call."""
+    """A `Recording` that a user's call returns."""
 
     def __init__(self, call: str, recording: Any, training: bool | None):
         super().__init__(recording, training)

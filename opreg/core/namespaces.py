@@ -1,4 +1,5 @@
-"""Namespaces of operator functions, ``nd`` and ``sym`` and their parts: closures with real signatures."""
+"""Namespaces of operator functions, ``nd`` and ``sym`` and their parts. Each function has the signature of its
+operator."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ V = TypeVar("V", bound=Value)
 
 def split_v2(ary: V, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False
              ) -> V | list[V]:
-    """Parts of an array or symbol along an axis.
+    """Split an array or symbol along an axis.
 
     Parameters
     ----------
     ary : NDArray or Symbol
-        The arrays to split.
+        The array.
     indices_or_sections : int or sequence of int
-        A number of equal parts, or the places before which to cut.
+        The number of equal parts, or the indices before which to split.
     axis : int
         The axis.
     squeeze_axis : bool
@@ -42,17 +43,18 @@ def split_v2(ary: V, indices_or_sections: int | Sequence[int], axis: int = 0, sq
 
 
 def histogram(a: Any, bins: int | Value = 10, range: tuple[float, float] | None = None) -> list[Any]:
-    """How many elements fall between the edges of bins, and the edges.
+    """The histogram of an array: the number of elements in each bin, and the edges of the bins.
 
     Parameters
     ----------
     a : NDArray or Symbol
-        The numbers.
+        The array.
     bins : int, NDArray or Symbol
-        How many bins of one width, or the edges of all.
+        The number of bins of equal width, or the edges of the bins.
     range : (float, float), optional
-        Where the first bin begins and the last one ends, when ``bins`` is a number; by default, for an array, its
-        least and greatest number.
+        The lower edge of the first bin and the upper edge of the last one, if ``bins`` is a number. By default these
+        are
+        the smallest and the largest element of an NDArray.
     """
     if isinstance(bins, Value):
         return ops._histogram(a, bins)
@@ -62,24 +64,24 @@ def histogram(a: Any, bins: int | Value = 10, range: tuple[float, float] | None 
 
 
 def isnan(data: V) -> V:
-    """1 where a number is NaN, else 0, in the dtype of the data."""
+    """1 where an element is NaN, and else 0, in the dtype of the data."""
     return ops._not_equal(data, data)
 
 
 def isinf(data: V) -> V:
-    """1 where a number is infinite, else 0, in the dtype of the data."""
+    """1 where an element is infinite, and else 0, in the dtype of the data."""
     return ops._equal_scalar(ops.abs(data), scalar=math.inf)
 
 
 def isfinite(data: V) -> V:
-    """1 where a number is neither infinite nor NaN, else 0, in the dtype of the data."""
+    """1 where an element is neither infinite nor NaN, and else 0, in the dtype of the data."""
     return ops._lesser_scalar(ops.abs(data), scalar=math.inf)
 
 
-#: Functions of ``contrib`` that are made of other operators.
+#: Functions of ``contrib`` that call other operators.
 CONTRIB: dict[str, Callable] = {"isnan": isnan, "isinf": isinf, "isfinite": isfinite}
 
-#: Functions of arrays and symbols alike that are no operators themselves, but choose one by what they are given.
+#: Functions of arrays and symbols that choose an operator by their arguments.
 WRITTEN: dict[str, Callable] = {
     "split_v2": split_v2, "histogram": histogram, **{name: arithmetic(name) for name in ARITHMETIC}}
 
@@ -93,7 +95,7 @@ for _name in {*WRITTEN} & {*METHODS}:
 
 def dressed(function: Callable, op: Op, name: str, module: str, further: Sequence[str] = ("out", "name"),
             made: bool = False) -> Callable:
-    """Give a closure the name, documentation and signature of the operator it calls; see ``calls.signature``."""
+    """Give a closure the name, docstring and signature of the operator that it calls; see ``arguments.signature``."""
     function.__name__ = function.__qualname__ = name
     function.__module__ = module
     function.__doc__ = op.doc
@@ -104,16 +106,16 @@ def dressed(function: Callable, op: Op, name: str, module: str, further: Sequenc
 
 def standing(call: Callable[[Op, Sequence[Any], dict[str, Any]], Any], op: Op,
              dress: Callable[[Callable, Op], Callable]) -> Callable:
-    """The function that users call for an operator by one of its names.
+    """Make the function by which users call an operator, under one of its names.
 
     Parameters
     ----------
     call : function of an operator, arguments and keywords
-        What it does.
+        Calls the operator.
     op : Op
-        The operator that has the name; ``function.become(other)`` is called when another one has it.
+        The operator of the name; ``function.become(other)`` replaces it when another operator gets the name.
     dress : function of a function and an operator
-        Gives it documentation and signature.
+        Sets docstring and signature.
     """
 
     def function(*args: Any, **keywords: Any) -> Any:
@@ -129,22 +131,22 @@ def standing(call: Callable[[Op, Sequence[Any], dict[str, Any]], Any], op: Op,
 
 
 def _renew(function: Any, op: Op | None) -> None:
-    """Let a function that was made for a name apply the operator that has the name now."""
+    """Let the function of a name call the operator that has the name now."""
     if op is not None and op is not function.op and hasattr(function, "become"):
         function.become(op)
 
 
 def public() -> list[str]:
-    """The names of operators that users are shown."""
+    """The public names of operators."""
     return [name for name in {*names(), *WRITTEN} if name.isidentifier() and not name.startswith("_")]
 
 
 def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Callable]:
-    """A ``__getattr__`` that makes the functions of ``nd`` or ``sym`` by name, each once."""
+    """A ``__getattr__`` for ``nd`` or ``sym``, which makes the function of a name at its first use."""
     made: dict[str, Callable] = {}
 
     def surface(name: str) -> Callable:
-        """The function of that name; an `UnknownOperatorError` with the nearest names when there is none."""
+        """The function of a name; an `UnknownOperatorError` with the nearest names if there is none."""
         if name in made:
             return made[name]
         if name in WRITTEN:
@@ -158,8 +160,9 @@ def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Ca
         return function
 
     def renew(names: Sequence[str]) -> None:
-        for name in {*names, *[name[1:] for name in names if name[0] == "_"]} & made.keys():
-            _renew(made[name], find(name) or find(f"_{name}"))
+        if made:
+            for name in {*names, *[name[1:] for name in names if name[0] == "_"]} & made.keys():
+                _renew(made[name], find(name) or find(f"_{name}"))
 
     on_names(renew)
     return surface
@@ -174,16 +177,16 @@ _own: Callable[[object], dict[str, Any]] = vars(_WithAttributes)["__dict__"].__g
 
 
 class Namespace(_WithAttributes):
-    """Operators whose names begin with one of some prefixes, as functions made at first use.
+    """A namespace of operators with given prefixes, whose functions are made at first use.
 
     Parameters
     ----------
     title : str
-        How errors call it, such as ``nd.linalg``.
+        Its name in errors, such as ``nd.linalg``.
     prefixes : sequence of str
-        Tried in order before a name.
+        Prefixes of operator names, tried in order.
     make : function of an operator and a name
-        Makes the function users call.
+        Makes the function that users call.
     """
 
     def __init__(self, title: str, prefixes: Sequence[str], make: Callable[[Op, str], Callable]):
@@ -219,12 +222,12 @@ class Namespace(_WithAttributes):
         raise ArgumentError(f"{title} holds functions and is none: {face}{title}.name(…)")
 
     def _renew(self, names: Sequence[str]) -> None:
-        for prefix in self._prefixes:
+        for prefix in self._prefixes if self._made else ():
             for name in {name[len(prefix):] for name in names if name.startswith(prefix)} & self._made.keys():
                 _renew(self._made[name], self.operator(name))
 
     def operator(self, name: str) -> Op | None:
-        """The operator behind a name, or None."""
+        """The operator of a name, or None."""
         return next((op for prefix in self._prefixes if (op := find(prefix + name)) is not None), None)
 
     def extend(self, **functions: Callable) -> None:

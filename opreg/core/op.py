@@ -1,7 +1,7 @@
-"""Op: the one record an operator is, built-in or a user's.
+"""Op: the class of all operators, built-in ones and users'.
 
-Its signature says what it takes and gives, its traits what holds for every use of it, its rules how shapes, dtypes and
-gradients follow, its kernels how it is computed.
+An operator has a signature (inputs, attributes and outputs), traits (properties of all its uses), rules (for shapes,
+dtypes, gradients and more), and kernels.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ V = TypeVar("V", bound="Value")
 
 
 def agreed(name: str, old: Shape | None, new: Shape | None) -> Shape | None:
-    """A shape from what was known of it and what a rule says.
+    """A known shape combined with that of a rule.
 
     Raises
     ------
     ShapeError
-        Naming whose shape it is.
+        If they disagree. The error names the input or output.
     """
     if old is new or new is None:
         return old
@@ -60,22 +60,22 @@ def agreed(name: str, old: Shape | None, new: Shape | None) -> Shape | None:
 
 
 class Op(Declarations, AskedAsProp):
-    """An operator: a name, what it takes, what comes out, how it is computed and differentiated.
+    """An operator: its name, signature, traits, rules and kernels.
 
     Parameters
     ----------
     name : str
-        The name it is registered, saved and reported by.
+        The name in the registry, in files and in reports.
     schema, arguments, outputs, auxiliary, variadic, visible, input_names, per_instance
         See ``Signature``; names are a sequence of str, or a function of attributes.
     types : str or function
         A ``TypeRule`` signature, or ``f(ins, outs, **attrs) -> (ins, outs)``.
     loss : bool or function of attributes
-        Whether its gradient needs no gradient from above.
+        Whether it is a loss, whose gradient needs no output gradient.
     op_type : str or None
-        Of a user's operator, the name that it goes by and that files have for it.
+        The name of a user's operator in calls and files.
     call, differentiate, check_rule
-        See ``Rules``; it is called by ``apply`` by default.
+        See ``Rules``; ``call`` is by default ``apply``.
     doc : str
         Documentation of its computation.
     **traits
@@ -86,14 +86,14 @@ class Op(Declarations, AskedAsProp):
     aliases : tuple of str
         Further names.
     where : Where or None
-        Where a user made it; None for a built-in one, which has a family.
+        The line that made a user's operator; None for a built-in one, which has a family.
     related : dict
-        Of a user's operator: operators that compute gradients of it, or do the same in another form, by what they are.
+        Operators that are derived from a user's operator, such as its gradients, by kind.
     """
 
-    #: Whether it was ever applied.
+    #: Whether it was applied before.
     used = False
-    #: The operator registered by its name after it.
+    #: The operator that replaced it under its name.
     successor: Op | None = None
 
     def __init__(self, name: str, schema: Schema, arguments: Names, *, outputs: Names = ("output",),
@@ -119,55 +119,55 @@ class Op(Declarations, AskedAsProp):
         return f"<operator {self.name}>"
 
     def replace(self, other: Op | None) -> None:
-        """Give its name to another operator, or, with None, have it again. Symbols made of it mean the other then."""
+        """Give its name to another operator, which existing symbols then use; None takes the name back."""
         self.successor = other
         tell(self)
 
     @property
     def current(self) -> Op:
-        """The operator that has its name now: itself, unless another was registered by that name."""
+        """The operator that has its name now, which is this one unless it was replaced."""
         op = self
         while op.successor is not None:
             op = op.successor
         return op
 
     def complete(self, given: Attrs) -> Attributes:
-        """Typed attributes from what was given, as values or text."""
+        """Complete typed attributes from given values or text."""
         self.used = True
         try:
             return self.signature.schema.complete(given)
         except (AttrError, TypeError) as error:
-            if not hasattr(error, "__notes__"):  # a user's operator has said more
+            if not hasattr(error, "__notes__"):  # a user's operator has added notes
                 note(error, f"operator {self.name}")
             raise
 
     @property
     def differentiable(self) -> bool:
-        """Whether it has a gradient: by a rule, or by what its body does."""
+        """Whether it has a gradient: by a rule, or as the derivative of its body."""
         return self.traits.traced or self.rules.grad is not None
 
     def loss(self, attrs: Attrs) -> bool:
-        """Whether the gradient starts or ends here and needs none from above."""
+        """Whether its gradient needs no output gradient: it is a loss, or the gradient is zero."""
         loss = self.rules.loss
         return loss(attrs) if isinstance(loss, Rule) else loss or self.rules.grad is ZERO
 
     def adds(self, xp: ArrayModule) -> bool:
-        """Whether a kernel for arrays of a module obeys the request ``add``."""
+        """Whether a kernel for an array module supports the request ``add``."""
         return self.traits.supports_add or any(kernel.adds and (kernel.serves is None or kernel.serves(xp))
                                                for kernel in self.kernels)
 
     def infer_shapes(self, ins: Shapes, outs: Shapes, attrs: Attrs) -> tuple[Shapes, Shapes]:
-        """Complete what is known of input (arguments, then auxiliary) and output shapes.
+        """Infer shapes of inputs (arguments, then auxiliary states) and outputs from those that are known.
 
         Raises
         ------
         ShapeError, AttrError
-            When what is known does not fit the operator.
+            If known shapes do not fit the operator.
         """
         if self.rules.shapes is not None:
             ins, outs = self.rules.shapes(attrs, ins, outs)
             return list(ins), list(outs)
-        if self.rules.infer is None:  # everything has one shape
+        if self.rules.infer is None:  # by default all have the same shape
             one: Shape | None = None
             for shape in (*ins, *outs):
                 one = unify(one, shape)
@@ -178,21 +178,21 @@ class Op(Declarations, AskedAsProp):
         results = self.rules.infer(attrs, *ins)
         if not isinstance(results, list):
             results = [results]
-        if self.rules.data_dependent and self.op_type is not None:  # a user says None where nothing is known
+        if self.rules.data_dependent and self.op_type is not None:  # users write None for ANY
             results = [shape if shape is None else tuple([ANY if dim is None else dim for dim in shape])
                        for shape in results]
         outs = [agreed(name, old, new) for name, old, new in zip(self.signature.outputs(attrs), outs, results)]
         if not all(map(known, ins)):
-            ins = filled(self, ins, outs, attrs)  # attributes may say more of the outputs than was known
+            ins = filled(self, ins, outs, attrs)  # outputs may now be known better
         return ins, outs
 
     def infer_dtypes(self, ins: Dtypes, outs: Dtypes, attrs: Attrs) -> tuple[Dtypes, Dtypes]:
-        """Complete what is known of input and output dtypes.
+        """Infer dtypes of inputs and outputs from those that are known.
 
         Raises
         ------
         DTypeError
-            When they contradict each other.
+            If dtypes contradict each other.
         """
         if isinstance(self.rules.types, TypeRule):
             return self.rules.types(ins, outs, attrs)
@@ -201,22 +201,22 @@ class Op(Declarations, AskedAsProp):
 
     def differentiate(self, g: V | Sequence[V | None] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,
                       needs: Sequence[bool], is_train: bool = True) -> Sequence[V | None]:
-        """Gradients of the inputs, None where there is none.
+        """Gradients of the inputs; None for an input without one.
 
         Raises
         ------
         NotDifferentiableError
-            When the operator has no gradient rule.
+            If the operator has no gradient rule.
         """
         rule = self.rules.differentiate or gradients_by_rule
         if self.where is None:
             return rule(self, g, ins, outs, attrs, needs, is_train)
-        with Recording(None, is_train):  # what a user's rule calls computes as the operator does
+        with Recording(None, is_train):  # operators in a user's rule run in the mode of the operator
             return rule(self, g, ins, outs, attrs, needs, is_train)
 
     def fail(self, error: Exception, specs: Sequence[Spec] = (), node: str = "") -> NoReturn:
-        """Raise what came out of its rules or kernels: an error of users' code as itself, another as an `OpError` that
-        names operator and node, and for arrays too large to be had the outputs' ``specs``."""
+        """Raise an error of its rules or kernels. An error of users' code is raised unchanged; others become an
+        `OpError` that names operator and node, and ``specs`` of the outputs if memory was short."""
         try:
             if isinstance(error, OpError) or self.where is not None or (self.kernels and self.kernels[0].bound):
                 raise error
@@ -226,15 +226,15 @@ class Op(Declarations, AskedAsProp):
                                  if spec.shape is not None and known(spec.shape) and spec.dtype is not None])
             raise adopted(error, text)
         finally:
-            del error  # its traceback keeps this frame
+            del error  # its traceback references this frame
 
     def __call__(self, *values: object, **keywords: Any) -> Any:
-        """Apply the operator to values: arrays compute now, symbols grow a graph."""
+        """Apply the operator to arrays, which computes it, or to symbols, which adds a node."""
         return self.rules.call(self, values, keywords)
 
 
 def filled(op: Op, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
-    """Input shapes with those filled in that the operator says follow from the rest."""
+    """Input shapes, with those that the operator's rule ``fill`` infers from the others."""
     if op.rules.fill is None:
         return ins
     said = op.rules.fill(attrs, list(ins), list(outs))
@@ -242,7 +242,7 @@ def filled(op: Op, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
 
 
 def shapes_from_data(op: Op, call: Call) -> list[Shape]:
-    """Shapes of the outputs, from the numbers in the inputs of a call."""
+    """Shapes of the outputs, from the values of the inputs of a call."""
     rule: Any = op.rules.infer_from_data
     if op.op_type is not None:
         return _shapes_of(op, rule(call.attrs, *[call.wrap(data, call.ctx, True) for data in call.ins]), call.attrs)
@@ -252,7 +252,7 @@ def shapes_from_data(op: Op, call: Call) -> list[Shape]:
 
 
 def _shapes_of(op: Op, answer: Any, attrs: Attrs) -> list[Shape]:
-    """Shapes of the outputs from the answer of a user's rule, checked."""
+    """Shapes of the outputs that a user's rule returned, after a check."""
     names, shapes = op.signature.outputs(attrs), answer if isinstance(answer, list) else [answer]
     found: list[Shape] = []
     try:

@@ -1,4 +1,4 @@
-"""Other names: what attributes of PyTorch's and JAX's tensors, modules and optimizers are called here."""
+"""Other names: the equivalents of attributes of PyTorch's and JAX's tensors, modules and optimizers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import NoReturn
 
 __all__ = ["CELLS", "OPTIMIZERS", "UPDATES", "elsewhere", "name_others", "without_others"]
 
-#: Replacements of attributes, for arrays and tensors, and for symbols where they are the same; ``F`` is ``mx.nd`` or
-#: ``mx.sym``.
+#: Equivalents of attributes, for arrays, tensors and symbols; ``F`` is ``mx.nd`` or ``mx.sym``.
 _BOTH = {
     "permute": "x.transpose(axes)", "view": "x.reshape(shape)",
     "unsqueeze": "x.expand_dims(axis)", "expand": "x.broadcast_to(shape)", "to": "x.astype(dtype)",
@@ -21,7 +20,7 @@ _BOTH = {
     "masked_fill": "F.where(mask, y, x)", "where": "F.where(mask, x, y)", "index_select": "x.take(index, axis=axis)",
     "gather": "x.take(index, axis=axis)", "cumsum": "F.cumsum(x, axis=axis)"}
 
-#: The same of arrays and tensors, which have numbers.
+#: Equivalents for arrays and tensors only.
 _ARRAYS = {
     "view_as": "x.reshape(y.shape)", "expand_as": "x.broadcast_to(y.shape)", "type_as": "x.astype(y.dtype)",
     "cuda": "x.as_in_context(mx.gpu())", "cpu": "x.as_in_context(mx.cpu())", "device": "x.context",
@@ -33,7 +32,7 @@ _ARRAYS = {
     "copy_": "x[:] = y", "add_": "x[:] += y", "sub_": "x[:] -= y", "mul_": "x[:] *= y", "div_": "x[:] /= y",
     "new_zeros": "F.zeros(shape, dtype=x.dtype)", "new_ones": "F.ones(shape, dtype=x.dtype)"}
 
-#: The same of Cells.
+#: Equivalents for Cells.
 CELLS = {
     "train": "write net.set_train()", "eval": "write net.set_train(False)",
     "parameters": "write net.trainable_params(), or net.get_parameters() for all",
@@ -45,19 +44,19 @@ CELLS = {
 
 _STEP = "call it: optimizer(grads), with the gradients that value_and_grad(forward, None, optimizer.parameters) gives"
 
-#: For optimizers that are Cells.
+#: Equivalents for optimizers that are Cells.
 OPTIMIZERS = {"step": _STEP, "zero_grad": f"gradients are not kept, they are given: {_STEP}",
               "param_groups": "the groups are in optimizer.parameters, their rate is optimizer.get_lr()"}
 
 _UPDATE = "optimizer.update(index, weight, gradient, state) updates a weight, and Module.update() or a KVStore calls it"
 
-#: For optimizers that are MXNet's.
+#: Equivalents for MXNet's optimizers.
 UPDATES = {"step": _UPDATE,
            "zero_grad": f"a gradient is written anew by each backward() with grad_req='write'; {_UPDATE}"}
 
 
 def elsewhere(name: str) -> str | None:
-    """Advice for an attribute that symbols do not have and tensors of other libraries do; None for all others.
+    """Advice for an attribute that symbols lack and tensors of other libraries have; None for other attributes.
 
     Examples
     --------
@@ -68,7 +67,8 @@ def elsewhere(name: str) -> str | None:
 
 
 class _Elsewhere:
-    """An attribute that is not there, and says what to write: so it costs those that are there nothing."""
+    """A descriptor for an attribute of other libraries, whose error tells the equivalent. Existing attributes stay as
+    fast as before."""
 
     __slots__ = ("name", "words")
 
@@ -81,12 +81,12 @@ class _Elsewhere:
 
 
 def name_others(kind: type) -> None:
-    """Let a class of arrays say what to write for attributes that it has not and tensors have elsewhere."""
+    """Add descriptors to a class of arrays, for attributes that only tensors of other libraries have."""
     for name, words in {**_BOTH, **_ARRAYS}.items():
         if not hasattr(kind, name):
             setattr(kind, name, _Elsewhere(name, words))
 
 
 def without_others(kind: type, names: Iterable[str]) -> list[str]:
-    """Names of attributes without those that only say what to write."""
+    """Names of attributes without those of such descriptors."""
     return [name for name in names if not isinstance(inspect.getattr_static(kind, name, None), _Elsewhere)]

@@ -1,7 +1,7 @@
-"""Names of a function's parameters, by kind: what a declaration and its rules are read by.
+"""Names of a function's parameters, by kind, for declarations and rules.
 
-There are thousands of them when the built-in operators are imported. The code of a function tells the names in a
-twentieth of the time that ``inspect.signature`` takes, which is left to what is no plain function.
+Importing the built-in operators reads thousands of functions. Their code objects give the names in a twentieth of the
+time of ``inspect.signature``, which is used only for callables that are no plain functions.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Parameters(NamedTuple):
     Attributes
     ----------
     positional, keyword_only : tuple of str
-        In order.
+        Names in order.
     variadic, open : bool
         Whether there are ``*args``, and ``**kwargs``.
     defaults : mapping
-        Of keyword-only parameters, by name.
+        Defaults of keyword-only parameters, by name.
     """
 
     positional: tuple[str, ...]

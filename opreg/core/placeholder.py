@@ -1,8 +1,8 @@
-"""Placeholders: what a node of a file applies when its operator is not registered.
+"""Placeholders: operators of nodes in a file that are not registered.
 
-They can be listed, drawn, saved again and inferred around. ``resolve`` puts the operators in their place that have
-been registered since, and refuses those still missing; whatever is to be run goes through it. A node means an operator
-by its name: where another one was registered by that name, ``resolve`` puts it in the place of the one before.
+Graphs with placeholders can be listed, drawn, saved and partly inferred. ``resolve`` replaces placeholders by operators
+that have been registered since, and raises an error for those that are missing; it is called before a graph runs. It
+also replaces an operator by another one that was registered later under the same name.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from .registry import find, names
 
 __all__ = ["Placeholder", "placeholder", "lookup", "is_tag", "sort_attributes", "strange", "warn_of", "resolve"]
 
-_USER = "custom."  # how the registry's names of users' operators begin
+_USER = "custom."  # prefix of users' operators in the registry
 
 
 class Placeholder(Schema):
-    """The attributes of an unregistered operator, made for one node of a file: any.
+    """The schema of an unregistered operator, made for one node of a file, which accepts all attributes.
 
     Parameters
     ----------
     stored : str
-        The operator as the file names it.
+        The name of the operator in the file.
     op_type : str or None
-        A user's operator, by its own name.
+        The name of a user's operator.
     node, file : str
-        Where it stands.
+        The names of the node and of the file.
     versions : sequence of int
-        Of its inputs, as the file has them.
+        The versions of its inputs in the file.
     subgraphs : sequence of Graph
         Bodies of loops and branches.
     """
@@ -45,11 +45,11 @@ class Placeholder(Schema):
         self.versions, self.subgraphs = tuple(versions), tuple(subgraphs)
 
     def complete(self, given: Mapping[str, Any]) -> Attributes:
-        """The attributes as the file has them."""
+        """The attributes as in the file."""
         return Attributes(given)
 
     def operator(self, arguments: int, auxiliary: int, outputs: int) -> Op:
-        """An operator with so many inputs and outputs, whose place another may take."""
+        """Make the placeholder's operator, with these numbers of inputs and outputs."""
         op = Op(self.stored if self.op_type is None else _USER + self.op_type, self,
                 [f"arg{i}" for i in range(arguments)], auxiliary=[f"aux{i}" for i in range(auxiliary)],
                 outputs=["output"] if outputs == 1 else [f"output{i}" for i in range(outputs)],
@@ -62,7 +62,7 @@ class Placeholder(Schema):
         raise self.missing()
 
     def missing(self) -> UnknownOperatorError:
-        """The error that says what is missing, where, and what comes nearest."""
+        """The error that names the missing operator, its node, and the nearest names."""
         if self.subgraphs:
             return UnknownOperatorError(f"{self.file}: node {self.node!r} needs the operator {self.stored!r} on "
                                         f"{len(self.subgraphs)} inner graphs, which cannot be run")
@@ -76,7 +76,7 @@ class Placeholder(Schema):
 
 
 def placeholder(node: Node) -> Placeholder | None:
-    """The placeholder that stands for a node's operator; None where its operator is registered."""
+    """The placeholder of a node; None if its operator is registered."""
     schema = None if node.op is None else node.op.signature.schema
     return schema if isinstance(schema, Placeholder) else None
 
@@ -94,7 +94,7 @@ def is_tag(name: str) -> bool:
 
 
 def strange(op: Op, texts: Mapping[str, str]) -> list[str]:
-    """The attributes of a file's node that its operator does not take.
+    """The attributes of a node in a file that its operator does not have.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def strange(op: Op, texts: Mapping[str, str]) -> list[str]:
 
 
 def warn_of(file: str, op: Op, nodes: Sequence[str], attribute: str) -> None:
-    """Warn that an operator does not take an attribute that nodes of a file have."""
+    """Warn of an attribute of nodes in a file that their operator does not have."""
     others = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
     warn(f"{file}: operator {op.name}, node {nodes[0]!r}{others}: unknown attribute {attribute!r}. It is kept in files "
          f"and changes nothing here. {did_you_mean(attribute, op.signature.schema.names)}")
@@ -115,19 +115,20 @@ def warn_of(file: str, op: Op, nodes: Sequence[str], attribute: str) -> None:
 
 def sort_attributes(op: Op, texts: Mapping[str, str], **held: object
            ) -> tuple[Attributes, dict[str, str], dict[str, str]]:
-    """Sort the attributes that a file gives a node, and those that are no text.
+    """Divide the attributes of a node in a file into those of its operator and tags. ``held`` are attributes that are
+    no text.
 
     Returns
     -------
     attrs : Attributes
-        Typed and complete.
+        Complete typed attributes.
     given, tags : dict of str
-        The operator's own attributes as they were given, and the others, those that it does not take among them.
+        The operator's attributes as text, and all others.
 
     Raises
     ------
     AttrError, ArgumentError
-        When the operator does not take their values; and whatever a user's Prop raises.
+        If the operator does not accept a value; and all errors of a user's Prop.
 
     Examples
     --------
@@ -147,22 +148,21 @@ def sort_attributes(op: Op, texts: Mapping[str, str], **held: object
 
 
 def resolve(graph: Graph, strict: bool = True) -> Graph:
-    """The graph with the operators that are registered now in the place of placeholders, and of operators whose names
-    others have got since.
+    """Replace placeholders, and operators that were replaced under their names, by the registered operators.
 
     Parameters
     ----------
     graph : Graph
-        As it was read, or made.
+        The graph.
     strict : bool
-        Whether operators that are still unknown are an error; otherwise their placeholders stay.
+        Whether a missing operator is an error; otherwise its placeholder stays.
 
     Raises
     ------
     UnknownOperatorError
-        Naming the operator, its node, the file, and the nearest names there are.
+        If an operator is missing. The error names it, its node, the file, and the nearest names.
     FileFormatError, ArgumentError
-        When the node of a file, or one made before, does not have the inputs or outputs of the operator.
+        If a node does not have the inputs or outputs of the registered operator.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def resolve(graph: Graph, strict: bool = True) -> Graph:
             op = None if stands.subgraphs else lookup(stands.stored, stands.op_type)
         if op is None:
             if strict:
-                raise stands.missing()  # type: ignore[union-attr]  # what is registered is there
+                raise stands.missing()  # type: ignore[union-attr]  # only placeholders can be missing
             return None
         new = _applied(op, node, stands, inputs)
         if used[node] > new.count:
@@ -198,13 +198,13 @@ def resolve(graph: Graph, strict: bool = True) -> Graph:
 
 
 def _stale(node: Node) -> bool:
-    """Whether the operator of a node is not the one that is registered by its name."""
+    """Whether the operator of a node is a placeholder or was replaced."""
     op = node.op
     return op is not None and (op.successor is not None or isinstance(op.signature.schema, Placeholder))
 
 
 def _misfit(stands: Placeholder | None, what: str) -> OpError:
-    """The error that a node does not fit the operator that its name means now."""
+    """The error for a node that does not fit the operator now registered under its name."""
     if stands is not None:
         return FileFormatError(f"{stands.file}: {what}")
     return ArgumentError(f"{what}; it was made before the operator was registered again: make the symbol again")

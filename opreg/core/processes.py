@@ -1,4 +1,4 @@
-"""Processes that end with the one that has started them."""
+"""Processes that end together with their parent."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with(parent: int) -> None:
-    """Have the system kill this process when its parent is gone, where it can: on Linux."""
+    """Have the system kill this process when its parent ends; only on Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it was gone before
+        if os.getppid() != parent:  # the parent had ended already
             os._exit(1)

@@ -1,10 +1,12 @@
-"""The processor this process runs on: its name, how many cores there are for us, what a thread has of their caches.
+"""The processor that this process runs on: its name, the number of cores the process may use, and the cache sizes per
+thread.
 
-Sizes of blocks follow from it, so that they fit the machine and not the one they were measured on. It is read once a
-process, when a first block is cut: Linux says it in files, macOS by ``sysctl``; what a system does not say, or what
-cannot be, is taken as ``USUAL`` has it. Nothing here fails.
+Block sizes are computed from it, so that they fit this machine and not the one they were measured on. It is read once
+per process, when the first block is cut: from files on Linux, by ``sysctl`` on macOS. Values that the system does not
+give, or impossible ones, are taken from ``USUAL``. Reading never fails.
 
-``OPREG_PROCESSOR`` tells otherwise, to compute as a lesser machine would: ``"l2=256K l3=4M cores=1"``.
+The environment variable ``OPREG_PROCESSOR`` overrides what was read, to compute as a smaller machine would: ``"l2=256K
+l3=4M cores=1"``.
 """
 
 from __future__ import annotations
@@ -27,18 +29,20 @@ __all__ = ["FEATURES", "USUAL", "Processor", "processor", "read"]
 
 
 class Processor(NamedTuple):
-    """A processor, as far as choices depend on it.
+    """The properties of a processor that choices here depend on.
 
     Attributes
     ----------
     name : str
-        As its maker or the system calls it.
+        The name that its maker or the system gives it.
     cores : int
-        How many this process may use, threads of one core apart: by its affinity, and by the quota of its group.
+        How many logical cores this process may use, by its affinity and the quota of its control group; two hardware
+        threads of one core count as two.
     l1, l2 : int
-        Bytes of first-level data cache, and of second-level cache, that each of as many threads has for itself.
+        Bytes of first-level data cache, and of second-level cache, per thread when as many threads run as there are
+        cores.
     l3 : int
-        Bytes of the last cache in all; zero where there is none.
+        Bytes of the whole last-level cache; zero if there is none.
     features : tuple of str
         Which of ``FEATURES`` it has.
     """
@@ -51,17 +55,17 @@ class Processor(NamedTuple):
     features: tuple[str, ...]
 
 
-#: Instructions for many numbers at once, as Linux calls them.
+#: SIMD instruction sets, by Linux's names.
 FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile",
             "amx_bf16", "asimd", "sve", "sve2")
 #: Values assumed where the system gives none.
 USUAL = Processor("", 1, 32 << 10, 1 << 20, 16 << 20, ())
 
-# Sizes that a cache may have: other figures are nonsense, or a simulator's.
+# Credible cache sizes: others are errors, or come from a simulator.
 _BOUNDS = {"l1": (4 << 10, 4 << 20), "l2": (64 << 10, 256 << 20), "l3": (0, 16 << 30)}
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _PAGE = 1 << 12
-# Most bytes read of a file, and most levels of nested folders searched.
+# How many bytes of a file are read at most, and how many levels of nested folders are searched at most.
 _LONGEST, _DEEPEST = 1 << 14, 32
 
 
@@ -72,7 +76,7 @@ def processor() -> Processor:
     Raises
     ------
     ArgumentError
-        The variable is no list of sizes.
+        When the variable is not a list of sizes.
 
     Examples
     --------
@@ -83,14 +87,14 @@ def processor() -> Processor:
 
 
 def read(root: Path = Path("/")) -> Processor:
-    """The processor that a system tells of, by files under ``root`` where it is Linux."""
+    """The processor as the system describes it; on Linux by files under ``root``."""
     allowed = _allowed()
     found: dict[str, int] = {}
     if sys.platform == "darwin":
         name, found, features = _from_sysctl()
     else:
         name, features = _from_cpuinfo(_text(root / "proc/cpuinfo"))
-        # Cores of two kinds are numbered one kind after the other; blocks have to fit either.
+        # Where there are two kinds of cores, those of one kind are numbered before the others; blocks must fit both.
         for cpu in dict.fromkeys((allowed[0], allowed[-1])):
             for level, size in _caches(root / f"sys/devices/system/cpu/cpu{cpu}/cache", frozenset(allowed)):
                 found[level] = min(size, found.get(level, size))
@@ -102,12 +106,12 @@ def read(root: Path = Path("/")) -> Processor:
 
 
 def _machine() -> str:
-    """The kind of processor, where it has no name."""
+    """The kind of processor, for one without a name."""
     return os.uname().machine if hasattr(os, "uname") else ""
 
 
 def _allowed() -> list[int]:
-    """The numbers of the processors that this process may use."""
+    """The numbers of the logical cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         with suppress(OSError):
             return sorted(os.sched_getaffinity(0))
@@ -115,20 +119,20 @@ def _allowed() -> list[int]:
 
 
 def _text(path: Path) -> str:
-    """The beginning of a small file; nothing where it cannot be read."""
+    """The beginning of a small file; empty if it cannot be read."""
     with suppress(OSError, ValueError), open(path, "rb") as file:
         return file.read(_LONGEST).decode("utf-8", "replace")
     return ""
 
 
 def _size(text: str) -> int | None:
-    """A number of bytes, as ``2048K`` says it."""
+    """The number of bytes in text such as ``2048K``; None if it is not one."""
     found = re.fullmatch(r"([0-9]{1,12})([KMG]?)", text.strip())
     return int(found[1]) * _UNITS[found[2]] if found else None
 
 
 def _whole(text: str) -> int | None:
-    """A positive whole number."""
+    """A positive whole number; None for other text."""
     return (_size(text) or None) if text.strip().isdigit() else None
 
 
@@ -141,18 +145,18 @@ def _credible(level: str, size: int | None) -> bool:
 
 
 def _from_cpuinfo(text: str) -> tuple[str, tuple[str, ...]]:
-    """Name and features of the first processor that is listed."""
+    """Name and features of the first processor listed."""
     words: dict[str, str] = {}
     for line in text.splitlines():
         key, _, value = line.partition(":")
         words.setdefault(key.strip(), " ".join(value.split()))
-    parts = [words[key] for key in ("CPU implementer", "CPU part") if words.get(key)]  # of Arm, which has no names
+    parts = [words[key] for key in ("CPU implementer", "CPU part") if words.get(key)]  # Arm's, which have no names
     flags = {*words.get("flags", "").split(), *words.get("Features", "").split()}
     return (words.get("model name") or " ".join(parts))[:100], tuple([name for name in FEATURES if name in flags])
 
 
 def _caches(folder: Path, allowed: frozenset[int]) -> Iterator[tuple[str, int]]:
-    """Levels and sizes of one processor's caches; of the first two, what is left for each that shares them."""
+    """Levels and sizes of one core's caches; those of the first two levels are divided by the cores that share them."""
     for index in range(_DEEPEST):
         level = f"l{_text(folder / f'index{index}/level').strip()}"
         if level == "l":
@@ -176,7 +180,7 @@ def _listed(text: str) -> Iterable[int]:
 
 
 def _quota(root: Path) -> int:
-    """How many processors' time the groups that this process is in are given, rounded up."""
+    """How many cores' time the control groups of this process are given, rounded up."""
     least = math.inf
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, _, rest = line.partition(":")
@@ -201,7 +205,7 @@ def _quota(root: Path) -> int:
 
 
 def _from_sysctl() -> tuple[str, dict[str, int], tuple[str, ...]]:
-    """Name, caches and features; the slower kind of core counts where there are two."""
+    """Name, caches and features; where there are two kinds of cores, the smaller caches count."""
     found: dict[str, int] = {}
     for level, key, by in (("l1", "l1dcachesize", ""), ("l2", "l2cachesize", "cpusperl2"),
                            ("l3", "l3cachesize", "")):
@@ -219,7 +223,7 @@ def _from_sysctl() -> tuple[str, dict[str, int], tuple[str, ...]]:
 
 
 def _sysctl(name: str, text: bool = False) -> int | str | None:
-    """The system's name of something; None where it does not know."""
+    """The value of a ``sysctl`` name; None if the system has none."""
     with suppress(OSError, AttributeError, ValueError):
         function = ctypes.CDLL(None).sysctlbyname
         buffer = ctypes.create_string_buffer(256)
@@ -234,7 +238,7 @@ def _sysctl(name: str, text: bool = False) -> int | str | None:
 
 
 def _told(here: Processor, text: str) -> Processor:
-    """A processor with what a text says of it otherwise."""
+    """A processor with some values replaced by those in a text such as ``"l2=256K cores=1"``."""
     told: dict[str, int] = {}
     for word in text.replace(",", " ").split():
         key, _, value = word.partition("=")

@@ -1,8 +1,8 @@
-"""Progress: a line on a terminal that is written anew while something goes on.
+"""Progress: a line on a terminal that is rewritten while some work goes on.
 
-It is written to the error stream, ten times a second at most, if it is a terminal; ``OPREG_PROGRESS=0`` says that
-it is not wanted, ``OPREG_PROGRESS=1`` that it is wherever that stream leads. Lines logged or printed to the
-terminal meanwhile stand above it.
+It is written to the error stream, ten times a second at most, if that is a terminal. ``OPREG_PROGRESS=0`` turns it off,
+and ``OPREG_PROGRESS=1`` turns it on for any error stream. Lines that are logged or printed to the terminal meanwhile
+appear above it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any, Self, TextIO, TypeVar
 
 __all__ = ["Line", "counted", "duration", "is_terminal", "moved", "wanted"]
 
-#: Seconds from one writing to the next, and before what may be over sooner is shown at all.
+#: Seconds between two updates of the line, and seconds that ``counted`` waits before it shows a line at all.
 _INTERVAL, _PATIENCE = 0.1, 0.5
-#: How many times longer something goes on than finding out what to show of it took.
+#: The least ratio of time spent on the work to time spent on finding out what to show of it.
 _WORK = 20
 _BAR = 20
 _clock = time.perf_counter
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def is_terminal(stream: object) -> bool:
-    """Whether a stream is a terminal on which a line can be written anew."""
+    """Whether a stream is a terminal on which a line can be rewritten."""
     asked = getattr(stream, "isatty", None)
     try:
         return asked is not None and bool(asked()) and os.environ.get("TERM") != "dumb"
@@ -38,7 +38,7 @@ def is_terminal(stream: object) -> bool:
 
 
 def wanted(progress: bool | None = None) -> bool:
-    """Whether a line is to be written: as said here, else in the environment, else where there is a terminal."""
+    """Whether to write a line: by the argument, else by the environment variable, else if there is a terminal."""
     if progress is not None:
         return progress
     said = os.environ.get("OPREG_PROGRESS", "")
@@ -59,9 +59,9 @@ def duration(seconds: float) -> str:
 
 
 def moved(done: int, total: int | None, *details: str, seconds: float = 0.0) -> str:
-    """How far something is: a bar and the time left, where it is known how much there is, and details.
+    """How far some work is, as text: a bar and the time left if the total is known, then details.
 
-    A terminal may be too narrow for the last of them.
+    A narrow terminal cuts the last of them off.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def moved(done: int, total: int | None, *details: str, seconds: float = 0.0) -> 
 
 
 class _Above:
-    """Standard output while a line moves: what is printed stands above it."""
+    """Standard output while a line is shown: text that is printed appears above the line."""
 
     def __init__(self, stream: TextIO, line: Line):
         self._stream, self._line = stream, line
@@ -93,12 +93,13 @@ class _Above:
 
 
 class Line:
-    """A line that moves, as a ``with`` statement; what it shows last is gone behind it, unless it is left there.
+    """A line that is rewritten, as a ``with`` statement; at its end the line is cleared, unless it was left there by
+    ``leave``.
 
     Parameters
     ----------
     patience : float
-        Seconds before it is shown for the first time.
+        Seconds before the line is shown for the first time.
     stream : file, optional
         The terminal; the error stream by default.
 
@@ -122,16 +123,16 @@ class Line:
         self._printed: TextIO | None = None
 
     def begin(self) -> None:
-        """Count seconds anew."""
+        """Restart the count of seconds."""
         self._began = _clock()
 
     @property
     def seconds(self) -> float:
-        """Seconds since it began."""
+        """Seconds since the line was made, or since ``begin``."""
         return _clock() - self._began
 
     def due(self) -> bool:
-        """Whether it is time to show something else; who asks has to show it."""
+        """Whether it is time to show another text; if so, the caller must show one."""
         now = _clock()
         if now < self._next:
             return False
@@ -139,7 +140,7 @@ class Line:
         return True
 
     def show(self, text: str) -> None:
-        """Show a text, as far as it fits, in the place of the one before."""
+        """Show a text in place of the one before, as far as it fits."""
         text = text[:max(shutil.get_terminal_size().columns - 1, 1)]
         self._write("\r" + text.ljust(self._length))
         self._length = len(text)
@@ -147,18 +148,18 @@ class Line:
         self._next = max(self._next, now + _WORK * (now - self._asked))  # a metric may take long
 
     def clear(self) -> None:
-        """Show nothing; the cursor is where the line began."""
+        """Clear the line; the cursor is at its beginning."""
         if self._length:
             self._write("\r" + " " * self._length + "\r")
             self._length = 0
 
     def leave(self, text: str) -> None:
-        """Show a text that stays, and go on in the next line."""
+        """Show a text that stays, and continue on the next line."""
         self._write("\r" + text.ljust(self._length) + "\n")
         self._length = 0
 
     def _write(self, text: str) -> None:
-        with contextlib.suppress(OSError, ValueError):  # what goes on outlives its terminal
+        with contextlib.suppress(OSError, ValueError):  # work goes on if its terminal is closed
             self._stream.write(text)
             self._stream.flush()
 
@@ -180,25 +181,25 @@ class Line:
     def __exit__(self, *_: object) -> None:
         for handler in self._handlers:
             handler.removeFilter(self._aside)
-        if isinstance(sys.stdout, _Above) and sys.stdout._line is self:  # nobody has put another one there
+        if isinstance(sys.stdout, _Above) and sys.stdout._line is self:  # not replaced by other code
             sys.stdout = self._printed
         self.clear()
 
 
 def counted(things: Iterable[T], what: str, total: int | None = None, text: Callable[[T], str] = lambda thing: ""
             ) -> Iterator[T]:
-    """The same things, one after the other, with a line that says how many of them are done.
+    """Iterate over things, with a line that shows how many are done.
 
     Parameters
     ----------
     things : iterable
-        What is gone through.
+        The things.
     what : str
-        What is being done.
+        The work that is being done, as text.
     total : int, optional
-        How many there are.
+        The number of things.
     text : function, optional
-        What to say of the one at hand.
+        Gives the text to show about the current thing.
     """
     if not wanted():
         yield from things

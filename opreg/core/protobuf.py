@@ -1,4 +1,4 @@
-"""Protobuf: the bytes of numbers and of fields in messages that are written here; nothing is read."""
+"""Protobuf: integers and fields of messages as bytes, for writing; nothing is read here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["field", "varint"]
 
 
 def varint(number: int) -> bytes:
-    """An integer in groups of seven bits, the lowest first; a negative one as the complement of 64 bits.
+    """An integer in groups of seven bits, the lowest first; a negative one as its two's complement in 64 bits.
 
     Examples
     --------

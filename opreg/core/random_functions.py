@@ -1,6 +1,6 @@
-"""The functions of ``nd.random`` and ``sym.random``: random numbers by parameters that are numbers or arrays.
+"""The functions of ``nd.random`` and ``sym.random``, which draw random numbers.
 
-With numbers they call the operator ``_random_<name>``, with arrays or symbols ``_sample_<name>``.
+With scalar parameters they call the operator ``_random_<name>``, with arrays or symbols ``_sample_<name>``.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ V = TypeVar("V", bound=Value)
 
 
 class Sampling(Generic[V]):
-    """Random numbers of one kind of value.
+    """Random numbers as one kind of value, arrays or symbols.
 
-    Everywhere ``shape`` is how many elements are drawn, for each place where the parameters are arrays; without it one,
-    or as many as a symbol's use tells: ``x + sym.random.normal()`` has the shape of ``x``. ``dtype`` is float32 by
-    default. ``ctx`` says where they are drawn and ``out`` is an array to draw into; both are for arrays only.
+    In all methods, ``shape`` is the shape of the draw; if parameters are arrays, each of their elements gets a draw of
+    that shape. Without ``shape`` an array gets one draw, and a symbol gets the shape that its use requires: ``x +
+    sym.random.normal()`` has the shape of ``x``. ``dtype`` is float32 by default. ``ctx`` is the context of the result
+    and ``out`` an array to draw into; both are for arrays only.
 
     Parameters
     ----------
     surface : function of a name
-        Gives the function users call by that name, ``nd._random_uniform`` or ``sym._random_uniform``.
+        Gives the users' function of that name, ``nd._random_uniform`` or ``sym._random_uniform``.
     usual : tuple of int or None
-        The shape where none is given, and no array to draw into; with None it is left open.
+        The shape if neither a shape nor an array to draw into is given; None leaves it unknown.
     """
 
     def __init__(self, surface: Callable[[str], Callable], usual: tuple[int, ...] | None):
@@ -59,14 +60,14 @@ class Sampling(Generic[V]):
             return self._surface(f"_random_{name}")(**parameters, **given(shape=shape), **settings)
         if shape is not None:
             settings["shape"] = shape
-        settings.pop("ctx", None)  # where the parameters are
+        settings.pop("ctx", None)  # that of the parameters
         values = [value if isinstance(value, Value) else ops.zeros_like(arrays[0]) + value
                   for value in parameters.values()]
         return self._surface(f"_sample_{name}")(*values, **settings)
 
     def uniform(self, low: Parameter = 0, high: Parameter = 1, shape: Shape = None, dtype: DTypeLike = None,
                 ctx: Context | None = None, out: V | None = None, **keywords: Any) -> V:
-        """Numbers from ``low`` up to but not ``high``, all equally likely."""
+        """Draws from the uniform distribution on ``[low, high)``."""
         return self._draw("uniform", dict(low=low, high=high), shape, dtype, ctx, out, keywords)
 
     def normal(self, loc: Parameter = 0, scale: Parameter = 1, shape: Shape = None, dtype: DTypeLike = None,
@@ -86,7 +87,7 @@ class Sampling(Generic[V]):
 
     def exponential(self, scale: Parameter = 1, shape: Shape = None, dtype: DTypeLike = None,
                     ctx: Context | None = None, out: V | None = None, **keywords: Any) -> V:
-        """Draws from the exponential distribution with mean ``scale``, which is one over its rate."""
+        """Draws from the exponential distribution with mean ``scale``, the reciprocal of its rate."""
         if isinstance(scale, numbers.Number) and not scale > 0:
             raise ArgumentError(f"random.exponential: expected scale > 0, got {scale}")
         rate = 1.0 / scale if isinstance(scale, (Value, numbers.Number)) else scale
@@ -111,7 +112,7 @@ class Sampling(Generic[V]):
 
     def randint(self, low: int, high: int, shape: Shape = None, dtype: DTypeLike = None, ctx: Context | None = None,
                 out: V | None = None, **keywords: Any) -> V:
-        """Integers from ``low`` up to but not ``high``; int32 by default, or int64."""
+        """Integers drawn uniformly from ``low`` to ``high - 1``; int32 by default, or int64."""
         for what, value in (("low", low), ("high", high)):
             if not isinstance(value, numbers.Integral):
                 raise ArgumentError(f"random.randint: {what} must be an integer, "
@@ -126,20 +127,21 @@ class Sampling(Generic[V]):
         return self._surface("_sample_multinomial")(data, get_prob=get_prob, dtype=dtype, **settings)
 
     def shuffle(self, data: V, **keywords: Any) -> V:
-        """The rows of ``data`` in random order."""
+        """The rows of ``data``, its slices along the first axis, in random order."""
         return self._surface("_shuffle")(data, **keywords)
 
-    def __getattr__(self, name: str) -> Callable[..., V]:  # uniform_like and its kin
+    def __getattr__(self, name: str) -> Callable[..., V]:  # uniform_like and the like
         if name.startswith("_"):
             raise AttributeError(name)
         return self._surface(f"_random_{name}")
 
 
 def zipfian(sampling: Sampling[V]) -> Callable[..., tuple[V, V, V]]:
-    """``contrib.rand_zipfian`` of the kind of values that ``sampling`` draws."""
+    """``contrib.rand_zipfian`` for arrays or symbols, whichever ``sampling`` draws."""
 
     def rand_zipfian(true_classes: V, num_sampled: int, range_max: int, ctx: Context | None = None) -> tuple[V, V, V]:
-        """Classes drawn from a log-uniform distribution, and how often true and sampled ones are expected among them.
+        """Classes drawn from a log-uniform distribution, and the expected counts of the true and the sampled classes in
+        the draw.
 
         Class ``k`` of ``range_max`` has the probability ``log((k + 2) / (k + 1)) / log(range_max + 1)``.
 
@@ -148,11 +150,11 @@ def zipfian(sampling: Sampling[V]) -> Callable[..., tuple[V, V, V]]:
         true_classes : NDArray or Symbol
             Class indices.
         num_sampled : int
-            How many are drawn.
+            How many classes are drawn.
         range_max : int
             Number of classes.
         ctx : Context, optional
-            Where arrays are drawn.
+            The context of arrays.
 
         Returns
         -------

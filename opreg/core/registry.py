@@ -1,13 +1,12 @@
 """The registry: every operator by name, and the decorator that declares one.
 
-The signature of a declared function is the single source: its positional parameters are the inputs, its
-keyword-only ones the attributes with types and defaults, its docstring the documentation. A body is not needed.
+An operator is declared by a function: its positional parameters are the inputs, its keyword-only ones the attributes
+with types and defaults, its docstring the documentation. A body is not needed.
 """
 
 from __future__ import annotations
 
 import copyreg
-import gc
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,20 +24,20 @@ from .slots import load
 __all__ = ["REGISTERED", "declare", "register", "alias", "get", "find", "user_operator", "names", "nearest",
            "on_names", "operators", "ops"]
 
-__getattr__ = inner(__name__)  # functions of MXNet's module of this name, which registers classes
+__getattr__ = inner(__name__)  # functions of MXNet's module ``registry``, which registers classes
 
 _OPS: dict[str, Op] = {}
-#: The operators that are there, for modules that say more about some when imported; ``find`` has the others imported.
+#: The operators registered so far, for modules that add to some when imported; ``find`` imports the others first.
 REGISTERED: Mapping[str, Op] = types.MappingProxyType(_OPS)
 _RENEWALS: list[Callable[[Sequence[str]], None]] = []
-_loading: list[bool] = []  # not empty once the built-in operators are, or are being, imported
+_loading: list[bool] = []  # not empty from the moment the import of the built-in operators begins
 
 
 def register(op: Op, *aliases: str) -> Op:
-    """Enter an operator under its name and aliases.
+    """Register an operator under its name and aliases.
 
-    A later registration of the same name takes its place: for calls by that name, gradient rules that call it, symbols
-    that are bound from then on, and all that was kept. Registering the earlier operator again brings it back.
+    A later registration of the same name replaces it: for calls by that name, gradient rules that call it, symbols
+    bound from then on, and everything cached. Registering the earlier operator again brings it back.
     """
     op.aliases = tuple(dict.fromkeys((*op.aliases, *aliases)))
     before = [(name, _OPS.get(name)) for name in (op.name, *aliases)]
@@ -58,7 +57,7 @@ def register(op: Op, *aliases: str) -> Op:
 
 
 def on_names(renew: Callable[[Sequence[str]], None]) -> None:
-    """Call a function with the names that are registered, or registered again, from now on."""
+    """Have a function called at every registration from now on, with the registered names."""
     _RENEWALS.append(renew)
 
 
@@ -113,6 +112,7 @@ def declare(function: Callable | None = None, /, *, name: str | None = None, ali
     options.setdefault("input_names", positional)
     op = Op(name or function.__name__, Schema.of(function), doc=inspect.getdoc(function) or "", **options)
     if op.where is not None:  # a user's
+        op.signature.schema.read()
         op.traits = replace(op.traits, capturable=bool(op.traits.capturable))
     return register(op, *aliases)
 
@@ -121,28 +121,23 @@ def _load() -> None:
     """Import the built-in operators and their faster kernels, once; a failed import is tried again."""
     if not _loading:
         _loading.append(True)
-        collects = gc.isenabled()
-        gc.disable()  # it would look again and again at tens of thousands of objects that all stay
         try:
             load("operators")
         except BaseException:
             _loading.clear()
             raise
-        finally:
-            if collects:
-                gc.enable()
 
 
 def find(name: str) -> Op | None:
     """The operator of that name, or None."""
-    if not name.startswith("custom."):  # users' operators are there or not, whatever is built in
+    if not name.startswith("custom."):  # a user's operator does not depend on the built-in ones
         _load()
     return _OPS.get(name)
 
 
 def get(name: str, what: str = "operator") -> Op:
-    """The operator of that name; a user's ``softmax`` is ``custom.softmax``, and found as such when no built-in
-    operator has the name.
+    """The operator of that name. A user's ``softmax`` is ``custom.softmax``; ``softmax`` finds it too if no built-in
+    operator has that name.
 
     Raises
     ------
@@ -186,7 +181,7 @@ def user_operator(op_type: Any) -> Op:
 
 
 def nearest(name: str) -> str:
-    """The sentence that offers the operators nearest to a name; internal ones only to who asks for one."""
+    """The sentence that offers the operators nearest to a name; internal ones only for an internal name."""
     return did_you_mean(name, [other for other in names() if other.startswith("_") == name.startswith("_")
                                and (name.startswith("custom.") or not other.startswith("custom."))])
 
@@ -213,11 +208,11 @@ class _Operators:
     """
 
     def __getattr__(self, name: str) -> Op:
-        op = self.__dict__[name] = get(name)  # until another one is registered
+        op = self.__dict__[name] = get(name)  # until the next registration
         return op
 
 
 ops = _Operators()
 
-# An operator is pickled by its name: it means the same record wherever it is registered.
+# An operator is pickled by its name: the name stands for the same operator in every process that registers it.
 copyreg.pickle(Op, lambda op: (get, (op.name,)))

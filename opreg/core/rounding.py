@@ -1,4 +1,7 @@
-"""Whether products and convolutions of float32 on a GPU may round their factors to TF32, which keeps 11 bits of 24."""
+"""Whether matrix products and convolutions of float32 on a GPU may round their factors to TF32, whose significand has
+11
+bits instead of 24.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ _INHERITED = _Inherited()
 
 
 def tf32(choice: bool | None = None) -> bool:
-    """Whether TF32 is allowed: as a caller says, as the plan that is being made says, or where the environment variable
-    ``OPREG_TF32`` is ``1``.
+    """Whether TF32 is allowed: by the argument, else by the plan that is being made, else by the environment variable
+    ``OPREG_TF32``.
 
     Raises
     ------
@@ -44,7 +47,7 @@ def tf32(choice: bool | None = None) -> bool:
 
 @contextmanager
 def with_tf32(choice: bool) -> Iterator[None]:
-    """A stretch of code whose kernels are chosen with TF32 or without, those of loops' bodies among them."""
+    """Choose kernels with or without TF32 within a ``with`` statement, those in bodies of loops included."""
     before, _INHERITED.choice = _INHERITED.choice, choice
     try:
         yield

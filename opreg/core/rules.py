@@ -1,4 +1,4 @@
-"""Rules: functions of users and of built-in operators that name the attributes they read, and signatures of dtypes."""
+"""Rules: functions that belong to an operator and take the attributes they name, and signatures of dtypes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Attrs = Mapping[str, Any]
 
 
 class Again(NamedTuple):
-    """The answer of a vmap rule where the operator itself computes all samples at once.
+    """The answer of a vmap rule if the operator itself computes all samples at once.
 
     Attributes
     ----------
     ins : sequence of values
-        Its inputs.
+        The inputs to call the operator with.
     attrs : mapping
         Its attributes.
     """
@@ -34,17 +34,17 @@ class Again(NamedTuple):
 
 
 class Norm(NamedTuple):
-    """Norm of data, gamma, beta, mean and variance in inference: ``(data - mean) / sqrt(variance + eps) *
-    gamma + beta``, a number of each of the latter for each channel.
+    """A batch norm in inference: ``(data - mean) / sqrt(variance + eps) * gamma + beta``, where gamma, beta, mean and
+    variance have an element for each channel.
 
     Attributes
     ----------
     axis : int
-        That of the channels.
+        The axis of the channels.
     eps : float
-        What is added to the variance.
+        The number added to the variance.
     fix_gamma : bool
-        Whether gamma counts as one.
+        Whether gamma is taken as one.
     """
 
     axis: int
@@ -53,17 +53,19 @@ class Norm(NamedTuple):
 
 
 class Tail(NamedTuple):
-    """Operator that computes another one and its tail: a norm, the addition of an array, relu, each if it is there.
+    """An operator that computes another one together with operators behind it: a norm, the addition of an array, and
+    relu,
+    each of them optional.
 
     Attributes
     ----------
     op : Op
-        It is given the inputs, then gamma, beta, mean and variance of the norm, then the array.
+        Its inputs are those of the other operator, then gamma, beta, mean and variance of the norm, then the array.
     attrs : mapping
-        Its attributes, beside those that say what the tail is: ``normalized``, ``added`` and ``relu``, and of the norm
-        ``eps`` and ``fix_gamma``.
+        Its attributes, except those that describe the operators behind: ``normalized``, ``added`` and ``relu``, and
+        ``eps`` and ``fix_gamma`` of the norm.
     axis : int
-        That of the channels of the output.
+        The axis of the channels in the output.
     """
 
     op: Any
@@ -88,7 +90,7 @@ class Rule:
 
     @staticmethod
     def of(function: Callable) -> Rule:
-        """A function as a rule, which it may be already."""
+        """A function as a rule; a rule is returned as it is."""
         return function if isinstance(function, Rule) else Rule(function)
 
     def select(self, attrs: Attrs) -> dict[str, Any]:
@@ -104,8 +106,9 @@ class Rule:
 
 
 class AttrsRule(Rule):
-    """A rule that is given the attributes of a use as they are, before all else: those of a user's operator know more
-    than their names say.
+    """A rule that takes the attributes of a call as its first argument: those of a user's operator hold more than
+    values
+    by name.
 
     Examples
     --------
@@ -119,7 +122,7 @@ class AttrsRule(Rule):
         return self.function(attrs, *args)
 
 
-#: Kinds of dtypes that a signature can ask for: the words of an error, and which dtypes are of the kind.
+#: Kinds of dtypes that a signature can require: the words for an error message, and a test of a dtype.
 KINDS: dict[str, tuple[str, Callable[[np.dtype], bool]]] = {
     "floating": ("a floating dtype", is_floating),
     "whole": ("integers or truth values", lambda dtype: dtype.kind in "iub"),
@@ -130,9 +133,10 @@ KINDS: dict[str, tuple[str, Callable[[np.dtype], bool]]] = {
 class TypeRule:
     """Dtypes of inputs and outputs, written as a signature.
 
-    ``"T,I->T"``: letters are variables, equal letters are equal dtypes; a dtype's name stands for itself;
-    ``@dtype`` is the attribute of that name; ``*`` before a token repeats it. The side that is known decides the
-    other. ``T:floating`` says of which kind a dtype has to be, ``L=T`` what a token is where nobody says.
+    ``"T,I->T"``: letters are variables, and equal letters stand for equal dtypes; a dtype's name stands for itself;
+    ``@dtype`` is the attribute of that name; ``*`` before a token repeats it. Dtypes are inferred both ways, from
+    inputs
+    to outputs and back. ``T:floating`` requires a kind of dtype; ``L=T`` gives the dtype of ``L`` if nothing else does.
 
     Examples
     --------
@@ -153,7 +157,7 @@ class TypeRule:
                                  for side in (left, right))
 
     def _read(self, token: str) -> str:
-        """A token without what it says of its kind and of what it is by default."""
+        """A token without its kind and its default, which are stored."""
         token, _, default = token.partition("=")
         token, _, kind = token.partition(":")
         if default:
@@ -171,13 +175,13 @@ class TypeRule:
                 result += [token[1:]] * (count - len(result) - rest)
             else:
                 result.append(token)
-        if len(result) < count:  # more than declared: they are like the last
+        if len(result) < count:  # more than declared: the last token holds for them
             result += result[-1:] * (count - len(result))
         return result[:count]
 
     def __call__(self, ins: Dtypes, outs: Dtypes, attrs: Attrs) -> tuple[Dtypes, Dtypes]:
-        """Inputs' and outputs' dtypes with everything filled in that follows from the rest."""
-        if self.text == "*T->*T":  # by far the most common, and on the path of every bind
+        """The dtypes of inputs and outputs, with all filled in that can be inferred from the others."""
+        if self.text == "*T->*T":  # by far the most common signature, and used in every bind
             one = common_dtype(ins + outs)
             return [one] * len(ins), [one] * len(outs)
         tokens = self._spread(self._ins, len(ins)) + self._spread(self._outs, len(outs))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ..errors import passing
 from .attrs import Schema
+from .cache import cached
 from .rules import Attrs, AttrsRule, Rule
 
 __all__ = ["Names", "Signature"]
@@ -20,8 +21,13 @@ def _names(names: Names) -> Callable[[Attrs], tuple[str, ...]]:
     if callable(names):
         rule = Rule(names)
         return lambda attrs: tuple(rule(attrs))
-    fixed = tuple(names)
-    return lambda attrs: fixed
+    return _fixed(tuple(names))
+
+
+@cached(1024)
+def _fixed(names: tuple[str, ...]) -> Callable[[Attrs], tuple[str, ...]]:
+    """Names whatever the attributes: one function for all operators that have them."""
+    return lambda attrs: names
 
 
 class Signature:
@@ -30,20 +36,20 @@ class Signature:
     Attributes
     ----------
     schema : Schema
-        Its attributes; ``AS_GIVEN`` for one that only graphs and tapes apply. The signature of a user's operator
-        holds the user's definition; attributes that it completes are one use of it.
+        Its attributes; ``AS_GIVEN`` for an operator that only graphs and tapes apply. For a user's operator it holds
+        the user's definition, and makes one use of it when it completes attributes.
     arguments, auxiliary, outputs : function of the attributes
         Names, in order, hidden outputs included. Auxiliary states follow the arguments among a node's inputs.
     stateful : bool
         Whether it may have auxiliary states.
     variadic : str or None
-        The attribute that counts the inputs of an operator that takes any number.
+        The attribute that holds the number of inputs, for an operator that takes any number.
     many : str
-        What its inputs are called together, where there may be any number.
+        The name of all inputs together, for an operator that takes any number.
     per_instance : bool
-        Whether each use has attributes of its own, without which not even the names of the inputs are known.
+        Whether each use has attributes of its own, and not even the names of the inputs are known without them.
     tags : dict of dict of str
-        Of variables that are made for inputs left out.
+        Tags, by input name, of variables that are made for inputs left out.
     """
 
     __slots__ = ("schema", "arguments", "auxiliary", "outputs", "stateful", "variadic", "many", "per_instance", "tags",
@@ -64,13 +70,13 @@ class Signature:
         return self.arguments(attrs) + self.auxiliary(attrs)
 
     def visible(self, attrs: Attrs) -> int:
-        """How many outputs a user sees; they come first."""
+        """How many outputs are visible to a user; they come before the hidden ones."""
         return len(self.outputs(attrs)) if self._visible is None else self._visible(attrs)
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Every input the operator can have, whatever its attributes, in the order of a call; none if unknown
-        without attributes."""
+        """All inputs that the operator can have, in the order of a call; none if they are unknown without
+        attributes."""
         if self._inputs is not None:
             return tuple(self._inputs)
         if not self.per_instance:
@@ -78,6 +84,6 @@ class Signature:
         try:
             return self.inputs(self.schema.complete({}))
         except Exception as error:
-            if passing(error):  # the answer is kept in signatures
+            if passing(error):  # the answer is cached in signatures
                 raise
             return ()

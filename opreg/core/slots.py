@@ -1,49 +1,62 @@
-"""Slots: places on a floor for functions that are defined on one above it.
+"""Slots: places in a lower layer for functions that a higher layer defines.
 
-Arrays, graphs and built-in operators are asked for below them in a few places: an operator called with plain numbers
-makes arrays, a recorded array becomes a graph. There the floor below has a slot, which a module above fills when it is
-imported. The front door says who those modules are; they are imported when a slot that is empty is asked for.
+A lower layer needs arrays, graphs and built-in operators in a few places: an operator called with scalars makes arrays,
+a recorded array becomes a graph. For these the lower layer has a slot, which a module of a higher layer fills when it
+is imported. ``opreg/__init__.py`` says which modules fill slots; they are imported when an empty slot is first read.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 
 TYPE_CHECKING = False  # the module typing takes longer to load than all of this one
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, TypeVar
 
     F = TypeVar("F", bound=Callable[..., Any])
 
-__all__ = ["Slot", "install", "load"]
+__all__ = ["Slot", "import_all", "install", "load"]
 
 _PROVIDERS: dict[str, Sequence[str]] = {}
 
 
 def install(providers: Mapping[str, Sequence[str]]) -> None:
-    """Say which modules fill slots, by what slots call them together."""
+    """Say which modules fill slots, by the provider names that slots use."""
     _PROVIDERS.update(providers)
 
 
 def load(provider: str) -> None:
     """Import the modules of a provider."""
-    for module in _PROVIDERS[provider]:
-        importlib.import_module(module)
+    import_all(_PROVIDERS[provider])
+
+
+def import_all(modules: Iterable[str]) -> None:
+    """Import modules, while Python's collector rests: it would look again and again at tens of thousands of objects
+    that all stay."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        for module in modules:
+            importlib.import_module(module)
+    finally:
+        if collects:
+            gc.enable()
 
 
 class Slot:
-    """A place for a function.
+    """A place for a function that another module defines.
 
     Parameters
     ----------
     provider : str
-        Who fills it.
+        The name of the modules that fill it.
 
     Attributes
     ----------
     function : callable
-        What it holds; its provider is loaded where it holds nothing yet.
+        The function; reading it from an empty slot imports the provider first.
 
     Examples
     --------
@@ -62,11 +75,11 @@ class Slot:
         self.provider = provider
 
     def provide(self, function: F) -> F:
-        """Put a function there; returns it, so that this is a decorator."""
+        """Fill the slot with a function and return it, so that this is a decorator."""
         self.function = function
         return function
 
-    def __getattr__(self, name: str) -> Any:  # of what is not there yet
+    def __getattr__(self, name: str) -> Any:  # called for missing attributes only
         if name == "function":
             load(self.provider)
         return object.__getattribute__(self, name)

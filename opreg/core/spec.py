@@ -1,8 +1,8 @@
-"""Spec: what is known of an array before it exists, its shape and its dtype.
+"""Spec: the shape and the dtype of an array, as far as they are known before it exists.
 
-A shape is a tuple of ints. A dimension that is not known yet is ``ANY``, an unknown rank is ``None``.
-``ANY`` takes part in arithmetic and stays unknown, and it equals every number, so a shape rule written for
-known shapes runs on partly known ones unchanged and refuses only what is certainly wrong.
+A shape is a tuple of ints. An unknown dimension is ``ANY``, and a shape of unknown rank is ``None``. Arithmetic on
+``ANY`` gives ``ANY``, and it equals every number; so a shape rule written for known shapes also runs on partly known
+ones, and rejects only those that are certainly wrong.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from .mode import MODE
 
 __all__ = [
     "ANY", "Spec", "Shape", "known", "stated", "size", "strides_of", "bytes_of", "unify", "broadcast", "check_axis",
-    "check_axes", "reduced_axes", "show", "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype", "is_floating",
-    "is_numpy_float", "is_narrow", "whole_up_to", "limits",
+    "check_axes", "flattened", "reduced_axes", "show", "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype",
+    "is_floating", "is_numpy_float", "is_narrow", "whole_up_to", "limits",
 ]
 
 
 class _Any:
-    """The dimension nobody knows yet: any arithmetic on it is unknown, and it may equal any number."""
+    """An unknown dimension: arithmetic on it gives an unknown one, and it equals any number."""
 
     __slots__ = ()
 
@@ -78,7 +78,7 @@ class Spec(NamedTuple):
 
 
 def known(shape: Shape | None) -> TypeGuard[Shape]:
-    """Whether rank and every dimension are known.
+    """Whether the rank and every dimension are known.
 
     Examples
     --------
@@ -94,8 +94,8 @@ def known(shape: Shape | None) -> TypeGuard[Shape]:
 
 
 def stated(dims: Iterable[int] | None, np_shape: bool | None = None) -> Shape | None:
-    """A shape as users state it: 0 is an unknown dimension and ``()`` an unknown shape, but not under ``np_shape``,
-    which is what ``opreg.util`` says unless it is given.
+    """A shape as users write it: 0 is an unknown dimension and ``()`` an unknown shape, except under ``np_shape``,
+    which by default is the mode set in ``opreg.util``.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def unify(left: Shape | None, right: Shape | None) -> Shape | None:
         return left
     if left is None:
         return right
-    if left != right:  # ANY equals everything, so this is a true contradiction
+    if left != right:  # ANY equals everything, so they contradict each other
         raise ShapeError(f"shapes {show(left)} and {show(right)} differ")
     if known(left):
         return left
@@ -161,7 +161,7 @@ def unify(left: Shape | None, right: Shape | None) -> Shape | None:
 
 
 def broadcast(*shapes: Shape) -> Shape:
-    """The shape that NumPy's broadcasting rule gives.
+    """The shape of the result by NumPy's broadcasting rule.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def broadcast(*shapes: Shape) -> Shape:
                 continue
             other = shape[position]
             if dim is ANY:
-                # An unknown dimension against n > 1 must be n or 1: the answer is n either way.
+                # An unknown dimension beside n > 1 must be n or 1: the result is n either way.
                 dim = other if other is not ANY and other != 1 else ANY
             elif other is ANY:
                 dim = ANY if dim == 1 else dim
@@ -217,6 +217,22 @@ def check_axis(axis: int, rank: int, what: str = "axis") -> int:
     return axis + rank if axis < 0 else axis
 
 
+def flattened(shape: Shape, axis: int | None) -> tuple[Shape, int]:
+    """A shape and an axis of it counted from the front; for None the shape of all elements in a row, and its axis.
+
+    Raises
+    ------
+    AttrError
+        When the axis is out of range.
+
+    Examples
+    --------
+    >>> flattened((2, 3), -1), flattened((2, 3), None)
+    (((2, 3), 1), ((6,), 0))
+    """
+    return ((math.prod(shape),), 0) if axis is None else (shape, check_axis(axis, len(shape)))
+
+
 def check_axes(axes: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
     """Axes counted from the front, sorted; all of them for None or an empty tuple.
 
@@ -240,7 +256,7 @@ def check_axes(axes: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
 
 # ---------------------------------------------------------------------------------------------- dtypes
 
-#: Dtypes by the integers that MXNet's files and attributes use; its Python knows no names for 8 to 11.
+#: Dtypes by the integers that MXNet's files and attributes use; its Python has no names for 8 to 11.
 DTYPES: dict[int, str] = {
     0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool",
     8: "int16", 9: "uint16", 10: "uint32", 11: "uint64", 12: "bfloat16",
@@ -250,7 +266,7 @@ _CACHE: dict[tuple[type, object], np.dtype] = {}
 
 
 def reduced_axes(axis: int | Sequence[int] | None, exclude: bool, rank: int) -> tuple[int, ...]:
-    """The axes that are reduced; naming none names all, whatever ``exclude`` says."""
+    """The axes to reduce; None or an empty tuple means all, whatever ``exclude`` is."""
     named = check_axes(axis, rank)
     if exclude and axis is not None and axis != ():
         return tuple([i for i in range(rank) if i not in named])
@@ -258,7 +274,7 @@ def reduced_axes(axis: int | Sequence[int] | None, exclude: bool, rank: int) -> 
 
 
 def as_dtype(value: object) -> np.dtype:
-    """A NumPy dtype from whatever names one to NumPy, or from MXNet's integer.
+    """The NumPy dtype of anything that NumPy takes as one, or of MXNet's integer.
 
     Raises
     ------
@@ -285,7 +301,7 @@ def as_dtype(value: object) -> np.dtype:
     if not isinstance(name, str) or name not in _FLAGS:
         try:
             name = np.dtype(name).name
-        except (TypeError, ValueError, SyntaxError):  # text of NumPy's that is none: "i4,", "(2"
+        except (TypeError, ValueError, SyntaxError):  # text that NumPy parses and rejects: "i4,", "(2"
             name = getattr(name, "__name__", name)
     if not isinstance(name, str) or name not in _FLAGS:
         raise DTypeError(f"dtype {value!r} is not one that arrays can have. {did_you_mean(name, _FLAGS)}")
@@ -305,7 +321,7 @@ def as_dtype(value: object) -> np.dtype:
 
 
 def is_floating(dtype: np.dtype) -> bool:
-    """Whether a dtype is of floating-point values: one of NumPy's own, or bfloat16, which has another kind there.
+    """Whether a dtype is a floating-point one: NumPy's own, or bfloat16, whose ``kind`` in NumPy is another.
 
     Examples
     --------
@@ -317,7 +333,7 @@ def is_floating(dtype: np.dtype) -> bool:
 
 
 def is_numpy_float(dtype: np.dtype) -> bool:
-    """Whether a dtype is one of NumPy's own floating ones: shorter ways that bfloat16 cannot go are for these alone.
+    """Whether a dtype is one of NumPy's own floating-point ones, not bfloat16, which some fast code cannot handle.
 
     Examples
     --------
@@ -328,7 +344,7 @@ def is_numpy_float(dtype: np.dtype) -> bool:
 
 
 def is_narrow(dtype: np.dtype) -> bool:
-    """Whether floating values of a dtype are added up in a wider one: float16 and bfloat16.
+    """Whether sums of a dtype are accumulated in a wider one: of float16 and bfloat16.
 
     Examples
     --------
@@ -339,7 +355,7 @@ def is_narrow(dtype: np.dtype) -> bool:
 
 
 def whole_up_to(dtype: np.dtype) -> int:
-    """Up to where all integers from zero on are values of a dtype.
+    """The largest n such that a dtype represents all integers from 0 to n.
 
     Examples
     --------
@@ -352,7 +368,7 @@ def whole_up_to(dtype: np.dtype) -> int:
 
 
 def limits(dtype: np.dtype) -> tuple[float, float]:
-    """The least and the largest finite number of a dtype, integers of integer dtypes.
+    """The least and the largest finite value of a dtype; integers for an integer dtype.
 
     Examples
     --------
@@ -373,7 +389,7 @@ def fits(number: float, dtype: np.dtype) -> bool:
 
 
 def wrapped(number: int, dtype: np.dtype) -> int:
-    """An integer as an integer dtype holds it: what does not fit wraps around.
+    """An integer converted to an integer dtype; a value out of range wraps around.
 
     Examples
     --------
@@ -398,8 +414,8 @@ def dtype_flag(dtype: object) -> int:
 class TypeFlag(int):
     """MXNet's integer for a dtype, which also compares and converts as the NumPy dtype.
 
-    ``create_operator`` of a CustomOpProp receives these: programs written for MXNet compare them with
-    integers, new ones with dtypes, and ``np.dtype(flag)`` is the dtype.
+    ``create_operator`` of a CustomOpProp receives these: programs written for MXNet compare them with integers, newer
+    ones with dtypes; ``np.dtype(flag)`` is the dtype.
 
     Examples
     --------
@@ -445,7 +461,7 @@ class TypeFlag(int):
 
 
 def common_dtype(dtypes: Iterable[np.dtype | None]) -> np.dtype | None:
-    """The one dtype that is known among several, or None.
+    """The dtype that all known ones of several are, or None if none is known.
 
     Raises
     ------

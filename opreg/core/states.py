@@ -1,7 +1,7 @@
-"""Initial values of auxiliary states of users' operators: an initializer, declared with the operator.
+"""Initial values of the auxiliary states of users' operators, by an initializer that is declared with the operator.
 
-Arrays for states are made by executors, modules and Cells, and filled by initializers, which are defined above all of
-these and below none: a slot has them.
+Executors, modules and Cells make the arrays of states and fill them by initializers. These are defined in a higher
+layer than all of them, so they come through a slot.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["INITIALIZER", "begin", "beginnings"]
 
-#: The initializer that something names: its name, its text or itself.
+#: Gives the initializer for its name, for its text, or for itself.
 INITIALIZER = Slot("initializers")
 #: The attribute of a variable that names its initializer.
 _KEY = "__init__"
@@ -24,7 +24,7 @@ _KEY = "__init__"
 def beginnings(graph: Graph) -> dict[str, str]:
     """Initializers of the auxiliary states of users' operators, as text, by the names of the variables.
 
-    The variable's own initializer comes first, then its operator's; states without either are left out.
+    A variable's own initializer takes precedence over its operator's; states without one are left out.
     """
     found: dict[str, str] = {}
     for node in graph.nodes:
@@ -40,5 +40,5 @@ def beginnings(graph: Graph) -> dict[str, str]:
 
 
 def begin(text: str, name: str, array: Any) -> None:
-    """Fill an array as an initializer says, whose text it is."""
+    """Fill an array by the initializer with this text."""
     INITIALIZER.function(text)._init_weight(name, array)

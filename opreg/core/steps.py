@@ -1,10 +1,10 @@
-"""Functions that bound kernels give to a plan, and what a plan may do with them beside calling them.
+"""Functions that bound kernels give to a plan, and what a plan may do with them besides calling them.
 
-A kernel gives functions without arguments. Most are NumPy's, with their arrays. A back end makes others, and says with
-these classes, or with an attribute of a function, what is known about them: ``plain``, that it knows nothing of modes
-and contexts; ``capturable``, that it may be part of a graph that is replayed though its operator draws; ``draws``, that
-its random numbers are others than the reference's; ``read`` and ``written``, how many bytes a call moves. Plans ask
-nothing else.
+A kernel gives functions without arguments. Most are NumPy's, with their arrays. A back end makes others, and describes
+them with these classes or with attributes of a function: ``plain``, that it does not depend on modes and contexts;
+``capturable``, that it may be part of a graph that is replayed although its operator draws random numbers; ``draws``,
+that its random numbers differ from the reference's; ``read`` and ``written``, how many bytes a call reads and writes.
+Plans use nothing else.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["JoinableStep", "PlainStep", "Recorder", "RefusedError", "TieredStep"
 
 
 class PlainStep:
-    """A function that knows nothing of modes and contexts: it may run outside of both."""
+    """A function that does not depend on modes and contexts: it may run outside of both."""
 
     __slots__ = ()
     plain = True
@@ -33,29 +33,29 @@ class PlainStep:
 
 
 class JoinableStep(PlainStep):
-    """Several in a row become one.
+    """A step that can be joined with the ones after it into one.
 
     Attributes
     ----------
     run : function
-        Does all of it, and holds nothing alive.
+        Does the step's work; it holds no references to the arrays it works on.
     """
 
     __slots__ = ()
     run: Callable[[], object]
 
     def join(self, following: Sequence[Self]) -> Self:
-        """This and what follows it as one, which holds alive what they hold."""
+        """This step and those that follow as one step, which holds references to all that they hold."""
         raise NotImplementedError
 
 
 class TieredStep:
-    """A function in whose place a faster one comes after some runs.
+    """A function that is replaced by a faster one after some runs.
 
     Attributes
     ----------
     made : function or None
-        That one, once it is there.
+        The faster one, once it has been made.
     """
 
     __slots__ = ()
@@ -66,8 +66,8 @@ class TieredStep:
 
 
 class RefusedError(Exception):
-    """Work that cannot be recorded, and why; ``number`` is that of the function that refused, None where it cannot be
-    told."""
+    """Work cannot be recorded: the reason, and in ``number`` the index of the function that refused, None if
+    unknown."""
 
     def __init__(self, reason: str, number: int | None = None):
         super().__init__(reason)
@@ -75,20 +75,22 @@ class RefusedError(Exception):
 
 
 class Recorder:
-    """Records the work of functions on a device, so that it can be done again by one call, and keeps the memory that it
-    takes meanwhile."""
+    """Records the work of functions on a device, so that one call repeats it, and holds the memory that they allocate
+    meanwhile."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it keeps."""
+        """Bytes of memory that it holds."""
         raise NotImplementedError
 
     def warming(self) -> AbstractContextManager[None]:
-        """A stretch of code that runs as it will be recorded, so that all is there that is made at first use."""
+        """Run code in a ``with`` statement as it will be recorded, so that everything made at first use exists
+        before."""
         raise NotImplementedError
 
     def record(self, functions: Sequence[Callable[[], object]]) -> PlainStep:
-        """Functions as one that does their work again, on the same memory. They are called, and nothing is computed.
+        """Record functions as one step that repeats their work on the same memory. The functions are called for this,
+        but nothing is computed.
 
         Raises
         ------
@@ -99,7 +101,7 @@ class Recorder:
 
 
 def is_plain(function: Any) -> bool:
-    """Whether a function, or what it hands its arguments to, is NumPy's, or plain by its own account.
+    """Whether a function, or the one that a ``functools.partial`` wraps, is NumPy's or marked as plain.
 
     Examples
     --------
@@ -114,7 +116,7 @@ def is_plain(function: Any) -> bool:
 
 
 def own_bytes(array: Array) -> int:
-    """Bytes of the numbers that an array has in memory: those that are repeated along an axis count once.
+    """Bytes of the elements that an array has in memory: elements repeated along an axis count once.
 
     Examples
     --------
@@ -125,7 +127,7 @@ def own_bytes(array: Array) -> int:
 
 
 def bytes_moved(function: Any) -> tuple[int, int] | None:
-    """Bytes that a call of a function reads and writes: by its own account, or by its arrays where it is a ufunc or the
+    """Bytes that a call of a function reads and writes: by its attributes, or by its arrays if it is a ufunc or the
     method ``fill``; None if unknown.
 
     Examples

@@ -1,7 +1,7 @@
 """Subgraphs: gradient rules of built-in operators, traced once and applied many times.
 
-A rule is ordinary code that calls operators on values. Its calls are a subgraph: a growing graph takes it in over
-entries of its own, and eager backward passes run it, see ``opreg.ndarray.traced_rules``.
+A rule is ordinary code that calls operators on values. The calls it makes are a subgraph. A graph that is being
+extended copies it in over its own entries, and eager backward passes run it, see ``opreg.ndarray.traced_rules``.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class Subgraph:
     Parameters
     ----------
     nodes : sequence of Node
-        Inputs before users.
+        Operators in topological order.
     given : sequence of entry or None
-        Entries that the caller gives, None for a missing one.
+        Entries of the inputs, None for a missing one.
     results : sequence of entry or None
         Entries of the results, None for a missing one.
 
     Attributes
     ----------
     steps : list of (Op, attrs, given, places, int)
-        Applications of operators: attributes, complete and as given; the places read; the number of outputs.
+        Each operator with its attributes, complete and as given, the places it reads, and its number of outputs.
     results : list of int or None
         Places of the results.
     """
@@ -55,7 +55,7 @@ class Subgraph:
         self._places = made
 
     def last_uses(self) -> list[list[int]]:
-        """Places of results that nobody reads behind a step, a step each."""
+        """For each step, the places that no later step reads and that are no results of the subgraph."""
         wanted = {place for place in self.results if place is not None}
         first = end = self._places - sum([step[4] for step in self.steps])
         last: dict[int, int] = {}
@@ -78,7 +78,7 @@ class Subgraph:
         return reads
 
     def inline(self, tracer: RuleTracer, given: Sequence[Entry | None]) -> list[TracedValue | None]:
-        """The results over these entries, as nodes of a tracer."""
+        """Add the steps to a tracer as nodes over these entries; returns the results."""
         entries: list[Any] = list(given)  # None for a missing output gradient
         for op, attrs, words, places, count in self.steps:
             node = tracer.add(op, attrs, [entries[i] for i in places], words)
@@ -89,59 +89,61 @@ class Subgraph:
         return [None if place is None else TracedValue(tracer, entries[place]) for place in self.results]
 
 
-def rule_graph(op: Op, attrs: Attrs, arriving: Sequence[bool], needs: Sequence[bool], is_train: bool,
+def rule_graph(op: Op, attrs: Attrs, out_grads: Sequence[bool], needs: Sequence[bool], is_train: bool,
                specs: Sequence[Spec] | None) -> Subgraph:
-    """The gradient rule of an operator as a subgraph of output gradients, inputs and outputs of these ``specs``."""
-    count, first = len(arriving), len(arriving) + len(needs)
+    """The gradient rule of an operator as a subgraph, whose inputs are the output gradients, inputs and outputs of the
+    operator, with these ``specs``."""
+    count, first = len(out_grads), len(out_grads) + len(needs)
     tracer = RuleTracer(known=None if specs is None else {})
     input_specs = [Spec()] * (first + count) if specs is None else specs
     entries = [tracer.variable(f"{op.name} {i}", spec) for i, spec in enumerate(input_specs)]
     values = [tracer.value(entry) for entry in entries]
-    g = [value if there else None for value, there in zip(values, arriving)]
+    g = [value if there else None for value, there in zip(values, out_grads)]
     gradients = op.differentiate(g[0] if count == 1 else tuple(g), values[count:first], values[first:], attrs, needs,
                                  is_train)
     return Subgraph(tracer.nodes, entries, [value._entry if need and value is not None else None
                                             for value, need in zip(gradients, needs)])
 
 
-#: Subgraphs by operator, attributes, output gradients, needs and mode; with the specs, of rules that ask for some.
-_KEPT = following(1024, "gradient rules")
+#: Subgraphs by operator, attributes, output gradients, needs and mode, and by the specs if the rule reads some.
+_SUBGRAPHS = following(1024, "gradient rules")
 
 
 def fits(op: Op) -> bool:
-    """Whether the rule of an operator follows from what a subgraph is kept by: not if it is a user's."""
+    """Whether the gradient rule of an operator can be cached as a subgraph: not a user's, nor one that reads no
+    values."""
     return op.where is None and not op.signature.per_instance and op.traits.grad_reads
 
 
-def subgraph(op: Op, attrs: Any, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
+def subgraph(op: Op, attrs: Any, out_grads: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
     """The gradient rule of an operator as a subgraph, from a cache.
 
     Parameters
     ----------
-    arriving : tuple of bool
+    out_grads : tuple of bool
         Which outputs have a gradient.
     needs : tuple of bool
-        Which inputs want a gradient; others get none.
+        Which inputs need a gradient; others get none.
     is_train : bool
-        The mode.
+        Whether the mode is training.
     specs : function
         Shapes and dtypes of gradients, inputs and outputs, as far as they are known.
     """
-    key, edition = (op, attrs, arriving, needs, is_train), EDITION[0]
-    rule = _KEPT.find(key)
+    key, edition = (op, attrs, out_grads, needs, is_train), EDITION[0]
+    rule = _SUBGRAPHS.find(key)
     if rule is None:
         try:
-            rule = rule_graph(op, attrs, arriving, needs, is_train, None)
+            rule = rule_graph(op, attrs, out_grads, needs, is_train, None)
         except SpecsAsked:
             rule = SpecsAsked
         if attrs.lasting:
-            keep(_KEPT, key, rule, edition)
+            keep(_SUBGRAPHS, key, rule, edition)
     if rule is SpecsAsked:
         known = specs()
-        rule = _KEPT.find((*key, *known))
+        rule = _SUBGRAPHS.find((*key, *known))
         if rule is None:
-            rule = rule_graph(op, attrs, arriving, needs, is_train, known)
+            rule = rule_graph(op, attrs, out_grads, needs, is_train, known)
             if attrs.lasting:
-                keep(_KEPT, (*key, *known), rule, edition)
+                keep(_SUBGRAPHS, (*key, *known), rule, edition)
     return rule

@@ -1,11 +1,11 @@
-"""Threads that share the work on large arrays of the host: made at first use, anew in a forked child.
+"""Threads that share the work on large arrays of the host: started at first use, and again in a forked child.
 
-NumPy lets other threads run while it computes, so parts of an array can be worked on at the same time. There are as
-many threads as ``OPREG_NUM_THREADS`` says, else ``OMP_NUM_THREADS``, else as this process may use cores; the caller's
-is one of them. The results of a part never depend on the number of threads.
+NumPy releases Python's global lock while it computes, so parts of an array can be worked on at the same time. The
+number of threads is ``OPREG_NUM_THREADS``, else ``OMP_NUM_THREADS``, else the number of cores that this process may
+use; the caller's thread is one of them. The results of a part never depend on the number of threads.
 
-Work is cut by ``evenly``, in so many parts, or by ``stretches`` of a length. From how much work on other threads are
-worth waking is known where it is cut: it depends on what an element costs.
+Work is split by ``evenly`` into a number of parts, or by ``stretches`` into parts of a given length. The code that
+splits it decides whether there is enough work to wake other threads: this depends on the cost of an element.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from .processor import processor
 
 __all__ = ["count", "run", "in_turn", "evenly", "stretches", "by_rows", "parts_of", "whole", "copy", "alone"]
 
-# Bytes of an array that are worked on at a time: an eighth, within bounds. Less would be spent in threads that wait for
-# each other between NumPy's functions; of more, what is read and what is written would not stay in the second-level
-# cache together.
+# How many bytes of an array are worked on at a time: an eighth, within these bounds. With smaller blocks, threads would
+# mostly wait for each other between NumPy's functions; with larger ones, a block and its result would not fit into the
+# second-level cache together.
 _BLOCKS, _LEAST = 8, 1 << 18
 _MOST = max(_LEAST, min(1 << 19, processor().l2 // 2))
-# Bytes from which on threads share a copy.
+# Copies of at least so many bytes are shared among threads.
 _COPIED = 1 << 22
-# NumPy copies an operand that broadcasts along rows shorter than its buffer, by default 8192 numbers, which takes
-# longer than to compute with it.
+# NumPy copies an operand that broadcasts along rows shorter than its buffer, by default 8192 elements, and the copy
+# takes longer than the computation.
 _BUFFER = 1024
 
 
 @functools.cache
 def count() -> int:
-    """How many threads work, the caller's included."""
+    """The number of threads that work, the caller's included."""
     for name in ("OPREG_NUM_THREADS", "OMP_NUM_THREADS"):
         text = os.environ.get(name, "").strip()
         if text.isdigit() and int(text) > 0:
@@ -50,12 +50,12 @@ def count() -> int:
 
 
 def _cores() -> set[int]:
-    """The cores that the caller's thread may use; none where no thread can be told."""
+    """The cores that the caller's thread may use; empty if the system cannot bind threads to cores."""
     return os.sched_getaffinity(0) if hasattr(os, "sched_setaffinity") else set()
 
 
 def _current_core() -> int:
-    """The core that the caller is on, or -1 if it is not known."""
+    """The core that the caller runs on, or -1 if unknown."""
     return _system_call()()
 
 
@@ -65,7 +65,7 @@ def _system_call() -> Callable[[], int]:
 
 
 class _Job:
-    """Parts that wait for a thread, and how many threads beside the caller's do some."""
+    """Parts that wait for a thread, and the number of threads besides the caller's that work on them."""
 
     def __init__(self, parts: Sequence[Callable[[], object]]):
         self.waiting = deque(parts)
@@ -74,7 +74,7 @@ class _Job:
         self.error: BaseException | None = None
 
     def work(self) -> None:
-        """Do parts until none waits."""
+        """Run parts until none waits."""
         while True:
             try:
                 part = self.waiting.popleft()
@@ -86,7 +86,7 @@ class _Job:
                 self.error = error
 
     def help(self) -> None:
-        """The same, in another thread than the caller's."""
+        """``work`` in another thread than the caller's."""
         with self.idle:
             self.helping += 1
         self.work()
@@ -95,7 +95,7 @@ class _Job:
             self.idle.notify()
 
     def wait(self) -> None:
-        """Wait for the others, who write arrays of the caller's."""
+        """Wait for the other threads, since they write the caller's arrays."""
         with self.idle:
             while self.helping:
                 self.idle.wait()
@@ -111,13 +111,13 @@ class _Pool:
         self.jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         self.helpers = [threading.Thread(target=self._serve, name=f"opreg-{i + 1}", daemon=True)
                         for i in range(helpers)]
-        self.cores = self.told = _cores()  # that who makes them may use, and so they
+        self.cores = self.told = _cores()  # of the thread that starts the helpers; they inherit them
         self.avoided = -1
         for helper in self.helpers:
             helper.start()
 
     def stay_off(self, core: int) -> None:
-        """Have the helpers stay off a core; off none if that is -1."""
+        """Keep the helpers off a core; with -1, let them run on all."""
         if core == self.avoided or len(self.cores) < 2:
             return
         before, self.told, self.avoided = self.told, self.cores - {core}, core
@@ -129,7 +129,7 @@ class _Pool:
                     continue
             except OSError:
                 pass
-            self.cores = set()  # somebody else says where it may run, or nobody may
+            self.cores = set()  # other code set its cores, or they cannot be set
             return
 
     def _serve(self) -> None:
@@ -151,15 +151,16 @@ if hasattr(os, "register_at_fork"):
 def run(parts: Sequence[Callable[[], object]], apart: bool = False, shared: bool = True) -> None:
     """Call all functions, some at the same time, and return when the last is done.
 
-    They must not depend on each other. The caller works too and never waits for a thread to become free, so a part
-    may itself run parts. An exception leaves as itself once all parts have ended.
+    They must not depend on each other. The caller works too and never waits for a free thread, so a part may itself run
+    parts. An exception in a part is raised after all parts have ended.
 
-    ``apart`` says that every part computes for long without Python, and keeps the others off the caller's core. The
-    system puts a thread that wakes beside the one that woke it when no core looks idle, and the threads of BLAS, which
-    look out for work for milliseconds after a product, make all others look busy: both would take as long as one. But
-    who takes turns with them is held up now and then, and then must not hold Python's lock.
+    ``apart`` says that every part computes for long without Python's global lock, and keeps the helpers off the
+    caller's core. When no core looks idle, the system puts a woken thread on the core of the thread that woke it, and
+    two parts on one core take twice as long. The threads of BLAS make all other cores look busy: they spin for
+    milliseconds after a product. A helper beside such a thread is held up now and then, so it must not hold the lock
+    meanwhile.
 
-    ``shared=False`` leaves all parts to the caller.
+    With ``shared=False`` the caller runs all parts.
     """
     before = np.setbufsize(_BUFFER)
     try:
@@ -179,7 +180,7 @@ def _share(parts: Sequence[Callable[[], object]], apart: bool) -> None:
     calls = iter(range(min(len(pool.helpers), len(parts) - 1)))
     interruption: BaseException | None = None
     while True:
-        try:  # nothing that writes goes on when this is left, wherever an interruption strikes
+        try:  # when this loop ends, no part is still writing, wherever an interruption came
             for _ in calls:
                 pool.jobs.put(job)
             job.work()
@@ -201,7 +202,7 @@ def in_turn(functions: Iterable[Callable[[], object]]) -> None:
 
 
 def evenly(length: int, count: int) -> list[slice]:
-    """A length in so many parts, as equal as can be.
+    """Slices that split a length into ``count`` parts of nearly equal size.
 
     Examples
     --------
@@ -212,7 +213,7 @@ def evenly(length: int, count: int) -> list[slice]:
 
 
 def stretches(length: int, step: int) -> list[slice]:
-    """A length in parts of ``step``, and what is left at the end.
+    """Slices that split a length into parts of ``step``; the last one may be shorter.
 
     Examples
     --------
@@ -223,10 +224,10 @@ def stretches(length: int, step: int) -> list[slice]:
 
 
 def by_rows(xp: ArrayModule, array: Array, work: Callable[[slice], Any]) -> list[Any]:
-    """``work(rows)`` for slices of the first axis, one after the other as they stay in the cache, on several threads.
+    """Call ``work(rows)`` for slices of the first axis that fit into the cache, on several threads.
 
-    An array of another device than the host, or a small one, is worked on as a whole. The slices do not depend on the
-    number of threads. Returns what ``work`` returns, in the order of the rows.
+    An array on a device, or a small one, gets one call for all rows. The slices do not depend on the number of threads.
+    Returns the results of ``work``, in the order of the rows.
     """
     parts = parts_of(array) if xp is np else [slice(None)]
     if len(parts) == 1:
@@ -241,7 +242,7 @@ def by_rows(xp: ArrayModule, array: Array, work: Callable[[slice], Any]) -> list
 
 
 def parts_of(array: Array) -> list[slice]:
-    """The slices of the first axis that ``by_rows`` works on, of an array of the host.
+    """The slices of the first axis that ``by_rows`` uses for an array of the host.
 
     Examples
     --------
@@ -253,7 +254,7 @@ def parts_of(array: Array) -> list[slice]:
 
 
 def _rows(array: Array) -> int:
-    """How many rows are worked on at a time: as stay in the cache, or all where there are not many more."""
+    """How many rows are worked on at a time: as many as fit into the cache, or all if that is at least half of them."""
     block = min(max(array.nbytes // _BLOCKS, _LEAST), _MOST)
     length = array.shape[0]
     rows = max(1, block * length // max(array.nbytes, 1))
@@ -261,12 +262,12 @@ def _rows(array: Array) -> int:
 
 
 def whole(array: Array) -> bool:
-    """Whether ``by_rows`` works on an array of the host as a whole."""
+    """Whether ``by_rows`` calls its function once for all rows of an array of the host."""
     return _rows(array) == array.shape[0]
 
 
 def copy(target: Any, source: Any) -> None:
-    """Copy an array into another, which it broadcasts to, on several threads if it is faster.
+    """Copy an array into another, with broadcasting; a large copy on several threads.
 
     Examples
     --------
@@ -283,7 +284,7 @@ def copy(target: Any, source: Any) -> None:
 
 
 def alone() -> bool:
-    """Whether no thread lives but the caller's and those of opreg, which run nobody else's code.
+    """Whether the process has no threads but the caller's and those of opreg, which run only opreg's code.
 
     Examples
     --------

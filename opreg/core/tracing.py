@@ -1,7 +1,8 @@
-"""Tracing: operators applied to values that have a shape and a dtype and no numbers, noted as nodes.
+"""Tracing: operators applied to values that have a shape and a dtype but no elements, recorded as nodes.
 
-A ``Tracer`` notes what is done to its values. Here are those that gradient rules are given; bodies of users' operators
-and compiled functions have tracers and values of their own, see ``opreg.ndarray.traced`` and ``opreg.cells.trace``.
+A ``Tracer`` records the operators applied to its values. This module has the tracer and the values for gradient rules;
+bodies of users' operators and compiled functions have their own, see ``opreg.ndarray.traced`` and
+``opreg.cells.trace``.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ __all__ = ["NeedsNumbers", "RuleTracer", "Sized", "SpecsAsked", "TraceError", "T
 
 
 class NeedsNumbers(OpError, NotImplementedError, TypeError):
-    """A gradient asked for numbers where a graph is made, in which there are none."""
+    """A gradient rule needed elements of an array while a graph is made, where values have none."""
 
 
 class TraceError(OpError, TypeError):
-    """A value that Python asked for is not known while tracing; the message says in which line."""
+    """Python code needs a value that is not known while tracing; the message says in which line."""
 
     def __init__(self, what: str):
         where = here()
@@ -41,22 +42,22 @@ class TraceError(OpError, TypeError):
 
 
 class SpecsAsked(Exception):
-    """A rule asked for a shape or a dtype where it is tried without."""
+    """A rule read a shape or a dtype while it was traced without them."""
 
 
 class Tracer:
-    """Notes operators that are applied to values without elements, as nodes in the order they are made.
+    """Records operators that are applied to values without elements, as nodes in the order of the calls.
 
     Attributes
     ----------
     nodes : list of Node
         Applications of operators.
     specs : dict of Node to list of Spec
-        Shapes and dtypes of entries.
+        Shapes and dtypes of the outputs of each node.
     arrays : dict of Node to array
-        Variables that stand for arrays.
+        Variables that stand for arrays, and the arrays.
     tags : mapping of str to str
-        Those of new variables.
+        Tags for new variables.
     """
 
     tags: Mapping[str, str] = {}
@@ -78,7 +79,7 @@ class Tracer:
         return self.specs[entry[0]][entry[1]]
 
     def apply(self, op: Op, inputs: Sequence[Entry], given: Attrs) -> list[Entry]:
-        """Add a node that applies an operator; the entries of its visible outputs."""
+        """Add a node that applies an operator; returns the entries of its visible outputs."""
         attrs = op.complete(given)
         names = op.signature.inputs(attrs)
         if len(inputs) != len(names):
@@ -95,27 +96,27 @@ class Tracer:
         return node
 
     def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None) -> Node:
-        """A new node with its name, tags and place."""
+        """A new node with its name, its tags and the place in user code where it was made."""
         raise NotImplementedError
 
     def _take(self, node: Node) -> None:
-        """Note the specs of a node."""
+        """Infer and store the specs of a node."""
         self.specs[node] = self.infer(node, [self.specs[source][i] for source, i in node.inputs])
 
     @property
     def order(self) -> list[Node]:
-        """Variables, then the nodes so far."""
+        """All variables, then all nodes made so far."""
         return [*[node for node in self.specs if node.op is None], *self.nodes]
 
     def take_new(self) -> None:
-        """Take nodes that gradient rules have put behind those there were."""
+        """Infer and store the specs of the nodes that gradient rules have appended."""
         for node in self.nodes[self._taken:]:
             if node not in self.specs:
                 self._take(node)
         self._taken = len(self.nodes)
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
-        """Infer specs of the outputs of a node from those of its inputs."""
+        """The specs of the outputs of a node, inferred from those of its inputs."""
         op = node.op
         assert op is not None
         try:
@@ -127,15 +128,15 @@ class Tracer:
         return list(map(Spec, shapes, dtypes))
 
     def _failed(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
-        """Note on an error what it is about."""
+        """Add to an error the operator, its place in user code, and its inputs."""
         note(error, f"operator {node.op.name} at {node.where}, on {', '.join(map(str, ins))}")  # type: ignore
 
 
 class Sized:
-    """Properties that follow from a shape and a dtype."""
+    """Properties that are computed from a shape and a dtype."""
 
     __slots__ = ()
-    shape: Any  # of some a property
+    shape: Any  # a property in some classes
     dtype: Any
 
     @property
@@ -172,14 +173,14 @@ class Sized:
 
 
 class RuleTracer(Tracer):
-    """Traces gradient rules. Specs are inferred when a rule asks for them.
+    """Traces gradient rules. Specs are inferred when a rule reads them.
 
     Attributes
     ----------
     known : mapping of Node to list of Spec, or None
-        What is known of nodes that others have made; None where a rule that asks raises ``SpecsAsked``.
+        Specs of nodes from elsewhere; with None, a rule that reads a shape or a dtype raises ``SpecsAsked``.
     source : Node or None
-        Of which node the nodes that are made are the gradient.
+        The node whose gradient is traced.
     """
 
     def __init__(self, nodes: list[Node] | None = None, known: Mapping[Node, list[Spec]] | None = {},
@@ -192,7 +193,7 @@ class RuleTracer(Tracer):
         return TracedValue(self, entry)
 
     def call(self, op: Op, values: Sequence[object], given: Attrs) -> list[TracedValue]:
-        """Apply an operator to values; its visible outputs."""
+        """Apply an operator to values; returns its visible outputs."""
         entries = []
         for value in values:
             if not isinstance(value, TracedValue):
@@ -212,7 +213,7 @@ class RuleTracer(Tracer):
         return node
 
     def spec(self, entry: Entry) -> Spec:
-        """Shape and dtype of an entry, as far as they follow from what is known."""
+        """Shape and dtype of an entry, as far as they can be inferred."""
         if self.known is None:
             raise SpecsAsked
         waiting = [entry[0]]
@@ -239,13 +240,13 @@ class RuleTracer(Tracer):
 
 
 class TracedValue(Sized, Value):
-    """A value that gradient rules are given where a graph is made: it acts as an array without elements.
+    """A value that gradient rules are given while a graph is made: it acts as an array without elements.
 
-    It has a shape and a dtype where these are known.
+    Its shape and dtype can be read if they are known.
     """
 
     __slots__ = ("_tracer", "_entry")
-    __hash__ = None  # type: ignore[assignment]  # it is known by nothing that stays the same
+    __hash__ = None  # type: ignore[assignment]  # == compares elements
     _rank = 2
 
     def __init__(self, tracer: RuleTracer, entry: Entry):
@@ -257,7 +258,7 @@ class TracedValue(Sized, Value):
 
     def _trace_call(self, op: Op, attrs: Attrs, values: Sequence[object]
                 ) -> tuple[types.SimpleNamespace, list[TracedValue]]:
-        """The operator applied by a function of ``nd``: how many outputs a user sees, and the outputs."""
+        """The operator applied by a function of ``nd``: the number of visible outputs, and the outputs."""
         outs = self._tracer.call(op, values, attrs)
         return types.SimpleNamespace(visible=len(outs)), outs
 
@@ -317,7 +318,7 @@ class TracedValue(Sized, Value):
         return ops.Reshape(self, shape=tuple(keywords.pop("shape", shape)), **keywords)
 
     def astype(self, dtype: DTypeLike, copy: bool = True) -> TracedValue:
-        """The numbers in another dtype."""
+        """The values converted to another dtype."""
         return ops.Cast(self, dtype=dtype)
 
     def copy(self) -> TracedValue:
@@ -325,7 +326,7 @@ class TracedValue(Sized, Value):
         return ops._copy(self)
 
     def detach(self) -> TracedValue:
-        """The same values, as a constant to derivatives."""
+        """The same values, without a gradient."""
         return ops.BlockGrad(self)
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Traits: facts about an operator that hold for every use of it."""
+"""Traits: the properties of an operator that hold for every use of it."""
 
 from __future__ import annotations
 
@@ -10,44 +10,45 @@ __all__ = ["Traits"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """Facts about an operator that hold for every use of it.
+    """The properties of an operator that hold for every use of it.
 
     Attributes
     ----------
     states : sequence of int
-        For an operator with auxiliary states: the kernel returns, after its outputs and only when training, the
-        new values of these auxiliary states, which are stored at the end of the forward pass.
+        Inputs that are auxiliary states. In training the kernel returns their new values after its outputs; these are
+        stored at the end of the forward pass.
     mutates : sequence of int
         Inputs the kernel writes in place (optimizer updates).
     random, mode : bool
-        Whether kernels take ``rng`` and ``is_train``. A user's operator may ask for the mode in many ways, so it always
-        has one.
+        Whether kernels take ``rng`` and ``is_train``. A user's operator can find out the mode in many ways, so ``mode``
+        is
+        always set for it.
     inplace : set of int, or another collection
-        Inputs whose memory output 0 may take over.
+        Inputs whose memory may be used for output 0.
     unread : set of int, or another collection
-        Inputs of which only the shape matters.
+        Inputs whose elements are not read, only their shapes.
     partly : set of int, or another collection
-        Inputs of which as many bytes are read as outputs have: they are looked up in, or cut.
+        Inputs that are indexed or sliced: of these, only as many bytes are read as the outputs have.
     has_side_effect : bool
-        Whether it does something beside computing, and runs when nobody reads its outputs.
+        Whether it does something besides computing its outputs, and so runs even if nothing reads them.
     grad_reads : bool
-        Whether its gradient reads inputs or outputs; that of a linear operator does not.
+        Whether its gradient rule reads inputs or outputs; that of a linear operator reads neither.
     optional_out_grads : bool
-        Whether its gradient is given None, not zeros, for outputs that no gradient reaches.
+        Whether its gradient rule is given None, not zeros, for outputs without a gradient.
     supports_add : bool
-        Whether all its kernels obey the request ``add``.
+        Whether all its kernels support the request ``add``.
     traced : bool
         Whether its body is traced instead of run, inside graphs.
     capturable : bool or None
-        Whether users' code may be recorded on a device and replayed; None for an operator that runs none.
+        Whether the users' code it runs may be recorded on a device and replayed; None if it runs none.
     casts : bool
-        Whether its output is the first input in the output's dtype, element for element.
+        Whether its output is its first input converted to the output's dtype.
     constant : float or None
-        What all elements of its outputs are; None if it is not one number.
+        The value of all elements of its outputs; None if it has no such value.
     cheap : bool
-        Whether a run takes about as long as to read what it reads and to write what it writes, so that plans may run it
-        again in backward instead of holding its results. The rule of expressions, loops and views is derived from
-        these.
+        Whether a run costs about as much as reading its inputs and writing its outputs, so that plans may run it again
+        in
+        backward instead of holding its results. For expressions, loops and views this is derived.
     """
 
     states: Sequence[int] = ()
@@ -66,6 +67,11 @@ class Traits:
     casts: bool = False
     constant: float | None = None
     cheap: bool = False
+
+    @property
+    def minds_training(self) -> bool:
+        """Whether it may compute otherwise in training than in inference."""
+        return self.mode or bool(self.states)
 
     def __post_init__(self) -> None:
         for name in ("states", "mutates"):  # in order

@@ -1,4 +1,4 @@
-"""Functions of ``contrib`` that move weights: a scale of gradients may be a number, and weights come as lists."""
+"""Functions of ``contrib`` that update weights: ``rescale_grad`` may be a scalar, and some take lists of weights."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ V = TypeVar("V", bound=Value)
 
 
 class Updates(Generic[V]):
-    """Updates of one kind of value.
+    """Updates of one kind of value, arrays or symbols.
 
-    Everywhere ``out`` is where the new weights go, usually the weights themselves; states are changed in place. More
-    keywords are attributes of the operator.
+    In all methods, ``out`` receives the new weights and is usually the weights themselves; states are changed in place.
+    Further keywords are attributes of the operator.
 
     Parameters
     ----------
     surface : function of a name
-        Gives the function users call by that name, ``nd._adamw_update`` or ``sym._adamw_update``.
+        Gives the users' function of that name, ``nd._adamw_update`` or ``sym._adamw_update``.
     """
 
     def __init__(self, surface: Callable[[str], Callable]):
         self._surface = surface
 
     def _scale(self, rescale_grad: Any, weight: Any) -> Any:
-        """The scale of gradients as an array where the weight is, or a symbol, which is nowhere."""
+        """``rescale_grad`` as an array on the weight's device, or as a symbol."""
         place = getattr(weight, "context", None)
         if isinstance(rescale_grad, Value):
             return rescale_grad if place is None else rescale_grad.as_in_context(place)  # type: ignore[attr-defined]
@@ -38,9 +38,9 @@ class Updates(Generic[V]):
     def adamw_update(self, weight: V, grad: V, mean: V, var: V, rescale_grad: V | float, lr: float, eta: float,
                      beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
                      clip_gradient: float = -1, out: Any = None, name: str | None = None, **kwargs: Any) -> V:
-        """Adam with decay apart: ``weight - eta * (lr * mean / (sqrt(var) + epsilon) + wd * weight)``.
+        """Adam with decoupled weight decay: ``weight - eta * (lr * mean / (sqrt(var) + epsilon) + wd * weight)``.
 
-        Nothing moves when ``rescale_grad``, a number or an array of one, is zero or not finite.
+        Nothing is changed if ``rescale_grad``, a scalar or an array of one element, is zero or not finite.
         """
         return self._surface("_adamw_update")(
             weight, grad, mean, var, self._scale(rescale_grad, weight), lr=lr, eta=eta, beta1=beta1, beta2=beta2,
@@ -49,7 +49,7 @@ class Updates(Generic[V]):
     def mp_adamw_update(self, weight: V, grad: V, mean: V, var: V, weight32: V, rescale_grad: V | float, lr: float,
                         eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
                         clip_gradient: float = -1, out: Any = None, name: str | None = None, **kwargs: Any) -> V:
-        """``adamw_update`` of a float32 copy of the weight."""
+        """``adamw_update`` computed in ``weight32``, a float32 copy of the weight."""
         return self._surface("_mp_adamw_update")(
             weight, grad, mean, var, weight32, self._scale(rescale_grad, weight), lr=lr, eta=eta, beta1=beta1,
             beta2=beta2, epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, **given(out=out, name=name), **kwargs)
@@ -57,7 +57,8 @@ class Updates(Generic[V]):
     def multi_adamw_update(self, weights: Sequence[V], grads: Sequence[V], mean: Sequence[V], var: Sequence[V],
                            rescale_grad: V | float, lrs: Sequence[float], wds: Sequence[float], etas: Sequence[float],
                            out: Any = None, name: str | None = None, size: int = 0, **kwargs: Any) -> Any:
-        """``adamw_update`` of several weights, each with a rate, a decay and a schedule of its own."""
+        """``adamw_update`` of several weights, each with its own learning rate, weight decay and schedule
+        multiplier."""
         scale = self._scale(rescale_grad, weights[0])
         return self._several("_multi_adamw_update", (weights, grads, mean, var), [scale], "num_weights", size, lrs=lrs,
                              wds=wds, etas=etas, **given(out=out, name=name), **kwargs)
@@ -66,7 +67,7 @@ class Updates(Generic[V]):
                               weights32: Sequence[V], rescale_grad: V | float, lrs: Sequence[float],
                               wds: Sequence[float], etas: Sequence[float], out: Any = None, name: str | None = None,
                               size: int = 0, **kwargs: Any) -> Any:
-        """``multi_adamw_update`` of float32 copies of the weights."""
+        """``multi_adamw_update`` computed in ``weights32``, float32 copies of the weights."""
         scale = self._scale(rescale_grad, weights[0])
         return self._several("_multi_mp_adamw_update", (weights, grads, mean, var, weights32), [scale], "num_weights",
                              size, lrs=lrs, wds=wds, etas=etas, **given(out=out, name=name), **kwargs)
@@ -74,26 +75,27 @@ class Updates(Generic[V]):
     def multi_lamb_update(self, weights: Sequence[V], grads: Sequence[V], mean: Sequence[V], var: Sequence[V],
                           step_count: Sequence[int], lrs: Sequence[float], wds: Sequence[float], out: Any = None,
                           num_tensors: int = 0, **kwargs: Any) -> Any:
-        """LAMB of several weights, each with a count of steps, a rate and a decay of its own."""
+        """LAMB of several weights, each with its own step count, learning rate and weight decay."""
         return self._several("_multi_lamb_update", (weights, grads, mean, var), [], "num_tensors", num_tensors,
                              step_count=step_count, learning_rates=lrs, wds=wds, **given(out=out), **kwargs)
 
     def multi_mp_lamb_update(self, weights: Sequence[V], grads: Sequence[V], mean: Sequence[V], var: Sequence[V],
                              weights32: Sequence[V], step_count: Sequence[int], lrs: Sequence[float],
                              wds: Sequence[float], out: Any = None, num_tensors: int = 0, **kwargs: Any) -> Any:
-        """``multi_lamb_update`` of float32 copies of the weights."""
+        """``multi_lamb_update`` computed in ``weights32``, float32 copies of the weights."""
         return self._several("_multi_mp_lamb_update", (weights, grads, mean, var, weights32), [], "num_tensors",
                              num_tensors, step_count=step_count, learning_rates=lrs, wds=wds, **given(out=out),
                              **kwargs)
 
     def _several(self, operator: str, groups: Sequence[Sequence[V]], tail: list[V], counted: str, count: int,
                  **attrs: Any) -> Any:
-        """Call an operator with what belongs to the first weight, then to the second, and so on."""
+        """Call an operator with the inputs grouped by weight: those of the first weight, then of the second, and so
+        on."""
         inputs = [value for group in zip(*groups) for value in group]
         return self._surface(operator)(*inputs, *tail, **{counted: count or len(groups[0])}, **attrs)
 
 
-#: The functions by name.
+#: The names of the functions.
 UPDATES = ("adamw_update", "mp_adamw_update", "multi_adamw_update", "multi_mp_adamw_update", "multi_lamb_update",
            "multi_mp_lamb_update")
 

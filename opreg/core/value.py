@@ -1,4 +1,4 @@
-"""Value: what arrays and symbols have in common, arithmetic and methods, each one an operator by name."""
+"""Value: the arithmetic and the methods that arrays and symbols have in common; each one applies an operator."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .rules import Attrs
 __all__ = ["Value", "BINARY", "COMPARISONS", "FORMS", "LOGIC", "METHODS", "ARITHMETIC", "arithmetic", "document",
            "forms", "refuse_sequence"]
 
-#: Operators behind Python's: between tensors of one shape, between tensors that broadcast, with a number on the
-#: right, with a number on the left.
+#: Operators that Python's arithmetic applies: to tensors of one shape, to tensors that broadcast, with a scalar on the
+#: right, with a scalar on the left.
 BINARY: dict[str, tuple[str, str, str, str]] = {
     "add": ("elemwise_add", "broadcast_add", "_plus_scalar", "_plus_scalar"),
     "sub": ("elemwise_sub", "broadcast_sub", "_minus_scalar", "_rminus_scalar"),
@@ -38,7 +38,7 @@ BINARY: dict[str, tuple[str, str, str, str]] = {
     "le": ("_lesser_equal", "broadcast_lesser_equal", "_lesser_equal_scalar", "_greater_equal_scalar"),
 }
 
-#: Operators of comparisons that give booleans: between tensors, with a number on the right, with one on the left.
+#: Operators of comparisons that give booleans: of tensors, with a scalar on the right, with a scalar on the left.
 COMPARISONS: dict[str, tuple[str, str, str]] = {
     "eq": ("_npi_equal", "_npi_equal_scalar", "_npi_equal_scalar"),
     "ne": ("_npi_not_equal", "_npi_not_equal_scalar", "_npi_not_equal_scalar"),
@@ -47,13 +47,13 @@ COMPARISONS: dict[str, tuple[str, str, str]] = {
     "lt": ("_npi_less", "_npi_less_scalar", "_npi_greater_scalar"),
     "le": ("_npi_less_equal", "_npi_less_equal_scalar", "_npi_greater_equal_scalar"),
 }
-#: Operators of arithmetic, as in ``BINARY``; a remainder by zero is NaN, and not zero as in MXNet.
+#: ``BINARY`` with NumPy's remainder: by zero it is NaN, not zero as in MXNet.
 FORMS = {**BINARY, "mod": ("_npi_mod", "_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar")}
 #: Python's bitwise operators: on booleans, and on integers.
 LOGIC = {"and": ("_npi_logical_and", "_npi_bitwise_and"), "or": ("_npi_logical_or", "_npi_bitwise_or"),
          "xor": ("_npi_logical_xor", "_npi_bitwise_xor")}
 
-#: Functions of two operands, arrays, symbols or numbers: what they are in ``BINARY``, and how numbers are computed.
+#: Functions of two operands, arrays, symbols or scalars: the key in ``BINARY``, and the function for two scalars.
 ARITHMETIC: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "add": ("add", operator.add), "subtract": ("sub", operator.sub), "multiply": ("mul", operator.mul),
     "divide": ("truediv", operator.truediv), "true_divide": ("truediv", operator.truediv),
@@ -67,11 +67,11 @@ ARITHMETIC: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "logical_xor": ("logical_xor", lambda x, y: bool(x) is not bool(y)),
 }
 
-#: Other names of the operands of some, as MXNet's symbols have them.
+#: Other names of the operands of some functions, from MXNet's symbols.
 _OPERANDS = {**dict.fromkeys(("maximum", "minimum", "hypot"), ("left", "right")),
              **dict.fromkeys(("power", "pow"), ("base", "exp"))}
 
-#: Methods of arrays and symbols that are the operator of that name applied to them.
+#: Methods of arrays and symbols that apply the operator of the same name.
 METHODS = (
     "abs", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax", "argmax_channel", "argmin",
     "argsort", "broadcast_axes", "broadcast_like", "broadcast_to", "cbrt", "ceil", "clip", "cos", "cosh",
@@ -86,7 +86,7 @@ METHODS = (
 
 
 def forms(name: str) -> tuple[str, str, str, str]:
-    """The four operators behind a key of ``BINARY``, or behind a symmetric function such as ``maximum``."""
+    """The four operators of a key of ``BINARY``, or of a symmetric function such as ``maximum``."""
     return BINARY.get(name) or (f"_{name}", f"broadcast_{name}", f"_{name}_scalar", f"_{name}_scalar")
 
 
@@ -95,7 +95,7 @@ _SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "mod": "%", "pow":
 
 
 def refuse_sequence(value: object, name: str, other: object, reflected: bool) -> None:
-    """Refuse arithmetic with text and lists: Python would repeat them as often as an integer array says.
+    """Refuse arithmetic with text and lists: Python would take an integer array as a count and repeat them.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def _fluent(name: str) -> Callable:
 
 
 def document() -> None:
-    """Say of methods what the operators behind them say, once these are there."""
+    """Give methods the docstrings of their operators, once these are registered."""
     for name in METHODS:
         op = REGISTERED.get(name)
         if op is not None:
@@ -147,11 +147,12 @@ def _call(op: Op, args: Sequence[object], keywords: dict[str, Any]) -> Any:
 
 
 class Value:
-    """Something operators apply to: an array that holds numbers, or a symbol that stands for some.
+    """A value that operators apply to: an array, or a symbol that stands for one.
 
-    A subclass sets ``_rank`` (the higher decides), ``_broadcasts`` (whether its arithmetic broadcasts), and has
-    ``_apply(op, values, attrs)``. One whose functions do more than apply operators has ``_called(op, args, keywords)``,
-    an operator called as users write it, and ``_surface(name)``, the function they call by that name.
+    A subclass sets ``_rank`` (a call is dispatched to the class of the highest rank among its values), ``_broadcasts``
+    (whether its arithmetic broadcasts), and defines ``_apply(op, values, attrs)``. If its functions do more than apply
+    operators, it also defines ``_called(op, args, keywords)``, which calls an operator as users call it, and
+    ``_surface(name)``, the users' function of that name.
     """
 
     __slots__ = ()
@@ -179,7 +180,8 @@ class Value:
         return lambda *args, **keywords: _call(op, args, keywords)
 
     def shown(self) -> Value:
-        """The same as users' gradients are given it: they cannot change it for others who read it."""
+        """The value in the form that users' gradients are given: writing to it does not change what other code
+        reads."""
         return self
 
     def _shape_is(self, other: object) -> bool:
@@ -195,7 +197,7 @@ class Value:
             number = int(other) if isinstance(other, (bool, np.bool_)) else other
             return getattr(ops, scalar_left if reflected else scalar)(self, scalar=number)
         refuse_sequence(self, name, other, reflected)
-        if name in ("eq", "ne"):  # Python would take them for different without a word
+        if name in ("eq", "ne"):  # Python would compare identities, without an error
             raise TypeError(f"== and != compare numbers here, not {type(self).__name__} and {type(other).__name__}; "
                             "`is` tells whether something is None")
         return NotImplemented
@@ -213,7 +215,7 @@ class Value:
 
 
 def arithmetic(title: str) -> Callable:
-    """The function of two operands of that name, each an array, a symbol or a number."""
+    """The function of that name with two operands, each an array, a symbol or a scalar."""
     name, of_numbers = ARITHMETIC[title]
 
     def function(lhs: object, rhs: object) -> Any:

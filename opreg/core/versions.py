@@ -1,12 +1,12 @@
-"""Versions of memory: which numbers were written since something was computed with them.
+"""Versions of memory: whether elements were written after something was computed with them.
 
-One count, ``tick``, numbers tape nodes and writes. A write is noted with its number for the memory that it changed, by
-whichever array or view. A node with a smaller number was computed with the numbers of before. No write is forgotten
-while its memory is there.
+One counter, ``tick``, numbers tape nodes and writes. Each write is recorded with its number for the memory that it
+changed, through whichever array or view. A node with a smaller number than the write was computed with the values from
+before it. A write is remembered as long as its memory exists.
 
-Arrays of NumPy that own their memory are told apart by themselves. All other memory, that of devices and of other
-libraries, is told apart by address: several arrays may lie there that know nothing of each other. An address that is
-used again does no harm, since the writes noted there are older than what lies there now.
+For a NumPy array that owns its memory, writes are recorded by the array. For all other memory, of devices and of other
+libraries, they are recorded by address: several unrelated array objects may use the same memory there. If an address is
+used again for new memory, the writes recorded there are older than the new contents, so they do no harm.
 """
 
 from __future__ import annotations
@@ -31,30 +31,32 @@ from .locks import lock
 __all__ = ["LATEST", "WATCHED", "Targets", "Write", "held", "now", "share", "stays", "tick", "unchanged",
            "written", "wrote", "wrote_held"]
 
-#: A write to memory: its number, and the instruction of user code that did it.
+#: A write to memory: its number, and the instruction in user code that wrote.
 Write: TypeAlias = tuple[int, Place | None]
 
 _COUNT = itertools.count(1)
-#: The next number: larger than those of all nodes and writes before.
+#: Gives the next number, larger than those of all earlier nodes and writes.
 tick = _COUNT.__next__
 
-#: The number of the last write that was noted. A caller with a larger one need not look further.
+#: The number of the last recorded write. For a larger number, no later write needs to be looked for.
 LATEST = [0]
-# Takes the next number and stores it there in one step, so that no thread stores a smaller one later.
+# Takes the next number and stores it in LATEST in one step, so that no thread can store a smaller one afterwards.
 _advance = map(LATEST.__setitem__, itertools.repeat(0), _COUNT).__next__
 
-#: Whether anybody will ever ask: there is something in it from the first ``now`` on. Until then nothing is noted.
+#: Whether writes are recorded at all: not empty from the first call of ``now`` on. Before it, nobody can ask for a
+#: write.
 WATCHED: list[bool] = []
 
-# How many stretches of one array's memory, or of all that is told apart by address, have a last write of their own.
+# For how many ranges of one array's memory, or of all memory recorded by address, the last writes are stored
+# separately.
 _STRETCHES = 1 << 16
-# How many stretches of one write are told apart; and among how many rows or elements they are found.
+# How many ranges of one write are recorded separately, and among how many rows or elements they are searched for.
 _SPANS, _PICKED = 256, 1 << 14
 
 _NEVER: Write = (0, None)
 _number = operator.itemgetter(0)
 
-#: From which byte to before which: where something lies in memory.
+#: A range of memory: the address of its first byte, and the one past its last.
 Span: TypeAlias = tuple[int, int]
 
 
@@ -62,7 +64,7 @@ Span: TypeAlias = tuple[int, int]
 
 
 class _Stretches:
-    """The last write to each stretch of memory; a stretch ends where the next one begins."""
+    """The last write to each range of memory; a range ends where the next one begins."""
 
     __slots__ = ("starts", "writes")
 
@@ -70,10 +72,10 @@ class _Stretches:
         self.starts, self.writes = [0], [write]
 
     def wrote(self, span: Span, write: Write) -> None:
-        """Note a write."""
+        """Record a write to a range."""
         (low, high), starts, writes = span, self.starts, self.writes
         first = bisect.bisect_left(starts, low)
-        if starts[first:first + 2] == [low, high]:  # a stretch as it is
+        if starts[first:first + 2] == [low, high]:  # exactly a known range
             writes[first] = write
             return
         last = bisect.bisect_left(starts, high, first)
@@ -81,7 +83,7 @@ class _Stretches:
             starts[first:last], writes[first:last] = [low], [write]
         else:
             starts[first:last], writes[first:last] = [low, high], [write, writes[last - 1]]
-        if len(starts) > _STRETCHES:  # two become one, which counts as written when the later one was
+        if len(starts) > _STRETCHES:  # each two ranges become one, with the later of their writes
             self.starts = starts[::2]
             self.writes = [max(writes[i:i + 2], key=_number) for i in range(0, len(writes), 2)]
 
@@ -100,18 +102,18 @@ class _Stretches:
 
 
 class _Memory:
-    """Memory, and when it was written.
+    """The memory of one array, or all memory recorded by address, and the writes to it.
 
     Attributes
     ----------
     owner : weak reference
-        To the array whose memory it is; one to nothing of all that is told apart by address.
+        To the array that owns the memory; gives None for the memory recorded by address.
     last : Write
-        The last write to some of it.
+        The last write to any part of it.
     stretches : _Stretches or None
-        The last writes to its parts; None where the last write was one to all of it.
+        The last writes to its parts; None if the last write was to all of it.
     shared : bool
-        Whether it is told apart by address, too: what is known of it is known of that.
+        Whether the array's writes are recorded by address from now on.
     """
 
     __slots__ = ("owner", "last", "stretches", "shared")
@@ -121,7 +123,7 @@ class _Memory:
         self.stretches: _Stretches | None = None
 
     def wrote(self, spans: Sequence[Span] | None, write: Write) -> None:
-        """Note a write to some bytes, or to all."""
+        """Record a write to some bytes, or to all with None."""
         if spans is None:
             self.stretches = None
         else:
@@ -138,20 +140,20 @@ class _Memory:
         return max([self.stretches.last(span) for span in spans], key=_number, default=_NEVER)
 
 
-#: The memory of arrays that own theirs, by ``id``, for as long as they are there, and all other memory. A caller
-#: that finds one asks its ``owner``: another array may have the identity of one that is gone.
+#: The memory of arrays that own theirs, by ``id``, as long as they live; and all other memory. A caller checks the
+#: ``owner`` of what it finds: a new array may have the ``id`` of one that was deleted.
 _OWNED: dict[int, _Memory] = {}
 _BY_ADDRESS = _Memory()
-#: How often memory of an array came to be told apart by address.
+#: How many arrays' memory has changed to being recorded by address.
 _SHARED = [0]
 _LOCK = lock()
-#: Views that were written, by ``id``, for as long as they are there: the view, ``_SHARED`` at that time, its memory and
-#: its bytes there, None for all. NumPy takes as long to say where an array lies as to write a few numbers ten times.
+#: Views that were written, by ``id``, as long as they live: the view, ``_SHARED`` at that time, its memory and its
+#: bytes there, None for all. To get an array's address from NumPy takes ten times as long as to write a few elements.
 _VIEWS: dict[int, tuple[Callable[[], ndarray | None], int, _Memory, list[Span] | None]] = {}
 
 
 def _memory(array: Array) -> tuple[_Memory, bool]:
-    """The memory of a raw array, and whether that is all of it."""
+    """The memory of a raw array, and whether the array covers all of it."""
     owner = _owner(array)
     if owner is None:
         return _BY_ADDRESS, False
@@ -166,13 +168,13 @@ def _memory(array: Array) -> tuple[_Memory, bool]:
 
 
 def _locate(array: Array, key: Any = None) -> tuple[_Memory, list[Span] | None]:
-    """The memory of a raw array, or of its elements that a subscript names, and their bytes there; None for all."""
+    """The memory of a raw array, and the bytes there of the array or of its elements at a subscript; None for all."""
     memory, whole = _memory(array)
     return memory, None if whole and key is None else _spans(array, key)
 
 
 def _place(array: Array) -> tuple[_Memory, list[Span] | None]:
-    """The memory of a raw array, and its bytes there; None for all. It is found once for a view that stays."""
+    """The memory of a raw array, and its bytes there; None for all. For a view this is cached as long as it lives."""
     key, shared = id(array), _SHARED[0]
     known = _VIEWS.get(key)
     if known is not None and known[1] == shared and known[0]() is array:
@@ -184,7 +186,7 @@ def _place(array: Array) -> tuple[_Memory, list[Span] | None]:
 
 
 def _owner(array: Any) -> ndarray | None:
-    """The array of NumPy that owns the memory of an array; None if it is told apart by address."""
+    """The NumPy array that owns the memory of an array; None if its writes are recorded by address."""
     if not isinstance(array, ndarray):
         return None
     base: Any = array.base
@@ -199,8 +201,8 @@ def _owner(array: Any) -> ndarray | None:
 
 
 def share(array: Array) -> None:
-    """Tell an array's memory apart by address from now on: it is handed to others, from whom it may come back as an
-    array that knows nothing of this one."""
+    """Record writes to an array's memory by address from now on: other libraries get the memory, and it may come back
+    from them as an unrelated array object."""
     owner = _owner(array)
     if owner is None:
         return
@@ -234,20 +236,20 @@ def _references(holder: _Holder) -> int:
     return getrefcount(data)
 
 
-#: How many references to a raw array are counted in a function with a variable for it, where its holder alone has it.
+#: The reference count of a raw array, in a function with one variable for it, if only its holder refers to it.
 ALONE = _references(_holder)
 
 
 def held(holder: Any, known: int = 0) -> bool:
-    """Whether a write to an array is to be noted: somebody may ask, and somebody else has its raw array or a view of
-    it, as a tape node, a plan or another array has.
+    """Whether a write to an array must be recorded: writes are recorded at all, and its raw array or a view of it has
+    other references, from a tape node, a plan or another array.
 
     Parameters
     ----------
     holder : NDArray
-        The array; it has its raw array in ``_data``.
+        The array, with its raw array in ``_data``.
     known : int
-        How many references to the raw array the caller has itself; a view of it is one.
+        How many references to the raw array the caller itself has; a view counts as one.
     """
     if not WATCHED:
         return False
@@ -256,10 +258,10 @@ def held(holder: Any, known: int = 0) -> bool:
 
 
 def wrote(array: Array, key: Any = None) -> None:
-    """Note that a raw array was written, or those of its elements that a subscript names."""
+    """Record that a raw array was written, or its elements at a subscript."""
     if not WATCHED or not _is_memory(array):
         return
-    lasting = key is None  # and not a view that is made here
+    lasting = key is None  # the array is no view made here
     if not lasting and _is_basic(key):
         array, key = _view(array, key), None
     if array.size:
@@ -272,13 +274,14 @@ def wrote(array: Array, key: Any = None) -> None:
 
 
 def wrote_held(holders: Iterable[Any]) -> None:
-    """Note that arrays were written, of which the caller has the raw ones, too: those whose writes are to be noted."""
+    """Record that arrays were written, except those for which ``held`` is false; the caller also holds the raw
+    arrays."""
     if WATCHED and (arrays := [holder._data for holder in holders if held(holder, 1)]):
         Targets(arrays).wrote()
 
 
 class Targets:
-    """Raw arrays that are always written together, as by the steps of a plan.
+    """Raw arrays that are always written together, for example by the steps of a plan.
 
     Examples
     --------
@@ -292,13 +295,13 @@ class Targets:
     __slots__ = ("_arrays", "_known", "_wholes", "_parts")
 
     def __init__(self, arrays: Iterable[Array]):
-        self._arrays = [array for array in arrays if array.size]  # held, so that what is known of them stays true
+        self._arrays = [array for array in arrays if array.size]  # references, so that their memory stays the same
         self._known = -1
         self._wholes: list[_Memory] = []
         self._parts: list[tuple[_Memory, list[Span]]] = []
 
     def wrote(self) -> None:
-        """Note that all of them were written."""
+        """Record that all of them were written."""
         if self._known != _SHARED[0]:
             self._find()
         _advance()
@@ -319,7 +322,7 @@ class Targets:
 
 
 def unchanged(array: ndarray, source: Any) -> bool:
-    """Whether an array of the host has all elements already, to the bit, that are about to be assigned to it.
+    """Whether an assignment to an array of the host would change none of its bits.
 
     Examples
     --------
@@ -328,7 +331,7 @@ def unchanged(array: ndarray, source: Any) -> bool:
     """
     try:
         source = np.broadcast_to(source, array.shape)
-    except ValueError:  # the assignment says what does not fit
+    except ValueError:  # the assignment itself raises the error
         return False
     first = (0,) * array.ndim
     if not array.size or array[first].tobytes() != source[first].astype(array.dtype).tobytes():
@@ -341,17 +344,17 @@ def unchanged(array: ndarray, source: Any) -> bool:
 
 
 def now() -> int:
-    """The number to ask ``written`` with, later, about writes from here on."""
+    """A number to give to ``written`` later, to ask for writes after this call."""
     if not WATCHED:
         WATCHED.append(True)
     return tick()
 
 
 def written(array: Array, since: int) -> Write | None:
-    """The last write to numbers of a raw array, if there was one after the number ``since``.
+    """The last write to elements of a raw array, if there was one after the number ``since``.
 
-    The caller must have held the raw array, or a view of it, all the time: writes to an array that nobody else
-    holds are not noted. An array that was given another raw array is not seen here.
+    The caller must have held the raw array, or a view of it, since then: writes to an array that only its holder refers
+    to are not recorded. It is also not recorded here if an NDArray is given another raw array.
 
     Examples
     --------
@@ -376,8 +379,8 @@ def written(array: Array, since: int) -> Write | None:
 
 
 def stays(array: Array, since: int) -> bool:
-    """Whether a raw array has the numbers of ``since``: none was written, and nobody writes there without a note, as
-    another library may where the memory is shared with it. For whoever asks ``written`` holds.
+    """Whether a raw array certainly has the same elements as at ``since``: no write was recorded, and its memory is not
+    shared with another library, which may write without a record. The caller must have held it as for ``written``.
 
     Examples
     --------
@@ -400,21 +403,21 @@ def stays(array: Array, since: int) -> bool:
 
 
 def _is_memory(array: Any) -> bool:
-    """Whether an array has numbers in memory; one that stands for numbers while a function is traced has none."""
-    kind = type(array)  # whose attributes are not computed to be seen
+    """Whether an array has elements in memory; a traced value has none."""
+    kind = type(array)  # looked up on the class, since reading the attributes would compute them
     return isinstance(array, ndarray) or hasattr(kind, "__cuda_array_interface__") or hasattr(
         kind, "__array_interface__")
 
 
 def _is_basic(key: object) -> bool:
-    """Whether a subscript names a view."""
+    """Whether a subscript is basic indexing, which gives a view."""
     return all(part is None or part is Ellipsis or (isinstance(part, (int, slice, np.integer))
                                                     and not isinstance(part, bool))
                for part in (key if isinstance(key, tuple) else (key,)))
 
 
 def _view(array: Array, key: Any) -> Array:
-    """The view that a basic subscript names; NumPy gives a number, and no view, for a single element."""
+    """The view at a basic subscript; for a single element NumPy itself gives a scalar and no view."""
     part = array[key]
     if hasattr(part, "flags") and not isinstance(part, np.generic):
         return part
@@ -422,14 +425,14 @@ def _view(array: Array, key: Any) -> Array:
 
 
 def _spans(array: Array, key: Any = None) -> list[Span]:
-    """Stretches of memory that an array covers, or its elements that a subscript names; one stretch around all of them
-    where there are too many."""
+    """The ranges of memory that an array covers, or its elements at a subscript; one range around all of them if there
+    are too many."""
     if not array.size:
         return []
     first, size, on_host = address_of(array), array.itemsize, isinstance(array, ndarray)
     if array.flags.c_contiguous and (key is None or not on_host):
         return [(first, first + array.nbytes)]
-    # Rows whose elements lie one behind the other are found as one.
+    # Rows with contiguous elements are treated as one piece.
     axes, fewest = array.ndim, 0 if key is None else array.ndim if isinstance(key, tuple) else 1
     while axes > fewest and array.strides[axes - 1] == size:
         axes -= 1

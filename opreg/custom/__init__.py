@@ -1,3 +1,3 @@
-"""Operators that users write: the classes and functions they are declared by, and the operators that they become."""
+"""Operators that users write: the classes and functions that declare them, and the operators made from them."""
 
 __all__: list[str] = []

@@ -1,7 +1,7 @@
-"""Composed operators: built-in ones that are a signature and a body of other operators, and nothing else.
+"""Composed operators: built-in operators whose kernel is a body of other operators.
 
-Values without numbers go through the body in graphs, and in the first eager call of a kind, as through that of a user's
-operator that is ``traced``. So gradients of any order, fusion and the kernels of every back end follow from it.
+The body is traced in graphs, and in the first eager call of a kind, as that of a user's ``traced`` operator is. So it
+has gradients of any order, fusion, and the kernels of every back end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..core.rules import Attrs, AttrsRule, Rule, Shapes
 from ..core.spec import ANY, Shape, Spec, known
 from ..core.tracing import RuleTracer, SpecsAsked, TracedValue
 from ..core.value import Value
-from .gradient import Arriving, Use, derive
+from .gradient import OutGrads, Use, derive
 
 if TYPE_CHECKING:
     from ..ndarray.context import Context
@@ -34,7 +34,7 @@ class ComposedUse(Use):
     """Attributes of one use of a composed operator."""
 
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
-        """The use itself: a body reads nothing that changes."""
+        """The use itself, since a body reads no values that may change."""
         return self if self.lasting else None
 
 
@@ -51,19 +51,18 @@ class _ComposedSchema(Schema):
 
 
 def composed(function: Callable | None = None, /, *, like: Op | None = None, **options: Any) -> Any:
-    """Declare an operator whose body is the function: it calls operators on values and returns one, or several as a
-    tuple.
+    """Declare an operator whose body is the function. It calls operators on values, and returns one value or a tuple.
 
-    Shapes follow from the body, also where they are partly known, as dimensions it asks for may be ``ANY``. An operator
-    whose body reshapes to dimensions that it computes declares ``infer``, which then serves where some are unknown.
-    Dtypes follow from the declaration, as those of other operators. The body may ask for both.
+    Shapes are inferred by tracing the body, also partly known ones: dimensions that the body reads may be ``ANY``. An
+    operator whose body reshapes to computed dimensions must declare ``infer`` for unknown dimensions. Dtypes are
+    declared, as for other operators. The body may read both.
 
     Parameters
     ----------
     function : callable
-        See ``declare``, which also says what the options are.
+        The body; see ``declare``, also for the options.
     like : Op, optional
-        The operator whose attributes it has, where those of the function are ``**attrs``.
+        The operator whose attributes it has, if the function takes ``**attrs``.
 
     Examples
     --------
@@ -99,9 +98,9 @@ def composed(function: Callable | None = None, /, *, like: Op | None = None, **o
     return op
 
 
-def _gradients(op: Op, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], use: Any, needs: Sequence[bool],
+def _gradients(op: Op, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], use: Any, needs: Sequence[bool],
                is_train: bool) -> list[Value | None]:
-    """The rule where one was declared, else the derivative of the body."""
+    """The declared gradient rule, or else the derivative of the body."""
     if op.rules.grad is not None:
         return list(gradients_by_rule(op, g, ins, outs, use, needs, is_train))
     return derive(use, g, ins, needs)
@@ -110,35 +109,35 @@ def _gradients(op: Op, g: Arriving, ins: Sequence[Value], outs: Sequence[Value],
 # --------------------------------------------------------------------------------------------- shapes of a body
 
 
-#: Shapes of outputs by operator, use and shapes of inputs, all of them known.
+#: Shapes of outputs by operator, use and known shapes of inputs.
 _SHAPES = following(4096, "shapes of composed operators")
 
 
 class _ShapeTracer(RuleTracer):
-    """Traces a body to find shapes, of which dimensions may be unknown."""
+    """Traces a body to infer shapes, in which dimensions may be unknown."""
 
     def value(self, entry: Entry) -> TracedValue:
-        """An entry as a value."""
+        """The value of an entry."""
         return _Shaped(self, entry)
 
     def call(self, op: Op, values: Sequence[object], given: Attrs) -> list[TracedValue]:
-        """Apply an operator to values; what it makes of dimensions that are unknown is unknown."""
+        """Apply an operator to values. If its attributes contain unknown dimensions, so does the result."""
         if any(map(_holds_any, given.values())):
             raise SpecsAsked
         return super().call(op, values, given)
 
     def _failed(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
-        """Leave the error as it is: the caller that asks for the shapes names the operator."""
+        """Add no note to the error, since the caller names the composed operator."""
 
 
 class _Shaped(TracedValue):
-    """A value whose shape may be partly known; where nobody knows its dtype it is float32."""
+    """A value whose shape may be partly known, and whose dtype is float32 if it is unknown."""
 
     __slots__ = ()
 
     @property
     def shape(self) -> Shape:
-        """Dimensions, some of which may be ``ANY``."""
+        """The dimensions, some of which may be ``ANY``."""
         shape = self._tracer.spec(self._entry).shape
         if shape is None:
             raise SpecsAsked
@@ -154,7 +153,7 @@ def _holds_any(value: object) -> bool:
 
 
 def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """Shapes of inputs and outputs, as far as they follow from a body."""
+    """Infer shapes of inputs and outputs by tracing a body, as far as possible."""
     ins = filled(op, ins, outs, use)
     if any(shape is None for shape in ins):
         return ins, outs

@@ -1,4 +1,4 @@
-"""Classes that users derive operators from: ``CustomOp``, which computes, and ``CustomOpProp``, which describes it."""
+"""The base classes of users' operators: ``CustomOp``, which computes, and ``CustomOpProp``, which describes it."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class CustomOp:
         Parameters
         ----------
         is_train : bool
-            Whether it runs as in training: in a Cell, whether that was set to train.
+            Whether it runs as in training; in a Cell, whether the Cell was set to train.
         req : list of {"null", "write", "inplace", "add"}
-            Request of each output.
+            The request of each output.
         in_data, out_data, aux : list of NDArray
             Inputs, which are read-only; outputs; auxiliary states, which may be changed in place.
         """
@@ -53,25 +53,25 @@ class CustomOp:
     @default
     def backward(self, req: list[str], out_grad: list[NDArray], in_data: list[NDArray], out_data: list[NDArray],
                  in_grad: list[NDArray], aux: list[NDArray]) -> None:
-        """Compute the gradients of the inputs from those of the outputs; one that is never written counts as zeros."""
+        """Compute the gradients of the inputs from those of the outputs. A gradient that is not written is zero."""
 
     @default
     def assign(self, dst: Any, req: str, src: Any) -> None:
         """Store ``src`` in ``dst`` as requested: ``write``, ``inplace``, ``add`` or ``null``.
 
-        A number fills ``dst``; so does an array that broadcasts to it, with a warning on the first run.
+        A scalar fills ``dst``. An array may broadcast to ``dst``, which warns in the first run.
 
         Raises
         ------
         ArgumentError
-            For any other request, and when ``src`` is None, as where a function returns nothing.
+            For any other request, and if ``src`` is None, as when a function has no return statement.
         ShapeError
-            When ``src`` does not broadcast to ``dst``.
+            If ``src`` does not broadcast to ``dst``.
         """
-        if src is None and req != "null":  # NumPy takes it for NaN
+        if src is None and req != "null":  # NumPy would convert None to NaN
             raise ArgumentError("assign: expected an array or a number, got None")
         try:
-            # Straight to the arrays below: this is called for every result of every operator.
+            # Writes to the raw arrays directly, since this runs for every result of every operator.
             if req == "write" or req == "inplace":
                 dst._data[...] = getattr(src, "_data", src)
             elif req == "add":
@@ -93,11 +93,11 @@ class CustomOp:
             dst.check_writable()
         if misfit:
             raise ShapeError(f"assign: expected shape {show(dst.shape)}, got {show(src.shape)}")
-        write(dst, req, src)  # from another device, or to something that is no NDArray
+        write(dst, req, src)  # a source on another device, or a target that is no NDArray
 
 
 def _check_places(*given: Any) -> None:
-    """Refuse a list, and an array in the place of its request, among what ``assign`` is given."""
+    """Raise an error if ``assign`` was given a list, or an array instead of a request."""
     if isinstance(given[0], (list, tuple)) or not isinstance(given[1], str):
         raise ArgumentError(
             "assign: expected an array, its request and a value, as in self.assign(out_data[0], req[0], value), got "
@@ -110,40 +110,41 @@ class CustomOpProp:
     Parameters
     ----------
     need_top_grad : bool
-        Whether backward needs the gradient from above; a loss does not.
+        Whether backward reads the output gradients; that of a loss does not.
 
     Notes
     -----
-    Constructor parameters are the operator's attributes. One with an annotation gets a value of that type, checked;
-    one without gets text, as in MXNet.
+    The parameters of the constructor are the operator's attributes. A parameter with an annotation gets a checked value
+    of that type; one without gets text, as in MXNet.
 
-    A class that sets ``traced = True`` promises that the methods of its operator depend on nothing but their arguments.
-    Inside a graph they are then called once, when its plan is made, with values that have a shape and a dtype and no
-    numbers; the operators they call take their place, and are fused with what stands around them. ``asnumpy`` of such
-    a value acts as a NumPy array. ``req`` is ``write`` or ``null`` there. The gradient can be differentiated to any
-    order, and one whose operator has no ``backward`` follows from its ``forward``. Code that reads values (``if x >
-    0``, ``float(x)``), random numbers, and changes of auxiliary states are errors. Eagerly the methods run as
-    always.
+    ``traced = True`` promises that the methods of the operator depend only on their arguments. In a graph they are then
+    called once, when the plan is built, with values that have a shape and a dtype but no elements. The operators that
+    they call replace the user's operator in the graph, and are fused with their neighbours. ``asnumpy`` of such a value
+    returns an object that acts as a NumPy array. ``req`` is ``write`` or ``null``. The gradient can be differentiated
+    to
+    any order; without a ``backward``, it is the derivative of ``forward``. Reading elements (``if x > 0``,
+    ``float(x)``),
+    drawing random numbers and changing auxiliary states are errors. In eager calls the methods run as always.
 
-    A class may have two methods more, written in operators as a ``gradient(self, g, ins, outs)`` is:
-    ``vmap(self, ins, batched)`` computes many samples at once, and ``jvp(self, t, ins, outs)`` the derivative along
-    directions; see ``Op.vmap`` and ``Op.jvp``.
+    A class may define three methods that are written in operators: ``gradient(self, g, ins, outs)`` instead of a
+    ``backward``, ``vmap(self, ins, batched)``, which computes many samples at once, and ``jvp(self, t, ins, outs)``,
+    which
+    computes the directional derivative; see ``Op.grad``, ``Op.vmap`` and ``Op.jvp``.
 
-    A class that sets ``capturable = True`` promises that, on a GPU, everything its operator's methods do is launched on
-    the device, and follows from the arrays they are given and leaves nothing behind but what it writes to them. Graphs
-    then capture what the methods launch and replay it: Python runs in the first runs alone. When it is captured a
-    replay is compared with a run, on other numbers; where they differ that is an error.
+    ``capturable = True`` promises that, on a GPU, the methods of the operator do all their work by launches on the
+    device, that this work depends only on their arrays, and that it changes nothing but these. Graphs then capture the
+    launches and replay them, so that Python runs only in the first runs. At capture, a replay is compared with a run on
+    other values; a difference is an error.
 
-    A class that sets ``cheap = True`` says that ``forward`` takes no longer than to read and write its arrays, and
-    gives the same each time: with ``bind(recompute=True)`` it may run once more in backward, instead of its outputs
-    being held.
+    ``cheap = True`` tells that ``forward`` takes about as long as reading and writing its arrays, and returns the same
+    values each time. With ``bind(recompute=True)``, it may then run again in backward instead of storing its outputs.
     """
 
-    #: Whether the methods of the operator are traced instead of run, inside graphs.
+    #: Whether the methods of the operator are traced in graphs, instead of run.
     traced = False
-    #: Whether what the methods launch on a GPU may be captured and replayed.
+    #: Whether the launches of the methods on a GPU may be captured and replayed.
     capturable = False
-    #: Whether ``forward`` may run again in backward instead of its outputs being held.
+    #: Whether ``forward`` may run again in backward, instead of storing its outputs.
     cheap = False
 
     def __init_subclass__(cls, **keywords: Any):
@@ -193,10 +194,10 @@ class CustomOpProp:
 
     @default
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
-        """The numbers, among all given, of the arrays that backward reads."""
+        """The arrays that backward reads, chosen from the given indices."""
         return [*(out_grad if self.need_top_grad_ else ()), *in_data, *out_data]
 
     @default
     def create_operator(self, ctx: Context, shapes: list[Any], dtypes: list[Any]) -> CustomOp:
-        """The object that computes: made once an executor, and for each eager call and run of a compiled function."""
+        """Make the object that computes; called once for each executor, eager call, and run of a compiled function."""
         return CustomOp()

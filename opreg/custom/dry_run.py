@@ -1,4 +1,4 @@
-"""Shapes and dtypes of a function's results, from a run on zeros."""
+"""Inference of shapes and dtypes of a function's results, by a run on zeros."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from ..errors import note
 
 __all__ = ["dry_run", "undisturbed"]
 
-#: A function of arrays and their context, which returns arrays, of ours or others, and numbers.
+#: A function of NDArrays and their context, which returns NDArrays, other arrays or scalars.
 Compute: TypeAlias = Callable[[list[NDArray], Context], list[Any]]
 
-#: Bytes of inputs up to which a function is run on numbers.
+#: The largest number of bytes of inputs for a run on arrays; above it, the function is traced.
 _LIMIT = 1 << 26
 
 
 def dry_run(op_type: str, compute: Compute, specs: Sequence[Spec]) -> list[Spec]:
-    """Specs of what a function of arrays returns for inputs of these specs.
+    """Specs of the results of a function of arrays, for inputs of given specs.
 
-    It is run on zeros, and where it fails there on positive numbers, square matrices of which can be inverted. Inputs
-    too large to be made for that have no values at all: the function is traced, as that of a traced operator is.
-    Random generators are left as they were.
+    The function is run on zeros; if that fails, on positive values, with invertible square matrices. If inputs would be
+    too large, the function is traced instead, as that of a traced operator. The states of random generators are
+    restored.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def dry_run(op_type: str, compute: Compute, specs: Sequence[Spec]) -> list[Spec]
     compute : function of a list of NDArrays and their context
         Returns a list of arrays.
     specs : sequence of Spec
-        Of the inputs.
+        Specs of the inputs.
     """
     nbytes = sum(size(spec.shape) * spec.dtype.itemsize for spec in specs)  # type: ignore
     with undisturbed(), Recording(False, None), np.errstate(all="ignore"):
@@ -75,7 +75,7 @@ def _numberless(specs: Sequence[Spec], ctx: Context) -> list[NDArray]:
 
 
 def _positive(spec: Any) -> np.ndarray:
-    """Numbers that most functions take."""
+    """Positive values that most functions accept."""
     shape, dtype = spec
     if dtype.kind in "iub":
         return np.ones(shape, dtype)
@@ -87,7 +87,7 @@ def _positive(spec: Any) -> np.ndarray:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """A stretch of code that leaves random generators as they were: ours, NumPy's and Python's."""
+    """A context manager that restores the states of all random generators: those of operators, NumPy's and Python's."""
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002  it is what users draw from
     try:
         with generators.kept():
@@ -98,5 +98,5 @@ def undisturbed() -> Iterator[None]:
 
 
 def spec_of(value: object) -> Spec:
-    """Shape and dtype of what a function returned: an array, or a number."""
+    """Shape and dtype of a function's result, an array or a scalar."""
     return Spec(tuple(getattr(value, "shape", ())), np.dtype(getattr(value, "dtype", type(value))))

@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-__all__ = ["watched", "is_unwatched", "default", "is_default", "note_given", "warn_unwritten"]
+__all__ = ["checked", "may_skip_checks", "default", "is_default", "note_given", "warn_unwritten"]
 
 
 def default(method: F) -> F:
-    """Mark a method as what counts where a user's class has none of its own."""
+    """Mark a method of a base class as the default."""
     method.default = True  # type: ignore[attr-defined]
     return method
 
 
 def is_default(method: object) -> bool:
-    """Whether a method is one that is there by default."""
+    """Whether a method is the default, which a user's class did not override."""
     return getattr(method, "default", False)
 
 
 def note_given(error: BaseException, where: str, given: str) -> None:
-    """Note on an exception of a user's code where it came from, and what the code was given."""
+    """Add to an exception of users' code where it was raised, and the specs of the code's arguments."""
     note(error, f"in {where}, given {given}")
     if isinstance(error, TypeError) and str(error).startswith("Unsupported type") and "NDArray" in str(error):
         note(error, "a RawKernel takes arrays of CuPy alone: give it cupy.from_dlpack(x), which shares the memory")
@@ -46,10 +46,10 @@ _MARK = 0xA5
 
 
 def _mark(data: Any, req: str) -> Any:
-    """Fill an output with a pattern that tells whether it was written; None if it cannot be told."""
+    """Fill an output with a pattern, to see later whether it was written; None if that cannot be seen."""
     if req != "write" or data.nbytes < 4:
         return None
-    if hasattr(data, "unwritten"):  # of a traced body: it knows
+    if hasattr(data, "unwritten"):  # a traced value has an attribute for this
         return data
     flat = data.reshape(-1).view("uint8")
     flat.fill(_MARK)
@@ -57,35 +57,35 @@ def _mark(data: Any, req: str) -> Any:
 
 
 def _untouched(mark: Any) -> bool:
-    """Whether an output holds the pattern still. A device is asked for one truth value, on the first run alone."""
+    """Whether an output still holds the pattern. On a device, this copies one boolean to the host."""
     if hasattr(mark, "unwritten"):
         return mark.unwritten
-    if isinstance(mark, np.ndarray) and mark[0] != _MARK:  # on the host one look will nearly always do
+    if isinstance(mark, np.ndarray) and mark[0] != _MARK:  # on the host, one element nearly always tells
         return False
     same = (mark == _MARK).all()
     return bool(same.get() if hasattr(same, "get") else same)
 
 
-def watched(run: Step, later: Step, custom_op: CustomOp, title: str, raws: Sequence[Array], reqs: Sequence[str],
+def checked(run: Step, later: Step, custom_op: CustomOp, title: str, raws: Sequence[Array], reqs: Sequence[str],
             lists: dict[str, list], names: Sequence[str], unwritten: Callable[[list[int]], list[Step]]) -> FirstRun:
-    """The first run of an operator.
+    """The first run of a method of an operator, with checks.
 
     Parameters
     ----------
     run, later : function without arguments
         Call the method, in the first run and in those behind it.
     custom_op : CustomOp
-        Whose method it is.
+        The operator.
     title : str
-        The method, as errors name it.
+        The name of the method in errors.
     raws, reqs : sequence
-        Raw results, and what is requested of them.
+        Raw results and their requests.
     lists : dict of str to list
-        By the parameters' names what may not be rebound; the last one holds the results.
+        Lists whose items must not be replaced, by parameter; the last one holds the results.
     names : sequence of str
-        Of the results.
-    unwritten : function of numbers
-        Hears of results that were left alone, and returns steps that take care of them.
+        Names of the results.
+    unwritten : function of a list of int
+        Called with the indices of results that were not written; returns steps to run before the method from then on.
     """
 
     def first() -> list[Step]:
@@ -108,13 +108,13 @@ def watched(run: Step, later: Step, custom_op: CustomOp, title: str, raws: Seque
     return FirstRun(first)
 
 
-def is_unwatched(custom_op: CustomOp) -> bool:
-    """Whether an operator that was watched is as it was before, so that others of its class need not be watched."""
+def may_skip_checks(custom_op: CustomOp) -> bool:
+    """Whether operators of the same class need no checks, since the first run left this one's ``assign`` unchanged."""
     return not isinstance(getattr(custom_op, "assign", None), _Assigning)
 
 
 class _Assigning:
-    """Stands in the place of an operator's ``assign`` while it is watched."""
+    """Replaces an operator's ``assign`` in its first run, to check what is assigned."""
 
     def __init__(self, custom_op: Any, title: str, names: Mapping[int, str]):
         self._assign, self._names, self._title = getattr(custom_op, "assign", None), names, title
@@ -126,7 +126,7 @@ class _Assigning:
     def __call__(self, dst: Any, req: str, src: Any) -> None:
         name = self._names.get(id(dst), "an array")
         if getattr(getattr(src, "dtype", None), "kind", "") == "c":
-            self._keep, src = True, src.real  # NumPy would warn of a line of ours, also later
+            self._keep, src = True, src.real  # else NumPy would warn each time, and name a line of this library
             warnings.warn(f"{self._title}: {name} is real and is assigned complex numbers, whose imaginary parts are "
                           "lost; take .real", np.exceptions.ComplexWarning, stacklevel=2)
         self._assign(dst, req, src)  # type: ignore[misc]
@@ -135,19 +135,19 @@ class _Assigning:
             warnings.warn(f"{self._title}: {name} has shape {show(dst.shape)} and is assigned {show(shape)}, which is "
                           "repeated to fill it", UserWarning, stacklevel=2)
 
-    __call__.__qualname__ = "CustomOp.assign"  # as Python names what is called with too few arguments
+    __call__.__qualname__ = "CustomOp.assign"  # the name in Python's error about missing arguments
 
     def end(self) -> None:
-        """Put ``assign`` back, unless it has something to do in later runs."""
+        """Restore ``assign``, unless the check is needed in later runs."""
         if self._made is not None and not self._keep:
             del self._made.assign
 
 
 def warn_unwritten(told: set[str], names: Sequence[str], backward: Callable[..., None], title: str) -> None:
-    """Warn once of gradients that were asked for and never written. A ``backward`` that says ``pass`` means it."""
+    """Warn once of requested gradients that were not written, unless ``backward`` is only ``pass``."""
     code = getattr(getattr(backward, "__func__", backward), "__code__", None)
     missing = is_default(backward)
-    names = [name for name in names if name not in told and "label" not in name]  # which has none, by custom
+    names = [name for name in names if name not in told and "label" not in name]  # labels have none
     if not names or (code is not None and not missing and _does_nothing(code)):
         return
     told.update(names)
@@ -159,6 +159,6 @@ def warn_unwritten(told: set[str], names: Sequence[str], backward: Callable[...,
 
 
 def _does_nothing(code: types.CodeType) -> bool:
-    """Whether a body is ``pass``, ``return`` or its documentation alone."""
+    """Whether a body is only ``pass``, ``return`` or a docstring."""
     return all(step.opname in ("RESUME", "NOP", "RETURN_CONST", "RETURN_VALUE") or step.opname.startswith("LOAD_CONST")
                for step in dis.get_instructions(code))

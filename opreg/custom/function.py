@@ -1,4 +1,4 @@
-"""Operators that are a function, made by ``define``."""
+"""Operators made from a function by ``define``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
 from .dry_run import dry_run, spec_of
 from .first_run import note_given
-from .gradient import READS, Arriving, Use, by_rule, derive, own, shown
+from .gradient import READS, OutGrads, Use, by_rule, derive, own, shown
 from .signature import GIVEN, Signature, check_rule, read, read_types
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 class DefinedFunction(Schema):
-    """The attributes of an operator that is a function: its keyword-only parameters.
+    """The schema of an operator that is a function: its keyword-only parameters are the attributes.
 
     Attributes
     ----------
@@ -47,13 +47,13 @@ class DefinedFunction(Schema):
     rule : Rule
         The function.
     given : list of str
-        What it is given that is no attribute.
+        Keyword-only parameters that are no attributes, ``ctx`` and ``is_train``.
     types : str or None
-        Dtypes as they were declared.
+        The declared dtypes, as text.
     by_types : TypeRule or None
-        What that says; of states, too.
+        The dtype rule of that text, states included.
     by_run : Rule
-        How dtypes follow where none were declared.
+        The dtype rule without declared dtypes.
     """
 
     op: Op
@@ -76,7 +76,7 @@ class DefinedFunction(Schema):
         return self._reads[1]
 
     def complete(self, given: Mapping[str, object]) -> FunctionUse:
-        """Typed attributes, and what is prepared for them."""
+        """Typed attributes, with caches of their own."""
         attributes = super().complete(given)
         use = FunctionUse(attributes, attributes.lasting)
         use.defined, use.op, use.memo, use.runs = self, self.op, {}, {}
@@ -84,21 +84,21 @@ class DefinedFunction(Schema):
 
 
 class FunctionUse(Use):
-    """Attributes of one use of an operator that is a function.
+    """The attributes of one use of an operator that is a function.
 
     Attributes
     ----------
     defined : DefinedFunction
-        The defined function.
+        The schema.
     shapes : list of Shape, or None
-        Those of the inputs, once they are known.
+        Shapes of the inputs, once they are known.
     """
 
     defined: DefinedFunction
     shapes: Shapes | None = None
 
     def compute(self, arrays: Sequence[NDArray], ctx: Context, is_train: bool) -> list[Any]:
-        """Call the function with NDArrays; it gives an NDArray, array or number for each output."""
+        """Call the function with NDArrays; an NDArray, another array or a scalar for each output."""
         rule, op = self.defined.rule, self.op
         declared = self._declared(arrays)
         keywords = rule.select(self)
@@ -121,7 +121,7 @@ class FunctionUse(Use):
                 raise ArgumentError(f"operator {op.op_type!r} returned None for {name!r}, expected an array")
             if declared is not None:
                 results[i] = self._as_declared(name, result, declared[i])
-            if hasattr(result, "_data"):  # an array of ours
+            if hasattr(result, "_data"):  # an NDArray
                 continue
             try:
                 as_dtype(getattr(result, "dtype", float))
@@ -131,7 +131,7 @@ class FunctionUse(Use):
         return results
 
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
-        """A key that stays equal while what the function, and a rule of its gradient, read is as it was."""
+        """A key that stays equal until a value changes that the function, or its gradient rule, has read."""
         version = self.defined.reads().version() if self.lasting else None
         return None if version is None else (self, version)
 
@@ -147,7 +147,7 @@ class FunctionUse(Use):
         return self.op.rules.types is not self.defined.by_run
 
     def _declared(self, arrays: Sequence[NDArray]) -> Dtypes | None:
-        """Dtypes of the results for these arrays, as they were declared; None where none were."""
+        """The declared dtypes of the results for these arrays; None without a declaration."""
         op = self.op
         if not self.declares:
             return None
@@ -158,7 +158,7 @@ class FunctionUse(Use):
         return self.memo[key]
 
     def _as_declared(self, name: str, result: Any, dtype: np.dtype | None) -> Any:
-        """A result if it has the dtype that was declared; a number of Python takes it on."""
+        """The result, after a check of its declared dtype. A Python scalar is converted to it."""
         if dtype is None:
             return result
         if type(result) in (bool, int, float) and not (type(result) is float and dtype.kind in "iub"):
@@ -171,7 +171,7 @@ class FunctionUse(Use):
         return result
 
     def declared_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-        """Dtypes by the words that declared them."""
+        """Infer dtypes by the declaration."""
         rule: Any = self.defined.by_types
         try:
             return rule(ins, outs, self)
@@ -179,7 +179,7 @@ class FunctionUse(Use):
             raise self._conflict(rule, [*ins, *outs], len(ins)) from None
 
     def _conflict(self, rule: TypeRule, dtypes: Dtypes, count: int) -> DTypeError:
-        """The error that names the first of the inputs and outputs whose dtype is not the declared one."""
+        """The error for dtypes that contradict the declaration. It names the first input or output with a wrong one."""
         op, names = self.op, self.op.signature.inputs(self) + self.op.signature.outputs(self)
 
         def following(*kept: int) -> Dtypes:
@@ -201,7 +201,7 @@ class FunctionUse(Use):
     # --------------------------------------------------------------------------------------------- inference
 
     def _dry_run(self, specs: Sequence[Spec]) -> list[Spec]:
-        """Shapes and dtypes of the results, found once for a use."""
+        """Shapes and dtypes of the results by a dry run, cached for the use."""
         key = tuple(specs)
         if key not in self.memo:
             self.memo[key] = dry_run(str(self.op.op_type),
@@ -209,7 +209,7 @@ class FunctionUse(Use):
         return self.memo[key]
 
     def infer_shapes(self, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-        """Shapes from a run on other numbers."""
+        """Infer shapes by a dry run."""
         op = self.op
         if op.rules.data_dependent:
             return ins, outs
@@ -224,14 +224,14 @@ class FunctionUse(Use):
         return ins, [agreed(name, old, spec.shape) for name, old, spec in zip(op.signature.outputs(self), outs, specs)]
 
     def infer_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-        """Dtypes from a run on other numbers, where shapes came from one; else all are the same, or nobody knows."""
+        """Infer dtypes by the dry run that inferred shapes; without one, all dtypes are the same or unknown."""
         if self.shapes is None or any(dtype is None for dtype in ins):
             return SAME_TYPE(ins, outs, self) if len({*ins} - {None}) < 2 else (ins, outs)
         return ins, [spec.dtype for spec in self._dry_run(list(map(Spec, self.shapes, ins)))]
 
     # --------------------------------------------------------------------------------------------- gradient
 
-    def gradient(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool], is_train: bool
+    def gradient(self, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool], is_train: bool
                  ) -> list[Value | None]:
         """Call the user's gradient rule; one gradient for each input."""
         g, ins, outs = shown(g), list(map(shown, ins)), list(map(shown, outs))
@@ -242,7 +242,7 @@ class FunctionUse(Use):
 def of_function(name: str | None, function: Callable, outputs: Sequence[str],
                 auxiliary: Sequence[str] | Mapping[str, Any], types: str | None, loss: bool, traced: bool,
                 capturable: bool = False, cheap: bool = False) -> Op:
-    """The operator that a function is: called with NDArrays, returning one, or several as a tuple."""
+    """Make the operator of a function of NDArrays that returns one array, or several as a tuple."""
     signature = read(function, [*auxiliary] if isinstance(auxiliary, Mapping) else auxiliary)
     begins = _beginnings(getattr(function, "__name__", name), auxiliary)
     name = name or getattr(function, "__name__", None)
@@ -270,14 +270,14 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str],
     return op
 
 
-def _gradients(op: Op, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], use: FunctionUse,
+def _gradients(op: Op, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], use: FunctionUse,
                needs: Sequence[bool], is_train: bool) -> list[Value | None]:
-    """Gradients of the inputs, by the user's rule, or from what a traced body does."""
+    """Gradients of the inputs, by the user's rule, or by the derivative of a traced body."""
     ruled = op.rules.grad is not None
     if not (ruled or op.traits.traced):
         raise NotDifferentiableError(f"operator {op.op_type!r} has no gradient: add one, written in operators, "
                                      f"with @{op.op_type}.grad (registered at {op.where})")
-    if op.loss(use):  # it may be without a gradient
+    if op.loss(use):  # a loss may have no output gradient
         g = ([ops.ones_like(out) if top is None else top for top, out in zip(g, outs)]
              if isinstance(g, (tuple, list)) else ops.ones_like(outs[0]) if g is None else g)
     return by_rule(use.gradient, use, g, ins, outs, needs, is_train) if ruled else derive(use, g, ins, needs)
@@ -327,7 +327,7 @@ def _misfit(call: Call, results: Sequence[object]) -> ShapeError:
 
 
 def _arguments(signature: Signature) -> Names:
-    """Names of the inputs; a function of how many there are if it is not fixed."""
+    """Names of the inputs; for any number of them, a function of their number."""
     fixed, many = signature.inputs, signature.many
     if many is None:
         return fixed
@@ -339,7 +339,7 @@ def _arguments(signature: Signature) -> Names:
 
 
 def _beginnings(title: str | None, auxiliary: Sequence[str] | Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Tags that tell variables of states their initializers."""
+    """Tags with initializers for the variables of states."""
     found = {}
     for name, value in auxiliary.items() if isinstance(auxiliary, Mapping) else ():
         if value is None:

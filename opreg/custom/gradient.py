@@ -1,11 +1,10 @@
-"""Uses of users' operators, and gradients of them that are operators themselves.
+"""Attributes of users' operators, and their gradients, which are operators themselves.
 
-An operator that is ``traced`` promises that its body depends on nothing but its arguments. In a graph the body is then
-called once, with values that stand for numbers, and what it did takes the operator's place. So its gradient exists
-without being written: it is one more operator of that kind, whose body is the derivative of the first one's.
+The body of a ``traced`` operator depends only on its arguments. In a graph it is called once, with traced values, and
+the recorded operators replace the user's operator. So it needs no gradient rule: its gradient is an operator of the
+same kind, whose body is the derivative of the first body.
 
-A user's gradient that needs values, in NumPy for one, is an operator as well: it runs as Python, as
-the body does.
+A gradient rule that reads elements, for instance in NumPy, becomes an operator as well, which runs Python.
 """
 
 from __future__ import annotations
@@ -32,39 +31,42 @@ if TYPE_CHECKING:
     from ..ndarray.context import Context
     from ..typing import Array
 
-__all__ = ["Use", "GradientUse", "by_rule", "derive", "own", "shown", "Arriving", "COMPUTED", "READS"]
+__all__ = ["Use", "GradientUse", "by_rule", "derive", "own", "shown", "OutGrads", "COMPUTED", "READS"]
 
 T = TypeVar("T")
 
-#: Output gradients of an operator: a value, or several; None where there is none.
-Arriving: TypeAlias = Value | Sequence[Value | None] | None
+#: Output gradients of an operator: one value or several, None for an output without a gradient.
+OutGrads: TypeAlias = Value | Sequence[Value | None] | None
 
-#: A function that computes a gradient derived from a body, on the arrays of a call.
+#: Makes the function that computes the derivative of a body on the arrays of a call.
 COMPUTED = Slot("bodies")
 #: Makes a `BodyReads` of the functions and classes that are traced together.
 READS = Slot("bodies")
 
 
 class Outside(Protocol):
-    """Values that users' code reads from outside while a graph is made."""
+    """Outside values that users' code reads while a graph is built."""
+
+    def version(self) -> object:
+        """A value that stays the same object while all of it stays; None where not everything is known."""
 
     def check(self) -> Check | None:
-        """A function that says what of it has changed from now on; None where nothing could."""
+        """A function that names a value that has changed since this call, if any; None if no value can change."""
 
 
 class Use(Attributes):
-    """Attributes of one use of a user's operator.
+    """The attributes of one use of a user's operator.
 
     Attributes
     ----------
     op : Op
         The operator.
     memo : dict
-        What an eager forward leaves for its backward.
+        Values that an eager forward stores for its backward.
     runs : dict
-        What is prepared for eager calls of a function.
+        Prepared eager calls of a function.
     derived : bool
-        Whether it is the use of a gradient that follows from a body.
+        Whether the operator is the derivative of a body.
     """
 
     op: Op
@@ -74,43 +76,42 @@ class Use(Attributes):
 
     @functools.cached_property
     def gradients(self) -> dict[tuple[bool, ...], GradientUse]:
-        """Uses of the gradient that follows from the body, by the arguments whose gradient is wanted."""
+        """Attributes of the derivative of the body, by the arguments whose gradient is requested."""
         return {}
 
     @property
     def ruled(self) -> bool:
-        """Whether the user wrote its gradient."""
+        """Whether there is a user's gradient rule."""
         return self.op.rules.grad is not None
 
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
-        """A key that stays equal while a traced body would do the same again with such arrays; None if unknown.
+        """A key that stays equal as long as tracing the body for such arrays gives the same result; None if unknown.
         """
         return None
 
     def outside(self) -> Outside | None:
-        """Reads, while a graph is made, of values that others may change; None where nobody knows them."""
+        """The outside values that the body reads while a graph is built; None if they are unknown."""
         return None
 
 
 def shown(value: Any) -> Any:
-    """Values as users' code is given them, also in lists: arrays that refuse to be changed."""
+    """Values, also in lists, as read-only arrays for users' code."""
     if isinstance(value, (list, tuple)):
         return type(value)([shown(part) for part in value])
     return value.shown() if isinstance(value, Value) else value
 
 
 def own(names: Sequence[str], gradients: Iterable[Any], ins: Sequence[Any], title: str) -> list[Value | None]:
-    """Gradients that a user's rule returned for the arguments of these names, in the right shapes: one for each input,
-    or None.
+    """The gradients that a user's rule returned for named arguments, with checked shapes: one for each input, or None.
 
     Raises
     ------
     ArgumentError, ShapeError
-        Naming the input.
+        If a gradient does not fit. The error names the input.
     """
     results: list[Value | None] = []
     for name, g, like in zip(names, gradients, ins):
-        if isinstance(g, numbers.Real) and g == 0:  # none at all
+        if isinstance(g, numbers.Real) and g == 0:  # 0 means no gradient
             g = None
         if g is not None:
             g = fitted(g if isinstance(g, Value) else like._lift(g), like, f"{title} of input {name!r}")
@@ -118,17 +119,16 @@ def own(names: Sequence[str], gradients: Iterable[Any], ins: Sequence[Any], titl
     return results + [None] * (len(ins) - len(names))
 
 
-#: A user's rule with its results checked: a function of the gradients of outputs, inputs, outputs, the inputs that
-#: want a
+#: A user's rule with checked results: a function of output gradients, inputs, outputs, whether each input needs a
 #: gradient, and the mode.
-UserRule = Callable[[Arriving, Sequence[Value], Sequence[Value], Sequence[bool], bool], list[Value | None]]
+UserRule = Callable[[OutGrads, Sequence[Value], Sequence[Value], Sequence[bool], bool], list[Value | None]]
 
 
-def by_rule(rule: UserRule, use: Use, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
+def by_rule(rule: UserRule, use: Use, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
             is_train: bool) -> list[Value | None]:
-    """Gradients of the inputs by a user's rule: its operators, or the rule as an operator if it needs values."""
+    """Gradients of the inputs by a user's rule, which is called here, or becomes an operator if it reads elements."""
     try:
-        if MODE.recording and outs and hasattr(outs[0], "_data"):  # as a graph would have it
+        if MODE.recording and outs and hasattr(outs[0], "_data"):  # as in a graph: does it read elements?
             _rehearse(rule, g, ins, outs, needs, is_train)
         return rule(g, ins, outs, needs, is_train)
     except NeedsNumbers:
@@ -136,7 +136,7 @@ def by_rule(rule: UserRule, use: Use, g: Arriving, ins: Sequence[Value], outs: S
         return _through(rule, use, g, ins, [*ins[:count], *outs, *ins[count:]], needs)
 
 
-def _rehearse(rule: UserRule, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
+def _rehearse(rule: UserRule, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
               is_train: bool) -> None:
     tracer = RuleTracer()
 
@@ -147,8 +147,8 @@ def _rehearse(rule: UserRule, g: Arriving, ins: Sequence[Value], outs: Sequence[
          list(map(stand, outs)), needs, is_train)
 
 
-def derive(use: Use, g: Arriving, ins: Sequence[Value], needs: Sequence[bool]) -> list[Value | None]:
-    """Gradients of the inputs, from the derivative of what the body does."""
+def derive(use: Use, g: OutGrads, ins: Sequence[Value], needs: Sequence[bool]) -> list[Value | None]:
+    """Gradients of the inputs by the derivative of the body."""
     return _through(None, use, g, ins, ins, needs)
 
 
@@ -156,14 +156,14 @@ def derive(use: Use, g: Arriving, ins: Sequence[Value], needs: Sequence[bool]) -
 
 
 class GradientUse(Use):
-    """Attributes of one use of a gradient.
+    """The attributes of one use of a gradient operator.
 
     Attributes
     ----------
     inner : Use
-        Those of the operator it is the gradient of.
+        The attributes of the forward operator.
     needs : tuple of bool
-        The arguments whose gradient is wanted.
+        Whether the gradient of each argument is requested.
     rule : function, or None
         The user's rule; None for a gradient derived from the body.
     """
@@ -175,11 +175,11 @@ class GradientUse(Use):
 
     @property
     def ruled(self) -> bool:
-        """Never where it follows from a body."""
+        """Whether it is a user's rule, not the derivative of a body."""
         return not self.derived
 
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
-        """The version of the operator."""
+        """The version of the forward operator."""
         inner = self.inner
         if not self.derived:
             return None
@@ -188,11 +188,11 @@ class GradientUse(Use):
         return None if version is None else (self, version)
 
     def outside(self) -> Outside | None:
-        """That of the operator."""
+        """The outside values of the forward operator."""
         return self.inner.outside()
 
     def arguments(self) -> tuple[str, ...]:
-        """Names of the gradients of the outputs, then those of the inputs; where a user's rule reads them, outputs."""
+        """Names of the output gradients and of the inputs; for a user's rule, also of the outputs."""
         forward, inner = self.inner.op, self.inner
         outputs = forward.signature.outputs(inner)
         visible = outputs[:forward.signature.visible(inner)]
@@ -200,13 +200,13 @@ class GradientUse(Use):
                 *(() if self.derived else outputs))
 
     def like_arguments(self, ins: list[T], outs: list[T]) -> tuple[list[T], list[T]]:
-        """Shapes, or dtypes: gradients look like the arguments."""
+        """Shapes or dtypes of the gradients, which are those of the arguments."""
         first = self.inner.op.signature.visible(self.inner)
         return ins, ins[first:first + len(outs)]
 
-    def differentiate(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
+    def differentiate(self, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                       is_train: bool) -> list[Value | None]:
-        """Gradients of the gradient, where the body is traced."""
+        """Gradients of the gradient, if the body is traced."""
         if self.op.traits.traced:
             return derive(self, g, ins, needs)
         raise NotDifferentiableError(
@@ -216,14 +216,14 @@ class GradientUse(Use):
 
 
 def _gradient(forward: Op, derived: bool, visible: int) -> Op:
-    """The operator that computes gradients of a user's operator."""
+    """Make the gradient operator of a user's operator."""
     op = Op(f"_gradient_{forward.name}", AS_GIVEN, AttrsRule(GradientUse.arguments),
             outputs=AttrsRule(lambda use: tuple([f"{name}_grad" for name in forward.signature.arguments(use.inner)])),
             auxiliary=AttrsRule(lambda use: forward.signature.auxiliary(use.inner)),
             types=AttrsRule(GradientUse.like_arguments), unread=[visible + i for i in forward.traits.unread], mode=True,
             per_instance=True, traced=derived or forward.traits.traced, capturable=forward.traits.capturable)
     op.shapes(AttrsRule(GradientUse.like_arguments))
-    op.moves(AttrsRule(lambda use: ()))  # it is shown states, and cannot change them
+    op.moves(AttrsRule(lambda use: ()))  # states are read-only inputs
     op.grad(AttrsRule(GradientUse.differentiate))
     if derived:
         op.kernel("traced", bound=True)(lambda call: [COMPUTED.function(call)])
@@ -232,9 +232,9 @@ def _gradient(forward: Op, derived: bool, visible: int) -> Op:
     return op
 
 
-def _through(rule: UserRule | None, use: Use, g: Arriving, ins: Sequence[Value], read: Sequence[Value],
+def _through(rule: UserRule | None, use: Use, g: OutGrads, ins: Sequence[Value], read: Sequence[Value],
              needs: Sequence[bool]) -> list[Value | None]:
-    """Gradients of the inputs from an operator that reads the output gradient, and these values."""
+    """Gradients of the inputs by a gradient operator that reads the output gradients and these values."""
     op = use.op
     visible, count = op.signature.visible(use), len(op.signature.arguments(use))
     tops: list[Any] = list(g)[:visible] if isinstance(g, (tuple, list)) else [g]

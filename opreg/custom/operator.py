@@ -1,7 +1,7 @@
-"""Operators that users write: ``CustomOp`` and ``CustomOpProp`` as in MXNet, and ``define`` for one function.
+"""Users' operators: ``CustomOp`` and ``CustomOpProp`` as in MXNet, and ``define`` for a function.
 
-Both become the same record as a built-in operator, under the name ``custom.<name>``, so a user's ``softmax`` and
-the built-in one live side by side. Seen from outside this module is ``opreg.operator``.
+Both become an ``Op``, as built-in operators are, with the name ``custom.<name>``. So a user's ``softmax`` and the
+built-in one exist side by side. Programs import this module as ``opreg.operator``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ P = TypeVar("P", bound="type[CustomOpProp]")
 A = ParamSpec("A")
 Q = ParamSpec("Q")
 R = TypeVar("R", covariant=True)
-#: Names of states, or what each of them begins with.
+#: Names of states, or a dict of their initializers.
 Auxiliary: TypeAlias = Sequence[str] | Mapping[str, Any]
 
 __all__ = ["CustomOp", "CustomOpProp", "register", "define", "check", "to_torch", "to_jax", "get",
@@ -52,9 +52,9 @@ __all__ = ["CustomOp", "CustomOpProp", "register", "define", "check", "to_torch"
            "NumpyOp", "NDArrayOp"]
 
 
-#: Asks all questions of ``check``.
+#: Runs all checks of ``check``.
 CHECK = Slot("checks")
-#: Make operators functions of other libraries.
+#: Convert operators to functions of PyTorch and of JAX.
 TO_TORCH = Slot("other libraries")
 TO_JAX = Slot("other libraries")
 
@@ -68,9 +68,9 @@ def register(reg_name: str) -> Callable[[P], P]:
     Parameters
     ----------
     reg_name : str
-        The ``op_type`` it is reached by: ``sym.Custom(x, op_type=reg_name)``, ``sym.custom.<reg_name>(x)``, and the
-        same under ``nd``. Registering a name again takes its place, with a warning: for calls, for symbols that are
-        bound from then on, and for compiled functions. Bound executors keep their operator.
+        The ``op_type``, as in ``sym.Custom(x, op_type=reg_name)``, ``sym.custom.<reg_name>(x)``, and the same under
+        ``nd``. A class that is registered under an existing name replaces the old one, with a warning: in calls, in
+        compiled functions, and in symbols that are bound later. Bound executors are not affected.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def register(reg_name: str) -> Callable[[P], P]:
     >>> get("custom._example_identity").list_arguments()
     ['data']
     """
-    if not isinstance(reg_name, str) or not reg_name:  # type: ignore[redundant-expr]  # who checks no types
+    if not isinstance(reg_name, str) or not reg_name:  # type: ignore[redundant-expr]  # for callers without a type checker
         raise TypeError(f"register: expected a name, as in @register('name'), got {reg_name!r}")
 
     def enter_class(prop: P) -> P:
@@ -94,7 +94,7 @@ def register(reg_name: str) -> Callable[[P], P]:
 
 def _enter(op: Op, name: str) -> None:
     before = registered(name)
-    # A module imported again, or a cell run again, defines the same thing anew: no news.
+    # No warning for a module that is imported again, or a notebook cell that is run again.
     if before is not None and before.where != op.where:
         warnings.warn(f"operator {name!r}, registered at {before.where}, is replaced by the one at {op.where}",
                       UserWarning, stacklevel=4)
@@ -109,17 +109,17 @@ def registered(name: str) -> Op | None:
 # ---------------------------------------------------------------------------------------- one function
 
 
-if TYPE_CHECKING:  # what checkers know of a function that became an operator: its parameters and results
+if TYPE_CHECKING:  # for type checkers: an operator has the parameters and results of its function
 
     class _First(Protocol[Q, R]):
-        """An operator of a function whose first parameter is left out of ``Q``."""
+        """An operator of a function, where ``Q`` is its parameters without the first."""
 
         @property
         def _function(self) -> Callable[Concatenate[Any, Q], R]: ...
 
     class Defined(Op, Generic[A, R]):
-        """Calls go by the function's own parameters; a tensor or a symbol in the first place decides the type of
-        the result."""
+        """An operator that takes the parameters of its function. The type of the first input, a tensor or a symbol,
+        determines the type of the result."""
 
         @property
         def _function(self) -> Callable[A, R]: ...
@@ -150,7 +150,7 @@ if TYPE_CHECKING:  # what checkers know of a function that became an operator: i
         def __call__(self, *args: Any, **keywords: Any) -> Any: ...  # type: ignore[misc]
 
     class Defining(Protocol):
-        """Makes an operator of a function."""
+        """A decorator that makes an operator of a function."""
 
         def __call__(self, function: Callable[A, R], /) -> Defined[A, R]: ...
 
@@ -171,58 +171,62 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
            outputs: Sequence[str] = ("output",), auxiliary: Auxiliary = (), types: str | None = None,
            loss: bool = False, traced: bool = False, capturable: bool = False,
            cheap: bool = False) -> Any:
-    """Make an operator of one function of arrays.
+    """Make an operator from a function of arrays.
 
     Parameters
     ----------
     function : callable
-        Positional parameters are inputs, NDArrays, and ``*xs`` any number of them; keyword-only ones are attributes,
-        typed by their annotations, but for ``ctx``, the context it computes in, and ``is_train``, whether it runs as in
-        training: in a Cell, whether that was set to train. It returns an array, in NumPy or not, or a tuple of as many
-        as ``outputs`` names.
+        The function. Positional parameters are inputs, which are NDArrays; ``*xs`` stands for any number of them.
+        Keyword-only parameters are attributes, with their annotations as types, except ``ctx``, the context, and
+        ``is_train``, whether it runs as in training (in a Cell, whether the Cell was set to train). It returns an
+        NDArray or a NumPy array, or a tuple with one for each name in ``outputs``.
     name : str
-        Registered name; the function's by default. Defining a name again takes its place, as in ``register``.
+        The registered name, by default that of the function. An existing operator is replaced, as in ``register``.
     outputs : sequence of str
         Names of the outputs.
     auxiliary : sequence of str, or dict of str
-        The last positional parameters, which are states that the function may change in place. A dict says what they
-        begin with in executors, modules and Cells that are made of graphs: an initializer or its name, as in
-        ``{"mean": "zeros"}``. The default is zero, in a Module the initializer for the name.
+        Names of the last positional parameters, which are states that the function may change in place. A dict gives
+        their initial values in executors, modules and Cells that are made from graphs: an initializer or its name, as
+        in ``{"mean": "zeros"}``. By default states are zero, and in a Module they get the initializer for their name.
     types : str, optional
         Dtypes of inputs and outputs, as in ``"T,int32->T"``: equal letters are equal dtypes, ``@dtype`` is the
-        attribute of that name, ``*`` before a word repeats it, ``?`` may be anything. Inputs and results of others are
-        refused, eagerly as in graphs; numbers of Python take the declared dtype. States that it does not name have that
-        of the first input.
+        attribute of that name, ``*`` before a word repeats it, and ``?`` is any dtype. Inputs and results of other
+        dtypes are errors, eagerly and in graphs; Python scalars are converted to the declared dtype. States without a
+        declared dtype have that of the first input.
     loss : bool
-        Whether its gradient needs none from above.
+        Whether the operator is a loss, whose gradient needs no output gradient.
     traced : bool
-        Whether the function is traced instead of run inside graphs, as ``CustomOpProp`` describes it. Without
-        ``@f.grad`` the gradient then follows from the function.
+        Whether the function is traced in graphs instead of run; see ``CustomOpProp``. Without ``@f.grad``, the gradient
+        is then the derivative of the function.
     capturable : bool
-        Whether what the function and its gradient launch on a GPU may be captured and replayed, as ``CustomOpProp``
-        describes it.
+        Whether launches of the function and its gradient on a GPU may be captured and replayed; see ``CustomOpProp``.
     cheap : bool
-        Whether ``bind(recompute=True)`` may call it again in backward instead of holding its results, as
-        ``CustomOpProp`` describes it.
+        Whether ``bind(recompute=True)`` may call it again in backward instead of storing its results; see
+        ``CustomOpProp``.
 
     Returns
     -------
     Op
-        Called on arrays and symbols as functions of ``nd`` and ``sym`` are. Type checkers see the function's own
-        parameters, its first input by position; for them ``ctx`` and ``is_train`` want a default, which counts for
-        nothing. ``@f.grad`` adds a gradient, a function
-        ``(g, ins, outs, **attrs)`` that returns one for each input, of its shape or of one that it broadcasts to; None
-        is none. One written in operators becomes nodes of a graph and is differentiated to any order; one that needs
-        numbers, in NumPy for one, runs as Python. ``@f.infer`` adds a shape rule. Without one, shapes and dtypes come
-        from a run on zeros when a graph is bound. ``@f.fill`` says how shapes of states follow, as it does for
-        built-in operators. ``@f.infer_from_data``, a function of the NDArrays, returns shapes that depend on values;
-        a compiled function is left to Python there, with a warning.
+        The operator, called on arrays and symbols as the functions of ``nd`` and ``sym`` are. Type checkers see the
+        parameters of the function, the first input by position; for them ``ctx`` and ``is_train`` need a default, which
+        is not used.
+
+        ``@f.grad`` adds a gradient rule, a function ``(g, ins, outs, **attrs)`` that returns a gradient for each input,
+        or
+        None. A gradient has the shape of its input, or one that it broadcasts to. A rule that is written in operators
+        becomes nodes of a graph and can be differentiated to any order; a rule that reads elements, for instance in
+        NumPy, runs in Python. ``@f.infer`` adds a shape rule. Without one, shapes and dtypes are found by a run on
+        zeros
+        when a graph is bound. ``@f.fill`` adds a rule for the shapes of states, as for built-in operators.
+        ``@f.infer_from_data``, a function of the NDArrays, returns shapes that depend on values; a compiled function
+        that
+        calls such an operator runs in Python, with a warning.
 
     Raises
     ------
     ArgumentError, TypeError
-        When the function's signature is not one of an operator, or ``types`` does not fit it. ``@f.grad``, ``@f.infer``
-        and the other rules refuse functions that they could not call.
+        If the signature of the function is not possible for an operator, or ``types`` does not fit it. ``@f.grad``,
+        ``@f.infer`` and the other decorators raise them for functions that could not be called.
 
     Examples
     --------
@@ -245,39 +249,41 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
 
 
 def check(op_or_cell: Any, /, *inputs: Any, **attrs: Any) -> Report:
-    """Check an operator, however it is written, against everything that is expected of one.
+    """Check an operator of any kind: values, shapes, dtypes, gradients, and its behaviour in graphs.
 
     Parameters
     ----------
     op_or_cell
-        An operator: made by ``define``, a ``CustomOpProp`` class, the name of a registered one, or a function of ``nd``
-        or ``sym``; an ``autograd.Function``, PyTorch's too; a ``custom_vjp`` function of JAX; a Cell; a function of
-        tensors, compiled by ``jit`` or not.
+        An operator made by ``define``, a ``CustomOpProp`` class, the name of a registered operator, or a function of
+        ``nd`` or ``sym``; an ``autograd.Function``, also of PyTorch; a ``custom_vjp`` function of JAX; a Cell; or a
+        function of tensors, compiled by ``jit`` or not.
     *inputs : array
-        Inputs: arguments, then auxiliary states. The last ones of an operator may be left out if they
-        are filled in from the others. A few numbers are best, without ties and zeros. Python numbers go to
-        functions of other libraries unchanged.
+        Arguments, then auxiliary states. The last ones may be left out if their shapes are inferred from the others.
+        Small arrays without ties and zeros are best. Python scalars are passed to functions of other libraries
+        unchanged.
     **attrs
-        Attributes of an operator, keywords of a function.
+        Attributes of an operator, or keywords of a function.
 
     Returns
     -------
     Report
-        A verdict for each check, ok, failed or skipped for a reason; one that failed says what to change, and shows
-        the smallest inputs that were found. It prints as a table and is true if nothing failed. In a test:
-        ``mx.operator.check(f, x).raise_if_failed()``.
+        A verdict for each check: ok, failed, or skipped for a reason. A failed verdict tells the change to make, and
+        shows the smallest inputs that were found. The report prints as a table, and is true if no check failed. In a
+        test, write ``mx.operator.check(f, x).raise_if_failed()``.
 
     Raises
     ------
     ArgumentError
-        When it is given nothing that can be checked.
+        If ``op_or_cell`` cannot be checked.
 
     Notes
     -----
-    What is checked is run some hundred times, as in training; random generators are left as they were, and of a Cell a
-    copy is checked. It runs in this process: ``sys.exit`` is a failed verdict, but a body that never returns is not
-    interrupted, and one that crashes or calls ``os._exit`` ends the program. The command ``opreg check`` runs it in
-    a process of its own, with a limit of time.
+    The operator runs some hundred times, as in training. The states of random generators are restored, and a copy of a
+    Cell is checked. All runs are in this process: ``sys.exit`` is a failed verdict, but a body that never returns is
+    not
+    interrupted, and one that crashes or calls ``os._exit`` ends the program. The command ``opreg check`` runs the
+    checks
+    in a separate process, with a time limit.
 
     Examples
     --------
@@ -298,38 +304,38 @@ def check(op_or_cell: Any, /, *inputs: Any, **attrs: Any) -> Report:
 
 def to_torch(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random: bool | None = None, **attrs: Any
              ) -> Any:
-    """Make an operator of PyTorch of an operator, a Symbol or a Cell; it passes PyTorch's ``opcheck`` and compiles.
+    """Convert an operator, a Symbol or a Cell to an operator of PyTorch, which passes ``opcheck`` and can be compiled.
 
-    A traced, composed or built-in operator that PyTorch's own operations can express is translated to them: it
-    fuses with its neighbours and runs wherever they do. Anything else is called, with arrays over the memory of the
-    tensors, as a ``torch.library.custom_op`` that knows its shapes and its gradient.
+    A traced, composed or built-in operator is translated to PyTorch's own operators if these can express it; it is then
+    fused with its neighbours and runs on all their devices. Others become a ``torch.library.custom_op`` with shape and
+    gradient functions, which calls them with arrays over the memory of the tensors.
 
     Parameters
     ----------
     op : Op, str, Symbol or Cell
         An operator or its name; a Symbol; a Cell that needs no example for ``to_symbol``.
     parameters : dict of str to NDArray, optional
-        Variables of a Symbol that become parameters. Then the result is a ``torch.nn.Module`` over their memory, as of
-        a Cell with Parameters: tensors of the same values, which a step of PyTorch's optimizers changes here, too.
+        Variables of a Symbol that become parameters. The result is then a ``torch.nn.Module``, as for a Cell with
+        Parameters. Its tensors share memory with these arrays, so steps of PyTorch's optimizers change both.
     random : bool, optional
-        Whether a user's operator draws random numbers; built-in ones say so themselves. Random operators repeat
-        after ``torch.manual_seed``.
+        Whether a user's operator draws random numbers; built-in operators declare it. ``torch.manual_seed`` seeds
+        random operators.
     **attrs
-        Attributes that are fixed now. The others are keywords of each call, as ``is_train`` is, which is False by
-        default. Attributes that PyTorch has no type for, and attributes that decide the inputs, are fixed here.
+        Attributes that are fixed. Other attributes are keywords of each call, as is ``is_train``, by default False.
+        Attributes of types that PyTorch lacks, and attributes that determine the inputs, must be fixed.
 
     Returns
     -------
     torch.library.CustomOpDef, torch.OpOverload, function or torch.nn.Module
-        An operator of PyTorch; for one with auxiliary states, which it changes in place behind the inputs, or with
-        random numbers, a function around it, whose attribute ``custom_op`` it is.
+        An operator of PyTorch. For an operator with auxiliary states, which follow the inputs and are changed in place,
+        or with random numbers, it is a function whose attribute ``custom_op`` is the operator.
 
     Raises
     ------
     UnknownOperatorError, ArgumentError
-        For what is no operator, with the nearest names; for operators that change their inputs.
+        For an unknown operator, with the nearest names; for an operator that changes its inputs.
     ImportError
-        Where PyTorch is not installed.
+        If PyTorch is not installed.
 
     Examples
     --------
@@ -347,37 +353,37 @@ def to_torch(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random:
 
 def to_jax(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random: bool | None = None, **attrs: Any
            ) -> Callable[..., Any]:
-    """Make a function of JAX of an operator, a Symbol or a Cell, which ``jit``, ``grad`` and ``vmap`` take.
+    """Convert an operator, a Symbol or a Cell to a function of JAX, which works with ``jit``, ``grad`` and ``vmap``.
 
-    A traced, composed or built-in operator that JAX's own operations can express is translated to them. Anything
-    else is a ``custom_vjp`` over ``pure_callback``: the host computes it, with arrays over the memory of JAX's.
+    A traced, composed or built-in operator is translated to JAX's own operations if these can express it. Others become
+    a ``custom_vjp`` of a ``pure_callback``, which calls them on the host, with arrays over the memory of JAX's arrays.
 
     Parameters
     ----------
     op : Op, str, Symbol or Cell
         An operator or its name; a Symbol; a Cell that needs no example for ``to_symbol``.
     parameters : dict of str to NDArray, optional
-        Variables of a Symbol that become parameters, as those of a Cell are: copies of them are the function's
-        attribute ``parameters``, and ``f(x, parameters=changed)`` takes others in their place.
+        Variables of a Symbol that become parameters, as those of a Cell do. The attribute ``parameters`` of the
+        function holds copies of them, and ``f(x, parameters=changed)`` uses others.
     random : bool, optional
-        Whether a user's operator draws random numbers; built-in ones say so themselves. A random operator is given
-        a seed with each call, an integer.
+        Whether a user's operator draws random numbers; built-in operators declare it. A call of a random operator takes
+        a seed, an integer.
     **attrs
-        Attributes that are fixed now. The others are keywords of each call, as ``is_train`` is, which is False by
-        default; none of them is traced.
+        Attributes that are fixed. Other attributes are keywords of each call, as is ``is_train``, by default False;
+        they are not traced.
 
     Returns
     -------
     function
-        Of arrays, auxiliary states behind the inputs. With states it returns ``(outputs, states)``.
+        A function of the inputs, followed by auxiliary states. With states it returns ``(outputs, states)``.
 
     Raises
     ------
     UnknownOperatorError, ArgumentError
-        For what is no operator, with the nearest names; for operators that change their inputs; where shapes follow
-        from numbers.
+        For an unknown operator, with the nearest names; for an operator that changes its inputs; for shapes that depend
+        on values.
     ImportError
-        Where JAX is not installed.
+        If JAX is not installed.
 
     Examples
     --------
@@ -394,7 +400,7 @@ def get_all_registered_operators() -> list[str]:
 
 
 class OperatorArguments(NamedTuple):
-    """Inputs and attributes of an operator: how many, their names, and their types and defaults in words."""
+    """The inputs and attributes of an operator: their number, names, and types with defaults as text."""
 
     narg: int
     names: list[str]

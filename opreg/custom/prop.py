@@ -1,4 +1,4 @@
-"""Operators that are a registered ``CustomOpProp``, and their backward."""
+"""Operators made from a registered ``CustomOpProp``, and their backward operators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..core.spec import ANY, Shape, TypeFlag, as_dtype, known
 from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, did_you_mean, listed, nearest, note
 from .first_run import is_default
-from .gradient import READS, Arriving, Use, by_rule, derive, own, shown
+from .gradient import READS, OutGrads, Use, by_rule, derive, own, shown
 from .invocation import backward_steps, forward_steps
 from .purity import answers_alike, is_plain, methods_of
 from .signature import hints
@@ -36,42 +36,42 @@ if TYPE_CHECKING:
     from .operator import CustomOp, CustomOpProp
     from .reads import BodyReads
 
-__all__ = ["RegisteredProp", "PropUse", "Kept", "asked_by", "of_prop"]
+__all__ = ["RegisteredProp", "PropUse", "CallCache", "asked_by", "of_prop"]
 
 T = TypeVar("T")
 
 _PLAIN = {str}
 _NOTHING = object()
-#: How Python and NumPy name text in what they refuse.
+#: Words for text in errors of Python and NumPy.
 _OF_TEXT = re.compile(r"\bstr\b|\btext\b|<U")
-#: The words of Python for a place that a list has not.
+#: Python's errors for an index beyond the end of a list.
 _PAST_THE_END = {"list index out of range", "list assignment index out of range"}
 _HELD = {"infer_shape": "shapes", "infer_type": "dtypes"}
 _LISTS = ("list_arguments", "list_outputs", "list_auxiliary_states")
 _STYPES = {"default", "row_sparse", "csr"}
-#: For how many sets of keywords, and specs each, an operator keeps what follows from its Prop's answers.
+#: The number of sets of keywords, and of specs for each, for which answers of Props are cached.
 _KEPT = 128
 
 
 class PropUse(Use):
-    """Attributes of one use of an operator, with the Prop made of them and what it answered.
+    """The attributes of one use of an operator, with the Prop made from them and its answers.
 
     Attributes
     ----------
     registered : RegisteredProp
-        The registered class.
+        The schema.
     prop : CustomOpProp
-        Made of these attributes.
+        The Prop with these attributes.
     arguments, outputs, auxiliary : tuple of str
-        Names that the Prop listed.
+        The names that the Prop lists.
     inner : PropUse
-        Of a backward: that of the forward.
+        For a backward, the attributes of the forward.
     needs : tuple of bool, or None
-        Of a backward: the arguments whose gradient is wanted, None for all.
-    kept : Kept or None
-        Of an eager call: what it has in common with others.
+        For a backward, whether the gradient of each argument is requested; None for all.
+    cache : CallCache or None
+        For an eager call, the cache that it shares with others.
     answers_alike : bool
-        Whether its Prop is another's, too, and answers all of them alike.
+        Whether the Prop is shared with other calls, since it would answer all of them alike.
     """
 
     registered: RegisteredProp
@@ -81,7 +81,7 @@ class PropUse(Use):
     auxiliary: tuple[str, ...]
     inner: PropUse
     needs: tuple[bool, ...] | None = None
-    kept: Kept | None = None
+    cache: CallCache | None = None
     answers_alike = False
     _reads: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
@@ -89,23 +89,23 @@ class PropUse(Use):
 
     @property
     def needed(self) -> tuple[int, ...]:
-        """Positions, among the output gradients, inputs and outputs, of what backward reads."""
+        """The arrays that backward reads: indices among the output gradients, inputs and outputs."""
         return self.reads()[0]
 
     @property
     def unread(self) -> tuple[int, ...]:
-        """Numbers of the arguments that backward does not read; their gradients have their shapes all the same."""
+        """Indices of the arguments that backward does not read. Their shapes are needed for the gradients."""
         return self.reads()[1]
 
     def reads(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """``needed`` and ``unread``, for which the Prop is asked once a use."""
+        """``needed`` and ``unread``, for which the Prop is asked once for each use."""
         if self._reads is not None:
             return self._reads
-        n_out, n_in, kept, plain = len(self.outputs), len(self.arguments), self.kept, None
-        if self.answers_alike or is_default(self.prop.declare_backward_dependency):  # the answer follows
+        n_out, n_in, cache, plain = len(self.outputs), len(self.arguments), self.cache, None
+        if self.answers_alike or is_default(self.prop.declare_backward_dependency):  # answer by need_top_grad
             plain = bool(getattr(self.prop, "need_top_grad_", False))
-            if kept is not None and plain in kept.reads:
-                self._reads = kept.reads[plain]
+            if cache is not None and plain in cache.reads:
+                self._reads = cache.reads[plain]
                 return self._reads
         last = 2 * n_out + n_in
         declared = self.ask("declare_backward_dependency", [*range(n_out)], [*range(n_out, n_out + n_in)],
@@ -115,16 +115,16 @@ class PropUse(Use):
                                 f"of numbers from 0 to {last - 1}")
         needed = tuple(sorted(set(declared)))
         self._reads = needed, tuple([i for i in range(n_in) if n_out + i not in needed])
-        if kept is not None and plain is not None:
-            kept.reads[plain] = self._reads
+        if cache is not None and plain is not None:
+            cache.reads[plain] = self._reads
         return self._reads
 
     def title(self, method: str) -> str:
-        """A method of the Prop as errors name it."""
+        """The name of a method of the Prop in errors."""
         return f"operator {self.registered.op_type!r}: {type(self.prop).__name__}.{method}"
 
     def ask(self, method: str, *args: object) -> Any:
-        """Call a method of the Prop; its exceptions leave with a note."""
+        """Call a method of the Prop. Its exceptions get a note."""
         try:
             return getattr(self.prop, method)(*args)
         except Exception as error:
@@ -132,26 +132,27 @@ class PropUse(Use):
             raise
 
     def blame(self, error: Exception, method: str, *args: object) -> None:
-        """Note on an exception which method of the Prop it comes from."""
+        """Add to an exception the method of the Prop that raised it."""
         note(error, self.title(method) + (f", given {args[0]}" if args else ""))
         if isinstance(error, TypeError):
             self._compare(error, method, *args)
         self.explain(error)
 
     def _compare(self, error: TypeError, method: str, *args: object) -> None:
-        """Note on an exception with which parameters a method should be there, if it cannot be called."""
+        """Add to an exception the expected parameters of a method, if it cannot be called with these."""
         kind = type(self.prop)
         try:
             inspect.signature(getattr(self.prop, method)).bind(*args)
         except (TypeError, ValueError):
             base = next(each for each in reversed(kind.__mro__) if hasattr(each, method))
             expected = ", ".join(inspect.signature(getattr(base, method)).parameters)
-            with contextlib.suppress(TypeError, ValueError):  # it has no signature
+            with contextlib.suppress(TypeError, ValueError):  # no signature
                 note(error, f"{kind.__name__}.{method} takes {inspect.signature(getattr(kind, method))}, expected "
                             f"({expected})")
 
     def explain(self, error: BaseException) -> None:
-        """Note on an exception what it may come from: keywords that are text, and how long lists are."""
+        """Add to an exception its possible causes: keywords that are text, the lengths of lists, a misspelt
+        attribute."""
         said = str(error)
         texts = [f"{name}={value!r}" for name, value in self.items() if type(value) is str and (
             (_looks_otherwise(value) and _OF_TEXT.search(said)) if isinstance(error, TypeError) else
@@ -168,7 +169,7 @@ class PropUse(Use):
                 note(error, f"Did you mean {' or '.join(map(repr, near))}?")
 
     def names(self, method: str, answer: object) -> tuple[str, ...]:
-        """Names that the Prop lists, checked."""
+        """The names that the Prop lists, after a check."""
         if not isinstance(answer, (list, tuple)) or not (
                 {*map(type, answer)} <= _PLAIN or all(isinstance(name, str) for name in answer)):
             raise ArgumentError(f"{self.title(method)} returned {answer!r}, expected a list of names")
@@ -180,7 +181,7 @@ class PropUse(Use):
     # ------------------------------------------------------------------------------ shapes and dtypes
 
     def _answer(self, method: str, question: list, complete: bool) -> Any:
-        """The Prop's answer about shapes or dtypes; nothing when it cannot say while some are unknown."""
+        """The Prop's answer about shapes or dtypes. An exception while some are unknown counts as no answer."""
         try:
             return self.ask(method, question)
         except Exception:
@@ -189,11 +190,11 @@ class PropUse(Use):
             return _NOTHING
 
     def _groups(self, method: str, answer: object) -> list[list]:
-        """An answer as lists for arguments, outputs and auxiliary states, checked."""
+        """An answer as three lists, for arguments, outputs and auxiliary states, after a check."""
         expected = (self.arguments, self.outputs, self.auxiliary)
         groups: list = [*answer] if isinstance(answer, (tuple, list)) else []
         title = f"{self.title(method)} returned"
-        if any(_is_one(part, method) for part in groups):  # it is what a list should hold
+        if any(_is_one(part, method) for part in groups):  # one shape or dtype instead of a list
             parts = [part for part in groups if part is not None]
             shown = [f"[{part!r}]" if _is_one(part, method) else f"{part!r}" for part in parts]
             raise ArgumentError(f"{title} {answer!r}, expected lists of {_HELD[method]}: return "
@@ -203,7 +204,7 @@ class PropUse(Use):
         try:
             if [*map(len, groups)] == [*map(len, expected)]:
                 return groups
-        except TypeError:  # something has no length: it is no list
+        except TypeError:  # a part without a length is no list
             groups = []
         if len(groups) != 3:
             raise ArgumentError(f"{title} {answer!r}, expected 2 or 3 lists: of arguments, outputs and auxiliary "
@@ -214,14 +215,15 @@ class PropUse(Use):
                             f" ({', '.join(names) or 'none'})")
 
     def infer_shapes(self, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-        """Shapes of inputs and outputs, as far as the Prop knows them."""
+        """Infer shapes of inputs and outputs by the Prop, as far as it knows them."""
         arguments = ins[:len(self.arguments)]
         complete = all(map(known, arguments))
         answer = self._answer("infer_shape", [[] if shape is None else list(shape) for shape in arguments], complete)
         return (ins, outs) if answer is _NOTHING else self.shapes_by(answer, ins, outs, complete)
 
     def shapes_by(self, answer: object, ins: Shapes, outs: Shapes, complete: bool = True) -> tuple[Shapes, Shapes]:
-        """Shapes of inputs and outputs, by what ``infer_shape`` answered where those of the arguments are complete."""
+        """Shapes of inputs and outputs from an answer of ``infer_shape``. ``complete``: whether all shapes of arguments
+        were known."""
         are_known = [complete, complete and not self.op.rules.data_dependent, complete]
         arguments, results, states = [[_shape(shape, is_known, self) for shape in group] for group, is_known in
                                       zip(self._groups("infer_shape", answer), are_known)]
@@ -229,7 +231,7 @@ class PropUse(Use):
                 _agreed(self.outputs, outs, results))
 
     def shapes_from_data(self, *arrays: NDArray) -> list[Shape]:
-        """Shapes of the outputs that depend on values."""
+        """Shapes of the outputs, by ``infer_shape_from_data``."""
         answer = self.ask("infer_shape_from_data", [*arrays[:len(self.arguments)]])
         if not isinstance(answer, (list, tuple)) or len(answer) != len(self.outputs):
             raise ArgumentError(f"{self.title('infer_shape_from_data')} returned {answer!r}, expected a list of "
@@ -237,7 +239,7 @@ class PropUse(Use):
         return [_shape(shape, True, self, "infer_shape_from_data") for shape in answer]  # type: ignore[misc]
 
     def infer_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-        """Dtypes of inputs and outputs, as far as the Prop knows them."""
+        """Infer dtypes of inputs and outputs by the Prop, as far as it knows them."""
         arguments = ins[:len(self.arguments)]
         answer = None
         if not (self.registered.plain_types and arguments):
@@ -248,9 +250,9 @@ class PropUse(Use):
         return self.dtypes_by(answer, ins, outs)
 
     def dtypes_by(self, answer: object, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-        """Dtypes of inputs and outputs, by what ``infer_type`` answered if it was asked."""
+        """Dtypes of inputs and outputs from an answer of ``infer_type``, if it was called."""
         inputs = ins[:len(self.arguments)]
-        if self.registered.plain_types and inputs:  # what the method of CustomOpProp answers
+        if self.registered.plain_types and inputs:  # the answer of the default method
             arguments, results, states = inputs, inputs[:1] * len(outs), inputs[:1] * len(self.auxiliary)
         else:
             arguments, results, states = [[_dtype(dtype, self) for dtype in group]
@@ -281,9 +283,9 @@ class PropUse(Use):
     # ------------------------------------------------------------------------------ running and gradients
 
     def create(self, ctx: Context, memo: dict[Any, Any], inputs: Sequence[Any]) -> CustomOp:
-        """The operator object of one executor, or one eager call, made at its first step.
+        """The operator object of an executor or of an eager call, made at its first step.
 
-        ``inputs`` have the shapes and dtypes of arguments and auxiliary states.
+        ``inputs`` are arrays with the shapes and dtypes of arguments and auxiliary states.
         """
         key = Same(self.prop)
         if key not in memo:
@@ -303,11 +305,11 @@ class PropUse(Use):
         return make
 
     def make(self, ctx: Context, shapes: list[list[int]], dtypes: list[TypeFlag]) -> CustomOp:
-        """Call ``create_operator``; its exceptions leave with a note."""
+        """Call ``create_operator``. Its exceptions get a note."""
         return self.ask("create_operator", ctx, shapes, dtypes)
 
     def check(self, custom_op: Any) -> None:
-        """Whether ``create_operator`` is there, and gave an operator."""
+        """Check that the class defines ``create_operator``, and that it returned an operator."""
         if is_default(self.prop.create_operator):
             own = [name for name in vars(type(self.prop)) if name not in dir(type(self.prop).__base__)]
             near = nearest("create_operator", own)
@@ -319,13 +321,14 @@ class PropUse(Use):
                                 + (f": {custom_op.__name__}()" if isinstance(custom_op, type) else
                                    ", as in return Op()" if custom_op is None else ""))
 
-    def differentiate(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
+    def differentiate(self, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                       is_train: bool) -> list[Value | None]:
-        """Gradients of the inputs, by the rule of the Prop or the ``backward`` of its operator."""
+        """Gradients of the inputs, by ``gradient`` of the Prop or ``backward`` of its operator."""
         if hasattr(self.prop, "gradient"):
             return by_rule(self._gradient, self, g, ins, outs, needs, is_train)
-        if self.op.traits.traced and self.kept is not None and self.kept.body is not None and self.kept.body.comparable:
-            return derive(self, g, ins, needs)  # as its operator has no backward
+        body = None if self.cache is None else self.cache.body
+        if self.op.traits.traced and body is not None and body.comparable:
+            return derive(self, g, ins, needs)  # its operator has no backward
         count = len(self.arguments)
         states = self.memo["states"] if "states" in self.memo else list(ins[count:])
         every = [*(g if isinstance(g, tuple) else (g,)), *ins[:count], *outs]
@@ -334,7 +337,7 @@ class PropUse(Use):
         computed = deciding._apply(backward.op, read, backward)
         return [computed, *[None] * len(states)] if count == 1 else [*computed, *[None] * len(states)]
 
-    def _gradient(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
+    def _gradient(self, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                   is_train: bool) -> list[Value | None]:
         count = len(self.arguments)
         gradients = self.ask("gradient", *shown((g, list(ins[:count]), list(outs))))
@@ -346,47 +349,47 @@ class PropUse(Use):
 
     @property
     def ruled(self) -> bool:
-        """Whether its Prop has a rule."""
+        """Whether the Prop has a method ``gradient``."""
         return hasattr(self.prop, "gradient")
 
     @property
     def gradients(self) -> dict[tuple[bool, ...], Any]:
-        """Uses of the gradient that follows from the body, of all uses that have the same Prop."""
-        if self.kept is not None and self.answers_alike:
-            return self.kept.gradients
+        """Attributes of the derivative of the body, shared by all uses of the same Prop."""
+        if self.cache is not None and self.answers_alike:
+            return self.cache.gradients
         return self.__dict__.setdefault("own_gradients", {})
 
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
-        """A key that stays equal while what the classes of the Prop and of its operator read is as it was; None where
-        a Prop may answer otherwise in each call, and where the operator has a ``backward``, which is called."""
-        kept = self.kept
-        if kept is None or not self.answers_alike or len(self.needed) < 2 * len(self.outputs) + len(self.arguments):
+        """A key that stays equal until a value changes that the Prop or its operator has read. None if answers may vary
+        between calls, or if the operator has a ``backward``, which must be called."""
+        cache = self.cache
+        if cache is None or not self.answers_alike or len(self.needed) < 2 * len(self.outputs) + len(self.arguments):
             return None
-        if kept.body is None:
+        if cache.body is None:
             custom_op = self.make(ctx, *asked_by(arrays))
             self.check(custom_op)
             plain = is_default(custom_op.backward) and all(map(is_plain, vars(custom_op).values()))
-            kept.body = READS.function([type(self.prop), type(custom_op)], plain)
-        version = kept.body.version()
-        return None if version is None else (kept, version)
+            cache.body = READS.function([type(self.prop), type(custom_op)], plain)
+        version = cache.body.version()
+        return None if version is None else (cache, version)
 
     def outside(self) -> BodyReads | None:
         """Reads of the traced classes of the Prop and of its operator, or of the Prop's ``gradient``."""
         return self.registered.outside
 
     def backward(self, needs: Sequence[bool]) -> BackwardUse:
-        """The use of the backward that is asked for these gradients."""
+        """The attributes of the backward operator for requested gradients."""
         use = BackwardUse(self)
-        use.__dict__.update(self.__dict__, needs=tuple(needs), kept=None, inner=self, own_gradients={},
+        use.__dict__.update(self.__dict__, needs=tuple(needs), cache=None, inner=self, own_gradients={},
                             op=self.registered.backward(self))
         return use
 
 
 class BackwardUse(PropUse):
-    """Attributes of one use of a backward: those of the forward.
+    """The attributes of one use of a backward operator.
 
-    Its inputs are what the Prop declared to read, then the other arguments, of which only the shape matters, then the
-    auxiliary states.
+    Its inputs are the arrays that the Prop declared, then the other arguments, of which only the shapes are read, then
+    the auxiliary states.
     """
 
     def inputs(self) -> tuple[str, ...]:
@@ -395,14 +398,14 @@ class BackwardUse(PropUse):
         return tuple([every[i] for i in self.needed] + [self.arguments[i] for i in self.unread])
 
     def like_arguments(self, ins: list[T], outs: list[T]) -> tuple[list[T], list[T]]:
-        """Known shapes, or dtypes, of each argument from those of its input; gradients have the same."""
+        """Shapes or dtypes of the gradients, which are those of the arguments among the inputs."""
         first = len(self.outputs)
         by_number = dict(zip([*self.needed, *[first + i for i in self.unread]], ins))
         return ins, [by_number[first + i] for i in range(len(self.arguments))]
 
-    def differentiate(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
+    def differentiate(self, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                       is_train: bool) -> list[Value | None]:
-        """Gradients of the gradient, where the body is traced."""
+        """Gradients of the gradient, if the body is traced."""
         if self.op.traits.traced:
             return derive(self, g, ins, needs)
         raise NotDifferentiableError(
@@ -411,28 +414,27 @@ class BackwardUse(PropUse):
             "operators, to make it differentiable to any order, or let it be traced with traced = True")
 
 
-class Kept:
-    """The cache that eager calls of an operator with the same keywords share, for as long as their Props agree.
+class CallCache:
+    """The cache that eager calls of an operator with the same keywords share, as long as their Props agree.
 
     Attributes
     ----------
     given : dict
-        The keywords, typed.
+        The typed keywords.
     names : list of tuple of str
         Arguments, outputs and auxiliary states, as the first Prop listed them.
     listed : list of list of str
-        The same as Props give them, mostly.
+        The same as lists, to compare with later Props.
     order : list of int
-        Which of the arrays in the call each input is.
+        For each input, the index of its array in the call.
     reads : dict of bool
-        What backward reads and does not read, by whether it needs the gradient from above; of Props that declare
-        nothing else.
+        ``PropUse.reads()`` by ``need_top_grad``, for Props whose answer depends only on that.
     runs : Recent
-        What follows for inputs of certain specs, see ``opreg.ndarray.custom_calls``.
+        Prepared calls by specs of the inputs, see ``opreg.ndarray.custom_calls``.
     body : BodyReads or None
-        What a traced body reads, once that was looked for.
+        The reads of a traced body, once they are determined.
     gradients : dict
-        Uses of the gradient that follows from the body.
+        Attributes of the derivative of the body.
     """
 
     __slots__ = ("given", "names", "listed", "order", "reads", "runs", "body", "gradients", "_use", "_methods")
@@ -449,19 +451,20 @@ class Kept:
         self.gradients: dict[tuple[bool, ...], Any] = {}
 
     def share(self, use: PropUse) -> None:
-        """Let the Prop of a use answer for those of later calls, if they would all say the same. It is asked once."""
+        """Let later calls share the Prop of a use, if all Props would give the same answers. This is determined
+        once."""
         if self._methods is None:
             methods = methods_of(use.prop.__class__)
             if answers_alike(use.prop):
                 self._use = {**use.__dict__, "memo": None, "answers_alike": True}
-            self._methods = methods  # now that there is an answer
+            self._methods = methods  # set last, for other threads
 
     def shared(self) -> PropUse | None:
-        """A use with the Prop of another, which answers as one of its own would; None otherwise."""
+        """A new use with the shared Prop; None if Props are not shared."""
         shared = self._use
         if not shared:
             return None
-        if methods_of(shared["prop"].__class__) != self._methods:  # one was replaced
+        if methods_of(shared["prop"].__class__) != self._methods:  # a method was replaced
             self._use = {}
             return None
         use = PropUse(self.given)
@@ -470,14 +473,14 @@ class Kept:
 
 
 def _counted(given: str, names: Sequence[str], method: str) -> str:
-    """Number of entries of a list, and whose answer it follows from."""
+    """Text that tells the number of entries of a list, and the method that determines it."""
     if not names:
         return f"{given} has no entry, by {method}"
     return f"{given} has {len(names)} {'entry' if len(names) == 1 else 'entries'} ({listed(names)}), by {method}"
 
 
 def _is_one(part: object, method: str) -> bool:
-    """Whether a part of an answer is one shape or dtype, and no list of them."""
+    """Whether a part of an answer is a single shape or dtype instead of a list."""
     if method == "infer_shape":
         dims = part if isinstance(part, (tuple, list)) else ()
         return len(dims) > 0 and all(isinstance(dim, (int, np.integer)) for dim in dims)
@@ -485,7 +488,7 @@ def _is_one(part: object, method: str) -> bool:
 
 
 def _looks_otherwise(value: str) -> bool:
-    """Whether a text is that of a number, a tuple or a boolean."""
+    """Whether a text is a Python literal other than a string."""
     try:
         return not isinstance(ast.literal_eval(value), str)
     except (ValueError, SyntaxError):
@@ -493,11 +496,11 @@ def _looks_otherwise(value: str) -> bool:
 
 
 class text(str):
-    """The kind of a parameter without annotation, which gets any value as text."""
+    """The type of parameters without annotation, which get every value as text."""
 
 
 class RegisteredProp(Schema):
-    """The attributes of an operator that is a ``CustomOpProp``: the parameters of its constructor.
+    """The schema of an operator that is a ``CustomOpProp``: the parameters of its constructor are the attributes.
 
     Attributes
     ----------
@@ -506,11 +509,11 @@ class RegisteredProp(Schema):
     op_type, prop_class
         The name and the class that were registered.
     calls : Recent
-        What eager calls have in common, by their keywords.
+        Caches of eager calls, by their keywords.
     told : set of str
-        The inputs whose gradient is never written, once that has been said.
+        Inputs for which a warning was issued that their gradient is not written.
     plain_types : bool
-        Whether dtypes are what ``CustomOpProp`` says.
+        Whether ``infer_type`` is the default.
     """
 
     op: Op
@@ -538,7 +541,7 @@ class RegisteredProp(Schema):
         return READS.function(traced) if traced else None
 
     def complete(self, given: Mapping[str, object]) -> PropUse:
-        """A Prop of these attributes, and what it answers."""
+        """Typed attributes, with a new Prop and the names that it lists."""
         typed: dict[str, object] = {}
         for name, value in given.items():
             if name in self:
@@ -569,8 +572,9 @@ class RegisteredProp(Schema):
             note(error, f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
             raise
 
-    def anew(self, given: Mapping[str, object], kept: Kept | None = None) -> PropUse:
-        """A Prop of typed keywords, which is asked for its names. Results of an earlier one were checked."""
+    def anew(self, given: Mapping[str, object], cache: CallCache | None = None) -> PropUse:
+        """Make a Prop from typed keywords and list its names. Names that equal the cached ones are not checked
+        again."""
         use = PropUse(given)
         use.registered, use.op, use.memo = self, self.op, {}
         method, listed = "", []
@@ -589,15 +593,15 @@ class RegisteredProp(Schema):
         if not listed:
             raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}.__init__ does not call "
                                 "super().__init__(), which is told whether backward needs the gradient from above")
-        if kept is not None and listed == kept.listed:
-            use.arguments, use.outputs, use.auxiliary = kept.names
-            use.kept = kept
+        if cache is not None and listed == cache.listed:
+            use.arguments, use.outputs, use.auxiliary = cache.names
+            use.cache = cache
         else:
             use.arguments, use.outputs, use.auxiliary = map(use.names, _LISTS, listed)
         return use
 
     def backward(self, use: PropUse) -> Op:
-        """The operator that is its backward, for one that reads as many arrays."""
+        """The backward operator of a use, which depends on the number of arrays that it reads."""
         gradients, counts = self.op.related, tuple(map(len, use.reads()))
         if ("backward", counts) not in gradients:
             gradients["backward", counts] = _backward(self.op, *counts)
@@ -605,7 +609,7 @@ class RegisteredProp(Schema):
 
 
 def of_prop(op_type: str, prop: type[CustomOpProp]) -> Op:
-    """The operator that a ``CustomOpProp`` is."""
+    """Make the operator of a ``CustomOpProp``."""
     registered = RegisteredProp(op_type, prop)
     op = registered.op = Op(f"custom.{op_type}", registered, AttrsRule(lambda use: use.arguments),
                             outputs=AttrsRule(lambda use: use.outputs), auxiliary=AttrsRule(lambda use: use.auxiliary),
@@ -627,7 +631,7 @@ def of_prop(op_type: str, prop: type[CustomOpProp]) -> Op:
 
 
 def _has_rule(op_type: str, prop: type[CustomOpProp], name: str, parameters: Sequence[str]) -> bool:
-    """Whether a class has such a method, which can be called as it will be."""
+    """Whether a class has a method of this name; an error if it cannot be called with the parameters."""
     method = getattr(prop, name, None)
     if method is None:
         return False
@@ -640,7 +644,7 @@ def _has_rule(op_type: str, prop: type[CustomOpProp], name: str, parameters: Seq
 
 
 def _backward(forward: Op, read: int, unread: int) -> Op:
-    """The operator that is the backward of one: gradients from whatever its Prop declared to read."""
+    """Make the backward operator for ``read`` arrays that backward reads and ``unread`` arguments."""
     op = Op(f"_backward_{forward.name}", AS_GIVEN, AttrsRule(BackwardUse.inputs),
             outputs=AttrsRule(lambda use: tuple([f"{name}_grad" for name in use.arguments])),
             auxiliary=AttrsRule(lambda use: use.auxiliary), types=AttrsRule(BackwardUse.like_arguments),
@@ -656,17 +660,17 @@ _flag = functools.cache(TypeFlag)
 
 
 def asked_by(inputs: Sequence[Any]) -> tuple[list[list[int]], list[TypeFlag]]:
-    """Shapes and dtypes of inputs as ``create_operator`` is given them."""
+    """Shapes and dtypes of inputs in the form of ``create_operator``'s arguments."""
     return [[*data.shape] for data in inputs], [_flag(data.dtype) for data in inputs]
 
 
 def _agreed(names: Sequence[str], olds: Shapes, news: Shapes) -> Shapes:
-    """Shapes where what was known and what was said agree."""
+    """Known and returned shapes, combined; an error if they disagree."""
     return [new if old is None else agreed(name, old, new) for name, old, new in zip(names, olds, news)]
 
 
 def _shape(shape: Any, complete: bool, use: PropUse, method: str = "infer_shape") -> Shape | None:
-    """A shape that a Prop returned; an empty one means that it is unknown, unless everything is known."""
+    """Check a shape that a Prop returned. An empty shape means an unknown one, unless ``complete``."""
     try:
         if complete:
             found: Shape | None = tuple(map(operator.index, shape))
@@ -682,7 +686,7 @@ def _shape(shape: Any, complete: bool, use: PropUse, method: str = "infer_shape"
 
 
 def _same(names: Sequence[str], olds: Dtypes, news: Dtypes) -> Dtypes:
-    """Dtypes where what was known and what was said agree."""
+    """Known and returned dtypes, combined; an error if they disagree."""
     for name, old, new in zip(names, olds, news):
         if old is not new and old is not None and new is not None and old != new:
             raise DTypeError(f"{name}: expected dtype {new}, got {old}")
@@ -690,7 +694,7 @@ def _same(names: Sequence[str], olds: Dtypes, news: Dtypes) -> Dtypes:
 
 
 def _dtype(dtype: object, use: PropUse) -> np.dtype | None:
-    """A dtype that a Prop returned: a scalar class, a dtype, a name, or MXNet's integer."""
+    """Check a dtype that a Prop returned: a scalar class, a dtype, a name, or MXNet's integer."""
     try:
         return None if dtype is None else as_dtype(dtype)
     except DTypeError as error:

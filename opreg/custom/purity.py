@@ -1,9 +1,11 @@
-"""Whether Props of a class answer alike: read off their methods, so that one of them can answer for all.
+"""Purity of Props: whether all Props of a class give the same answers, so that one of them can serve all calls.
 
-A Prop is made and asked anew in every eager call, as in MXNet: it may count its calls, hand itself to its operator, or
-answer by what is elsewhere. Most do none of that. A method whose instructions read nothing but arguments, plain
-attributes and a few functions that are known, and change nothing, says the same to the same question; what is not
-understood counts as if it did not.
+As in MXNet, each eager call makes a new Prop and calls its methods: a Prop may count calls, pass itself to its
+operator,
+or read global state. Most do none of these. The byte code of their methods shows it: a method that reads only
+arguments,
+plain attributes and a few known functions, and changes nothing, gives the same answer each time. Code that is not
+understood counts as impure.
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ from ..core.loads import parts
 
 __all__ = ["answers_alike", "is_plain", "methods_of"]
 
-#: Methods whose answers may be kept, and those that are called in every call all the same, on one Prop.
+#: Methods whose answers may be cached, and methods that are always called, on the shared Prop.
 _ASKED = ("__init__", "list_arguments", "list_outputs", "list_auxiliary_states", "infer_shape", "infer_type",
           "declare_backward_dependency")
 _CALLED = ("create_operator", "gradient")
-#: Methods by which a class may do anything at all.
+#: Methods that make a class impure, since they may change any access.
 _HOOKS = ("__new__", "__getattribute__", "__getattr__", "__setattr__", "__del__")
 
-#: The methods of a Prop class that its answers follow from, as they are now.
+#: Gets the methods of a Prop class that determine its answers.
 methods_of = operator.attrgetter(*_ASKED, _CALLED[0])
 
 _FUNCTIONS = {getattr(builtins, name) for name in (
@@ -51,7 +53,7 @@ _SLOTS = GetSetDescriptorType
 
 
 def answers_alike(prop: Any) -> bool:
-    """Whether all Props of this one's class with its keywords answer as it does, and stay as they are made.
+    """Whether all Props of the same class and keywords give the same answers as this one, and never change.
 
     Examples
     --------
@@ -81,7 +83,7 @@ def answers_alike(prop: Any) -> bool:
 
 
 def is_plain(value: object) -> bool:
-    """Whether a value is what it is for ever."""
+    """Whether a value is immutable."""
     if isinstance(value, type):
         return value in _PLAIN or issubclass(value, np.generic)
     if isinstance(value, (tuple, frozenset)):
@@ -90,7 +92,7 @@ def is_plain(value: object) -> bool:
 
 
 class _Method:
-    """A method of a Prop, and what its instructions may do."""
+    """A method of a Prop, whose instructions are examined."""
 
     def __init__(self, prop: Any, name: str, function: Any):
         self._prop, self._name, self._function = prop, name, function
@@ -106,14 +108,14 @@ class _Method:
         code = function.__code__
         try:
             self._free = {name: cell.cell_contents for name, cell in zip(code.co_freevars, function.__closure__ or ())}
-        except ValueError:  # a variable that has no value yet
+        except ValueError:  # a closure variable without a value yet
             return False
         if self._name not in _CALLED and not all(value in self._mro for value in self._free.values()):
             return False
         return all(self._allows(part) for part in parts(code))
 
     def _allows(self, code: CodeType) -> bool:
-        """Whether one piece of code, a method's or that of a comprehension in it, does nothing that is not known."""
+        """Whether all instructions of a code object, of a method or of a comprehension in it, are known to be pure."""
         this = self._function.__code__.co_varnames[0]
         steps = [*dis.get_instructions(code)]
         after_super = -9
@@ -149,8 +151,8 @@ class _Method:
         return True
 
     def _may_read(self, name: str, following: dis.Instruction) -> bool:
-        """Whether a name of the module means the same in every call."""
-        if self._name in _CALLED:  # which is called in every call
+        """Whether a global name has the same value in every call."""
+        if self._name in _CALLED:  # these methods are called each time anyway
             return True
         space = self._function.__globals__
         value = space.get(name, getattr(builtins, name, None))
@@ -163,7 +165,7 @@ class _Method:
         return value.__class__ is type(len) and value in _FUNCTIONS
 
     def _may_ask(self, step: dis.Instruction) -> bool:
-        """Whether an attribute of the Prop stays what it is, or is one of its methods, which is called."""
+        """Whether an attribute of the Prop is immutable, or is one of its known methods and is called."""
         name = step.argval
         if name in vars(self._prop):
             return True
@@ -174,6 +176,6 @@ class _Method:
 
 
 def _loads(step: dis.Instruction, name: str) -> bool:
-    """Whether an instruction loads a variable, last of all."""
+    """Whether a variable is the last one that an instruction loads."""
     names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
     return step.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "STORE_FAST_LOAD_FAST")) and names[-1] == name

@@ -1,4 +1,5 @@
-"""Operators from before ``CustomOp``: ``NumpyOp`` and ``NDArrayOp``, one object that describes itself, and computes."""
+"""MXNet's operators from before ``CustomOp``: ``NumpyOp`` and ``NDArrayOp``, each one object that describes and
+computes."""
 
 from __future__ import annotations
 
@@ -21,15 +22,15 @@ _COUNT = itertools.count()
 
 
 class PythonOp:
-    """An operator as before ``CustomOp``: one object that describes itself, and computes.
+    """The base class of operators in the style before ``CustomOp``: one object that describes and computes.
 
-    Derive from ``NumpyOp`` or ``NDArrayOp``, and define what a Prop and its operator do. Calling the object makes a
-    symbol. ``CustomOp`` does more: attributes, states, dtypes, requests.
+    Derive from ``NumpyOp`` or ``NDArrayOp``, and define the methods of a Prop and of its operator in one class. Calling
+    an instance makes a symbol. Only ``CustomOp`` has attributes, states, dtypes and requests.
 
     Parameters
     ----------
     need_top_grad : bool
-        Whether ``backward`` needs the gradient from above; a loss does not, and is given an empty list in its place.
+        Whether ``backward`` reads the output gradients. Otherwise, as for a loss, it gets an empty list.
     """
 
     def __init_subclass__(cls, **keywords: Any):
@@ -44,12 +45,12 @@ class PythonOp:
         return self.get_symbol(*args, **kwargs)
 
     def get_symbol(self, *args: Any, **kwargs: Any) -> Any:
-        """The operator applied: to symbols, by position or by name, which makes a symbol; or to arrays.
+        """Apply the operator to symbols, by position or by name, which makes a symbol; or to arrays.
 
         Raises
         ------
         NotImplementedError
-            Where a class derives from neither ``NumpyOp`` nor ``NDArrayOp``.
+            If the class derives from neither ``NumpyOp`` nor ``NDArrayOp``.
         """
         raise NotImplementedError(f"{type(self).__name__}.get_symbol: derive from NumpyOp or NDArrayOp")
 
@@ -74,7 +75,7 @@ class PythonOp:
         return ["data"]
 
     def need_top_grad(self) -> bool:
-        """Whether ``backward`` needs the gradient from above."""
+        """Whether ``backward`` reads the output gradients."""
         return self.need_top_grad_
 
     def _applied(self, run: type[_PythonOpRun], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -114,12 +115,12 @@ class NDArrayOp(PythonOp):
         return self._applied(_PythonOpRun, args, kwargs)
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
-        """The numbers, among all given, of the arrays that ``backward`` reads."""
+        """The arrays that ``backward`` reads, chosen from the given indices."""
         return [*(out_grad if self.need_top_grad() else ()), *in_data, *out_data]
 
 
 class _PythonOpProp(CustomOpProp):
-    """A ``PythonOp`` described as a Prop."""
+    """The Prop of a ``PythonOp``."""
 
     made_of: PythonOp
     run: type[_PythonOpRun]
@@ -139,7 +140,7 @@ class _PythonOpProp(CustomOpProp):
 
 
 class _PythonOpRun(CustomOp):
-    """A ``PythonOp`` that computes on NDArrays."""
+    """The operator of a ``PythonOp`` that computes on NDArrays."""
 
     def __init__(self, made_of: PythonOp):
         self.made_of = made_of
@@ -155,7 +156,7 @@ class _PythonOpRun(CustomOp):
 
     def _compute(self, function: Callable[..., None], req: list[str], results: list[NDArray], what: str,
                  **given: list[NDArray]) -> None:
-        """Call a method that writes in place, and store what it wrote as requested."""
+        """Call a method that writes in place, and assign its results as requested."""
         written = [result.copy() for result in results]
         function(**given, **{what: written})
         for result, request, value in zip(results, req, written):
@@ -163,7 +164,7 @@ class _PythonOpRun(CustomOp):
 
 
 class _NumpyOpRun(_PythonOpRun):
-    """A ``NumpyOp`` that computes on NumPy arrays."""
+    """The operator of a ``NumpyOp``, which computes on NumPy arrays."""
 
     def _compute(self, function: Callable[..., None], req: list[str], results: list[NDArray], what: str,
                  **given: list[NDArray]) -> None:

@@ -1,10 +1,11 @@
-"""Reads of bodies: what the body of a traced operator reads beside its arguments, found in its byte code.
+"""Reads of bodies: the values that the body of a traced operator reads beside its arguments, found in its byte code.
 
-A traced operator promises that its body depends on its arguments alone. The trace of a body is cached for later eager
-calls, so helpers that it calls and constants that it reads are compared before each of these: a helper that was
-defined again, a constant or an attribute of an object that was changed, has the body traced anew. A body that reads an
-object that cannot be compared, of a library written in C for one, is not cached. A plan of a bound graph compares the
-same.
+A traced operator promises that its body depends only on its arguments. Its trace is cached for later eager calls.
+Before
+each of these, the helpers that it calls and the constants that it reads are compared: if a helper was defined again, or
+a constant or an attribute of an object has changed, the body is traced again. A body that reads an object that cannot
+be
+compared, for instance of a library in C, is not cached. The plan of a bound graph compares the same values.
 """
 
 from __future__ import annotations
@@ -28,38 +29,38 @@ from .gradient import READS
 
 __all__ = ["BodyReads"]
 
-#: Functions of Python that depend on their arguments alone, and change nothing.
+#: Pure built-in functions of Python.
 _FUNCTIONS = frozenset(getattr(builtins, name) for name in (
     "len", "tuple", "list", "int", "float", "complex", "str", "bool", "range", "zip", "map", "filter", "sum", "max",
     "min", "abs", "sorted", "reversed", "enumerate", "dict", "set", "frozenset", "isinstance", "issubclass", "any",
     "all", "round", "divmod", "pow", "slice", "type", "super"))
-#: Modules whose functions do so, too, but for their random numbers.
+#: Modules whose functions are pure, except those that draw random numbers.
 _MODULES = frozenset({np, math, operator})
 _RANDOM = frozenset({"random", "default_rng"})
-#: Names by which code asks functions, classes and arrays for what is not compared, or answers by NumPy's settings.
+#: Names of attributes that are not compared, and of functions that depend on NumPy's settings.
 _FIELDS = frozenset({"__annotations__", "__module__", "__mro__", "__name__", "__qualname__", "__subclasses__",
                      "__wrapped__", "array2string", "flags", "names"})
 _MISTAKES = frozenset({"FloatingPointError"})
-#: Packages whose classes are no user's.
+#: Packages whose classes are not users' classes.
 _LIBRARIES = frozenset({"opreg", "numpy", "cupy", *sys.stdlib_module_names})
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE of CPython: a class that Python code has made, or a library of C
-#: Containers and arrays whose elements are all that they hold.
+#: Classes of containers and arrays that hold nothing but elements.
 _EXACT = frozenset({*CONTAINERS, np.ndarray})
-#: Names that every class has beside its methods and attributes.
+#: Names in every class that are no methods or attributes of the user.
 _OF_CLASSES = frozenset({"__module__", "__dict__", "__weakref__", "__doc__", "__annotations__", "__firstlineno__",
                          "__static_attributes__"})
 
 
 @READS.provide
 class BodyReads:
-    """Values that functions read from outside of their arguments.
+    """The values that functions read beside their arguments.
 
     Parameters
     ----------
     functions : iterable of functions and classes
-        The body of an operator, and what else is traced with it; of a class all methods.
+        The body of an operator, and other functions that are traced with it; of a class, all methods.
     comparable : bool
-        False where something is known to be read that cannot be compared.
+        False if a value is read that cannot be compared.
     """
 
     def __init__(self, functions: Iterable[Any], comparable: bool = True):
@@ -67,21 +68,20 @@ class BodyReads:
         self._read()
 
     def version(self) -> object:
-        """A value that stays the same object for as long as everything that is read stays as it is; None where
-        something is read that cannot be compared."""
-        changed, version = self._seen  # one pair: another thread may read anew meanwhile
+        """An object that stays the same until a value that is read changes; None if such a value cannot be compared."""
+        changed, version = self._seen  # one pair, since another thread may replace it
         if changed is not None and changed() is not None:
             version = self._read()
         return version
 
     def check(self) -> Check | None:
-        """A function that says what of all this has changed from now on, as far as it can be compared; None where
-        nothing is read."""
+        """A function that names a value that has changed since this call, among those that can be compared; None if
+        there are none."""
         self.version()
         return self._seen[0]
 
     def _read(self) -> object:
-        """Read everything anew; the version from now on."""
+        """Read all values again; the new version."""
         places = _Places()
         for each in self._functions:
             if isinstance(each, type):
@@ -95,22 +95,22 @@ class BodyReads:
 
 
 class _Places:
-    """Places that are read, with the values they hold now.
+    """Variables, attributes and containers that are read, with their current values.
 
     Attributes
     ----------
     known : bool
-        Whether all that is read can be compared.
+        Whether all values that are read can be compared.
     """
 
     def __init__(self) -> None:
         self.comparisons, self.known = Comparisons(), True
-        self._seen: list[object] = []  # kept alive, as identities are compared
-        self._attributes: set[tuple[int, str]] = set()  # of functions
+        self._seen: list[object] = []  # references, since identities are compared
+        self._attributes: set[tuple[int, str]] = set()  # attributes of functions
 
     def function(self, function: Any, given: bool = False) -> None:
-        """Note what a function of the user's reads, and the functions that it calls; ``given`` says that all of its
-        keywords are given."""
+        """Record the reads of a user's function and of the functions that it calls. With ``given``, all its keywords
+        are passed, so that defaults are not read."""
         if not isinstance(function, types.FunctionType):
             self.known = self.known and _is_constant(function)
             return
@@ -118,7 +118,8 @@ class _Places:
             return
         self._seen.append(function)
         keywords = None if given else function.__kwdefaults__
-        for name in ("__code__", "__defaults__", *(() if given else ("__kwdefaults__",))):
+        complete = given and function.__defaults__ is None  # all of its arguments are given, whatever defaults it gets
+        for name in ("__code__", *(() if complete else ("__defaults__",)), *(() if given else ("__kwdefaults__",))):
             self.comparisons.path(function, f"{{}}.{name}", getattr(function, name), f"{function.__name__}.{name}")
         if keywords:
             self.comparisons.content(keywords, f"{function.__name__}.__kwdefaults__")
@@ -126,10 +127,13 @@ class _Places:
             self.value(value, f"a default of {function.__name__}", frozenset())
         names = _names(function.__code__)
         self.known = self.known and names.isdisjoint(_FIELDS)
+        outer = loads(function.__code__).outer
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            if name not in outer:  # it is only changed
+                continue
             try:
                 value = cell.cell_contents
-            except ValueError:  # it has no value yet
+            except ValueError:  # no value yet
                 self.known = False
                 continue
             self.comparisons.variable(cell, value, f"the variable {name}")
@@ -147,7 +151,7 @@ class _Places:
             self.value(value, f"the global {name}", names)
 
     def value(self, value: Any, label: str, names: frozenset[str]) -> None:
-        """Note what is read of a value by code that loads attributes of these names."""
+        """Record the reads of a value, by code that loads attributes of these names."""
         if isinstance(value, types.FunctionType):
             if not is_ours(value.__code__):
                 self.function(value)
@@ -177,7 +181,7 @@ class _Places:
             self.known = False
 
     def _object(self, value: Any, label: str) -> None:
-        """Note all attributes of an object."""
+        """Record all attributes of an object."""
         if any(value is each for each in self._seen):
             return
         self._seen.append(value)
@@ -189,7 +193,7 @@ class _Places:
         self.value(own, label, frozenset())
 
     def kind(self, kind: type) -> None:
-        """Note what the methods of a class of the user's read, and what the class has."""
+        """Record the members of a user's class, and the reads of its methods."""
         if any(kind is each for each in self._seen):
             return
         self._seen.append(kind)
@@ -210,7 +214,7 @@ class _Places:
                     self.value(part, label, frozenset())
 
     def _imported(self, name: str, level: int, names: frozenset[str]) -> None:
-        """Note what code that loads attributes of these names reads of a module that it imports itself."""
+        """Record the reads of a module that a function imports, by code that loads attributes of these names."""
         for path in (name.partition(".")[0], name):
             module = sys.modules.get(path)
             if level or module is None:
@@ -238,14 +242,14 @@ class _Places:
 
 @cached(1024)
 def _is_plain(kind: type) -> bool:
-    """Whether objects of a class hold nothing beside the attributes that Python code gave them."""
+    """Whether objects of a class hold only attributes that Python code set."""
     return hasattr(kind, "__dict__") and kind.__dictoffset__ != 0 and kind is not object and all(
         base is object or (base.__flags__ & _HEAP_TYPE and base.__module__.partition(".")[0] not in _LIBRARIES)
         for base in kind.__mro__)
 
 
 def _is_constant(value: object) -> bool:
-    """Whether nothing about a value changes that a body could read."""
+    """Whether no part of a value that a body could read may change."""
     if isinstance(value, PLAIN):
         return (isinstance(value, (np.generic, np.dtype)) and not isinstance(value, np.void)) or type(value) in PLAIN
     if isinstance(value, type):
@@ -257,7 +261,7 @@ def _is_constant(value: object) -> bool:
 
 
 def _globals(code: types.CodeType) -> list[str]:
-    return list(dict.fromkeys(name for part in parts(code) for name in loads(part).scope))
+    return list(dict.fromkeys(name for part in parts(code) for name, is_read in loads(part).scope.items() if is_read))
 
 
 def _names(code: types.CodeType) -> frozenset[str]:

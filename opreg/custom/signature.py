@@ -1,4 +1,4 @@
-"""Signatures of users' functions: which parameters are inputs, states and attributes, and which are mistakes."""
+"""Signatures of users' functions: division of parameters into inputs, states and attributes, with checks."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from ..errors import ArgumentError, DTypeError, Where, did_you_mean, passing, wa
 
 __all__ = ["Signature", "read", "read_types", "hints", "check_keywords", "check_rule", "warn_misspelt"]
 
-#: Keyword-only parameters that are given something else than an attribute.
+#: Keyword-only parameters that are no attributes.
 GIVEN = ("is_train", "ctx")
-#: Keywords of operators beside inputs and attributes.
+#: Keywords of every operator call, which parameters may not use.
 _TAKEN = ("name", "attr", "out", "op_type")
 
 
 class Signature(NamedTuple):
-    """The parameters of a function, sorted by what they are to an operator.
+    """The parameters of a function, divided by their roles in an operator.
 
     Attributes
     ----------
     inputs, auxiliary : tuple of str
         Names of inputs and of auxiliary states.
     many : str or None
-        How the last inputs are called together, where there may be any number.
+        The name of ``*xs`` for any number of last inputs; None without it.
     schema : Schema
-        Attributes.
+        The attributes.
     """
 
     inputs: tuple[str, ...]
@@ -42,7 +42,7 @@ class Signature(NamedTuple):
 
 
 def hints(function: Callable) -> dict[str, Any]:
-    """Types of the annotated parameters; an annotation that cannot be evaluated is none."""
+    """Types of the annotated parameters, without annotations that cannot be evaluated."""
     types = {}
     for name, hint in getattr(function, "__annotations__", {}).items():
         try:
@@ -51,20 +51,20 @@ def hints(function: Callable) -> dict[str, Any]:
         except Exception as error:
             if passing(error):
                 raise
-            continue  # it names what only a type checker sees
+            continue  # a name that only type checkers see
         types[name] = hint
     return types
 
 
 def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
-    """The signature of a function that becomes an operator.
+    """Read the signature of a function that becomes an operator.
 
     Raises
     ------
     TypeError
-        When it is no function.
+        If it is no function.
     ArgumentError
-        When it has what an operator cannot have, saying how to write it.
+        If it has parameters that an operator cannot have. The error tells how to write them.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
 
 
 def _states(title: str, inputs: Sequence[str], many: str | None, auxiliary: Sequence[str]) -> tuple[str, ...]:
-    """The last positional parameters, those that are auxiliary states."""
+    """The names of auxiliary states, after a check that they are the last positional parameters."""
     if isinstance(auxiliary, str):
         raise ArgumentError(f"{title}: auxiliary={auxiliary!r}: expected a list of names")
     states = tuple(auxiliary)
@@ -132,12 +132,12 @@ def _states(title: str, inputs: Sequence[str], many: str | None, auxiliary: Sequ
 
 
 def read_types(title: str, text: object, signature: Signature, outputs: Sequence[str]) -> str:
-    """Dtypes as they were declared, read; those of states that are not said are that of the first input.
+    """Check declared dtypes. States without a declared dtype get that of the first input.
 
     Raises
     ------
     ArgumentError
-        Saying what cannot be meant, with the nearest valid word.
+        If the text is not valid. The error suggests the nearest valid word.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def _example(ins: int, outs: int) -> str:
 
 
 def _check_dtype(title: str, word: str, signature: Signature) -> None:
-    """Refuse what is neither a letter, a dtype, nor ``@`` and the name of an attribute."""
+    """Raise an error for a word that is no letter, no dtype, and not ``@`` followed by an attribute."""
     if word.startswith("@"):
         if word[1:] not in signature.schema:
             raise ArgumentError(f"{title}: there is no attribute {word[1:]!r}. "
@@ -192,7 +192,7 @@ def _check_dtype(title: str, word: str, signature: Signature) -> None:
 
 def _check_count(title: str, text: str, what: str, words: Sequence[str], names: Sequence[str],
                  counts: Sequence[int]) -> None:
-    """Refuse other numbers of words than there are names; one with a star stands for any number."""
+    """Raise an error unless there is one word for each name. A word with a star stands for any number."""
     if len(words) in counts or (any(word.startswith("*") for word in words) and len(words) <= len(names) + 1):
         return
     there = f"is 1 ({names[0]})" if len(names) == 1 else \
@@ -202,7 +202,8 @@ def _check_count(title: str, text: str, what: str, words: Sequence[str], names: 
     raise ArgumentError(f"{title} names {len(words)} {what}{'s' * (len(words) != 1)}, there {there}{like}")
 
 
-#: Arguments of the rules of an operator that is a function; None for its inputs. Then what these are.
+#: For each rule of an operator that is a function: its title, its parameters (None for the operator's inputs), and
+#: their kind.
 _RULES: dict[str, tuple[str, tuple[str, ...] | None, str]] = {
     "grad": ("gradient", ("g", "ins", "outs"), ""),
     "infer": ("shape rule", None, ": a shape for each input"),
@@ -219,19 +220,19 @@ _RULES: dict[str, tuple[str, tuple[str, ...] | None, str]] = {
     "norm": ("rule for norms", (), ""),
     "tail": ("rule for tails", (), "")}
 
-#: Parameters that rules may have beside attributes.
+#: Keyword-only parameters that rules may have beside attributes.
 _TOLD = {"grad": ("needs", "is_train"), "identity": ("is_train",)}
 
 
 def check_rule(op: Op, what: str, function: Any) -> None:
-    """Refuse a rule of an operator that is a function which cannot be called as it will be.
+    """Check that a rule can be called with the arguments that it will get.
 
     Raises
     ------
     ArgumentError, TypeError
-        Saying what its parameters are and should be.
+        If it cannot. The error lists its parameters and the expected ones.
     """
-    if what not in _RULES:  # one that only built-in operators declare
+    if what not in _RULES:  # a rule that only built-in operators declare
         return
     title, names, words = _RULES[what]
     title = f"the {title} of operator {op.op_type!r}"
@@ -272,7 +273,7 @@ _CHECKED: weakref.WeakSet = weakref.WeakSet()
 
 
 def check_keywords(method: Callable, names: Sequence[str], title: str) -> None:
-    """Refuse a method that cannot be called with these keywords."""
+    """Raise an error if a method cannot be called with these keywords."""
     function = getattr(method, "__func__", method)
     if function in _CHECKED:
         return
@@ -288,18 +289,18 @@ def check_keywords(method: Callable, names: Sequence[str], title: str) -> None:
     _CHECKED.add(function)
 
 
-#: Kinds of members that are methods.
+#: Classes of members that are methods.
 _METHODS = (FunctionType, staticmethod, classmethod)
-#: Methods of a Prop that are called where a class has them.
+#: Optional methods of a Prop, which the base class lacks.
 _CALLED = ("gradient", "vmap", "jvp", "infer_shape_from_data", "to_onnx")
-#: Names of MXNet's symbols for methods that a Prop names otherwise.
+#: Methods of MXNet's symbols, with the name of the Prop's method.
 _OTHERWISE = {"list_inputs": "list_arguments"}
 
 
 def warn_misspelt(made: type, base: type) -> None:
-    """Warn of methods of a user's class that nothing calls, where one is named nearly as a method it could have.
+    """Warn of methods of a user's class whose names resemble those of methods that the class does not override.
 
-    A name that goes on after the other's, or before it, is a part of it: ``forward_cpu``, ``my_forward``.
+    Names with a prefix or suffix, such as ``forward_cpu`` and ``my_forward``, are taken as helpers.
     """
     known = [name for name in dir(base) if name[0] != "_" and callable(getattr(base, name))] + [*_CALLED]
     missing = [name for name in known if getattr(made, name, None) is getattr(base, name, None)]

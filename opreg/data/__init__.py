@@ -1,3 +1,3 @@
-"""Data on its way into networks: iterators of batches, files of records, images and their augmentation."""
+"""Data loading: iterators of batches, record files, images and their augmentation."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Augmenters: callables that change an image on its way into a batch, and can describe themselves as text."""
+"""Augmenters: callables that change an image before it is put into a batch, and describe themselves as text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Augmenter", "SequentialAug", "ResizeAug", "ForceResizeAug", "RandomC
            "HueJitterAug", "ColorJitterAug", "LightingAug", "ColorNormalizeAug", "RandomGrayAug", "HorizontalFlipAug",
            "CastAug", "CreateAugmenter"]
 
-#: Variances and directions of colours in ImageNet.
+#: Variances and principal components of the colours in ImageNet.
 EIGENVALUES = np.array([55.46, 4.794, 1.148])
 EIGENVECTORS = np.array([[-0.5675, 0.7192, 0.4009],
                          [-0.5808, -0.0045, -0.8140],
@@ -42,7 +42,7 @@ _LUMA = (0.299, 0.587, 0.114)
 
 
 class Described:
-    """An object that describes itself: its class and its arguments."""
+    """Base of objects that describe themselves by their class and arguments."""
 
     def __init__(self, **kwargs: Any):
         self._kwargs = {name: np.asarray(value.asnumpy() if isinstance(value, NDArray) else value).tolist()
@@ -54,7 +54,7 @@ class Described:
 
 
 class Augmenter(Described):
-    """A change of an image.
+    """Base of image augmenters.
 
     A subclass passes its arguments to this constructor, and defines ``__call__``.
 
@@ -69,14 +69,14 @@ class Augmenter(Described):
 
 
 class SequentialAug(Augmenter):
-    """Augmenters one after the other."""
+    """Augmenters applied in a row."""
 
     def __init__(self, ts: Sequence[Augmenter]):
         super().__init__()
         self.ts = ts
 
     def dumps(self) -> list[Any]:
-        """Class, and what the parts say."""
+        """Class, and the descriptions of the parts."""
         return [type(self).__name__.lower(), [each.dumps() for each in self.ts]]
 
     def __call__(self, src: NDArray) -> NDArray:
@@ -86,7 +86,7 @@ class SequentialAug(Augmenter):
 
 
 class RandomOrderAug(SequentialAug):
-    """Augmenters in any order."""
+    """Augmenters applied in random order."""
 
     def __init__(self, ts: Sequence[Augmenter]):
         super().__init__(list(ts))
@@ -97,7 +97,7 @@ class RandomOrderAug(SequentialAug):
 
 
 class ResizeAug(Augmenter):
-    """Images resized to ``size`` along their shorter edge."""
+    """Resizes images so that their shorter edge has length ``size``."""
 
     def __init__(self, size: int, interp: int = 2):
         super().__init__(size=size, interp=interp)
@@ -108,7 +108,7 @@ class ResizeAug(Augmenter):
 
 
 class ForceResizeAug(Augmenter):
-    """Images resized to ``size``, width and height."""
+    """Resizes images to ``size``, (width, height)."""
 
     def __init__(self, size: Size, interp: int = 2):
         super().__init__(size=size, interp=interp)
@@ -119,7 +119,7 @@ class ForceResizeAug(Augmenter):
 
 
 class RandomCropAug(Augmenter):
-    """Any part of an image of ``size``, width and height."""
+    """Crops images at a random position to ``size``, (width, height)."""
 
     def __init__(self, size: Size, interp: int = 2):
         super().__init__(size=size, interp=interp)
@@ -130,7 +130,8 @@ class RandomCropAug(Augmenter):
 
 
 class RandomSizedCropAug(Augmenter):
-    """Any part of an image, by area and ratio within bounds, resized; see `random_size_crop`."""
+    """Crops images at a random position, with random area and aspect ratio, and resizes them; see
+    `random_size_crop`."""
 
     def __init__(self, size: Size, area: float | Sequence[float], ratio: Sequence[float], interp: int = 2,
                  **kwargs: Any):
@@ -143,7 +144,7 @@ class RandomSizedCropAug(Augmenter):
 
 
 class CenterCropAug(Augmenter):
-    """The middle of an image of ``size``, width and height."""
+    """Crops images in the middle to ``size``, (width, height)."""
 
     def __init__(self, size: Size, interp: int = 2):
         super().__init__(size=size, interp=interp)
@@ -154,7 +155,7 @@ class CenterCropAug(Augmenter):
 
 
 class BrightnessJitterAug(Augmenter):
-    """Images brighter or darker by up to a share ``brightness``."""
+    """Changes the brightness by a random factor of up to 1 ± ``brightness``."""
 
     def __init__(self, brightness: float):
         super().__init__(brightness=brightness)
@@ -166,7 +167,7 @@ class BrightnessJitterAug(Augmenter):
 
 
 class ContrastJitterAug(Augmenter):
-    """Images with more or less contrast by up to a share ``contrast``."""
+    """Changes the contrast by a random factor of up to 1 ± ``contrast``."""
 
     def __init__(self, contrast: float):
         super().__init__(contrast=contrast)
@@ -182,7 +183,7 @@ class ContrastJitterAug(Augmenter):
 
 
 class SaturationJitterAug(Augmenter):
-    """Images with more or less colour by up to a share ``saturation``."""
+    """Changes the saturation by a random factor of up to 1 ± ``saturation``."""
 
     def __init__(self, saturation: float):
         super().__init__(saturation=saturation)
@@ -198,7 +199,7 @@ class SaturationJitterAug(Augmenter):
 
 
 class HueJitterAug(Augmenter):
-    """Images whose colours are turned by up to a share ``hue`` of half their circle."""
+    """Rotates the hue by a random part of up to ± ``hue`` of a half turn."""
 
     def __init__(self, hue: float):
         super().__init__(hue=hue)
@@ -214,7 +215,7 @@ class HueJitterAug(Augmenter):
 
 
 class ColorJitterAug(RandomOrderAug):
-    """Brightness, contrast and saturation changed, in any order; those of zero are left out."""
+    """Changes brightness, contrast and saturation in random order; zero settings are skipped."""
 
     def __init__(self, brightness: float, contrast: float, saturation: float):
         kinds = ((BrightnessJitterAug, brightness), (ContrastJitterAug, contrast), (SaturationJitterAug, saturation))
@@ -222,14 +223,14 @@ class ColorJitterAug(RandomOrderAug):
 
 
 class LightingAug(Augmenter):
-    """Noise along the directions in which colours vary.
+    """Adds noise along the principal components of colours.
 
     Parameters
     ----------
     alphastd : float
-        The deviation of the noise.
+        Standard deviation of the noise.
     eigval, eigvec : array
-        How far they vary, and in which directions.
+        Variances and principal components.
     """
 
     def __init__(self, alphastd: float, eigval: Any, eigvec: Any):
@@ -243,7 +244,7 @@ class LightingAug(Augmenter):
 
 
 class ColorNormalizeAug(Augmenter):
-    """Images less a mean, by a deviation; either may be None."""
+    """Subtracts a mean and divides by a standard deviation; either may be None."""
 
     def __init__(self, mean: Any, std: Any):
         super().__init__(mean=mean, std=std)
@@ -255,7 +256,7 @@ class ColorNormalizeAug(Augmenter):
 
 
 class RandomGrayAug(Augmenter):
-    """Images without colours, with probability ``p``."""
+    """Makes images gray, with probability ``p``."""
 
     def __init__(self, p: float):
         super().__init__(p=p)
@@ -266,7 +267,7 @@ class RandomGrayAug(Augmenter):
 
 
 class HorizontalFlipAug(Augmenter):
-    """Mirror images, with probability ``p``."""
+    """Mirrors images left to right, with probability ``p``."""
 
     def __init__(self, p: float):
         super().__init__(p=p)
@@ -277,7 +278,7 @@ class HorizontalFlipAug(Augmenter):
 
 
 class CastAug(Augmenter):
-    """Images in another dtype."""
+    """Casts images to another dtype."""
 
     def __init__(self, typ: DTypeLike = "float32"):
         super().__init__(type=typ)
@@ -288,7 +289,7 @@ class CastAug(Augmenter):
 
 
 def colors(what: str, given: Any, usual: Sequence[float]) -> Any:
-    """A mean or deviation of channels: an array of one or three, None, or True for the usual one."""
+    """A mean or standard deviation of channels: an array of one or three values, None, or True for the default."""
     if given is True:
         return np.array(usual)
     if given is not None:
@@ -301,7 +302,7 @@ def colors(what: str, given: Any, usual: Sequence[float]) -> Any:
 
 def color_augmenters(brightness: float, contrast: float, saturation: float, hue: float, pca_noise: float,
                      rand_gray: float, mean: Any, std: Any) -> list[Augmenter]:
-    """Augmenters that change the colours of an image after its cast, in the order in which they run."""
+    """The augmenters of colours, which run after the cast, in their order."""
     changes: list[Augmenter] = []
     if brightness or contrast or saturation:
         changes.append(ColorJitterAug(brightness, contrast, saturation))
@@ -321,25 +322,25 @@ def CreateAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: bool 
                     rand_resize: bool = False, rand_mirror: bool = False, mean: Any = None, std: Any = None,
                     brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0,
                     pca_noise: float = 0, rand_gray: float = 0, inter_method: int = 2) -> list[Augmenter]:
-    """The augmenters that classifiers are usually trained with.
+    """The usual augmenters for training classifiers.
 
     Parameters
     ----------
     data_shape : tuple of int
-        Channels, height and width of what comes out.
+        Channels, height and width of the result.
     resize : int
-        Length that the shorter edge is resized to first; 0 leaves it.
+        Length to which the shorter edge is first resized; 0 for none.
     rand_crop, rand_resize, rand_mirror : bool
-        Whether any part is taken instead of the middle, of any area and ratio, and whether half of the images are
-        mirrored.
+        Whether to crop at a random position instead of the middle, with random area and aspect ratio, and whether to
+        mirror half of the images.
     mean, std : array, True or None
-        What is subtracted and divided by, one value a channel; True for those of ImageNet.
+        Mean and standard deviation, a value for each channel; True for ImageNet's.
     brightness, contrast, saturation, hue : float
-        By which share these change at most.
+        Greatest relative change.
     pca_noise : float
-        Deviation of noise along the directions in which colours vary.
+        Standard deviation of noise along the principal components of colours.
     rand_gray : float
-        How probable it is that an image loses its colours.
+        Probability that an image is made gray.
     inter_method : int
         The interpolation; see `imresize`.
 

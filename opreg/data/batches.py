@@ -24,7 +24,7 @@ __all__ = ["DataDesc", "DataBatch", "DataIter", "NDArrayIter", "ResizeIter", "Pr
 
 
 class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
-    """Name and shape of an input, with its dtype and layout; to a program it is the pair.
+    """Name and shape of an input, with its dtype and layout; it unpacks as the pair of name and shape.
 
     Examples
     --------
@@ -55,13 +55,13 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 
     @staticmethod
     def get_batch_axis(layout: str | None) -> int:
-        """The axis of the samples: where the layout has its N, or the first."""
+        """The axis of samples: that of N in the layout, or the first."""
         return 0 if layout is None else layout.find("N")
 
     @staticmethod
     def get_list(shapes: Iterable[tuple[str, Sequence[int]]], types: Iterable[tuple[str, DTypeLike]] | None = None
                  ) -> list[DataDesc]:
-        """Descriptions from pairs of name and shape, and of name and dtype."""
+        """Descriptions, from pairs of name and shape, and of name and dtype."""
         dtypes = dict(types or ())
         return [DataDesc(name, shape, dtypes.get(name, np.float32)) for name, shape in shapes]
 
@@ -71,14 +71,14 @@ Descriptions: TypeAlias = Sequence[DataDesc | tuple[str, Sequence[int]]]
 
 
 class DataBatch:
-    """Inputs and labels that go through a network together.
+    """Inputs and labels of a batch.
 
     Attributes
     ----------
     data, label : list of NDArray
-        In the order of the iterator's ``provide_data`` and ``provide_label``.
+        Arrays in the order of the iterator's ``provide_data`` and ``provide_label``.
     pad : int
-        How many samples at the end are there only to fill the batch.
+        Number of padding samples at the end.
     index : array or None
         Numbers of the samples.
     bucket_key, provide_data, provide_label
@@ -101,7 +101,7 @@ class DataBatch:
 
 
 def leave(what: str, keywords: Iterable[str], valid: Iterable[str]) -> None:
-    """Warn of keywords that mean nothing, as MXNet's iterators over files take any."""
+    """Warn of unknown keywords, which MXNet's file iterators ignore."""
     for name in keywords:
         near = nearest(name, list(valid))
         meant = f"; did you mean {near[0]!r}?" if near else ""
@@ -109,7 +109,7 @@ def leave(what: str, keywords: Iterable[str], valid: Iterable[str]) -> None:
 
 
 class DataIter:
-    """Batches one after the other, and again after ``reset``.
+    """Base of iterators over batches, which restart after ``reset``.
 
     A subclass defines ``iter_next`` and the ``get`` methods, or ``next``; and ``provide_data`` and ``provide_label``,
     descriptions of the batches.
@@ -125,7 +125,7 @@ class DataIter:
         return self
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Restart."""
 
     def next(self) -> DataBatch:
         """The next batch.
@@ -143,7 +143,7 @@ class DataIter:
         return self.next()
 
     def iter_next(self) -> bool:
-        """Go on to the next batch; whether there is one."""
+        """Advance to the next batch; returns whether there is one."""
         raise NotImplementedError(f"{type(self).__name__} does not say what comes: define next, or iter_next")
 
     def getdata(self) -> Any:
@@ -159,12 +159,12 @@ class DataIter:
         return None
 
     def getpad(self) -> int | None:
-        """Number of samples at the end that only fill this batch."""
+        """Number of padding samples at the end."""
         return 0
 
 
 class Batches(Protocol):
-    """The interface of data iterators: batches one after the other, described beforehand."""
+    """The interface of data iterators: batches with a description."""
 
     @property
     def provide_data(self) -> Any: ...
@@ -178,7 +178,7 @@ class Batches(Protocol):
 
 
 def part(owner: str, count: int, num_parts: int, part_index: int) -> slice:
-    """The rows of a part, of as many parts, whose lengths differ by one at most.
+    """The rows of one of ``count`` parts, whose lengths differ by at most one.
 
     Examples
     --------
@@ -208,23 +208,23 @@ def _named(data: Any, default: str, empty: bool) -> list[tuple[str, np.ndarray]]
         host = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
         if host.ndim == 0 or not (host.dtype.kind in "iub" or is_floating(host.dtype)):
             raise ArgumentError(f"NDArrayIter: {name}: expected an array of numbers, got {type(value).__name__}")
-        # As nd.array does: NumPy's become float32, arrays keep their dtype.
+        # as in nd.array: NumPy arrays become float32, NDArrays keep their dtype
         named.append((name, host if isinstance(value, NDArray) else host.astype(np.float32, copy=False)))
     return named
 
 
 def _stored_by_rows(given: Any, named: list[tuple[str, np.ndarray]]) -> list[str]:
-    """The names of the arrays that are CSR matrices, whose batches are, too."""
+    """The names of the CSR matrices, whose batches are CSR matrices, too."""
     values = given.values() if isinstance(given, Mapping) else given if isinstance(given, (list, tuple)) else [given]
     return [name for (name, _), value in zip(named, values) if getattr(value, "stype", "") == "csr"]
 
 
-#: Arrays to go over: one, several, or by name.
+#: Arrays to iterate over: one, several, or by name.
 Arrays: TypeAlias = ArrayLike | Sequence[ArrayLike] | Mapping[str, ArrayLike] | None
 
 
 class NDArrayIter(DataIter):
-    """Batches of arrays' rows: what lies along the axis of samples.
+    """Batches of rows of arrays, along the axis of samples.
 
     Parameters
     ----------
@@ -232,18 +232,17 @@ class NDArrayIter(DataIter):
         NumPy arrays or NDArrays; all with the same number of rows. NumPy's come as float32, and batches of a CSR matrix
         as CSR matrices.
     batch_size : int
-        Rows a batch.
+        Number of rows of a batch.
     shuffle : bool
-        Whether the rows come in another order each time; ``np.random.seed`` says in which.
+        Whether rows are shuffled in each round; ``np.random.seed`` seeds the order.
     last_batch_handle : {"pad", "discard", "roll_over"}
-        When the rows do not fill the last batch: fill it up with the first rows, leave it out, or begin the next
-        round with its rows.
+        Treatment of an incomplete last batch: pad it with the first rows, drop it, or move its rows to the next round.
     data_name, label_name : str
         Names of arrays without one.
     layout : str
         Axes of the arrays; N are the rows. Samples of arrays without that axis lie along the first.
     num_parts, part_index : int
-        Into how many parts the rows are divided, and which is gone over.
+        Number of parts of the rows, and index of the part to use.
 
     Examples
     --------
@@ -284,12 +283,12 @@ class NDArrayIter(DataIter):
         self.idx = np.arange(self.num_data)
         self._order = self.idx.copy()
         self._rows: list[np.ndarray] = []
-        self._rest = self._left = np.arange(0)  # what does not fill a batch, and what of that rolls over
+        self._rest = self._left = np.arange(0)  # an incomplete last batch, and the rows moved to the next round
         self.cursor = -1
         self.hard_reset()
 
     def _keep(self, rows: slice) -> None:
-        """Keep some of the rows."""
+        """Restrict to some of the rows."""
         for arrays in (self.data, self.label):
             arrays[:] = [(name, value[(slice(None),) * self._axis(value) + (rows,)]) for name, value in arrays]
         self.num_data = rows.stop - rows.start
@@ -322,18 +321,18 @@ class NDArrayIter(DataIter):
         return descriptions
 
     def hard_reset(self) -> None:
-        """Begin anew and forget rows that would roll over."""
+        """Restart, and drop rows that were moved to this round."""
         self._left = self._left[:0]
         self._plan()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Restart."""
         self._plan()
 
     def _plan(self) -> None:
-        """Draw the rows of each batch of this round."""
+        """Choose the rows of each batch of this round."""
         if self.shuffle:
-            # As MXNet, from the generator that programs seed: an order that is shuffled is applied to the one before.
+            # as in MXNet, from the seeded generator: each shuffle is applied to the order before
             np.random.shuffle(self.idx)  # noqa: NPY002
             self._order = self._order[self.idx]
         rows, size = np.concatenate([self._left, self._order]), self.batch_size
@@ -349,7 +348,7 @@ class NDArrayIter(DataIter):
     def iter_next(self) -> bool:
         self.cursor += 1
         if self.cursor == len(self._rows) and self.last_batch_handle == "roll_over":
-            self._left = self._rest  # only a round that has come to its end leaves something to the next
+            self._left = self._rest  # only a complete round moves rows to the next
         return self.cursor < len(self._rows)
 
     def _take(self, arrays: list[tuple[str, np.ndarray]]) -> list[NDArray]:
@@ -370,7 +369,8 @@ class NDArrayIter(DataIter):
 
 
 class SingleArrayIter(NDArrayIter):
-    """One whose data and labels are an array each, which batches and the ``get`` methods give without a list."""
+    """Base of iterators with one data and one label array, which batches and the ``get`` methods return without a
+    list."""
 
     def next(self) -> DataBatch:
         if not self.iter_next():
@@ -385,18 +385,22 @@ class SingleArrayIter(NDArrayIter):
         """The labels of this batch, one array."""
         return self._take(self.label)[0]
 
+    def getindex(self) -> np.ndarray:
+        """The numbers of this batch's rows, uint64."""
+        return self._rows[self.cursor].astype(np.uint64)
+
 
 class ResizeIter(DataIter):
-    """Another iterator's batches, a given number a round: over again if it ends early.
+    """Another iterator's batches, a given number in each round, restarting it if it ends early.
 
     Parameters
     ----------
     data_iter : DataIter
-        Where the batches come from.
+        The other iterator.
     size : int
-        How many a round has.
+        Number of batches of a round.
     reset_internal : bool
-        Whether a round begins with the other's first batch.
+        Whether the other iterator is reset at each round.
     """
 
     def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True):
@@ -424,14 +428,14 @@ class ResizeIter(DataIter):
 
 
 class PrefetchingIter(DataIter):
-    """Another iterator's batches, each made on a thread of its own while the one before is used.
+    """Prefetches another iterator's batches on a thread.
 
     Parameters
     ----------
     iters : DataIter or list of them
-        Where the batches come from; several give one batch with the inputs and labels of all.
+        The other iterator; the batches of several are merged.
     rename_data, rename_label : list of dict of str to str
-        Other names for inputs and labels, a dict an iterator.
+        New names of inputs and labels, a dict for each iterator.
     """
 
     def __init__(self, iters: DataIter | Sequence[DataIter], rename_data: Sequence[Mapping[str, str]] | None = None,
@@ -480,10 +484,10 @@ T = TypeVar("T")
 
 
 class Ahead(Generic[T]):
-    """Results of a function, computed on a thread of its own before they are asked for.
+    """Results of a function, computed in advance on a thread.
 
-    The thread ends with the first exception, which ``get`` raises from then on, when it is closed, and when nobody has
-    this any more; so the function must not refer to the owner of this.
+    The thread ends with the first exception, which each later ``get`` raises, when it is closed, or when this object is
+    deleted; so the function must not refer to the owner of this object.
     """
 
     def __init__(self, make: Callable[[], T], most: int):
@@ -498,28 +502,28 @@ class Ahead(Generic[T]):
                         "copies of what it reads")
 
     def get(self) -> T:
-        """The next thing."""
+        """The next result."""
         thing, error = self._ready.get()
         if error is not None:
-            self._ready.put((None, error))  # asked again, it ends again
+            self._ready.put((None, error))  # raised again by each later call
             raise error
         return thing  # type: ignore[return-value]
 
     def close(self) -> None:
-        """End the thread, and wait until it has."""
+        """End the thread, and wait for it."""
         self._end()
         self.thread.join()
 
 
 def _fetch(make: Callable[[], Any], ready: queue.Queue[tuple[Any, BaseException | None]], stop: threading.Event
            ) -> None:
-    """Run in the thread: compute results and hand them over."""
+    """Run in the thread: compute results and put them into the queue."""
     error = None
     while error is None and not stop.is_set():
         thing = None
         try:
             thing = make()
-        except BaseException as raised:  # whoever asks gets it, StopIteration too
+        except BaseException as raised:  # get() raises it, also StopIteration
             error = raised
         while not stop.is_set():
             try:

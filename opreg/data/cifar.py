@@ -1,4 +1,4 @@
-"""Files of images as CIFAR has them: rows of labels and of the bytes of an image, channel by channel."""
+"""Image files in CIFAR's format: rows of labels and of the bytes of an image, channel by channel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def of_rows(content: bytes, labels: int, name: str | os.PathLike) -> tuple[np.nd
     Raises
     ------
     FileFormatError
-        It has not the bytes of whole images.
+        When the content does not consist of whole images.
     """
     size = labels + 3072
     if not content or len(content) % size:

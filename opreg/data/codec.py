@@ -1,6 +1,6 @@
-"""Images as files: the one place that meets Pillow, which the extra ``opreg[image]`` brings.
+"""Encoding and decoding of images by Pillow, an optional package, installed by ``opreg[image]``.
 
-Files are of formats that are named here. Pillow knows others, of which one has Ghostscript run what the file says.
+Only the formats named here are read. Pillow supports more, one of which runs Ghostscript on the file.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from ..errors import ArgumentError, FileFormatError, OpError
 
 __all__ = ["decode", "encode", "with_boxes"]
 
-#: How OpenCV counts: keep what the file has, gray, colours.
+#: Codes of OpenCV: unchanged, gray, colours.
 UNCHANGED, GRAY, COLOR = -1, 0, 1
 
-#: Extension -> Pillow's name of the format.
+#: File extension -> Pillow's name of the format.
 _FORMATS = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG", ".bmp": "BMP", ".webp": "WEBP", ".tif": "TIFF",
             ".tiff": "TIFF"}
-#: Formats that are read: these, animated pictures, of which the first counts, and the formats of Netpbm.
+#: Formats that are read: these, animated images, whose first frame is used, and Netpbm formats.
 _READ = (*dict.fromkeys(_FORMATS.values()), "GIF", "PPM")
 
-#: The pixels that any image may have; one of a longer file may have ``INFLATED`` for each byte. Formats that can make
-#: more of a byte, as of a page with nothing on it, are seldom large.
+#: Number of pixels that any image may have; larger files may have ``INFLATED`` pixels for each byte. Formats that
+#: compress more, such as an empty page, are rarely large.
 _ANY_FILE = 2048 * 2048
 _MOST = "OPREG_IMAGE_PIXELS"
 
-#: Pixels of an image in colours that are made gray at a time.
+#: Number of pixels converted to gray at a time.
 _BAND = 1 << 16
 
 
@@ -62,14 +62,14 @@ def decode(data: bytes | memoryview, flag: int = COLOR, name: str = "image") -> 
     data : bytes
         Content of the file: JPEG, PNG, BMP, WebP, TIFF, GIF or PPM.
     flag : {1, 0, -1}
-        1 for three channels, 0 for one, gray, -1 for those that the file has. Nothing is turned upright.
+        1 for three channels, 0 for one gray channel, -1 for the file's own channels. The orientation tag is ignored.
     name : str
-        What an error calls it.
+        Name of the image in errors.
 
     Returns
     -------
     numpy.ndarray of shape (height, width, channels)
-        Channels are red, green, blue and alpha; bytes, but for images of 16 bits that are not to be changed.
+        Channels are red, green, blue and alpha; uint8, except for 16-bit images read with -1.
 
     Raises
     ------
@@ -84,14 +84,14 @@ def decode(data: bytes | memoryview, flag: int = COLOR, name: str = "image") -> 
         with image_module.open(io.BytesIO(data), formats=_READ) as image:
             _check_size(image.size, len(data))
             if flag == GRAY:
-                image.draft("L", None)  # JPEG has gray as it is
+                image.draft("L", None)  # JPEG files have gray
             image.load()
             pixels = _pixels(image, flag)
     except FileFormatError as error:
         raise FileFormatError(f"{name}: {error}") from None
     except (MemoryError, ArgumentError):
         raise
-    except Exception as error:  # over damaged bytes Pillow's readers raise whatever comes up
+    except Exception as error:  # on damaged data Pillow raises exceptions of any type
         unknown = isinstance(error, image_module.UnidentifiedImageError)
         text = f"no image of a known kind, {', '.join(_READ)}" if unknown else str(error) or type(error).__name__
         raise FileFormatError(f"{name}: cannot be decoded: {text}") from None
@@ -99,7 +99,7 @@ def decode(data: bytes | memoryview, flag: int = COLOR, name: str = "image") -> 
 
 
 def _check_size(size: tuple[int, int], length: int) -> None:
-    """Refuse an image with more pixels than its file justifies, before there is memory for them."""
+    """Refuse an image with too many pixels for the size of its file, before memory is allocated."""
     told = os.environ.get(_MOST, "")
     if told and not told.isdecimal():
         raise ArgumentError(f"{_MOST}={told!r}: expected the number of pixels that an image may have")
@@ -130,8 +130,8 @@ def _converted(image: Any, mode: str) -> np.ndarray:
 
 
 def _gray(colors: np.ndarray) -> np.ndarray:
-    """Grey values as libpng gives them to OpenCV, rounded down; some rows at a time, since products are four times as
-    large."""
+    """Gray values as in OpenCV, which uses libpng's formula, rounded down; computed for some rows at a time to save
+    memory."""
     height, width, _ = colors.shape
     gray = np.empty((height, width), np.uint8)
     step = max(1, _BAND // width)
@@ -142,21 +142,21 @@ def _gray(colors: np.ndarray) -> np.ndarray:
 
 
 def encode(pixels: np.ndarray, extension: str, quality: int) -> bytes:
-    """An image as a file holds it.
+    """The encoded bytes of an image.
 
     Parameters
     ----------
     pixels : numpy.ndarray of shape (height, width) or (height, width, channels), uint8
         Channels are red, green, blue and alpha, or one that is gray.
     extension : str
-        What files of that kind end with: ".jpg", ".png".
+        File extension: ".jpg", ".png".
     quality : int
-        From 0 to 100 of a JPEG or WebP; how hard a PNG is compressed, from 0 to 9.
+        Quality of a JPEG or WebP, from 0 to 100; compression level of a PNG, from 0 to 9.
 
     Raises
     ------
     ArgumentError
-        There is no such kind, or it cannot hold that array.
+        When the format is unknown, or cannot hold the array.
     """
     image_module = _pillow()
     kind = _FORMATS.get(extension.lower())
@@ -178,7 +178,7 @@ def encode(pixels: np.ndarray, extension: str, quality: int) -> bytes:
 
 def with_boxes(pixels: np.ndarray, boxes: np.ndarray, color: Sequence[int] | None, thickness: int,
                names: Mapping[int, str]) -> np.ndarray:
-    """An image with boxes drawn into it: rows (class, left, top, right, bottom), from 0 to 1."""
+    """An image with boxes drawn on it, given as rows (class, left, top, right, bottom) with coordinates from 0 to 1."""
     image_module = _pillow()
     from PIL import ImageDraw
 

@@ -1,4 +1,5 @@
-"""Augmenters of images with boxes: a label is a row (class, left, top, right, bottom, ...) a box, from 0 to 1."""
+"""Augmenters of images with boxes: a label has a row (class, left, top, right, bottom, ...) for each box, from 0 to
+1."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ Sample = tuple[NDArray, np.ndarray]
 
 
 class DetAugmenter(Described):
-    """A change of an image and its boxes.
+    """Base of augmenters of images with boxes.
 
     A subclass passes its arguments to this constructor, and defines ``__call__``.
     """
@@ -34,7 +35,7 @@ class DetAugmenter(Described):
 
 
 class DetBorrowAug(DetAugmenter):
-    """An augmenter of images that leaves boxes where they are."""
+    """An image augmenter that does not change boxes."""
 
     def __init__(self, augmenter: Augmenter):
         if not isinstance(augmenter, Augmenter):
@@ -51,7 +52,7 @@ class DetBorrowAug(DetAugmenter):
 
 
 class DetRandomSelectAug(DetAugmenter):
-    """Any one of several augmenters, or with probability ``skip_prob`` none."""
+    """One of several augmenters, chosen at random, or with probability ``skip_prob`` none."""
 
     def __init__(self, aug_list: DetAugmenter | Sequence[DetAugmenter], skip_prob: float = 0):
         super().__init__(skip_prob=skip_prob)
@@ -74,7 +75,7 @@ class DetRandomSelectAug(DetAugmenter):
 
 
 class DetHorizontalFlipAug(DetAugmenter):
-    """Mirror images, with probability ``p``; the boxes are changed in their memory."""
+    """Mirrors images and boxes left to right, with probability ``p``; boxes are changed in place."""
 
     def __init__(self, p: float):
         super().__init__(p=p)
@@ -93,7 +94,7 @@ def _areas(boxes: np.ndarray) -> np.ndarray:
 
 
 def _bounds(what: str, bounds: float | Sequence[float]) -> Sequence[float]:
-    """Least and largest, which may be one number."""
+    """Lower and upper bound, which may be given as one number."""
     if not isinstance(bounds, (list, tuple)):
         bounds = (bounds, bounds)  # type: ignore[assignment]
     if len(bounds) != 2:  # type: ignore[arg-type]
@@ -102,7 +103,7 @@ def _bounds(what: str, bounds: float | Sequence[float]) -> Sequence[float]:
 
 
 class _RandomWindow(DetAugmenter):
-    """Augmenter that draws a window whose area and ratio are within bounds."""
+    """Base of augmenters that draw a window with area and aspect ratio within bounds."""
 
     _least_area = 0.0  # and never as little
 
@@ -117,7 +118,7 @@ class _RandomWindow(DetAugmenter):
                           f"aspect_ratio_range={ratios}", UserWarning, stacklevel=3)
 
     def _ratios(self, height: int, width: int) -> Iterator[tuple[float, float, float]]:
-        """Ratios as they are drawn, with the least and the largest area, as often as may be tried."""
+        """Random ratios with the smallest and largest area, one for each attempt."""
         if self.enabled and height > 0 and width > 0:
             for _ in range(self.max_attempts):
                 ratio = random.uniform(*self.aspect_ratio_range)
@@ -125,18 +126,18 @@ class _RandomWindow(DetAugmenter):
 
 
 class DetRandomCropAug(_RandomWindow):
-    """Any part of an image that shows enough of its boxes; boxes of which too little is left are dropped.
+    """Crops images at random so that boxes stay visible; boxes with too little left are dropped.
 
     Parameters
     ----------
     min_object_covered : float
-        Least share of each box in the crop.
+        Least fraction of each box inside of the crop.
     aspect_ratio_range, area_range : pair of floats, or one
-        Ratio of the part's width to its height, and its share of the image.
+        Ranges of the crop's aspect ratio (width to height), and of its fraction of the image.
     min_eject_coverage : float
-        The share of a box from which on it is kept.
+        Least fraction of a box that is kept.
     max_attempts : int
-        How often to try; then the image stays as it is.
+        Number of attempts; then the image is not changed.
     """
 
     def __init__(self, min_object_covered: float = 0.1, aspect_ratio_range: float | Sequence[float] = (0.75, 1.33),
@@ -166,7 +167,7 @@ class DetRandomCropAug(_RandomWindow):
 
     @staticmethod
     def _drawn(ratio: float, least: float, most: float, height: int, width: int) -> Place | None:
-        """A part of an image, if one of that ratio and area fits into it."""
+        """A crop of that aspect ratio and area, if one fits into the image."""
         h, highest = round(sqrt(least / ratio)), round(sqrt(most / ratio))
         if round(highest * ratio) > width:
             highest = int((width + 0.4999999) / ratio)
@@ -187,7 +188,7 @@ class DetRandomCropAug(_RandomWindow):
         return x, y, w, h
 
     def _shows(self, label: np.ndarray, place: Place, height: int, width: int) -> bool:
-        """Whether the part shows a box, and enough of each that it shows."""
+        """Whether a crop covers a box, and enough of each box that it covers."""
         x, y, w, h = place
         if w * h < 2:
             return False
@@ -201,26 +202,26 @@ class DetRandomCropAug(_RandomWindow):
         return covered.size > 0 and bool(covered.min() > self.min_object_covered)
 
     def _moved(self, label: np.ndarray, place: Place, height: int, width: int) -> np.ndarray:
-        """The boxes of a part, of which enough is left."""
+        """The boxes in the coordinates of a crop, without those whose remaining area is too small."""
         x, y, w, h = place[0] / width, place[1] / height, place[2] / width, place[3] / height
         out = label.copy()
         out[:, 1:5] -= (x, y, x, y)
         out[:, 1:5] /= (w, h, w, h)
         out[:, 1:5] = np.clip(out[:, 1:5], 0, 1)
-        with np.errstate(divide="ignore", invalid="ignore"):  # boxes of no area are dropped
+        with np.errstate(divide="ignore", invalid="ignore"):  # boxes of zero area are dropped
             left = _areas(out[:, 1:5]) * w * h / _areas(label[:, 1:5])
         return out[(out[:, 3] > out[:, 1]) & (out[:, 4] > out[:, 2]) & (left > self.min_eject_coverage)]
 
 
 class DetRandomPadAug(_RandomWindow):
-    """Images somewhere on a larger area.
+    """Places images at a random position on a larger canvas.
 
     Parameters
     ----------
     aspect_ratio_range, area_range : pair of floats, or one
-        Ratio of the area's width to its height, and how much larger it is.
+        Ranges of the canvas's aspect ratio (width to height), and of its area relative to the image.
     max_attempts : int
-        How often to try; then the image stays as it is.
+        Number of attempts; then the image is not changed.
     pad_val : tuple of float
         The colour around the image.
     """
@@ -253,7 +254,7 @@ class DetRandomPadAug(_RandomWindow):
             if h < highest:
                 h = random.randint(h, highest)
             w = round(h * ratio)
-            if h - height >= 2 and w - width >= 2:  # less helps nobody
+            if h - height >= 2 and w - width >= 2:  # smaller has no effect
                 y, x = random.randint(0, h - height), random.randint(0, w - width)
                 return x, y, w, h
         return None
@@ -263,7 +264,8 @@ def CreateMultiRandCropAugmenter(min_object_covered: Any = 0.1,
                                  aspect_ratio_range: Any = (0.75, 1.33), area_range: Any = (0.05, 1.0),
                                  min_eject_coverage: Any = 0.3, max_attempts: Any = 50, skip_prob: float = 0
                                  ) -> DetRandomSelectAug:
-    """Any one of several `DetRandomCropAug`, made of lists of their arguments; what is no list all have in common.
+    """One of several `DetRandomCropAug`, chosen at random and made from lists of arguments; an argument that is not a
+    list applies to all.
 
     Examples
     --------
@@ -287,25 +289,25 @@ def CreateDetAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: fl
                        aspect_ratio_range: Any = (0.75, 1.33), area_range: Any = (0.05, 3.0),
                        min_eject_coverage: Any = 0.3, max_attempts: Any = 50,
                        pad_val: float | Sequence[float] = (127, 127, 127)) -> list[DetAugmenter]:
-    """The augmenters that detectors are usually trained with.
+    """The augmenters commonly used to train detectors.
 
     Parameters
     ----------
     data_shape : tuple of int
-        Channels, height and width of what comes out.
+        Channels, height and width of the images.
     resize : int
-        Length that the shorter edge is resized to first; 0 leaves it.
+        Length to which the shorter edge is resized first; 0 for no resizing.
     rand_crop, rand_pad : float
-        How probable it is that an image is cropped, and laid on a larger area.
+        Probabilities of cropping an image and of padding it.
     rand_mirror : bool
-        Whether half of the images are mirrored.
+        Whether to mirror each image with probability 0.5.
     min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts
-        Of the crops, each also a list, see `CreateMultiRandCropAugmenter`; what is above 1 of the areas is that of the
-        padding.
+        Parameters of the crops, each also a list; see `CreateMultiRandCropAugmenter`. The part of the area range above
+        1 applies to the padding.
     pad_val : tuple of float
         The colour around a padded image.
     rand_gray, mean, std, brightness, contrast, saturation, pca_noise, hue, inter_method
-        As of `CreateAugmenter`.
+        See `CreateAugmenter`.
     """
     augmenters: list[DetAugmenter] = [DetBorrowAug(ResizeAug(resize, inter_method))] if resize > 0 else []
     if rand_crop > 0:
@@ -313,7 +315,7 @@ def CreateDetAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: fl
                                                        min_eject_coverage, max_attempts, 1 - rand_crop))
     if rand_mirror > 0:
         augmenters.append(DetHorizontalFlipAug(0.5))
-    if rand_pad > 0:  # late, where least has to be done to what is added
+    if rand_pad > 0:  # late, so that less is done to the added pixels
         pad = DetRandomPadAug(aspect_ratio_range, (1.0, area_range[1]), max_attempts, pad_val)
         augmenters.append(DetRandomSelectAug([pad], 1 - rand_pad))
     last = [ForceResizeAug((data_shape[2], data_shape[1]), inter_method), CastAug(),

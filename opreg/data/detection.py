@@ -1,4 +1,4 @@
-"""Images with boxes: augmenters of them, and an iterator."""
+"""Augmentation of images with boxes, and an iterator over them."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ __all__ = ["DetAugmenter", "DetBorrowAug", "DetRandomSelectAug", "DetHorizontalF
 
 
 class _Unfit(RuntimeError):
-    """A sample that is left out."""
+    """A sample that is skipped."""
 
 
 class ImageDetIter(ImageIter):
-    """Batches of images with boxes; see `ImageIter`.
+    """Iterates over batches of images with boxes; see `ImageIter`.
 
-    A label in a file is how many elements its head has and how many a box, the rest of the head, and then the boxes:
-    class, left, top, right, bottom, from 0 to 1, and whatever else. In a batch it is a row a box, filled up with -1.
-    Samples without a box that has an area are left out.
+    A label in a file holds the length of its header, the number of elements per box, the rest of the header, and the
+    boxes: class, left, top, right, bottom in [0, 1], and any further elements. In a batch it has one row per box and is
+    padded with -1. Samples without a box of positive area are skipped.
 
     Parameters
     ----------
     batch_size, data_shape, path_imgrec, path_imglist, path_root, path_imgidx, shuffle, part_index, num_parts, imglist,
     data_name, label_name, last_batch_handle
-        As of `ImageIter`.
+        See `ImageIter`.
     aug_list : list of DetAugmenter
-        What is done to an image and its boxes; without it, what `CreateDetAugmenter` makes of further keywords.
+        The augmenters; by default those that `CreateDetAugmenter` makes from the further keywords.
     """
 
     def __init__(self, batch_size: int, data_shape: Sequence[int], path_imgrec: str | None = None,
@@ -63,7 +63,7 @@ class ImageDetIter(ImageIter):
         self.provide_label = [(label_name, (batch_size, *self.label_shape))]
 
     def _estimate_label_shape(self) -> tuple[int, int]:
-        """The most boxes that an image has, and how many elements a box."""
+        """The largest number of boxes in an image, and the number of elements per box."""
         self.reset()
         most = width = 0
         while True:
@@ -80,7 +80,7 @@ class ImageDetIter(ImageIter):
         return most, width
 
     def _parse_label(self, label: Any) -> np.ndarray:
-        """The boxes in a label, a row each."""
+        """The boxes in a label, one per row."""
         raw = (label.asnumpy() if isinstance(label, NDArray) else np.asarray(label)).ravel()
         if raw.size < 7:
             raise FileFormatError(f"image {self._key}: expected a label of a head and boxes, at least seven numbers, "
@@ -116,7 +116,7 @@ class ImageDetIter(ImageIter):
         return data, label
 
     def reshape(self, data_shape: Sequence[int] | None = None, label_shape: Sequence[int] | None = None) -> None:
-        """Change the shape of images, or how many boxes a label has room for; augmenters stay as they are."""
+        """Change the shape of the images, or the number of boxes in a label; augmenters are not changed."""
         if data_shape is not None:
             self.check_data_shape(data_shape)
             self.data_shape = tuple(data_shape)
@@ -127,13 +127,13 @@ class ImageDetIter(ImageIter):
             self.provide_label = [(self.provide_label[0][0], (self.batch_size, *label_shape))]
 
     def check_label_shape(self, label_shape: Sequence[int]) -> None:
-        """Refuse a shape with less room than labels need, or of other boxes."""
+        """Refuse a shape with too few boxes for the labels, or with boxes of another length."""
         if len(label_shape) != 2 or label_shape[0] < self.label_shape[0] or label_shape[1] != self.label_shape[1]:
             raise ShapeError(f"label_shape={tuple(label_shape)}: expected at least {self.label_shape[0]} boxes of "
                              f"{self.label_shape[1]} numbers")
 
     def sync_label_shape(self, it: ImageDetIter, verbose: bool = False) -> ImageDetIter:
-        """Give this and another iterator the room that the one with more boxes needs; the other one is returned."""
+        """Give this and another iterator the larger of their numbers of boxes per label; return the other."""
         if not isinstance(it, ImageDetIter):
             raise ArgumentError(f"sync_label_shape: expected an ImageDetIter, got {type(it).__name__}")
         if it.label_shape[1] != self.label_shape[1]:
@@ -148,22 +148,23 @@ class ImageDetIter(ImageIter):
     def draw_next(self, color: Sequence[int] | None = None, thickness: int = 2, mean: Any = None, std: Any = None,
                   clip: bool = True, waitKey: int | None = None, window_name: str = "draw_next",
                   id2labels: Mapping[int, str] | None = None) -> Iterator[np.ndarray]:
-        """Images of this round as augmenters leave them, with their boxes drawn; blue, green, red, as OpenCV has them.
+        """Yields the augmented images of this epoch with their boxes drawn, in OpenCV's channel order (blue, green,
+        red).
 
         Parameters
         ----------
         color : tuple of int
-            Red, green and blue of the boxes; without it, any.
+            Colour of the boxes (red, green, blue); random by default.
         thickness : int
-            Of the lines, in pixels.
+            Line width in pixels.
         mean, std : array, True or None
-            What augmenters subtracted and divided by, which is undone.
+            Mean and standard deviation of the normalization, which is undone.
         clip : bool
-            Whether numbers are kept from 0 to 255.
+            Whether pixels are clipped to [0, 255].
         waitKey, window_name
-            Count for nothing: there are no windows.
+            Ignored: no window is opened.
         id2labels : dict
-            Names of classes, written beside their boxes.
+            Class names, written beside the boxes.
         """
         mean, std = colors("mean", mean, MEAN), colors("std", std, DEVIATION)
         while True:

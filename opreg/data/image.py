@@ -1,4 +1,4 @@
-"""Images: read, changed, and iterated over, as ``mx.image`` has them."""
+"""``mx.image``: reading, augmenting and iterating over images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iterators over images in files of records, or in files of their own, that augmenters made of arrays work on."""
+"""Iterators over images in record files or image files, with augmenters that work on arrays."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _LABELS = ("int32", "float32", "int64", "float64")
 
 
 def listed_images(path: str, dtype: Any = "float32") -> dict[int, tuple[np.ndarray, str]]:
-    """Labels and file names by number, from a list as im2rec makes it: number, labels and name, with tabs between.
+    """Labels and file names by index, from a list file of im2rec: lines of index, labels and name, separated by tabs.
 
     Raises
     ------
     FileFormatError
-        With the line that says something else.
+        If a line has another form; the message names it.
     """
     images: dict[int, tuple[np.ndarray, str]] = {}
     with reading(path) as file:
@@ -50,38 +50,37 @@ def listed_images(path: str, dtype: Any = "float32") -> dict[int, tuple[np.ndarr
 
 
 class ImageIter(DataIter):
-    """Batches of images, decoded on all processors, each of which augmenters work on.
+    """Iterates over batches of images, decoded on all processors and then augmented.
 
-    The images of a batch are decoded at the same time; augmenters get them one after the other, so that what they draw
-    from ``random`` and ``numpy.random`` follows from the seeds.
+    The images of a batch are decoded in parallel and augmented in sequence, so that random augmentation with ``random``
+    and ``numpy.random`` is reproducible from the seeds.
 
     Parameters
     ----------
     batch_size : int
-        Images a batch.
+        Batch size.
     data_shape : tuple of int
-        Channels, three, height and width of an image.
+        Shape of an image: (3, height, width).
     label_width : int
-        Number of elements of a label.
+        Number of elements in a label.
     path_imgrec, path_imgidx : str
-        A file of records, and the one that says where they are; without the second, images come one after the other.
+        A record file and its index; without an index the file is read in sequence.
     path_imglist, path_root : str
-        A list of labels and file names, and the folder of these files. Beside ``path_imgrec``, the list has the labels.
+        A list of labels and file names, and the folder of the files. With ``path_imgrec``, the list only gives labels.
     imglist : list
-        The same as lists of a label, or several, and a file name.
+        The same list in memory: each item has one or more labels and a file name.
     shuffle : bool
-        Whether they come in another order each time.
+        Whether to shuffle the images in each epoch.
     part_index, num_parts : int
-        Which part of them, and of how many.
+        Index of the part to read, and the number of parts.
     aug_list : list of Augmenter
-        What is done to an image; without it, what `CreateAugmenter` makes of further keywords.
+        The augmenters; by default those that `CreateAugmenter` makes from the further keywords.
     data_name, label_name : str
         Names of images and labels.
     dtype : dtype
-        That of labels in lists.
+        Dtype of labels in lists.
     last_batch_handle : {"pad", "discard", "roll_over"}
-        When images do not fill the last batch: fill it up with the first, leave it out, or begin the next round with
-        its images.
+        Treatment of an incomplete last batch: filled with the first images, dropped, or carried over to the next epoch.
     """
 
     def __init__(self, batch_size: int, data_shape: Sequence[int], label_width: int = 1, path_imgrec: str | None = None,
@@ -123,7 +122,7 @@ class ImageIter(DataIter):
         self.num_image = None if self.seq is None else len(self.seq)
         self.auglist: Sequence[Any] = CreateAugmenter(data_shape, **kwargs) if aug_list is None else aug_list
         self.cur, self._key = 0, None
-        self._kept: list[tuple[np.ndarray, np.ndarray]] = []  # what rolls over
+        self._kept: list[tuple[np.ndarray, np.ndarray]] = []  # samples that roll over
         self._ended = False
         self.reset()
 
@@ -133,7 +132,7 @@ class ImageIter(DataIter):
         return np.array(label).astype(dtype)
 
     def _sequence(self, part: int, parts: int) -> list[Any] | None:
-        """The keys of the images of a part, or None where images come as they lie in their file."""
+        """The keys of the images of a part, or None if the file is read in sequence."""
         if self.imgrec is not None and self.imgidx is None:
             if self.shuffle or parts > 1:
                 raise ArgumentError("ImageIter: shuffle and num_parts need path_imgidx, to find records by")
@@ -146,14 +145,14 @@ class ImageIter(DataIter):
         return keys
 
     def reset(self) -> None:
-        """Begin anew; what rolls over comes first."""
+        """Start the next epoch, with the samples that roll over first."""
         if self.shuffle and self.seq is not None:
             random.shuffle(self.seq)
         self._rewind()
         self._ended = False
 
     def hard_reset(self) -> None:
-        """Begin anew and forget what would roll over."""
+        """Start the next epoch and drop the samples that would roll over."""
         self._kept = []
         self.reset()
 
@@ -168,7 +167,7 @@ class ImageIter(DataIter):
         Raises
         ------
         StopIteration
-            After the last.
+            At the end.
         """
         if self.seq is None:
             record = self.imgrec.read()
@@ -194,7 +193,7 @@ class ImageIter(DataIter):
         return self.imglist[key][0], image
 
     def _decoded(self, count: int) -> list[tuple[Any, NDArray]]:
-        """Labels and images of the next samples, so many or as many as there are."""
+        """Labels and decoded images of up to ``count`` next samples."""
         samples: list[tuple[Any, Any, bytes]] = []
         try:
             while len(samples) < count:
@@ -216,13 +215,13 @@ class ImageIter(DataIter):
         parts = [functools.partial(decode, number) for number in range(len(samples))]
         if type(self).imdecode is ImageIter.imdecode:
             threads.run(parts)
-        else:  # somebody's own, which may mind in which thread it is called
+        else:  # a user's method, which may depend on the thread
             for part in parts:
                 part()
         return [(label, image) for (_, label, _), image in zip(samples, images)]
 
     def _made(self, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Images and labels as they stand in a batch, of the next samples: so many, or as many as there are."""
+        """Images and labels of up to ``count`` next samples, in the batch's layout."""
         made: list[tuple[np.ndarray, np.ndarray]] = []
         while len(made) < count:
             samples = self._decoded(count - len(made))
@@ -233,12 +232,12 @@ class ImageIter(DataIter):
                     made.append(self._prepared(label, image))
                 except OpError:
                     raise
-                except RuntimeError as error:  # a subclass that does not want it
+                except RuntimeError as error:  # a subclass skips it
                     logging.debug("image left out: %s", error)
         return made
 
     def _prepared(self, label: Any, image: NDArray) -> tuple[np.ndarray, np.ndarray]:
-        """Label and image of a sample, as a batch holds them."""
+        """Label and image of a sample, in the batch's layout."""
         self.check_valid_image([image])
         pixels = self.postprocess_data(self.augmentation_transform(image)).asnumpy()
         numbers = label.asnumpy() if isinstance(label, NDArray) else np.asarray(label)
@@ -270,21 +269,21 @@ class ImageIter(DataIter):
         labels = np.empty(self.provide_label[0][1], np.float32)
         for number, (pixels, label) in enumerate(rows):
             data[number], labels[number] = pixels, label
-        # As in MXNet, behind what rolled over all of the batch counts as padding.
+        # As in MXNet, after samples that rolled over the whole batch counts as padding.
         return DataBatch([array(data)], [array(labels)], pad=self.batch_size - len(kept) if kept else missing)
 
     def check_data_shape(self, data_shape: Sequence[int]) -> None:
-        """Refuse a shape that images cannot have."""
+        """Refuse a shape that is not (3, height, width)."""
         if len(data_shape) != 3 or data_shape[0] != 3:
             raise ShapeError(f"data_shape={tuple(data_shape)}: expected three channels, height and width")
 
     def check_valid_image(self, data: Sequence[NDArray]) -> None:
-        """Refuse what is no image; a ``RuntimeError`` leaves it out."""
+        """Refuse an invalid image; a ``RuntimeError`` skips it."""
         if not data[0].shape:
             raise RuntimeError("there is no image")
 
     def imdecode(self, s: bytes) -> NDArray:
-        """The image that encoded bytes hold."""
+        """Decode an image from bytes."""
         return imdecode(s)
 
     def read_image(self, fname: str) -> bytes:
@@ -299,5 +298,5 @@ class ImageIter(DataIter):
         return data
 
     def postprocess_data(self, datum: NDArray) -> NDArray:
-        """An image as it stands in a batch: channels first."""
+        """The image with the channels first."""
         return transpose(datum, axes=(2, 0, 1))

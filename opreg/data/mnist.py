@@ -1,4 +1,4 @@
-"""Files of images as MNIST has them, and an iterator over them."""
+"""Files in the format of MNIST, and an iterator over them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["MNISTIter", "read_idx"]
 
 _IDLE = ("ctx", "data_shape", "input_shape", "prefetch_buffer")
 
-#: How many axes files have at most; those of MNIST have one or three.
+#: Largest number of axes of a file; those of MNIST have one or three.
 _AXES = 4
 
 
 def read_idx(path: str | os.PathLike) -> np.ndarray:
-    """The bytes of a file in the format of MNIST, which may be compressed by gzip.
+    """The array of bytes in a file in the format of MNIST, optionally compressed by gzip.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def read_idx(path: str | os.PathLike) -> np.ndarray:
     Raises
     ------
     FileFormatError
-        It is of another kind, or has not the numbers that it says.
+        If the file has another format, or not as many bytes as its header states.
     """
     with reading(path) as file:
         length = file.seek(0, os.SEEK_END)
@@ -53,7 +53,7 @@ def read_idx(path: str | os.PathLike) -> np.ndarray:
 
 
 def _read(path: str | os.PathLike, file: BinaryIO, most: int) -> np.ndarray:
-    """The bytes of a file that has no more than ``most``; no more are read, or unpacked, than its head announces."""
+    """The content of a file of at most ``most`` bytes; no more than its header announces is read or unpacked."""
     head = file.read(4)
     if len(head) < 4 or head[:3] != b"\0\0\x08":
         raise FileFormatError(f"{path}: expected a file of bytes as MNIST has them")
@@ -65,39 +65,39 @@ def _read(path: str | os.PathLike, file: BinaryIO, most: int) -> np.ndarray:
     count = math.prod(shape)
     if axes > _AXES or count > most:
         raise FileFormatError(f"{path}: its head says shape {shape}, expected at most {_AXES} axes and {most} numbers")
-    data = file.read(count + 1)  # with one more a packed file is read to its end, where its checksum is
+    data = file.read(count + 1)  # one byte more reads a compressed file to its end, where the checksum is
     if len(data) != count:
         behind = f"only {len(data)}" if len(data) < count else "more"
         raise FileFormatError(f"{path}: its head says shape {shape}, behind it are {behind} bytes")
     try:
         return np.frombuffer(data, np.uint8).reshape(shape)
-    except ValueError as error:  # no numbers, by more than NumPy counts
+    except ValueError as error:  # an empty array whose other lengths exceed NumPy's limit
         raise FileFormatError(f"{path}: its head says shape {shape}: {error}") from None
 
 
 class MNISTIter(SingleArrayIter):
-    """Batches of gray images and their classes, out of files as MNIST has them; numbers are from 0 to 1.
+    """Iterates over batches of gray images and their classes from files in the format of MNIST; pixels are in [0, 1].
 
-    Samples that do not fill a batch are left out.
+    Samples that do not fill a batch are dropped.
 
     Parameters
     ----------
     image, label : str
         File names; the files may be compressed by gzip.
     batch_size : int
-        Images a batch.
+        Batch size.
     shuffle, seed : bool, int
-        Whether images come in another order, the same in each round, and what decides it.
+        Whether to shuffle the images, once for all epochs, and the seed.
     flat : bool
-        Whether an image is one row.
+        Whether to flatten the images.
     num_parts, part_index : int
-        Number of parts of the files, and which is read.
+        Number of parts of the files, and the index of the part to read.
     data_name, label_name : str
         Names of images and classes.
     dtype : dtype
-        That of images, of floating-point values.
+        Dtype of the images, floating.
     silent, prefetch_buffer, ctx, data_shape, input_shape
-        Of MXNet's messages and threads, and what follows from the files, count for nothing.
+        Ignored: they concern MXNet's messages and threads, or are known from the files.
     """
 
     def __init__(self, image: str | os.PathLike = "./train-images-idx3-ubyte",

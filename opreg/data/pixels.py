@@ -1,7 +1,7 @@
-"""Images as arrays (height, width, channel): decoded, resized, cropped, turned.
+"""Images as arrays (height, width, channels): decoding, resizing, cropping, rotation.
 
-Random values come from the modules ``random`` and ``numpy.random`` in the order of MXNet, so the same seeds crop the
-same parts.
+Random values are drawn from the modules ``random`` and ``numpy.random`` in MXNet's order, so the same seeds give the
+same crops.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ __all__ = ["imdecode", "imread", "imresize", "resize_short", "copyMakeBorder", "
 
 #: Width and height, in this order.
 Size: TypeAlias = Sequence[int]
-#: Left, top, width and height of what was cropped.
+#: Left, top, width and height of a crop.
 Place: TypeAlias = tuple[int, int, int, int]
 
 
 def imdecode(buf: bytes | bytearray | memoryview | np.ndarray | NDArray, flag: int = 1, to_rgb: bool | int = True,
              out: NDArray | None = None) -> NDArray:
-    """The image that encoded bytes hold.
+    """Decodes an image.
 
     Parameters
     ----------
     buf : bytes, or array of uint8
-        A JPEG, PNG, BMP, WebP, TIFF, GIF, of which the first picture counts, or PPM.
+        A JPEG, PNG, BMP, WebP, TIFF, GIF (its first frame) or PPM.
     flag : {1, 0}
-        1 for three channels, 0 for one, gray.
+        1 for three channels, 0 for grayscale.
     to_rgb : bool
-        Whether the channels are red, green, blue, or the other way round, as in OpenCV.
+        Whether the channels are red, green, blue, instead of OpenCV's blue, green, red.
     out : NDArray, optional
-        Where the image goes.
+        Array that the image is written to.
 
     Returns
     -------
@@ -54,8 +54,8 @@ def imdecode(buf: bytes | bytearray | memoryview | np.ndarray | NDArray, flag: i
     Raises
     ------
     FileFormatError
-        The bytes are no whole image of these kinds; or the image has more than four million pixels, and more than 1032
-        for each of the bytes. ``OPREG_IMAGE_PIXELS`` sets another limit.
+        If the bytes are not a complete image of these formats, or if the image has more than four million pixels and
+        more than 1032 per byte. ``OPREG_IMAGE_PIXELS`` sets another limit.
     """
     if isinstance(buf, NDArray):
         buf = buf.asnumpy()
@@ -66,7 +66,7 @@ def imdecode(buf: bytes | bytearray | memoryview | np.ndarray | NDArray, flag: i
 
 def imread(filename: str | os.PathLike, flag: int = 1, to_rgb: bool | int = True, out: NDArray | None = None
            ) -> NDArray:
-    """The image in a file; see `imdecode`."""
+    """Reads and decodes an image file; see `imdecode`."""
     with reading(filename) as file:
         return _decoded(file.read(), flag, to_rgb, out, os.fspath(filename))
 
@@ -83,17 +83,17 @@ def _decoded(data: bytes, flag: int, to_rgb: bool | int, out: NDArray | None, na
 
 
 def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None = None) -> NDArray:
-    """An image resized as OpenCV does it.
+    """Resizes an image as OpenCV does.
 
     Parameters
     ----------
     src : NDArray of shape (height, width, channels)
         The image.
     w, h : int
-        Its new width and height.
+        New width and height.
     interp : int
-        0 takes the nearest pixel, 1 is linear, 2 cubic, 3 averages areas, 4 is Lanczos over eight pixels; 9 is cubic
-        to enlarge, areas to shrink and else linear; 10 is any of the first five.
+        Interpolation: 0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos over eight pixels; 9 cubic to enlarge, area to
+        shrink and else linear; 10 a random one of the first five.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None 
 
 
 def interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
-    """Interpolation that a number means, one of five, for old and new height and width; cubic without them."""
+    """The interpolation method of a code, given the old and new height and width; code 9 is cubic without them."""
     if interp == 9:
         if not sizes:
             return 2
@@ -122,25 +122,25 @@ def interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
 
 def copyMakeBorder(src: NDArray, top: int, bot: int, left: int, right: int, type: int = 0,
                    value: float = 0.0, values: Sequence[float] = (), out: NDArray | None = None) -> NDArray:
-    """An image with a border of so many pixels on each side.
+    """Adds a border to an image.
 
     Parameters
     ----------
     src : NDArray of shape (height, width, channels)
         The image.
     top, bot, left, right : int
-        How wide the border is.
+        Widths of the border on the four sides.
     type : int
-        What it is made of: 0, ``values``, one a channel, or ``value`` for all; 1, the outermost pixels; 2, the mirror
-        image; 3, the other side; 4, the mirror image less the outermost pixels.
+        Content of the border: 0, constant (``values`` per channel, or ``value``); 1, the edge pixels repeated; 2,
+        reflected; 3, wrapped around; 4, reflected without the edge pixels.
     """
-    # OpenCV's flag 16 says that nothing outside of the image is looked at.
+    # OpenCV's flag 16 (isolated): no pixel outside the image is read.
     return operators._cvcopyMakeBorder(
         src, top=top, bot=bot, left=left, right=right, type=type & ~16, value=value, values=tuple(values), out=out)
 
 
 def scale_down(src_size: Size, size: Size) -> tuple[int, int]:
-    """The size of a crop, made smaller in its ratio where it is larger than the image; width and height.
+    """The width and height of a crop, scaled down to fit into the image with the same aspect ratio.
 
     Examples
     --------
@@ -157,19 +157,19 @@ def scale_down(src_size: Size, size: Size) -> tuple[int, int]:
 
 
 def resize_short(src: NDArray, size: int, interp: int = 2) -> NDArray:
-    """An image resized to ``size`` along its shorter edge."""
+    """The image resized so that its shorter edge is ``size``."""
     height, width, _ = src.shape
     new_height, new_width = shorter(height, width, size)
     return imresize(src, new_width, new_height, interp)
 
 
 def shorter(height: int, width: int, size: int) -> tuple[int, int]:
-    """Height and width of an image whose shorter edge becomes ``size``."""
+    """The height and width after resizing the shorter edge to ``size``."""
     return (size * height // width, size) if height > width else (size, size * width // height)
 
 
 def fixed_crop(src: NDArray, x0: int, y0: int, w: int, h: int, size: Size | None = None, interp: int = 2) -> NDArray:
-    """A part of an image, by its left upper corner, width and height, resized to ``size`` if that is given."""
+    """A crop of an image, by its left, top, width and height, resized to ``size`` if given."""
     part = src[y0:y0 + h, x0:x0 + w]
     if 0 in part.shape:
         raise ShapeError(f"fixed_crop: there are no {w} by {h} pixels from ({x0}, {y0}) on in an image of shape "
@@ -180,7 +180,7 @@ def fixed_crop(src: NDArray, x0: int, y0: int, w: int, h: int, size: Size | None
 
 
 def random_crop(src: NDArray, size: Size, interp: int = 2) -> tuple[NDArray, Place]:
-    """A part of an image from anywhere, resized if it is larger than the image; and where it was."""
+    """A random crop, scaled if it is larger than the image; and its position."""
     height, width, _ = src.shape
     new_width, new_height = scale_down((width, height), size)
     x, y = random.randint(0, width - new_width), random.randint(0, height - new_height)
@@ -188,7 +188,7 @@ def random_crop(src: NDArray, size: Size, interp: int = 2) -> tuple[NDArray, Pla
 
 
 def center_crop(src: NDArray, size: Size, interp: int = 2) -> tuple[NDArray, Place]:
-    """The middle of an image, resized if it is larger than the image; and where it was."""
+    """The center crop, scaled if it is larger than the image; and its position."""
     height, width, _ = src.shape
     new_width, new_height = scale_down((width, height), size)
     x, y = (width - new_width) // 2, (height - new_height) // 2
@@ -197,18 +197,18 @@ def center_crop(src: NDArray, size: Size, interp: int = 2) -> tuple[NDArray, Pla
 
 def random_size_crop(src: NDArray, size: Size, area: float | Sequence[float], ratio: Sequence[float], interp: int = 2,
                      **keywords: Any) -> tuple[NDArray, Place]:
-    """A part of an image of any area and ratio within bounds, resized; and where it was.
+    """A random crop of random area and aspect ratio, resized; and its position.
 
     Parameters
     ----------
     src : NDArray of shape (height, width, channels)
         The image.
     size : tuple of int
-        Width and height of the result.
+        Width and height of the output.
     area : float or pair of floats
-        Least share of the image, or least and largest.
+        Smallest area relative to the image, or smallest and largest.
     ratio : pair of floats
-        Least and largest ratio of width to height.
+        Smallest and largest ratio of width to height.
     """
     area = old_area("random_size_crop", area, keywords)
     lowest, highest = (area, 1.0) if isinstance(area, Number) else area  # type: ignore[misc]
@@ -224,7 +224,7 @@ def random_size_crop(src: NDArray, size: Size, area: float | Sequence[float], ra
 
 
 def old_area(what: str, area: Any, keywords: dict[str, Any]) -> Any:
-    """The area, also under the name it had once."""
+    """The area, also by its deprecated keyword."""
     if "min_area" in keywords:
         warnings.warn(f"{what}: min_area is now called area", DeprecationWarning, stacklevel=3)
         area = keywords.pop("min_area")
@@ -234,7 +234,7 @@ def old_area(what: str, area: Any, keywords: dict[str, Any]) -> Any:
 
 
 def color_normalize(src: NDArray, mean: NDArray | float | None, std: NDArray | float | None = None) -> NDArray:
-    """An image less a mean, by a deviation; computed in its own memory."""
+    """The image minus a mean, divided by a standard deviation; computed in place."""
     if mean is not None:
         src -= mean
     if std is not None:
@@ -243,16 +243,16 @@ def color_normalize(src: NDArray, mean: NDArray | float | None, std: NDArray | f
 
 
 def imrotate(src: NDArray, rotation_degrees: float | NDArray, zoom_in: bool = False, zoom_out: bool = False) -> NDArray:
-    """Images turned around their middle.
+    """Rotates images around their center.
 
     Parameters
     ----------
     src : NDArray of shape (channels, height, width), or several of them, float32
         The images.
     rotation_degrees : float or NDArray
-        How far, one number an image.
+        Angle of rotation in degrees, or one angle per image.
     zoom_in, zoom_out : bool
-        Whether they are enlarged until no corner is empty, or shrunk until nothing is cut off.
+        Whether to zoom in until no corner is empty, or out until nothing is cut off.
     """
     if zoom_in and zoom_out:
         raise ArgumentError("imrotate: zoom_in and zoom_out exclude each other")
@@ -276,7 +276,7 @@ def imrotate(src: NDArray, rotation_degrees: float | NDArray, zoom_in: bool = Fa
 
 
 def _turned(height: int, width: int, angle: float, zoom_in: bool, zoom_out: bool) -> np.ndarray:
-    """From where each pixel comes, from -1 to 1 across and down."""
+    """The source position of each pixel, in [-1, 1] along both axes."""
     half_height, half_width = (height - 1) / 2, (width - 1) / 2
     down, across = np.arange(height)[:, None] - half_height, np.arange(width)[None] - half_width
     sine, cosine = math.sin(angle), math.cos(angle)
@@ -292,7 +292,7 @@ def _turned(height: int, width: int, angle: float, zoom_in: bool, zoom_out: bool
 
 def random_rotate(src: NDArray, angle_limits: tuple[float, float], zoom_in: bool = False, zoom_out: bool = False
                   ) -> NDArray:
-    """Images turned around their middle by any angle within limits, each by its own; see `imrotate`."""
+    """Rotates images around their center, each by a random angle within limits; see `imrotate`."""
     angles: Any
     if src.ndim == 3:
         angles = np.random.uniform(*angle_limits)  # noqa: NPY002 (the generator that programs seed)

@@ -1,6 +1,7 @@
-"""Augmentation of images by ``ImageRecordIter``: sizes, turns, crops and colours, in one order.
+"""Image augmentation by ``ImageRecordIter``: resizing, rotation, cropping and colours, in a fixed order.
 
-Images are bytes (height, width, channel) of the host. An image is worked on in any thread, with a generator of its own.
+Images are NumPy arrays of bytes (height, width, channels). Each image is augmented in any thread with its own
+generator.
 """
 
 from __future__ import annotations
@@ -21,23 +22,23 @@ from .pixels import interpolation, shorter
 
 __all__ = ["Augmentation", "Pixels", "changed_hls", "chosen", "resize"]
 
-#: An image of bytes, (height, width, channel).
+#: An image of bytes (height, width, channels).
 Pixels: TypeAlias = np.ndarray
 
 _GRAY = np.array([0.299, 0.587, 0.114], np.float32)
 
 
-#: Rows and columns of an image.
+#: Rows and columns of a crop.
 Part: TypeAlias = tuple[slice, slice]
 
 
 def chosen(method: int, rng: np.random.Generator) -> int:
-    """The method of an interpolation, where it may be any."""
+    """The interpolation method, drawn at random for code 10."""
     return int(rng.integers(5)) if method == 10 else method
 
 
 def resize(image: Pixels, height: int, width: int, method: int, part: Part | None = None) -> Pixels:
-    """An image of another size, or a part of that; see `imresize` for the methods."""
+    """The image, or a part of it, resized; see `imresize` for the methods."""
     if image.shape[:2] == (height, width):
         return image if part is None else image[part]
     method = interpolation(method, (*image.shape[:2], height, width))
@@ -46,21 +47,21 @@ def resize(image: Pixels, height: int, width: int, method: int, part: Part | Non
 
 
 def place(height: int, width: int, new_height: int, new_width: int, rng: np.random.Generator | None) -> Part:
-    """Place of a window in an image: random, or the middle without a generator."""
+    """The position of a window in an image: random, or centered without a generator."""
     down, across = height - new_height, width - new_width
     y, x = (down // 2, across // 2) if rng is None else (int(rng.integers(down + 1)), int(rng.integers(across + 1)))
     return slice(y, y + new_height), slice(x, x + new_width)
 
 
 def crop(image: Pixels, height: int, width: int, rng: np.random.Generator | None) -> Pixels:
-    """A part of an image: any, or without a generator the middle."""
+    """A crop of an image: random, or centered without a generator."""
     return image[place(image.shape[0], image.shape[1], height, width, rng)]
 
 
 def warp(image: Pixels, matrix: np.ndarray, height: int, width: int, fill: float) -> Pixels:
-    """An image moved by an affine map, of 2 by 3 numbers; between pixels it is linear, in steps of a 32nd.
+    """The image under an affine map (a 2 by 3 matrix), interpolated linearly in steps of 1/32 pixel.
 
-    As OpenCV does it, places are integers of 1024ths.
+    As in OpenCV, positions are rounded to multiples of 1/1024.
     """
     inverse = np.linalg.inv(np.vstack([matrix, [0, 0, 1]]).astype(np.float64))
     x, y = np.arange(width), np.arange(height)[:, None]
@@ -88,31 +89,34 @@ def _bytes(numbers: np.ndarray) -> Pixels:
 
 
 def changed_hls(image: Pixels, hue: int, lightness: int, saturation: int) -> Pixels:
-    """An image with so much more hue, of 180, lightness and saturation, of 255."""
-    x = image.astype(np.float32) / 255
+    """The image with hue (of 180), lightness and saturation (of 255) increased by the given amounts, rounded step by
+    step as in OpenCV."""
+    byte = np.float32(1 / 255)
+    x = image * byte
+    red, green, blue = x[..., 0], x[..., 1], x[..., 2]
     most, least = x.max(axis=2), x.min(axis=2)
-    spread, middle = most - least, (most + least) / 2
+    spread, middle = most - least, (most + least) * np.float32(0.5)
     with np.errstate(divide="ignore", invalid="ignore"):
         s = np.where(spread > 0, spread / np.where(middle < 0.5, most + least, 2 - most - least), 0)
-        red, green, blue = x[..., 0], x[..., 1], x[..., 2]
-        h = np.where(most == red, (green - blue) / spread,
-                     np.where(most == green, 2 + (blue - red) / spread, 4 + (red - green) / spread))
-    h = np.where(spread > 0, h * 30 % 180, 0)
-    parts = [np.clip(np.rint(part) + more, 0, limit) / limit for part, more, limit in (
+        degrees = np.float32(60) / spread
+        h = np.where(most == red, (green - blue) * degrees,
+                     np.where(most == green, (blue - red) * degrees + 120, (red - green) * degrees + 240))
+    h = np.where(spread > 0, np.where(h < 0, h + 360, h), 0) * np.float32(0.5)
+    h, middle, s = [np.clip(np.rint(part) + more, 0, limit) for part, more, limit in (
         (h, hue, 180), (middle * 255, lightness, 255), (s * 255, saturation, 255))]
-    h, middle, s = parts
+    middle, s = middle * byte, s * byte
     high = np.where(middle <= 0.5, middle * (1 + s), middle + s - middle * s)
     low = 2 * middle - high
-    channels = []
-    for turn in (1 / 3, 0, -1 / 3):
-        sixth = (h + turn) % 1 * 6
-        channels.append(low + (high - low) * np.clip(np.minimum(sixth, 4 - sixth), 0, 1))
+    sixth, part = np.divmod(h * np.float32(1 / 30), 1)
+    rising, falling = low + (high - low) * part, low + (high - low) * (1 - part)
+    channels = [np.choose(sixth.astype(int) % 6, [(high, falling, low, low, rising, high)[(i + turn) % 6]
+                                                  for i in range(6)]) for turn in (0, 4, 2)]
     return _bytes(np.stack(channels, axis=2) * 255)
 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """The keywords of ``ImageRecordIter`` that describe changes of an image."""
+    """The keywords of ``ImageRecordIter`` that configure the augmentation of an image."""
 
     data_shape: Shape
     resize: int = -1
@@ -157,21 +161,21 @@ class Augmentation:
 
     @property
     def is_random(self) -> bool:
-        """Whether images are changed at random."""
+        """Whether the augmentation is random."""
         usual = {field.name: field.default for field in fields(self)}
         still = ("data_shape", "resize", "rotate", "fill_value", "inter_method", "pad", "max_img_size", "min_img_size")
         return self.inter_method == 10 or any(
             getattr(self, name) != default for name, default in usual.items() if name not in still)
 
     def __call__(self, image: Pixels, rng: np.random.Generator) -> Pixels:
-        """Apply all changes to an image."""
+        """Augment an image."""
         height, width = image.shape[:2]
         if self.resize > 0:
             height, width = shorter(height, width, self.resize)
         if self._only_cut and height >= self.data_shape[1] and width >= self.data_shape[2]:
             method = chosen(self.inter_method, rng)
             part = place(height, width, self.data_shape[1], self.data_shape[2], rng if self.rand_crop else None)
-            image = resize(image, height, width, method, part)  # no more of it than is needed
+            image = resize(image, height, width, method, part)  # only the part that is needed
         else:
             image = self._moved(resize(image, height, width, chosen(self.inter_method, rng)), rng)
             image = self._cropped(image, rng)
@@ -181,7 +185,7 @@ class Augmentation:
 
     @functools.cached_property
     def _only_cut(self) -> bool:
-        """Whether there is nothing between resizing an image and taking a part of it."""
+        """Whether nothing lies between resizing and cropping."""
         return not (self._moves or self.pad > 0 or self.random_resized_crop
                     or (self.min_crop_size, self.max_crop_size) != (-1, -1))
 
@@ -199,7 +203,7 @@ class Augmentation:
         return 1 - self.max_aspect_ratio, 1 + self.max_aspect_ratio
 
     def _moved(self, image: Pixels, rng: np.random.Generator) -> Pixels:
-        """Turned, sheared and scaled around the middle, and framed."""
+        """The image rotated, sheared and scaled around its center, and padded."""
         if self._moves:
             image = self._turned(image, rng)
         if self.pad > 0:
@@ -222,7 +226,7 @@ class Augmentation:
         return warp(image, matrix, int(new[1]), int(new[0]), self.fill_value)
 
     def _cropped(self, image: Pixels, rng: np.random.Generator) -> Pixels:
-        """A crop in the requested shape, resized to it if need be."""
+        """A crop of the output shape, resized if necessary."""
         height, width = self.data_shape[1:]
         anywhere = rng if self.rand_crop else None
         if self.random_resized_crop and ((self.min_random_area, self.max_random_area) != (1, 1)
@@ -241,7 +245,7 @@ class Augmentation:
         return crop(image, height, width, anywhere)
 
     def _any_part(self, image: Pixels, rng: np.random.Generator) -> Pixels:
-        """A part of any area and ratio within bounds."""
+        """A crop of random area and aspect ratio."""
         for _ in range(10):
             area = rng.uniform(self.min_random_area, self.max_random_area) * image.shape[0] * image.shape[1]
             ratio = rng.uniform(*self._ratios)

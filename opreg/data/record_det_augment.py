@@ -1,4 +1,4 @@
-"""Augmentation of images and boxes by ``ImageDetRecordIter``."""
+"""Augmentation of images with boxes by ``ImageDetRecordIter``."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .record_augment import Pixels, changed_hls, chosen, resize
 
 __all__ = ["DetAugmentation"]
 
-#: Left, top, width and height of a window, from 0 to 1.
+#: Left, top, width and height of a window, relative to the image.
 Window = tuple[float, float, float, float]
 
-#: The keywords that each sampler of crops has one of.
+#: The keywords with one value per crop sampler.
 _SAMPLED = ("crop_scales", "crop_aspect_ratios", "crop_overlaps", "crop_sample_coverages", "crop_object_coverages")
 
 
 def _common(boxes: np.ndarray, window: Window) -> np.ndarray:
-    """The areas that boxes (left, top, right, bottom) have in common with a window."""
+    """The areas of the intersections of boxes (left, top, right, bottom) with a window."""
     x, y, width, height = window
     across = np.minimum(boxes[:, 2], x + width) - np.maximum(boxes[:, 0], x)
     down = np.minimum(boxes[:, 3], y + height) - np.maximum(boxes[:, 1], y)
@@ -32,7 +32,7 @@ def _common(boxes: np.ndarray, window: Window) -> np.ndarray:
 
 
 def _projected(rows: np.ndarray, window: Window) -> np.ndarray:
-    """Rows of boxes as they lie in a window, cut off at its edges."""
+    """Boxes in the coordinates of a window, clipped at its edges."""
     x, y, width, height = window
     out = rows.copy()
     out[:, 1:5] = np.clip((rows[:, 1:5] - (x, y, x, y)) / (width, height, width, height), 0, 1)
@@ -41,7 +41,7 @@ def _projected(rows: np.ndarray, window: Window) -> np.ndarray:
 
 @dataclass(frozen=True)
 class DetAugmentation:
-    """The keywords of ``ImageDetRecordIter`` that describe changes of an image and its boxes."""
+    """The keywords of ``ImageDetRecordIter`` that configure the augmentation of an image and its boxes."""
 
     data_shape: Shape
     resize: int = -1
@@ -95,12 +95,12 @@ class DetAugmentation:
 
     @property
     def is_random(self) -> bool:
-        """Whether images are changed at random."""
+        """Whether the augmentation is random."""
         return self.inter_method == 10 or any(getattr(self, field.name) > 0 for field in fields(self)
                                               if field.name.endswith("_prob"))
 
     def __call__(self, image: Pixels, label: np.ndarray, rng: np.random.Generator) -> tuple[Pixels, np.ndarray]:
-        """Apply all changes to an image and its label: a head, and rows of boxes."""
+        """Augment an image and its label: a header, and one row per box."""
         head, rows = _split(label)
         if self.resize > 0:
             height, width = shorter(image.shape[0], image.shape[1], self.resize)
@@ -129,7 +129,7 @@ class DetAugmentation:
         return image
 
     def _padded(self, image: Pixels, rows: np.ndarray, rng: np.random.Generator) -> tuple[Pixels, np.ndarray]:
-        """An image somewhere on a larger area."""
+        """The image at a random position on a larger canvas."""
         scale = rng.uniform(1, self.max_pad_scale)
         if scale < 1.05:
             return image, rows
@@ -140,7 +140,7 @@ class DetAugmentation:
                 _projected(rows, (-x, -y, scale, scale)))
 
     def _cropped(self, image: Pixels, rows: np.ndarray, rng: np.random.Generator) -> tuple[Pixels, np.ndarray]:
-        """The first part that any of the samplers finds fit, or all."""
+        """The first valid crop of any sampler, or the whole image."""
         height, width = image.shape[:2]
         for sampler in rng.permutation(self.num_crop_sampler):
             for _ in range(self.max_crop_trials[sampler]):
@@ -161,7 +161,7 @@ class DetAugmentation:
         return rng.uniform(0, 1 - width), rng.uniform(0, 1 - height), width, height
 
     def _kept(self, sampler: int, rows: np.ndarray, window: Window) -> np.ndarray | None:
-        """Boxes relative to a crop, or None if the crop is unfit."""
+        """The boxes relative to a crop, or None if the crop is invalid."""
         if not len(rows):
             return rows
         boxes = rows[:, 1:5]
@@ -183,7 +183,7 @@ class DetAugmentation:
         return _projected(rows[stay], window) if stay.any() else None
 
     def _fitted(self, image: Pixels, rng: np.random.Generator) -> Pixels:
-        """An image of the shape that is asked for, or within it."""
+        """The image resized to the output shape, or to fit within it."""
         height, width = self.data_shape[1:]
         if self.resize_mode != "force":
             scale = min(height / image.shape[0], width / image.shape[1])
@@ -194,7 +194,7 @@ class DetAugmentation:
 
 
 def _split(label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The head of a label, and its boxes that have an area, a row each."""
+    """The header of a label, and its boxes of positive area, one per row."""
     head = int(label[0]) if len(label) >= 7 else 0
     width = int(label[1]) if head >= 2 else 0
     if head < 2 or width < 5 or (len(label) - head) % width:

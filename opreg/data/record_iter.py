@@ -1,4 +1,4 @@
-"""Iterators over images in files of records, read, decoded and augmented ahead, on all processors."""
+"""Iterators over images in record files, read, decoded and augmented in the background on all processors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ A = TypeVar("A", Augmentation, DetAugmentation)
 
 
 class MXDataIter(DataIter):
-    """Batches of one array of data and one of labels, out of files."""
+    """Iterates over batches of one array of data and one of labels, from files."""
 
     _batch: DataBatch | None = None
 
@@ -50,11 +50,11 @@ class MXDataIter(DataIter):
         return self._batch
 
     def getdata(self) -> NDArray:
-        """The data of this batch, one array."""
+        """The data of this batch, as one array."""
         return self._current().data[0]
 
     def getlabel(self) -> NDArray:
-        """The labels of this batch, one array."""
+        """The labels of this batch, as one array."""
         labels = self._current().label
         assert labels is not None
         return labels[0]
@@ -67,7 +67,7 @@ class MXDataIter(DataIter):
 
 
 def _record_starts(path: str, index: str | None, part: int, parts: int) -> np.ndarray:
-    """Offsets of the records of a part: parts are equal in records with an index, in bytes without one."""
+    """Offsets of the records of a part: parts have equal numbers of records with an index, of bytes without one."""
     if not 0 <= part < parts:
         raise ArgumentError(f"part_index={part} of num_parts={parts}: expected one from 0 on")
     reader = _Reader(path)
@@ -87,7 +87,7 @@ def _record_starts(path: str, index: str | None, part: int, parts: int) -> np.nd
 
 
 class _Samples:
-    """Samples of a part of a file, batch after batch; what the thread that works ahead holds on to."""
+    """The samples of a part of a file, batch by batch. The background thread holds it instead of the iterator."""
 
     def __init__(self, path: str, starts: np.ndarray, batch_size: int, round_batch: bool, order: Any,
                  made: Callable[..., Any], skip: bool):
@@ -97,13 +97,14 @@ class _Samples:
         self.begin(0)
 
     def begin(self, first: int) -> None:
-        """Go on with the next round, from one of its rows."""
+        """Start the next epoch, at the given row."""
         self.round += 1
         self.place, self.ended, self.filled = first, False, 0
         self.rows = self.order(self.round)
 
     def batch(self) -> tuple[Any, int, bool]:
-        """Samples of the next batch, how many are there only to fill it, and whether it is the round's last."""
+        """The samples of the next batch, the number of those that are padding, and whether it is the last of the
+        epoch."""
         if self.ended:
             raise StopIteration
         samples: list[Any] = []
@@ -123,7 +124,7 @@ class _Samples:
         return samples, missing, self.ended
 
     def _more(self, samples: list[Any], rows: np.ndarray, place: int, number: int) -> int:
-        """Add samples until there are enough, or no more rows; the row behind the last."""
+        """Add samples until the batch is full or the rows end; return the row after the last."""
         while len(samples) < self.batch_size and place < len(rows):
             wanted = rows[place:place + self.batch_size - len(samples)]
             found: list[Any] = [None] * len(wanted)
@@ -137,7 +138,7 @@ class _Samples:
         return place
 
     def _work(self, found: list[Any], i: int, row: int, drawn: tuple[int, int]) -> Callable[[], None] | None:
-        """Read a record; what is then to be done to it, in any thread."""
+        """Read a record; return a function that makes its sample, in any thread."""
         start = int(self.starts[row])
         try:
             self.reader.file.seek(start)
@@ -161,7 +162,7 @@ class _Samples:
 
 
 def _taken(kind: type[A], keywords: dict[str, Any]) -> A:
-    """The settings among keywords, which are taken out."""
+    """Take the settings out of the keywords."""
     settings: dict[str, Any] = {}
     for field in fields(kind):
         if field.name in keywords:
@@ -175,7 +176,7 @@ def _flag(value: Any) -> bool:
 
 
 class _RecordIter(MXDataIter, Generic[A]):
-    """The base of the iterators over records."""
+    """Base of the record iterators."""
 
     _kind: type[A]
     _dtype: DTypeLike = "float32"
@@ -227,22 +228,22 @@ class _RecordIter(MXDataIter, Generic[A]):
         self.provide_label = [DataDesc(label_name, (batch_size, *self._labels), np.float32)]
         self._begin()
 
-    # What kinds of records differ in.
+    # Differences between kinds of records.
 
     def _own_settings(self, keywords: dict[str, Any]) -> None:
-        """Take out of keywords what only this kind has."""
+        """Take the settings of this kind out of the keywords."""
 
     def _scan(self, starts: np.ndarray) -> None:
-        """Look at all records once, if it is needed."""
+        """Read all records once, if needed."""
 
     def _label_shape(self) -> Shape:
         raise NotImplementedError
 
     def _maker(self) -> Callable[..., Any]:
-        """A function that makes a sample of a record; it must not refer to this iterator."""
+        """A function that makes a sample from a record; it must not refer to this iterator."""
         raise NotImplementedError
 
-    # What they share.
+    # Common to all kinds.
 
     @property
     def skipped(self) -> int:
@@ -253,10 +254,10 @@ class _RecordIter(MXDataIter, Generic[A]):
         self._ahead = Ahead(functools.partial(_made_batch, self._samples, self._norm, self.data_shape, self._labels),
                             self._depth)
         self._complete = False
-        self._waiting = [self._ahead.get()]  # what is wrong with keywords or the first records is said here
+        self._waiting = [self._ahead.get()]  # errors in keywords or in the first records are raised here
 
     def reset(self) -> None:
-        """Begin the next round: behind the rows that filled up the last batch, if this one was gone through."""
+        """Start the next epoch; after a complete one it begins after the rows that filled its last batch."""
         self._ahead.close()
         self._samples.begin(self._samples.filled % len(self._samples.starts) if self._complete else 0)
         self._begin()
@@ -267,10 +268,10 @@ class _RecordIter(MXDataIter, Generic[A]):
         return DataBatch([NDArray(data, cpu())], [NDArray(label, cpu())], pad, index)
 
 
-#: Keywords of MXNet's threads, buffers and messages, which mean nothing here: all processors decode.
+#: Keywords about MXNet's threads, buffers and messages, ignored here: all processors decode.
 _IDLE = ("aug_seq", "ctx", "device_id", "preprocess_threads", "shuffle_chunk_seed", "shuffle_chunk_size", "verbose")
 
-#: Keywords that are no augmentation, in messages.
+#: Keywords that do not concern augmentation, for messages.
 _SETTINGS = ("path_imgrec", "path_imgidx", "path_imglist", "batch_size", "shuffle", "seed", "seed_aug", "num_parts",
              "part_index", "round_batch", "prefetch_buffer", "dtype", "mean_img", "mean_r", "mean_g", "mean_b", "std_r",
              "std_g", "std_b", "scale", "data_name", "label_name", "label_width", "mirror", "rand_mirror", "damaged",
@@ -278,12 +279,12 @@ _SETTINGS = ("path_imgrec", "path_imgidx", "path_imglist", "batch_size", "shuffl
 
 
 def _order(count: int, shuffle: bool, seed: int, number: int) -> np.ndarray:
-    """Rows in the order of a round."""
+    """The order of the rows in an epoch."""
     return np.random.default_rng((1, seed & 0xFFFFFFFF, number)).permutation(count) if shuffle else np.arange(count)
 
 
 class _Normalized:
-    """Normalization of bytes: subtract a mean, multiply by a factor."""
+    """Normalization of bytes: a mean is subtracted, then multiplied by a factor."""
 
     def __init__(self, channels: int, mean: Sequence[float], std: Sequence[float], scale: float, dtype: np.dtype):
         self.dtype = dtype
@@ -293,7 +294,7 @@ class _Normalized:
         self.factor: Any = None if plain or (factor == 1).all() or dtype == np.int8 else factor[:, None, None]
 
     def subtract(self, path: str, shape: Shape) -> None:
-        """Read the mean of each pixel from a file."""
+        """Read the mean image from a file."""
         arrays = load_arrays(path)
         arrays = list(arrays.values()) if isinstance(arrays, Mapping) else arrays
         if len(arrays) != 1 or arrays[0].shape != shape:
@@ -302,7 +303,7 @@ class _Normalized:
         self.mean = arrays[0].asnumpy().astype(np.float32)
 
     def __call__(self, image: Pixels, contrast: float, light: float, out: np.ndarray) -> None:
-        """Write an image, channels last, to where it goes, channels first."""
+        """Write a normalized image (channels last) into ``out`` (channels first)."""
         x: Any = image.transpose(2, 0, 1)
         if self.dtype == np.int8:
             out[...] = np.clip(x - np.rint(0 if self.mean is None else self.mean), -128, 127)
@@ -319,7 +320,7 @@ class _Normalized:
             out[...] = x
 
 
-#: An image, its label and number, and by how much it gets more contrast and light.
+#: An image, its label and index, and its contrast and illumination.
 _Sample = tuple[Pixels, np.ndarray, int, float, float]
 
 
@@ -342,7 +343,7 @@ def _made_batch(samples: _Samples, norm: _Normalized, shape: Shape, labels: Shap
 
 def _write_mean(path: str, source: Callable[..., _Samples], maker: Callable[..., Any], shape: Shape, skip: bool
                 ) -> None:
-    """Make the file of each pixel's mean, of one round of the images."""
+    """Compute the mean image over one epoch and write it to a file."""
     samples = source(maker, skip)
     samples.round_batch = False
     total, count = np.zeros(shape, np.float64), 0
@@ -363,7 +364,7 @@ def _image_of(data: bytes, channels: int) -> Pixels:
 
 
 class _Draws:
-    """Generators of samples: what is drawn for one follows from seed, round and place alone."""
+    """The random generators of samples: each depends only on seed, epoch and position."""
 
     def __init__(self, seed: int, seed_aug: int | None):
         self.first = (2, seed & 0xFFFFFFFF) if seed_aug is None else (3, seed_aug & 0xFFFFFFFF)
@@ -374,46 +375,48 @@ class _Draws:
 
 
 class ImageRecordIter(_RecordIter[Augmentation]):
-    """Batches of images out of a file of records.
+    """Iterates over batches of images from a record file.
 
-    A thread of its own reads ahead; all processors decode and augment. Random values depend on the seed, the round
-    and the place of an image in it, not on the number of threads.
+    A background thread reads ahead; all processors decode and augment. Random values depend on the seed, the epoch and
+    the position of an image in it, not on the number of threads.
 
     Parameters
     ----------
     path_imgrec, path_imgidx : str
-        The file of records, and the one that says where they are, which need not be.
+        The record file and, optionally, its index.
     data_shape : tuple of int
-        Channels, height and width of what comes out.
+        Channels, height and width of the images.
     batch_size : int
-        Images a batch.
+        Batch size.
     label_width : int
-        Number of elements of a label.
+        Number of elements in a label.
     path_imglist : str
-        A list of labels by number, in place of those in the records.
+        A list of labels by index, which replace those in the records.
     shuffle, seed : bool, int
-        Whether images come in another order each round, and what decides the orders.
+        Whether to shuffle the images in each epoch, and the seed.
     seed_aug : int
-        What decides the augmentation, then the same in each round.
+        Seed of the augmentation, which is then the same in each epoch.
     num_parts, part_index : int
-        Number of parts of the file, and which is read.
+        Number of parts of the file, and the index of the part to read.
     round_batch : bool
-        Whether the last batch is filled up with images of the next round, which begins behind them; else with zeros.
+        Whether the last batch is filled with the first images of the next epoch, which starts after them; else with
+        zeros.
     dtype : dtype
-        That of the images.
+        Dtype of the images.
     resize, rand_crop, random_resized_crop, max_rotate_angle, rotate, max_aspect_ratio, min_aspect_ratio,
     max_shear_ratio, max_crop_size, min_crop_size, max_random_scale, min_random_scale, max_random_area,
     min_random_area, max_img_size, min_img_size, brightness, contrast, saturation, pca_noise, random_h, random_s,
     random_l, fill_value, inter_method, pad
-        What is done to an image: the keywords of MXNet, by their names there.
+        Augmentation of an image: MXNet's keywords.
     mirror, rand_mirror : bool
-        Whether all, and half of the images are mirrored.
+        Whether to mirror all images; whether to mirror each with probability 0.5.
     mean_img, mean_r, mean_g, mean_b, mean_a, std_r, std_g, std_b, std_a, scale
-        What is subtracted, divided and multiplied by; a file for ``mean_img`` that does not exist is made.
+        Means to subtract, standard deviations to divide by, and a factor. The file ``mean_img`` is computed if it does
+        not exist.
     max_random_contrast, max_random_illumination : float
-        By how much numbers are then multiplied, and what is added, at most.
+        Largest random change of the factor, and largest random addition, after that.
     damaged : {"refuse", "skip"}
-        What becomes of damaged records and images: an error, or they are left out and counted as ``skipped``.
+        Treatment of damaged records and images: an error, or they are skipped and counted by ``skipped``.
     """
 
     _kind = Augmentation
@@ -437,7 +440,7 @@ class ImageRecordIter(_RecordIter[Augmentation]):
 def _classified(augment: Augmentation, listed: Mapping[int, tuple[np.ndarray, str]] | None, width: int,
                 mirror: tuple[bool, bool], most: tuple[float, float], draws: _Draws, record: bytes,
                 drawn: tuple[int, int]) -> _Sample:
-    """A sample of a record: an image and its label."""
+    """A sample from a record: an image and its label."""
     header, data = unpack(record)
     label = _label_of(listed, header)
     if label.size != width:
@@ -454,7 +457,7 @@ def _classified(augment: Augmentation, listed: Mapping[int, tuple[np.ndarray, st
     return image, label, header.id, contrast, light
 
 
-#: For augmentations in which all that is drawn lies between equal bounds.
+#: For augmentations whose random values are drawn between equal bounds.
 _NOTHING_DRAWN = np.random.default_rng(0)
 
 
@@ -467,50 +470,49 @@ def _label_of(listed: Mapping[int, tuple[np.ndarray, str]] | None, header: Any) 
 
 
 class ImageRecordIter_v1(ImageRecordIter):
-    """The same as `ImageRecordIter`, by the name of MXNet's older one."""
+    """`ImageRecordIter` under MXNet's older name."""
 
 
 class ImageRecordUInt8Iter(ImageRecordIter):
-    """The same as `ImageRecordIter`, of bytes as they are."""
+    """`ImageRecordIter` with unnormalized bytes."""
 
     _dtype = "uint8"
 
 
 class ImageRecordUInt8Iter_v1(ImageRecordUInt8Iter):
-    """The same as `ImageRecordUInt8Iter`, by the name of MXNet's older one."""
+    """`ImageRecordUInt8Iter` under MXNet's older name."""
 
 
 class ImageRecordInt8Iter(ImageRecordIter):
-    """The same as `ImageRecordIter`, of bytes less a mean, from -128 to 127."""
+    """`ImageRecordIter` with bytes minus a mean, in [-128, 127]."""
 
     _dtype = "int8"
 
 
 class ImageDetRecordIter(_RecordIter[DetAugmentation]):
-    """Batches of images and their boxes out of a file of records; see `ImageRecordIter` for what they have in common.
+    """Iterates over batches of images with boxes from a record file; see `ImageRecordIter` for the common parameters.
 
-    A label in a batch has the channels, height and width of the image, how many elements are behind, and these: the
-    label of the record, a head and boxes, which go with what is done to the image; it is filled up with
-    ``label_pad_value``.
+    A label in a batch holds the channels, height and width of the image, the number of elements that follow, and these
+    elements: the record's header and boxes, transformed with the image. It is padded with ``label_pad_value``.
 
     Parameters
     ----------
     path_imgrec, path_imglist, path_imgidx, data_shape, batch_size, shuffle, seed, num_parts, part_index, round_batch,
     dtype, mean_img, mean_r, mean_g, mean_b, mean_a, std_r, std_g, std_b, std_a, scale, damaged
-        As of `ImageRecordIter`.
+        See `ImageRecordIter`.
     label_width : int
-        How many elements the label of a record has; -1 for any.
+        Number of elements in a record's label; -1 for any.
     label_pad_width : int
-        How many elements of labels a batch has room for, at least; as many as the longest has.
+        Smallest number of elements in a batch's labels; the longest label may enlarge it.
     label_pad_value : float
-        What fills them up.
+        Value of the padding.
     resize, rand_crop_prob, min_crop_scales, max_crop_scales, min_crop_aspect_ratios, max_crop_aspect_ratios,
     min_crop_overlaps, max_crop_overlaps, min_crop_sample_coverages, max_crop_sample_coverages,
     min_crop_object_coverages, max_crop_object_coverages, num_crop_sampler, crop_emit_mode, emit_overlap_thresh,
     max_crop_trials, rand_pad_prob, max_pad_scale, max_random_hue, random_hue_prob, max_random_saturation,
     random_saturation_prob, max_random_illumination, random_illumination_prob, max_random_contrast,
     random_contrast_prob, rand_mirror_prob, fill_value, inter_method, resize_mode
-        What is done to an image and its boxes: the keywords of MXNet, by their names there.
+        Augmentation of an image and its boxes: MXNet's keywords.
     """
 
     _kind = DetAugmentation
@@ -542,7 +544,7 @@ class ImageDetRecordIter(_RecordIter[DetAugmentation]):
 
 
 def _label_lengths(path: str, starts: np.ndarray) -> Iterable[int]:
-    """How many elements the labels of records have; those of damaged ones are left out."""
+    """The lengths of the labels of the records, without damaged ones."""
     reader = _Reader(path)
     try:
         for start in starts:
@@ -556,7 +558,7 @@ def _label_lengths(path: str, starts: np.ndarray) -> Iterable[int]:
 
 def _boxed(augment: DetAugmentation, listed: Mapping[int, tuple[np.ndarray, str]] | None, width: int, room: int,
            fill: float, draws: _Draws, record: bytes, drawn: tuple[int, int]) -> _Sample:
-    """A sample of a record: an image and its boxes."""
+    """A sample from a record: an image and its boxes."""
     header, data = unpack(record)
     label = _label_of(listed, header)
     if width > 0 and label.size != width:

@@ -1,10 +1,9 @@
-"""Records one after the other in a file, as MXNet has them: read, written, found by key, and what those of images begin
-with.
+"""MXNet's record files: reading, writing, access by key, and the headers of image records.
 
-A record stands in a file behind a head of two words, a magic number and its length, and is filled up to a multiple of
-four bytes. A record is cut where the magic number occurs in it, at such a multiple, and the number left out;
-its pieces have heads of their own, and the highest bits of a length say which piece it is. So the magic number marks
-the beginning of a record or piece and stands nowhere else, which tells where to go on behind damage.
+In a file each record has a header of two words, a magic number and its length, and is padded to a multiple of four
+bytes. If a record contains the magic number at such a multiple, it is split there into pieces, without the number. Each
+piece has its own header, and the highest bits of its length tell which piece it is. So the magic number occurs only at
+the start of a record or piece, and reading can resume there after damage.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ __all__ = ["MXRecordIO", "MXIndexedRecordIO", "IRHeader", "pack", "unpack", "pac
 _MAGIC = struct.pack("<I", 0xCED7230A)
 _HEAD = struct.Struct("<4sI")
 
-#: Kinds of pieces of a record: all of it, the first of several, one in between, the last.
+#: Kinds of pieces of a record: whole, first, middle, last.
 _ALL, _FIRST, _BETWEEN, _LAST = range(4)
 _LENGTH = (1 << 29) - 1
 
-#: How much is looked through at a time for the next record.
+#: Bytes searched at a time for the next record.
 _BLOCK = 1 << 16
 
 
 def _mark(data: bytes, start: int = 0) -> int:
-    """Offset of the magic number at a multiple of four, from ``start`` on; -1 where there is none."""
+    """Offset of the magic number at a multiple of four, from ``start`` on; -1 if there is none."""
     at = data.find(_MAGIC, start)
     while at % 4 and at > 0:
         at = data.find(_MAGIC, at + 1)
@@ -47,7 +46,7 @@ def _mark(data: bytes, start: int = 0) -> int:
 
 
 def _framed(data: bytes) -> Iterator[bytes]:
-    """A record as it stands in a file, in parts."""
+    """A record in the file format, in parts."""
     cuts, at = [], _mark(data)
     while at >= 0:
         cuts.append(at)
@@ -62,11 +61,11 @@ def _framed(data: bytes) -> Iterator[bytes]:
 
 
 class _Damage(Exception):
-    """The reason why a record is damaged."""
+    """Describes why a record is damaged."""
 
 
 class _Reader:
-    """Records of a file, from wherever it stands."""
+    """Reads the records of a file, from its current position."""
 
     def __init__(self, path: str):
         opened = ExitStack()
@@ -77,12 +76,12 @@ class _Reader:
         self.name = path
 
     def read(self) -> bytes | None:
-        """The next record; None behind the last.
+        """The next record; None at the end.
 
         Raises
         ------
         FileFormatError
-            It is damaged. The next one is found by its magic number.
+            If it is damaged. The next record is found by its magic number.
         """
         start = self.file.tell()
         try:
@@ -107,7 +106,7 @@ class _Reader:
             raise FileFormatError(f"{self.name}: the record at byte {start} {damage}") from None
 
     def _piece(self) -> tuple[int, bytes] | None:
-        """The next piece of a record, and which it is."""
+        """The next piece of a record, and its kind."""
         head = self.file.read(_HEAD.size)
         if not head:
             return None
@@ -130,7 +129,7 @@ class _Reader:
         return kind, data
 
     def _next(self, start: int) -> int:
-        """Offset of the first record from ``start`` on, or the file's size."""
+        """Offset of the first record from ``start`` on, or the size of the file."""
         start += -start % 4
         while start < self.size:
             self.file.seek(start)
@@ -142,11 +141,11 @@ class _Reader:
                 if _HEAD.unpack_from(block, at)[1] >> 29 in (_ALL, _FIRST):
                     return start + at
                 at = _mark(block, at + 4)
-            start += len(block) - 4 if len(block) == _BLOCK else len(block)  # a head may lie across the border
+            start += len(block) - 4 if len(block) == _BLOCK else len(block)  # a header may cross the border
         return self.size
 
     def starts(self) -> Iterator[int]:
-        """Offsets of the records, read from their heads alone; behind damage, the next record with a magic number."""
+        """Offsets of the records, found from their headers; after damage, by the magic number."""
         at = 0
         while at < self.size:
             self.file.seek(at)
@@ -155,7 +154,7 @@ class _Reader:
             kind, length = word >> 29, word & _LENGTH
             if magic != _MAGIC or kind > _LAST:
                 following = self._next(at + 4)
-                yield at  # reading it will say what is wrong
+                yield at  # reading the record raises the error
                 at = following
                 continue
             if kind in (_ALL, _FIRST):
@@ -164,7 +163,7 @@ class _Reader:
 
 
 class _Writer:
-    """Files that are written and appear under their names when they are closed, all or none."""
+    """Writes files that appear under their names together, when they are closed."""
 
     def __init__(self, *paths: str):
         self.pid = os.getpid()
@@ -180,14 +179,14 @@ class _Writer:
             self._drafts.append(draft)
 
     def write(self, number: int, data: bytes) -> None:
-        """Append to one of the files, at once: nothing waits in memory where a fork would copy it."""
+        """Append to one of the files, unbuffered: a fork would copy a buffer."""
         with adopting():
             self.files[number].write(data)
             self.files[number].flush()
 
     def close(self) -> None:
         drafts, self._drafts = self._drafts, []
-        if self.pid != os.getpid():  # the parent's
+        if self.pid != os.getpid():  # the parent process's files
             return
         with together():
             for draft in drafts:
@@ -200,18 +199,18 @@ class _Writer:
 
 
 class MXRecordIO:
-    """Records of a file, read or written one after the other.
+    """A sequential reader or writer of a record file.
 
     Parameters
     ----------
     uri : str
         Name of the file.
     flag : {"r", "w"}
-        To read or to write. A written file appears under its name when it is closed, and then all of it: a program
-        that is killed, or an exception that leaves ``with``, changes no file.
+        Read or write. A written file appears under its name, complete, when it is closed. If the program is killed or
+        an exception leaves ``with``, no file changes.
     damaged : {"refuse", "skip"}
-        What becomes of a damaged record: an error, behind which reading goes on with the next record; or it is left out
-        and counted as ``skipped``.
+        Treatment of a damaged record: an error, after which the next read continues with the next record; or it is
+        skipped and counted by ``skipped``.
 
     Examples
     --------
@@ -237,7 +236,7 @@ class MXRecordIO:
         return f"{type(self).__name__}({self.uri!r})"
 
     def open(self) -> None:
-        """Begin anew with the first record; a file that is written begins empty."""
+        """Restart at the first record; a file that is written starts empty."""
         self.close()
         self._io: Any = _Writer(*self._paths()) if self.writable else _Reader(self.uri)
         self._end = weakref.finalize(self, self._io.close)
@@ -247,13 +246,13 @@ class MXRecordIO:
         return (self.uri,)
 
     def close(self) -> None:
-        """Close the file; closing it twice does nothing."""
+        """Close the file; it may be called twice."""
         if self.is_open:
             self.is_open = False
             self._end()
 
     def reset(self) -> None:
-        """Begin anew with the first record."""
+        """Restart at the first record."""
         self.open()
 
     def __enter__(self) -> MXRecordIO:
@@ -276,7 +275,7 @@ class MXRecordIO:
             self.open()
 
     def _ready(self, writing: bool) -> None:
-        """Refuse what cannot be done now."""
+        """Refuse an operation that is not possible now."""
         if not self.is_open:
             raise ArgumentError(f"{self.uri} is closed")
         if writing != self.writable:
@@ -296,12 +295,12 @@ class MXRecordIO:
         self._io.write(0, b"".join(_framed(bytes(given))))
 
     def read(self) -> bytes | None:
-        """The next record, None behind the last.
+        """The next record; None at the end.
 
         Raises
         ------
         FileFormatError
-            It is damaged, and such are refused.
+            If it is damaged, and ``damaged`` is "refuse".
         """
         self._ready(False)
         while True:
@@ -316,16 +315,16 @@ class MXRecordIO:
 
 
 class MXIndexedRecordIO(MXRecordIO):
-    """Records of a file that are found by a key, with a second file that says where they begin.
+    """A record file with access by key, through an index file of record offsets.
 
     Parameters
     ----------
     idx_path : str
-        Name of the file of keys and places, a line each.
+        Name of the index file, with a line of key and offset per record.
     uri, flag, damaged
-        As of `MXRecordIO`; files of records and of keys appear together.
+        See `MXRecordIO`; both files appear together.
     key_type : callable
-        What makes a key of its text.
+        Converts the text of a key to the key.
 
     Examples
     --------
@@ -374,7 +373,7 @@ class MXIndexedRecordIO(MXRecordIO):
                 self.keys.append(key)
 
     def seek(self, idx: Any) -> None:
-        """Go to the record of a key; in a process that did not open the file, open it anew first."""
+        """Move to the record of a key; a process that did not open the file opens it again first."""
         if self.is_open and not self.writable and self.pid != os.getpid():
             self.reset()
         self._ready(False)
@@ -398,10 +397,10 @@ class MXIndexedRecordIO(MXRecordIO):
             return self.read()
         before = self.skipped
         record = self.read()
-        return record if self.skipped == before else None  # the next one's is another key's
+        return record if self.skipped == before else None  # the next record has another key
 
     def write_idx(self, idx: Any, buf: bytes) -> None:
-        """Append a record, to be found by a key."""
+        """Append a record under a key."""
         key, place = self.key_type(idx), self.tell()
         self.write(buf)
         self._io.write(1, f"{key}\t{place}\n".encode())
@@ -420,14 +419,14 @@ _IMAGE_HEAD = struct.Struct("<IfQQ")
 
 
 def pack(header: Sequence[Any], s: bytes) -> bytes:
-    """The record of an image: a header in front of bytes.
+    """The record of an image: a header followed by bytes.
 
     Parameters
     ----------
     header : IRHeader
-        Its ``flag`` follows from the label.
+        The header; its ``flag`` is set from the label.
     s : bytes
-        What is behind it, an encoded image.
+        The encoded image.
 
     Examples
     --------
@@ -446,12 +445,12 @@ def pack(header: Sequence[Any], s: bytes) -> bytes:
 
 
 def unpack(s: bytes) -> tuple[IRHeader, bytes]:
-    """Header and bytes of an image's record.
+    """Header and content of an image record.
 
     Raises
     ------
     FileFormatError
-        The record is shorter than its header says.
+        If the record is shorter than its header states.
     """
     if len(s) < _IMAGE_HEAD.size:
         raise FileFormatError(f"a record of {len(s)} bytes is too short for the header of an image, "
@@ -467,7 +466,7 @@ def unpack(s: bytes) -> tuple[IRHeader, bytes]:
 
 
 def pack_img(header: Sequence[Any], img: np.ndarray, quality: int = 95, img_fmt: str = ".jpg") -> bytes:
-    """The record of an image that is yet to be encoded.
+    """Encodes an image and packs it with a header.
 
     Parameters
     ----------
@@ -476,28 +475,28 @@ def pack_img(header: Sequence[Any], img: np.ndarray, quality: int = 95, img_fmt:
     img : numpy.ndarray of shape (height, width, 3) or (height, width), uint8
         The image; its channels are blue, green, red, as OpenCV has them.
     quality : int
-        From 0 to 100 of a JPEG; how hard a PNG is compressed, from 0 to 9.
+        Quality of a JPEG, 0 to 100, or compression level of a PNG, 0 to 9.
     img_fmt : str
-        The kind of file: ".jpg", ".png".
+        File format: ".jpg" or ".png".
     """
     return pack(header, codec.encode(_swapped(np.asarray(img)), img_fmt, quality))
 
 
 def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray]:
-    """Header and pixels of an image's record.
+    """Header and decoded image of an image record.
 
     Parameters
     ----------
     s : bytes
         The record.
     iscolor : {-1, 0, 1}
-        Channels as the file has them, gray, or three.
+        -1 for the channels in the file, 0 for grayscale, 1 for three channels.
 
     Returns
     -------
     IRHeader, numpy.ndarray
-        The image has the shape (height, width, channels), channels blue, green, red and alpha, as OpenCV has them;
-        a gray one (height, width).
+        The image has the shape (height, width, channels), in OpenCV's channel order blue, green, red and alpha; a
+        grayscale image has (height, width).
     """
     if iscolor not in (-1, 0, 1):
         raise ArgumentError(f"iscolor={iscolor!r}: expected -1, 0 or 1")
@@ -507,7 +506,7 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray]:
 
 
 def _swapped(image: np.ndarray) -> np.ndarray:
-    """Red, green, blue from blue, green, red, and back; alpha stays behind."""
+    """The image with red and blue exchanged; alpha stays last."""
     if image.ndim < 3 or image.shape[2] < 3:
         return image
     return image[:, :, [2, 1, 0, *range(3, image.shape[2])]]

@@ -1,7 +1,7 @@
-"""Shared memory for batches: what a worker process fills is read where it lies by the process that has the loader.
+"""Shared memory for batches: the loader's process reads the arrays of a worker process without a copy.
 
-Memory has no name anywhere, only descriptors that are sent from one process to the other, so whatever ends a process
-leaves none behind. A piece is used again for a later batch when nobody has an array in it any more.
+The memory is anonymous: only file descriptors are sent between the processes, so nothing remains when a process ends
+for any reason. A piece is reused for a later batch when no array in it is referenced any more.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from ..core.spec import Shape
 
 __all__ = ["Lent", "Made", "empty", "lend_to"]
 
-#: Bytes from which on an array lies in shared memory, a page at least; a shorter one is part of the message.
+#: Smallest size in bytes of an array in shared memory, at least a page; a smaller array is part of the message.
 _LEAST = 1 << 12
-#: Free pieces that a worker holds beyond those that are of use to a batch it makes.
+#: Number of free pieces that a worker retains, besides those that fit the batch it makes.
 _FREE = 8
 
 
 class _Piece:
-    """A mapped piece of memory."""
+    """A memory-mapped piece of memory."""
 
     def __init__(self, number: int, descriptor: int, size: int):
         self.number, self.size = number, size
@@ -43,7 +43,7 @@ class _Piece:
         self.lease: Callable[[], _Lease | None] = _nobody
 
     def array(self, offset: int, shape: Shape, dtype: np.dtype, done: Callable[[_Piece], None]) -> np.ndarray:
-        """An array in it; ``done`` is told when nobody has that array, or a view of it, any more."""
+        """An array in the piece; ``done`` is called when neither the array nor a view of it is referenced any more."""
         lease = _Lease(self, offset, math.prod(shape) * dtype.itemsize, done)
         self.lease = weakref.ref(lease)
         return np.asarray(lease).view(dtype).reshape(shape)
@@ -54,7 +54,7 @@ def _nobody() -> None:
 
 
 class _Lease:
-    """The owner of the memory of arrays in a piece; it ends with the last of them."""
+    """The owner of the memory of the arrays in a piece; it is freed with the last of them."""
 
     def __init__(self, piece: _Piece, offset: int, size: int, done: Callable[[_Piece], None]):
         self.piece, self.done = piece, done
@@ -73,7 +73,7 @@ def _piece_of(array: np.ndarray) -> _Piece | None:
 
 
 def _descriptor(size: int) -> int:
-    """The descriptor of new memory without a name."""
+    """The file descriptor of new anonymous memory."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("opreg batch", os.MFD_CLOEXEC)
     else:
@@ -84,12 +84,12 @@ def _descriptor(size: int) -> int:
 
 
 def _lies_there(size: int, dtype: np.dtype) -> bool:
-    """Whether an array of ``size`` bytes and this dtype goes to shared memory."""
+    """Whether an array of ``size`` bytes and this dtype is placed in shared memory."""
     return size >= _LEAST and dtype.names is None and not dtype.hasobject and hasattr(socket, "send_fds")
 
 
 class Made:
-    """The side of a worker: pieces it makes, fills, and gets back."""
+    """The worker's side: it makes pieces, fills them and takes them back."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -99,7 +99,7 @@ class Made:
         self._dropped: list[int] = []
 
     def empty(self, shape: Shape, dtype: np.dtype) -> np.ndarray:
-        """An array whose numbers are whatever is in memory."""
+        """An uninitialized array."""
         size = math.prod(shape) * dtype.itemsize
         if not _lies_there(size, dtype):
             return np.empty(shape, dtype)
@@ -128,26 +128,26 @@ class Made:
         return _Piece(self._count, descriptor, size)
 
     def has_lent(self, piece: _Piece) -> bool:
-        """Whether the other side has a piece."""
+        """Whether a piece is lent to the loader."""
         return piece.number in self._lent
 
     def take_back(self, numbers: Sequence[int]) -> None:
-        """Use pieces again in which the loader's side has no array any more, unless somebody has one here."""
+        """Reuse pieces in which the loader references no array any more, unless an array here does."""
         for number in numbers:
             piece = self._lent.pop(number)
             if piece.lease() is None:
                 self._free.append(piece)
 
     def pack(self, batch: object) -> tuple[bytes, list[tuple[int, int, int]], list[int]]:
-        """A batch as a message.
+        """Serializes a batch as a message.
 
         Returns
         -------
         message : bytes
         new : list of (number, size, descriptor)
-            Pieces that the other side does not know.
+            Pieces that are new to the loader.
         dropped : list of int
-            Numbers of those that are used no more.
+            Numbers of the pieces that are no longer used.
         """
         file = io.BytesIO()
         packer = _Packer(self, file)
@@ -161,12 +161,12 @@ class Made:
 
 
 class _Packer(pickle.Pickler):
-    """Pickles a batch; large arrays are places in shared memory."""
+    """Pickles a batch, with large arrays as references into shared memory."""
 
     def __init__(self, made: Made, file: io.BytesIO):
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
         self._made = made
-        self._copies: list[np.ndarray] = []  # held until their pieces are lent
+        self._copies: list[np.ndarray] = []  # referenced until their pieces are lent
         self.pieces: dict[int, _Piece] = {}
 
     def persistent_id(self, obj: Any) -> tuple[Any, ...] | None:
@@ -188,42 +188,42 @@ class _Packer(pickle.Pickler):
 
 
 class Lent:
-    """The side of the loader: pieces that a worker made, by number."""
+    """The loader's side: the pieces of a worker, by number."""
 
     def __init__(self) -> None:
         self._pieces: dict[int, _Piece] = {}
         self.freed: deque[_Piece] = deque()
 
     def learn(self, number: int, descriptor: int, size: int) -> None:
-        """Map a piece that is new, and close its descriptor."""
+        """Map a new piece, and close its descriptor."""
         try:
             self._pieces[number] = _Piece(number, descriptor, size)
         finally:
             os.close(descriptor)
 
     def forget(self, numbers: Sequence[int]) -> None:
-        """Let go of pieces that the worker uses no more."""
+        """Drop pieces that the worker no longer uses."""
         for number in numbers:
             del self._pieces[number]
 
     def given_back(self) -> list[int]:
-        """Numbers of the pieces in which nobody has an array any more, to be told to the worker."""
+        """Numbers of the pieces in which no array is referenced any more, to be returned to the worker."""
         numbers = []
         while self.freed:
             numbers.append(self.freed.popleft().number)
         return numbers
 
     def piece(self, number: int) -> _Piece:
-        """A piece by its number."""
+        """The piece with the given number."""
         return self._pieces[number]
 
     def unpack(self, message: bytes) -> Any:
-        """The batch of a message of ``Made.pack``."""
+        """Deserializes a message of ``Made.pack``."""
         return _Unpacker(self, io.BytesIO(message)).load()
 
 
 class _Unpacker(pickle.Unpickler):
-    """Reads what a worker packed."""
+    """Unpickles a batch from a worker."""
 
     def __init__(self, lent: Lent, file: io.BytesIO):
         super().__init__(file)
@@ -239,12 +239,12 @@ _MADE: list[Made] = []
 
 
 def lend_to(made: Made) -> None:
-    """Let ``empty`` make arrays in the memory of this worker from now on."""
+    """Let ``empty`` allocate in the shared memory of this worker from now on."""
     _MADE[:] = [made]
 
 
 def empty(shape: Shape, dtype: np.dtype) -> np.ndarray:
-    """An array for a batch, in shared memory where this process is a loader's worker.
+    """An uninitialized array for a batch, in shared memory if this process is a worker.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Iterators over numbers in text files: separated by commas, or by their columns."""
+"""Iterators over values in text files, in the CSV or LibSVM format."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _shape_of_row(path: str | os.PathLike, shape: object) -> Shape:
     Raises
     ------
     ShapeError
-        Nothing has it.
+        If the shape is invalid.
     """
     dims = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
     if not all(isinstance(dim, (int, np.integer)) and dim >= 1 for dim in dims):
@@ -41,7 +41,7 @@ def _shape_of_row(path: str | os.PathLike, shape: object) -> Shape:
 
 
 def _zeros(path: str | os.PathLike, count: int, shape: Shape, dtype: np.dtype) -> np.ndarray:
-    """Rows of zeros, or an error that says how large they would be."""
+    """An array of zeros with ``count`` rows, or an error that states its size."""
     try:
         rows: np.ndarray = backend("cpu").zeros((count, *shape), dtype)
     except (MemoryError, ValueError, OverflowError) as error:
@@ -51,7 +51,7 @@ def _zeros(path: str | os.PathLike, count: int, shape: Shape, dtype: np.dtype) -
 
 
 def _converter(dtype: np.dtype) -> Callable[[bytes | str], Any]:
-    """A function that makes a number of a word; for an integer dtype it refuses numbers out of its range."""
+    """A function that converts a word to a number; for an integer dtype it refuses values out of range."""
     if is_floating(dtype):
         return float
     low, high = (0, 1) if dtype == np.bool_ else (np.iinfo(dtype).min, np.iinfo(dtype).max)
@@ -75,7 +75,8 @@ def _whole(number: float) -> int:
 
 
 class _RowsOfFiles(SingleArrayIter):
-    """Batches of rows, one array of data and one of labels; a round begins behind what filled up the one before."""
+    """Iterates over batches of rows, one array of data and one of labels; an epoch starts after the rows that filled
+    the last batch of the previous one."""
 
     def __init__(self, data: np.ndarray, label: np.ndarray, batch_size: int, round_batch: bool, data_name: str,
                  label_name: str):
@@ -102,32 +103,32 @@ class _RowsOfFiles(SingleArrayIter):
 
 
 class CSVIter(_RowsOfFiles):
-    """Batches of rows of values in text files, separated by commas.
+    """Iterates over batches of rows of CSV files.
 
     Parameters
     ----------
     data_csv, label_csv : str
-        File names; without labels they are zeros.
+        File names; without a label file the labels are zeros.
     data_shape, label_shape : tuple of int
         Shape of a row.
     round_batch : bool
-        Whether the last batch is filled up with the first rows, behind which the next round begins; else it keeps
-        rows of the batch before it where there are no more.
+        Whether the last batch is filled with the first rows, after which the next epoch starts; else its remaining rows
+        are those of the previous batch.
     data_name, label_name : str
         Names of inputs and labels.
     dtype : dtype
         Dtype of both; an integer dtype refuses values out of range and fractions.
     num_parts, part_index : int
-        Into how many parts the rows are divided, and which is gone over.
+        Number of parts of the rows, and the index of the part to read.
     prefetch_buffer, ctx
-        Of MXNet's threads, count for nothing.
+        Ignored: they concern MXNet's threads.
 
     Raises
     ------
     FileFormatError
-        A file has something else than rows of as many elements.
+        If a file does not consist of rows of equal length.
     ShapeError
-        A row has not the numbers of its shape.
+        If the number of elements in a row does not match the shape.
     """
 
     def __init__(self, data_csv: str, data_shape: Sequence[int], label_csv: str | None = None,
@@ -148,7 +149,7 @@ class CSVIter(_RowsOfFiles):
 
 
 def _separated(path: str | os.PathLike, shape: object, dtype: np.dtype) -> np.ndarray:
-    """The rows of a file whose numbers are separated by commas."""
+    """The rows of a CSV file."""
     shape = _shape_of_row(path, shape)
     with reading(path) as file:
         if not file.read(1):
@@ -165,26 +166,26 @@ def _separated(path: str | os.PathLike, shape: object, dtype: np.dtype) -> np.nd
 
 
 def _parsed(file: BinaryIO, dtype: np.dtype) -> np.ndarray:
-    """The numbers of a file, a row a line."""
+    """The values of a file, one row per line."""
     def parsed(kind: Any, converter: Callable[[str], Any] | None = None) -> np.ndarray:
         file.seek(0)
         text = io.TextIOWrapper(file, "utf-8-sig")
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of files without a number
-                warnings.simplefilter("error", DeprecationWarning)  # of integers that were floating-point values
+                warnings.simplefilter("ignore", UserWarning)  # for files without a value
+                warnings.simplefilter("error", DeprecationWarning)  # for integers that were floating-point values
                 return np.loadtxt(text, delimiter=",", dtype=kind, ndmin=2, converters=converter)
         finally:
             text.detach()
 
     if is_floating(dtype):
-        with np.errstate(over="ignore"):  # numbers beyond the largest are infinite, as in all arithmetic
+        with np.errstate(over="ignore"):  # values beyond the largest become infinite, as in floating-point arithmetic
             return parsed(dtype if is_numpy_float(dtype) else np.float32).astype(dtype, copy=False)
     try:
         if dtype != np.bool_:
             return parsed(dtype)
     except (ValueError, DeprecationWarning):
-        pass  # integers that are written as 2.0 take a function for each
+        pass  # integers written as 2.0 need a converter per word
     return parsed(dtype, _converter(dtype))
 
 
@@ -194,33 +195,35 @@ def _short(error: Exception) -> str:
 
 
 class LibSVMIter(_RowsOfFiles):
-    """Batches of rows in text files that name the columns which are not zero: ``label column:number column:number``.
+    """Iterates over batches of rows of LibSVM files, whose lines list the nonzero columns: ``label column:number
+    column:number``.
 
-    Columns count from zero. Data are CSR matrices, and labels that have a file of their own.
+    Columns count from zero. Data are CSR matrices, and so are labels from a separate file.
 
     Parameters
     ----------
     data_libsvm, label_libsvm : str
-        File names; without the second, labels are those at the beginning of rows, else its rows.
+        File names. Labels are the rows of the label file, or without one the first words of the data's lines.
     data_shape, label_shape : tuple of int
-        Shape of a row: how many columns there are.
+        Shape of a row: the number of columns.
     num_parts, part_index : int
-        How many parts of so many bytes the file has, and which is read; a row belongs where it begins.
+        Number of parts of the file, of equal size in bytes, and the index of the part to read. A row belongs to the
+        part in which it begins.
     round_batch : bool
-        Has to be True: the last batch is filled up with the first rows, behind which the next round begins.
+        Must be True: the last batch is filled with the first rows, after which the next epoch starts.
     data_name, label_name : str
         Names of inputs and labels.
     dtype : dtype
         Dtype of both; an integer dtype refuses values out of range and fractions.
     prefetch_buffer, ctx
-        Of MXNet's threads, count for nothing.
+        Ignored: they concern MXNet's threads.
 
     Raises
     ------
     FileFormatError
-        A file has something else, or a column twice in a row.
+        If a line has another form, or a column twice.
     OpError
-        There is no memory for arrays of the rows' shape.
+        If there is not enough memory for arrays of this shape.
     """
 
     def __init__(self, data_libsvm: str | os.PathLike, data_shape: Sequence[int],
@@ -244,7 +247,7 @@ class LibSVMIter(_RowsOfFiles):
 
 def _columns(path: str | os.PathLike, shape: object, dtype: np.dtype, part: int, parts: int
              ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of a part of a file, and what stands in front of them."""
+    """The rows of a part of a file, and their labels."""
     shape = _shape_of_row(path, shape)
     if len(shape) != 1:
         raise ShapeError(f"{path}: expected the shape of a row, so many columns, got {shape}")

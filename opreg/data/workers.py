@@ -1,7 +1,7 @@
-"""Workers of loaders and datasets: processes or threads that make batches while the program does something else.
+"""Workers of loaders and datasets: processes or threads that make batches in parallel to the program.
 
-Each process has a connection of its own, so none can leave a lock behind that others wait for; one that is gone is
-noticed by the end of its connection, and the loader's end is what processes wait for: they end with it.
+Each process has its own connection, so no process can leave a lock held that others wait for. The end of the connection
+shows that a process is gone; in turn, processes end when the loader's end closes.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from .shared_memory import Lent, Made, lend_to
 
 __all__ = ["Processes", "Threads"]
 
-#: Seconds that processes have to end by themselves, when a loader is done.
+#: Seconds granted to processes to end by themselves when a loader closes.
 _GRACE = 5.0
 
-#: The message after which a process ends.
+#: The message that ends a process.
 _LEAVE = b""
 
 Batchify = Callable[[list[Any]], Any]
@@ -51,7 +51,7 @@ def _made(dataset: Any, batchify_fn: Batchify, samples: Sequence[Any]) -> Any:
 
 
 class Threads:
-    """Threads of this process as workers."""
+    """Workers that are threads of this process."""
 
     def __init__(self, count: int, dataset: Any, batchify_fn: Batchify):
         self._dataset, self._batchify = dataset, batchify_fn
@@ -61,13 +61,13 @@ class Threads:
         self._end = weakref.finalize(self, self._executor.shutdown, wait=False, cancel_futures=True)
 
     def order(self, samples: Sequence[Any]) -> int:
-        """Have a batch made; the number is what to ``take`` it by."""
+        """Schedule a batch; return the number to ``take`` it by."""
         self._count += 1
         self._tasks[self._count] = self._executor.submit(_made, self._dataset, self._batchify, samples)
         return self._count
 
     def take(self, number: int, timeout: float) -> Any:
-        """A batch that was ordered."""
+        """A scheduled batch."""
         try:
             return self._tasks[number].result(timeout)
         except FutureTimeout:
@@ -76,7 +76,7 @@ class Threads:
             del self._tasks[number]
 
     def forget(self, numbers: Sequence[int]) -> None:
-        """Leave out batches that will not be read."""
+        """Drop batches that will not be read."""
         for number in numbers:
             self._tasks.pop(number).cancel()
 
@@ -92,7 +92,7 @@ def _late(owner: str, what: str, number: int, timeout: float | None) -> Exceptio
 
 
 class _Worker:
-    """A process, as the loader sees it."""
+    """A worker process, as seen by the loader."""
 
     def __init__(self, number: int, process: Any, connection: Connection):
         self.number, self.process, self.connection = number, process, connection
@@ -101,11 +101,11 @@ class _Worker:
 
 
 def _ending(workers: list[_Worker], owner: int) -> None:
-    """End processes: they leave when their connection does; one that is busy for long is killed."""
+    """End the processes: they exit when their connection closes; a process that stays busy is killed."""
     if os.getpid() != owner:
         return
     for worker in workers:
-        if not worker.tasks:  # processes that others have started since may hold the connection open
+        if not worker.tasks:  # processes forked by others since may hold the connection open
             with contextlib.suppress(OSError):
                 worker.connection.send_bytes(_LEAVE)
         worker.connection.close()
@@ -120,18 +120,18 @@ def _ending(workers: list[_Worker], owner: int) -> None:
 
 
 class Processes:
-    """Processes as workers, which have the dataset as it is when the first batch is ordered.
+    """Workers that are processes, with the dataset as it is when the first batch is scheduled.
 
     Parameters
     ----------
     count : int
-        How many there are.
+        Number of processes.
     dataset : object with ``__getitem__``
-        Asked for each sample of an order.
+        The dataset, indexed by each sample of a batch.
     batchify_fn : callable
-        Makes a batch of what the dataset gives.
+        Combines the samples into a batch.
     owner, batch : str
-        Names of their owner and of an order in errors.
+        Names of the owner and of a batch, for error messages.
     """
 
     def __init__(self, count: int, dataset: Any, batchify_fn: Batchify, owner: str = "DataLoader",
@@ -146,7 +146,7 @@ class Processes:
         self._end = weakref.finalize(self, _ending, self._workers, os.getpid())
 
     def _start(self) -> None:
-        """Start the processes: forked if it is possible, since datasets may hold what cannot be pickled."""
+        """Start the processes; forked if possible, since datasets may hold objects that cannot be pickled."""
         if not self._end.alive:
             self._end = weakref.finalize(self, _ending, self._workers, os.getpid())
         context = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
@@ -163,7 +163,7 @@ class Processes:
             self._workers.append(_Worker(number, process, ours))
 
     def order(self, samples: Sequence[Any]) -> int:
-        """Have a batch made by the process that has least to do; the number is what to ``take`` it by."""
+        """Schedule a batch on the process with the fewest; return the number to ``take`` it by."""
         with self._lock:
             if not self._workers:
                 self._start()
@@ -175,11 +175,11 @@ class Processes:
             try:
                 worker.connection.send_bytes(pickle.dumps(task, pickle.HIGHEST_PROTOCOL))
             except OSError:
-                pass  # it is gone: the reader of batches hears so, once it has those that were made before
+                pass  # the process is gone: the reader gets this error after the batches that were finished before
             return self._count
 
     def take(self, number: int, timeout: float | None = None) -> Any:
-        """A batch that was ordered."""
+        """A scheduled batch."""
         last = None if timeout is None else time.monotonic() + timeout
         with self._lock:
             while number not in self._made:
@@ -199,17 +199,17 @@ class Processes:
         try:
             raise batch
         finally:
-            del batch  # its traceback keeps this frame, and so the processes
+            del batch  # its traceback references this frame, and so the processes
 
     def _receive(self, worker: _Worker) -> None:
-        """Take in what a process made."""
+        """Receive a batch from a process."""
         try:
             number, done, message, new, dropped = pickle.loads(worker.connection.recv_bytes())
             for piece, size in new:
                 worker.lent.learn(piece, reduction.recv_handle(worker.connection), size)
         except (EOFError, OSError):
             self._gone(worker)
-        except BaseException:  # an interrupt leaves part of a message, which nobody can go on from
+        except BaseException:  # an interrupt leaves a partly read message, from which reading cannot resume
             self.close()
             raise
         worker.tasks.popleft()
@@ -220,7 +220,7 @@ class Processes:
             self._made[number] = done, batch
 
     def _gone(self, worker: _Worker) -> None:
-        """Say which process ended, how, and over which samples; no process stays."""
+        """Report which process ended, how, and at which samples; end all processes."""
         worker.process.join(_GRACE)
         code, who = worker.process.exitcode, f"{worker.number} (process {worker.process.pid})"
         how = "ended" if code is None else \
@@ -231,14 +231,14 @@ class Processes:
                       "where it can be looked at")
 
     def forget(self, numbers: Sequence[int]) -> None:
-        """Leave out batches that will not be read."""
+        """Drop batches that will not be read."""
         with self._lock:
             self._waiting.difference_update(numbers)
             for number in numbers:
                 self._made.pop(number, None)
 
     def close(self) -> None:
-        """End the processes; the next order starts others."""
+        """End the processes; the next scheduled batch starts new ones."""
         self._end()
         self._waiting.clear()
 
@@ -249,7 +249,7 @@ def _shown(samples: Sequence[Any]) -> str:
 
 
 def _seed(number: int) -> int:
-    """The seed of a batch, from the state of this process's generators and the number of the batch."""
+    """The seed of a batch, from the state of this process's generators and the batch's number."""
     stands = random.Random()
     stands.setstate(random.getstate())
     numbers = np.random.RandomState()
@@ -259,7 +259,7 @@ def _seed(number: int) -> int:
 
 
 def _serve(connection: Connection, others: list[Connection], dataset: Any, batchify_fn: Batchify, where: str) -> None:
-    """Make batches in a worker process until its connection ends."""
+    """Make batches in a worker process until its connection closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program is interrupted, and ends this process
     for other in others:
         other.close()
@@ -288,7 +288,7 @@ def _serve(connection: Connection, others: list[Connection], dataset: Any, batch
 
 def _answer(made: Made, dataset: Any, batchify_fn: Batchify, samples: Sequence[Any], where: str
             ) -> tuple[bool, bytes, list[tuple[int, int, int]], list[int]]:
-    """A batch as a message, or the error that came up."""
+    """A batch as a message, or the error that occurred."""
     try:
         return True, *made.pack(_made(dataset, batchify_fn, samples))
     except Exception as error:

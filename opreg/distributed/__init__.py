@@ -1,7 +1,7 @@
-"""Programs of several processes: groups of ranks over MPI and NCCL, found at first use.
+"""Programs of several processes: groups of ranks over MPI and NCCL, which are loaded at first use.
 
-``world`` is the group of all processes. A program that is started alone has a world of one, without any library; one
-that ``mpiexec``, ``srun`` or ``opreg launch`` starts several times has a world of as many, over MPI.
+``world`` is the group of all processes. A program without a launcher has a world of one, without any library;
+``mpiexec``, ``srun`` or ``opreg launch`` start it several times, with a world of that size over MPI.
 
 Examples
 --------
@@ -27,21 +27,21 @@ from .window import Window
 __all__ = ["world", "group", "add_group", "drop_group", "Group", "Request", "Call", "Window", "REDUCTIONS", "RankError",
            "timeout", "set_timeout"]
 
-#: Groups by the names that operators know them by.
+#: Groups by the names that operators use.
 _GROUPS: dict[str, Group] = {}
-#: Second names of the world, as programs for MindSpore have them.
+#: Other names of the world in MindSpore's programs.
 _WORLDS = ("world", "nccl_world_group", "hccl_world_group", "mccl_world_group")
 
 
 def world() -> Group:
-    """The group of all processes; the first call finds it.
+    """The group of all processes; the first call connects them.
 
     Raises
     ------
     OpError
-        When several processes were started and MPI is not here, or is another than that which started them.
+        When a launcher started several processes, and MPI is missing or is not the launcher's.
     RankError
-        When ranks are of different versions.
+        When ranks run different versions.
     """
     found = _GROUPS.get("world")
     if found is None:
@@ -56,7 +56,7 @@ def group(name: str = "world") -> Group:
     Raises
     ------
     ArgumentError
-        When there is none.
+        When there is no such group.
     """
     if name in _WORLDS:
         return world()
@@ -66,7 +66,7 @@ def group(name: str = "world") -> Group:
 
 
 def add_group(made: Group) -> Group:
-    """Let operators find a group by its name; returns it."""
+    """Register a group, so that operators find it by name; returns it."""
     if made.name in _WORLDS:
         raise ArgumentError(f"{made.name!r} is the name of all processes")
     _GROUPS[made.name] = made
@@ -74,12 +74,12 @@ def add_group(made: Group) -> Group:
 
 
 def drop_group(name: str) -> None:
-    """Forget a group's name.
+    """Remove a group by its name.
 
     Raises
     ------
     ArgumentError
-        When there is no such group, or it is that of all processes.
+        When there is no such group, or it is the world.
     """
     if name in _WORLDS:
         raise ArgumentError(f"{name!r} is the name of all processes, which stay together")
@@ -98,7 +98,7 @@ def _over_mpi(count: int) -> Group:
                           f"{MPI.Get_library_version().splitlines()[0]}. opreg launch starts programs by the right one")
         return Group()
     watch = Watch(MPI.COMM_WORLD.Dup())
-    forget_names()  # of memory that all ranks have by now
+    forget_names()  # names of memory that all ranks have mapped by now
     made = MpiGroup(MPI, MPI.COMM_WORLD.Dup(), MPI.COMM_WORLD.Dup(), watch, range(MPI.COMM_WORLD.size), "world")
     made.agree("the versions", _versions())
     return made

@@ -1,7 +1,7 @@
-"""Group: the processes that compute together, and what they can do with their arrays; here of one process alone.
+"""Group: processes that compute together, and the collective operations on their arrays; here for a single process.
 
-Engines for more derive from ``Group`` and say only how a call is posted. A call is described by a ``Call``, alike on
-all ranks, which is what they compare and what errors show.
+Engines for several processes derive from ``Group`` and define only how a call is posted. A ``Call`` describes a call;
+ranks compare these descriptions, and errors show them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ REDUCTIONS = ("sum", "mean", "max", "min", "prod")
 
 
 class Call(NamedTuple):
-    """A collective call of a group's ranks: equal on all of them, but for sends and receives."""
+    """A collective call: equal on all ranks, except for sends and receives."""
 
     kind: str
     op: str
-    #: The rank that sends, for calls that have one; else -1.
+    #: The sending rank, for calls that have one; else -1.
     root: int
     shape: tuple[int, ...]
     dtype: str
@@ -41,43 +41,43 @@ class Call(NamedTuple):
 
 
 class Request:
-    """A call that may still be under way; its arrays belong to it until ``wait`` returns."""
+    """A call that may be in progress; its arrays must not be used until ``wait`` returns."""
 
     def __init__(self, result: Array):
         self._result = result
 
     def test(self) -> bool:
-        """Let it move on a little; whether it is done."""
+        """Make progress; returns whether the call is complete."""
         return True
 
     def wait(self) -> Array:
-        """The result, when it is there.
+        """Wait for the result, and return it.
 
         Raises
         ------
         RankError
-            When another rank has failed, has ended, is doing something else, or does not come in time.
+            When another rank has failed or ended, calls something else, or does not arrive in time.
         """
         return self._result
 
 
 class Group:
-    """Processes that compute together, each known by its rank; this class is one process alone.
+    """Processes that compute together, each with a rank; this class is a single process.
 
-    Arrays are those of array modules, NumPy's or CuPy's. ``out`` takes the result, and may be the array itself where
-    the shape stays; without it the result is a new array. Calls on arrays have twins whose names begin with an ``i``,
-    which return a ``Request`` at once. All ranks make the same calls in the same order.
+    Arrays are NumPy's or CuPy's. The result is written to ``out``, which may be the array itself if the shape is the
+    same; without it the result is a new array. Each call has a non-blocking form, whose name begins with ``i`` and
+    which returns a ``Request``. All ranks make the same calls in the same order.
 
     Attributes
     ----------
     rank, size : int
-        This process, and how many there are.
+        Rank of this process, and number of processes.
     ranks : tuple of int
-        Which they are among all processes.
+        Ranks in the world.
     name : str
-        What operators know the group by.
+        Name of the group for operators.
     engine : str
-        What carries the numbers: ``alone``, ``mpi`` or ``nccl``.
+        Transport of the arrays: ``alone``, ``mpi`` or ``nccl``.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Group:
 
     def __init__(self, ranks: Sequence[int] = (0,), rank: int = 0, name: str = "world"):
         self.ranks, self.rank, self.size, self.name = tuple(ranks), rank, len(ranks), name
-        # Described once: behind large arrays Python is slow.
+        # computed once, since Python is slow right after large arrays
         self._calls = Recent(1 << 10, f"calls of {self.name}")
 
     def __repr__(self) -> str:
@@ -102,108 +102,109 @@ class Group:
     # ------------------------------------------------------------------------------------------ all with all
 
     def iallreduce(self, array: Array, op: str = "sum", out: Array | None = None) -> Request:
-        """Begin ``allreduce``."""
+        """Start ``allreduce``."""
         return self._begin("allreduce", array, array.shape, out, op)
 
     def allreduce(self, array: Array, op: str = "sum", out: Array | None = None) -> Array:
-        """The sum, mean, maximum, minimum or product of what all ranks bring, on all of them.
+        """The sum, mean, maximum, minimum or product of the arrays of all ranks, on each of them.
 
-        16-bit values are added up as float32 and rounded once.
+        16-bit values are summed in float32 and rounded once.
         """
         return self.iallreduce(array, op, out).wait()
 
     def ireduce_scatter(self, array: Array, op: str = "sum", out: Array | None = None) -> Request:
-        """Begin ``reduce_scatter``."""
+        """Start ``reduce_scatter``."""
         shape = (self._share("reduce_scatter", array), *array.shape[1:])
         return self._begin("reduce_scatter", array, shape, out, op)
 
     def reduce_scatter(self, array: Array, op: str = "sum", out: Array | None = None) -> Array:
-        """As ``allreduce``, but each rank gets its part along the first axis, whose length the size divides."""
+        """``allreduce``, of which each rank gets its part along the first axis; the size has to divide its length."""
         return self.ireduce_scatter(array, op, out).wait()
 
     def iall_gather(self, array: Array, out: Array | None = None) -> Request:
-        """Begin ``all_gather``."""
+        """Start ``all_gather``."""
         if not array.ndim:
             raise ShapeError("all_gather: expected an array with an axis to join along, got a number")
         return self._begin("all_gather", array, (array.shape[0] * self.size, *array.shape[1:]), out)
 
     def all_gather(self, array: Array, out: Array | None = None) -> Array:
-        """Join the arrays of all ranks along the first axis, in the order of ranks, on all of them."""
+        """Concatenate the arrays of all ranks along the first axis, in the order of ranks, on each of them."""
         return self.iall_gather(array, out).wait()
 
     def ialltoall(self, array: Array, out: Array | None = None) -> Request:
-        """Begin ``alltoall``."""
+        """Start ``alltoall``."""
         self._share("alltoall", array)
         if out is array:
             raise ArgumentError("alltoall: out must be another array than the one that is sent")
         return self._begin("alltoall", array, array.shape, out)
 
     def alltoall(self, array: Array, out: Array | None = None) -> Array:
-        """Part ``i`` along the first axis goes to rank ``i``; what comes is joined in the order of ranks."""
+        """Part ``i`` along the first axis is sent to rank ``i``; received parts are concatenated in the order of
+        ranks."""
         return self.ialltoall(array, out).wait()
 
     # ------------------------------------------------------------------------------------------ one with others
 
     def ibroadcast(self, array: Array, root: int = 0, out: Array | None = None) -> Request:
-        """Begin ``broadcast``."""
+        """Start ``broadcast``."""
         self._peer("broadcast: root", root)
         return self._begin("broadcast", array, array.shape, out, root=root)
 
     def broadcast(self, array: Array, root: int = 0, out: Array | None = None) -> Array:
-        """The array of one rank, on all of them; the others' say shape and dtype."""
+        """The array of one rank, on all of them; arrays of the other ranks give shape and dtype."""
         return self.ibroadcast(array, root, out).wait()
 
     def isend(self, array: Array, to: int, tag: int = 0) -> Request:
-        """Begin ``send``."""
+        """Start ``send``."""
         self._peer("send: to", to)
         return self._post(self._call("send", "", to, array), _contiguous(array), array, tag)
 
     def send(self, array: Array, to: int, tag: int = 0) -> None:
-        """Bring an array to one other rank, which calls ``recv``."""
+        """Send an array to another rank, which calls ``recv``."""
         self.isend(array, to, tag).wait()
 
     def irecv(self, out: Array, source: int, tag: int = 0) -> Request:
-        """Begin ``recv``."""
+        """Start ``recv``."""
         self._peer("recv: source", source)
         return self._post(self._call("recv", "", source, out), out, out, tag)
 
     def recv(self, out: Array, source: int, tag: int = 0) -> Array:
-        """Take what one other rank sends, of the shape and dtype of ``out``, into it."""
+        """Receive an array from another rank into ``out``, which gives shape and dtype."""
         return self.irecv(out, source, tag).wait()
 
     # ------------------------------------------------------------------------------------------ without arrays
 
     def barrier(self) -> None:
-        """Wait until all ranks are here."""
+        """Wait until all ranks have called it."""
 
     def exchange(self, value: object) -> list[object]:
-        """Exchange small objects that can be pickled: those of all ranks, in their order. For rare questions."""
+        """The objects of all ranks, in the order of ranks; they are pickled, so this is for small and rare data."""
         return [value]
 
     def agree(self, what: str, text: str) -> None:
-        """Go on if all ranks say the same.
+        """Continue if all ranks give the same text.
 
         Parameters
         ----------
         what : str
-            What is compared, for the error: ``"the graph of bind"``.
+            Name of the compared value, for errors: ``"the graph of bind"``.
         text : str
-            What this rank has; of long texts the error shows where they part.
+            Text of this rank; for long texts the error shows the differing lines.
 
         Raises
         ------
         RankError
-            On all ranks, which names those that differ from most.
+            On all ranks, naming the ranks that differ from the majority.
         """
 
     def window(self, nbytes: int) -> Window:
-        """Memory that every rank reaches while the others go on: some bytes of each rank, which call this together."""
+        """Memory of each rank that all ranks can access at any time; all ranks call this together."""
         return Window(nbytes)
 
     # ------------------------------------------------------------------------------------------ other groups
 
     def create(self, ranks: Sequence[int], name: str | None = None) -> Group | None:
-        """A group of some ranks of this one, which call it; None for others that do."""
+        """A group of some ranks, which call this; None on other ranks that call it."""
         ranks = list(ranks)
         for rank in ranks:
             self._peer("create: ranks", rank)
@@ -212,7 +213,7 @@ class Group:
         return self._create(ranks, name or f"{self.name}[{','.join(map(str, ranks))}]")
 
     def split(self, color: int, key: int | None = None) -> Group:
-        """The group of the ranks that bring the same color, in the order of their keys."""
+        """The group of all ranks with the same color, in the order of their keys."""
         brought = self.exchange((color, self.rank if key is None else key))
         mine: Group | None = None
         for each in sorted({entry[0] for entry in brought}):  # type: ignore[index]
@@ -245,7 +246,7 @@ class Group:
         return call
 
     def _post(self, call: Call, array: Array, out: Array, tag: int) -> Request:
-        """Start a call of an array that is contiguous; the result goes to ``out``, which need not be."""
+        """Start a call on a contiguous array; the result is written to ``out``, which may be non-contiguous."""
         if call.kind in ("send", "recv"):
             raise ArgumentError(f"{call.kind}: a group of one has nobody else")
         if out is not array:
@@ -256,7 +257,7 @@ class Group:
         return Group([self.ranks[0]], 0, name)
 
     def _share(self, kind: str, array: Array) -> int:
-        """How long a part of the first axis is."""
+        """Length of a rank's part of the first axis."""
         if not array.ndim or array.shape[0] % self.size:
             raise ShapeError(f"{kind}: the first axis is divided among {self.size} ranks; got the shape {array.shape}")
         return array.shape[0] // self.size
@@ -280,5 +281,5 @@ def _contiguous(array: Array) -> Array:
 
 
 def _empty_like(array: Array, shape: tuple[int, ...]) -> Array:
-    """Memory on the array's device, which is the current one or the only one."""
+    """Memory on the array's device, which is the current or only one."""
     return module_of(array).empty(shape, array.dtype)

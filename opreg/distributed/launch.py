@@ -1,4 +1,4 @@
-"""How a program is started several times on this machine: which command, in which environment, and how it ends."""
+"""Launching a program several times on this machine: the command, its environment, and its end."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from .link import PATIENCE, SINCE, Launcher
 
 __all__ = ["mpiexec", "command", "environment", "run"]
 
-#: Processes that are too many for any machine: more than this a core, and more than this in all.
+#: Largest number of processes: for each core, and in total.
 _BY_CORE, _MOST = 16, 128
-#: Seconds that processes have to be gone when their job has ended.
+#: Seconds that processes have to disappear after their job has ended.
 _LAST = 5.0
 
-#: Variables from which libraries take the number of their threads.
+#: Variables from which libraries read their number of threads.
 _THREADS = ("OPREG_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def mpiexec() -> str:
-    """The path of the launcher that belongs to this Python's MPI, else of the first that is found.
+    """The path of the launcher that belongs to the MPI of this Python, else of the first one found.
 
     Raises
     ------
     OpError
-        When MPI or mpi4py is missing; it says how to install them.
+        When MPI or mpi4py is missing; the message tells how to install them.
     """
     own = Path(sys.executable).parent / "mpiexec"
     found = str(own) if own.exists() else shutil.which("mpiexec")
@@ -52,7 +52,7 @@ def command(count: int, program: Sequence[str]) -> list[str]:
     count : int
         Number of processes.
     program : sequence of str
-        A script, or ``-m`` and a module, and arguments of its own.
+        A script, or ``-m`` and a module, and its arguments.
     """
     launcher = mpiexec()
     more = ["--oversubscribe"] if _is_open_mpi(launcher) else []
@@ -64,7 +64,7 @@ def _is_open_mpi(launcher: str) -> bool:
 
 
 def environment(count: int, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of the processes: the cores are divided among them, where nobody has said how many threads.
+    """The environment of the processes: cores are divided among them, unless the number of threads is set.
 
     Examples
     --------
@@ -80,38 +80,38 @@ def environment(count: int, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def run(count: int, program: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Start a program ``count`` times and wait until all of it is gone.
+    """Start a program ``count`` times, and wait until all processes have ended.
 
-    A signal to this process is passed on to the ranks, which have half a minute to end, or until the next signal.
-    If this process is killed, they are killed. Shared memory that a job which failed has left is removed.
+    A signal to this process is forwarded to the ranks, which have half a minute to end, or until the next signal. If
+    this process is killed, they are killed. Shared memory left by a failed job is removed.
 
     Parameters
     ----------
     count : int
         Number of processes.
     program : sequence of str
-        A script, or ``-m`` and a module, and arguments of its own.
+        A script, or ``-m`` and a module, and its arguments.
     environ : dict of str
-        The environment, in which the cores are divided among the processes.
+        The environment; cores are divided among the processes.
 
     Returns
     -------
     int
-        What the job ends with; 128 and the number of the signal that ended it.
+        Exit status of the job; 128 plus the number of a signal that ended it.
 
     Raises
     ------
     ArgumentError
-        ``count`` is none, or beyond reason.
+        When ``count`` is not positive, or too large.
     OpError
-        MPI is missing.
+        When MPI is missing.
     """
     most = max(_MOST, _BY_CORE * processor().cores)
     if not 1 <= count <= most:
         raise ArgumentError(f"{count} processes: expected 1 to {most} on this machine, which has "
                             f"{processor().cores} cores")
     words, since = command(count, program), segments.now()
-    open_mpi = _is_open_mpi(words[0])  # which hands on no files, and reads its input
+    open_mpi = _is_open_mpi(words[0])  # it passes no file descriptors on, and reads its own input
     link = Launcher(stdin=not open_mpi)
     try:
         with _Told(link) as told:
@@ -129,12 +129,12 @@ def run(count: int, program: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 class _Told:
-    """Signals that end the launcher are passed on to the job, while it is there.
+    """Forwards signals from the launcher to the job, while the job runs.
 
     Attributes
     ----------
     by : list of int
-        Those that came.
+        Received signals.
     """
 
     def __init__(self, link: Launcher) -> None:
@@ -144,15 +144,15 @@ class _Told:
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> _Told:
-        for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):  # not all systems have all
+        for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):  # not every system has all of them
             number = getattr(signal, name, None)
-            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as nohup requires
                 self._before[number] = signal.signal(number, self._note)
         self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._kill)
         return self
 
     def begin(self, process: subprocess.Popen[bytes]) -> None:
-        """Pass on to this one what came and what comes."""
+        """Forward received and future signals to this process."""
         signals = set(self._before)
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         self._process = process
@@ -176,7 +176,7 @@ class _Told:
             self._process.kill()
         elif number != signal.SIGINT:
             self._link.end()
-            self._process.terminate()  # it may not pass that on, where it is still starting processes
+            self._process.terminate()  # it may lose a signal while it is still starting processes
             signal.alarm(PATIENCE + 1)
         elif not _at_terminal():
             self._process.send_signal(number)
@@ -187,7 +187,7 @@ class _Told:
 
 
 def _at_terminal() -> bool:
-    """Whether what is typed at a terminal interrupts this process and those it has started, all at once."""
+    """Whether the terminal interrupts this process and its children together."""
     try:
         terminal = os.open(os.ctermid(), os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:

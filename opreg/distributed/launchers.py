@@ -1,4 +1,4 @@
-"""Rank and size of a process, as launchers tell them in its environment, over all and for its machine."""
+"""Rank and size of a process in the world and on its machine, read from the launcher's environment variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOCAL_SIZES = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PE
 
 
 def told(names: Sequence[str], default: int) -> int:
-    """Number that a launcher set, under any of the names that launchers use.
+    """A number that a launcher set, under any of these names.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def told(names: Sequence[str], default: int) -> int:
 
 
 def started(environ: Mapping[str, str]) -> int:
-    """How many processes a launcher says it has started; 1 without one.
+    """Number of processes according to the launcher; 1 without a launcher.
 
     Examples
     --------

@@ -1,11 +1,10 @@
-"""Links between ``opreg launch`` and the processes that look after its ranks: sockets, a lock, and the input.
+"""Links between ``opreg launch`` and the watchdogs of its ranks: sockets, a lock, and the standard input.
 
-Nothing is sent over the sockets. The launcher has one, and all processes of the job inherit the other. A reader
-finds out that the other side has closed its end, or is gone, however it ended: the processes that look after ranks
-then end these, and the launcher knows that no process is left. MPICH's ``mpiexec`` ends all ranks as soon as one of
-the processes that look after them has failed, so these wait for each other: each holds a shared lock of an
-inherited file while its rank lives. The launcher's input is inherited as well, and becomes that of rank 0.
-``mpiexec`` would read it, and fail where a program does not read as much.
+No data is sent over the sockets. The launcher has one end, and all processes of the job inherit the other. A reader
+notices when the other side has closed its end, or has died: then watchdogs end their ranks, and the launcher knows that
+no process is left. MPICH's ``mpiexec`` ends all ranks as soon as one watchdog has failed, so watchdogs wait for each
+other: each holds a shared lock of an inherited file while its rank lives. The launcher's standard input is inherited,
+too, and becomes that of rank 0. ``mpiexec`` would read it, and fail if the program does not read everything.
 """
 
 from __future__ import annotations
@@ -20,23 +19,23 @@ from contextlib import suppress
 
 __all__ = ["Launcher", "hold", "inherited", "wait_for_others", "LINK", "LOCK", "SINCE", "STDIN", "PATIENCE"]
 
-#: The variables that say which file descriptors they are, each with the file it stands for.
+#: Variables with the numbers of inherited file descriptors, each with the file's identity.
 LINK, LOCK, STDIN = "OPREG_DISTRIBUTED_LINK", "OPREG_DISTRIBUTED_LOCK", "OPREG_DISTRIBUTED_STDIN"
-#: The variable with the time when the job began, for who removes shared memory that it leaves.
+#: The variable with the start time of the job, for removing shared memory that it leaves.
 SINCE = "OPREG_DISTRIBUTED_SINCE"
-#: Seconds that ranks have to end when they are told to, as schedulers give.
+#: Seconds that ranks have to end after a request, as schedulers give.
 PATIENCE = 30
 
 
 def _described(number: int) -> str:
-    """A file descriptor, and the file it stands for, so that nobody takes another one for it."""
+    """A file descriptor with its file's identity, so that it is not confused with another one."""
     status = os.fstat(number)
     return f"{number}:{status.st_dev}:{status.st_ino}"
 
 
 def inherited(variable: str) -> int | None:
-    """The file descriptor that a variable of the environment names, and taken out of there; None where this process has
-    not inherited it."""
+    """The file descriptor named by an environment variable, which is removed; None if this process has not inherited
+    it."""
     with suppress(OSError, ValueError):
         text = os.environ.pop(variable, "")
         number = int(text.partition(":")[0])
@@ -47,30 +46,30 @@ def inherited(variable: str) -> int | None:
 
 
 def hold(lock: int) -> None:
-    """Say that the rank that this process looks after lives."""
+    """Mark the rank of this process as alive."""
     fcntl.lockf(lock, fcntl.LOCK_SH)
 
 
 def wait_for_others(lock: int) -> None:
-    """Say that the rank is gone, and wait until no other one lives."""
-    fcntl.lockf(lock, fcntl.LOCK_UN)  # else those who wait at the same time would wait for each other
+    """Mark the rank as gone, and wait until no other one is alive."""
+    fcntl.lockf(lock, fcntl.LOCK_UN)  # otherwise processes that wait at the same time would wait for each other
     fcntl.lockf(lock, fcntl.LOCK_EX)
     fcntl.lockf(lock, fcntl.LOCK_UN)
 
 
 class Launcher:
-    """The launcher's end.
+    """The launcher's end of the link.
 
     Attributes
     ----------
     numbers : list of int
         File descriptors that the job inherits.
     environ : dict
-        Variables that say so.
+        Variables that describe them.
     """
 
     def __init__(self, stdin: bool):
-        while (number := os.open(os.devnull, os.O_RDWR)) < 3:  # one of the three that programs expect was closed
+        while (number := os.open(os.devnull, os.O_RDWR)) < 3:  # one of the three standard descriptors was closed
             os.set_inheritable(number, True)
         os.close(number)
         self._own, self._theirs = socket.socketpair()
@@ -84,7 +83,7 @@ class Launcher:
             self.environ = {**self.environ, STDIN: _described(self._stdin)}
 
     def given(self) -> None:
-        """The job has inherited its ends: close them in this process."""
+        """Close the job's ends in this process, after the job has inherited them."""
         self._theirs.close()
         self._lock.close()
         if self._stdin is not None:
@@ -92,15 +91,15 @@ class Launcher:
             self._stdin = None
 
     def end(self) -> None:
-        """Have the ranks ended, also those that are yet to be started."""
+        """Make the ranks end, including those not yet started."""
         self._own.shutdown(socket.SHUT_WR)
 
     def wait(self, seconds: float) -> None:
-        """Wait until all that have inherited the other end are gone, but no longer than this."""
+        """Wait until all processes with the other end are gone, for a limited time."""
         select.select([self._own], [], [], seconds)
 
     def close(self) -> None:
-        """Close all that this process still has of it."""
+        """Close all descriptors that this process still holds."""
         self.given()
         self._own.close()
 

@@ -1,7 +1,7 @@
-"""Groups over MPI: buffers go as they are, calls do not block, and ranks that wait are watched.
+"""Groups over MPI: arrays are sent as buffers, calls do not block, and waiting ranks watch the others.
 
-Elements of any dtype move as bytes. Elements that are added up have a type that MPI knows; 16-bit values travel as
-float32. Arrays of a GPU go over NCCL where all ranks have it, else they pass through the host.
+Elements of any dtype are sent as bytes. Elements that are summed need a type of MPI; 16-bit values are sent as float32.
+GPU arrays use NCCL if all ranks have it, else they pass through the host.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from .window import Window
 
 __all__ = ["MpiGroup"]
 
-#: Bytes from which a call also asks whether all ranks have begun it: who waits pauses until then.
+#: Size in bytes above which a call also checks whether all ranks have started it: a waiting rank sleeps until then.
 _LARGE = 1 << 20
 _UNKNOWN = object()
-#: Type codes that MPI adds up and compares.
+#: Type codes that MPI can sum and compare.
 _NUMBERS = "bBhHiIlLqQfdFD?"
 
 
 class _MpiRequest(Request):
-    """A call under way.
+    """A call in progress.
 
     Parameters
     ----------
     requests : list of mpi4py.MPI.Request
-        The call's, and where it is large that of a barrier beside it.
+        The request of the call, and for a large one that of a barrier.
     finish : function or None
-        Brings what came to where it is asked for.
+        A function that stores the received data.
     held : object
-        Memory that has to stay until then.
+        Memory that has to stay alive until then.
     """
 
     def __init__(self, result: Array, watch: Watch, position: Position, requests: Sequence[Any],
@@ -53,7 +53,7 @@ class _MpiRequest(Request):
     def test(self) -> bool:
         if not self._done:
             try:
-                for request in self._requests:  # asked thousands of times: a generator would take as long as MPI
+                for request in self._requests:  # called thousands of times: a generator would take as long as MPI
                     if not request.Test():
                         return False
             except Exception as error:
@@ -72,7 +72,7 @@ class _MpiRequest(Request):
 
 
 def refused(position: Position, error: Exception) -> OpError:
-    """The error of an MPI call, in our words."""
+    """An MPI error as a RankError or OpError."""
     return RankError(f"call {position.number}, {position.call}: MPI says: {error}; another rank may have brought "
                      "another size, or be gone")
 
@@ -85,7 +85,7 @@ class MpiGroup(Group):
     mpi : module
         ``mpi4py.MPI``.
     comm, control : mpi4py.MPI.Comm
-        For arrays, and for questions beside them.
+        Communicators for arrays, and for control messages.
     """
 
     def __init__(self, mpi: Any, comm: Any, control: Any, watch: Watch, ranks: Sequence[int], name: str):
@@ -95,16 +95,16 @@ class MpiGroup(Group):
                      "": None}
         self._known: set[Call] = set()
         self._count, self._key = 0, watch.key(name, self.ranks)
-        self._nccl: Any = _UNKNOWN  # what carries arrays of devices
+        self._nccl: Any = _UNKNOWN  # transport of GPU arrays
         self._position("the beginning")
 
     @property
     def engine(self) -> str:  # type: ignore[override]
-        """Library that has carried arrays so far: ``mpi``, or ``nccl`` once arrays of devices went over it."""
+        """The transport used so far: ``mpi``, or ``nccl`` after GPU arrays went over it."""
         return "nccl" if isinstance(self._nccl, Nccl) else "mpi"
 
     def _position(self, call: object) -> Position:
-        """Note what this rank does next."""
+        """Record the next call of this rank."""
         position = self._watch.positions[self._key] = Position(self._key, self.ranks, self._count, call)
         return position
 
@@ -131,7 +131,7 @@ class MpiGroup(Group):
         return _MpiRequest(out, self._watch, position, requests, finish, (sent, received))
 
     def _between_devices(self, array: Array) -> Nccl | None:
-        """Communicator for arrays of devices; None where a rank has no NCCL. The first array on a device decides it."""
+        """The communicator for GPU arrays; None if a rank lacks NCCL. The first GPU array decides its device."""
         if self._nccl is _UNKNOWN:
             xp = module_of(array)
             here = self._exchange(serves(xp), "whether there is NCCL")
@@ -141,8 +141,7 @@ class MpiGroup(Group):
 
     def _buffers(self, call: Call, array: Array, out: Array
                  ) -> tuple[np.ndarray, np.ndarray, Callable[[], None] | None]:
-        """Buffers that MPI reads and writes, and the function to call afterwards; one buffer where MPI writes in
-        place."""
+        """Buffers that MPI reads and writes, and a function to call afterwards; one buffer for calls in place."""
         source = sent = _on_host(array)
         wide = source.dtype
         if call.op and wide.char not in _NUMBERS:
@@ -194,7 +193,7 @@ class MpiGroup(Group):
         return self._exchange(value, "exchange")
 
     def _exchange(self, value: object, call: str) -> list[object]:
-        """Lengths first, then the objects, both by calls that do not block."""
+        """Exchange lengths, then objects, by non-blocking calls."""
         self._count += 1
         position = self._position(call)
         own = np.frombuffer(self._mpi.pickle.dumps(value), np.uint8)
@@ -216,7 +215,7 @@ class MpiGroup(Group):
             raise error
 
     def window(self, nbytes: int) -> Window:
-        self.barrier()  # what follows blocks
+        self.barrier()  # the next call blocks
         made = MpiWindow(self._mpi, self._comm, self._watch, self.ranks, nbytes)
         self.barrier()
         return made
@@ -232,8 +231,8 @@ class MpiGroup(Group):
         return type(self)(self._mpi, comm, control, self._watch, [self.ranks[rank] for rank in ranks], name)
 
     def _meet(self, ranks: Sequence[int], text: str) -> None:
-        """Wait until some ranks are here for the same thing: what follows blocks."""
-        tag = zlib.crc32(text.encode()) % 32768  # the most that every MPI has
+        """Wait until some ranks reach the same point, before a blocking call."""
+        tag = zlib.crc32(text.encode()) % 32768  # the largest tag that every MPI supports
         token, here = np.zeros(1, np.uint8), [self.ranks[rank] for rank in ranks]
         others = [rank for rank in ranks if rank != self.rank]
         requests = [self._control.Isend(token, rank, tag) for rank in others] + [
@@ -244,17 +243,17 @@ class MpiGroup(Group):
 
 
 def _flat(array: np.ndarray, dtype: np.dtype | type) -> np.ndarray:
-    """The same memory as one row."""
+    """The same memory as a flat array."""
     return array.reshape(-1).view(dtype)
 
 
 def _on_host(array: Any) -> np.ndarray:
-    """An array of NumPy's with the numbers of one that may be on a device."""
+    """A NumPy array with the elements of an array that may be on a device."""
     return array if type(array) is np.ndarray or not hasattr(array, "get") else array.get()
 
 
 def _store(out: Any, received: np.ndarray) -> None:
-    """Numbers of the host, cast, in an array that may be on a device."""
+    """Store host values, cast, in an array that may be on a device."""
     if hasattr(out, "set"):
         out.set(received.astype(out.dtype, copy=False))
     else:
@@ -262,7 +261,7 @@ def _store(out: Any, received: np.ndarray) -> None:
 
 
 def _shown(texts: Sequence[str], odd: Sequence[int], common: str) -> str:
-    """Texts of the ranks that differ; of long texts the lines that differ."""
+    """Texts of the ranks that differ; for long texts the differing lines."""
     mine, other = texts[odd[0]], common
     if len(mine) + len(other) > 200:
         pairs = [(a, b) for a, b in zip(mine.splitlines(), other.splitlines()) if a != b]

@@ -1,8 +1,8 @@
-"""Windows over MPI: memory that MPI's one-sided calls reach.
+"""Windows over MPI: memory accessed by one-sided calls.
 
-Waiting ranks poll an operation until it is done, so that a rank that is gone is noticed. MPI's own locks
-are messages that their owner has to read, and block; a word that is added to is a lock that can be asked for, too, and
-that ranks of one machine take through their memory.
+A waiting rank polls an operation until it is complete, so that a dead rank is noticed. MPI's own locks are messages
+that their owner has to handle, and they block; an atomic counter is a lock that can be polled, and that ranks of one
+machine access through shared memory.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ __all__ = ["MpiWindow"]
 
 
 class MpiWindow(Window):
-    """Memory of the ranks of a communicator; they make it together.
+    """Memory of the ranks of a communicator, which create it together.
 
     Parameters
     ----------
     mpi : module
         ``mpi4py.MPI``.
     comm : mpi4py.MPI.Comm
-        Whose ranks reach it.
+        The communicator.
     ranks : sequence of int
-        Which they are among all processes.
+        Ranks in the world.
     nbytes : int
-        How many bytes this rank has.
+        Bytes of this rank.
     """
 
     def __init__(self, mpi: Any, comm: Any, watch: Watch, ranks: Sequence[int], nbytes: int):
@@ -51,7 +51,7 @@ class MpiWindow(Window):
     def write(self, rank: int, offset: int, array: np.ndarray) -> None:
         flat = _bytes(array)
         self._until(self._window.Rput([flat, self._mpi.BYTE], rank, (offset, flat.size, self._mpi.BYTE)).Test)
-        self._window.Flush(rank)  # the request says only that it has set out
+        self._window.Flush(rank)  # completion of the request means only that it was sent
 
     def add(self, rank: int, offset: int, amount: int) -> int:
         kind, before = self._mpi.INT64_T, np.empty(1, np.int64)
@@ -66,7 +66,7 @@ class MpiWindow(Window):
 
     def _begin(self, what: str) -> None:
         self._count += 1
-        self._position = Position("", self._ranks, self._count, what)  # of no group: ranks may come and end as they do
+        self._position = Position("", self._ranks, self._count, what)  # ranks may start and end at different times
         self._watch.glance(self._position)
 
     def _until(self, test: Callable[[], bool]) -> None:

@@ -1,8 +1,8 @@
-"""Calls between GPUs over NCCL, through CuPy: each rank has a device, and arrays do not pass through the host.
+"""Collectives between GPUs over NCCL, through CuPy: each rank has a device, and arrays do not pass through the host.
 
-Calls go on a stream of their own, behind what the current one has been asked for, so that it may compute meanwhile;
-``wait`` lets the current stream go on behind a call, and the host go on at once. The host waits for, and watches,
-the oldest of many calls under way. Not run on GPUs so far: it is tested on a stand-in.
+Calls run on their own stream, after the work of the current stream, which continues meanwhile; ``wait`` makes the
+current stream wait for a call, while the host continues. With many calls in progress, the host waits for the oldest and
+watches the other ranks. Not run on GPUs so far: it is tested on a stand-in.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from .watch import Position, Watch
 
 __all__ = ["Nccl", "identity", "serves"]
 
-#: How many calls may be under way before the host waits for the oldest, and so notices that a rank is gone.
+#: Number of calls in progress above which the host waits for the oldest, and so notices a dead rank.
 _MOST = 64
-#: The number of NCCL's type for bfloat16, of which CuPy has no name.
+#: NCCL's code for bfloat16, which CuPy does not name.
 _BFLOAT16 = 9
 
 
 def serves(xp: ArrayModule) -> bool:
-    """Whether an array module has NCCL."""
+    """Whether an array module supports NCCL."""
     return bool(getattr(getattr(xp.cuda, "nccl", None), "available", False))
 
 
@@ -50,7 +50,7 @@ class _NcclRequest(Request):
 
 
 class Nccl:
-    """A communicator of ranks with a device each.
+    """A communicator of ranks with one device each.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Nccl:
         CuPy.
     rank, size : int
     identity : tuple of int
-        Identity drawn by rank 0 and sent to all.
+        Identity that rank 0 drew and sent to all.
     """
 
     def __init__(self, xp: ArrayModule, rank: int, size: int, identity: tuple[int, ...], watch: Watch):
@@ -73,7 +73,7 @@ class Nccl:
         self._under_way: deque[tuple[Any, Position]] = deque()
 
     def post(self, call: Call, array: Array, out: Array, position: Position) -> Request:
-        """Start a call of an array that is contiguous."""
+        """Start a call on a contiguous array."""
         if len(self._under_way) >= _MOST:
             event, before = self._under_way.popleft()
             self._watch.until(lambda: bool(event.done), before)
@@ -119,7 +119,7 @@ class Nccl:
 
 
 def identity(xp: ArrayModule, rank: int, tell: Callable[[object], Sequence[object]]) -> tuple[int, ...]:
-    """Identity that makes ranks one communicator: rank 0 draws it, and tells the others."""
+    """The identity of a new communicator: rank 0 draws it, and sends it to the others."""
     told = tell(xp.cuda.nccl.get_unique_id() if rank == 0 else None)[0]
     assert isinstance(told, tuple)
     return told

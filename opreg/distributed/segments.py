@@ -1,4 +1,4 @@
-"""Shared memory that MPICH keeps under names of its own, which outlive its processes where these are killed."""
+"""Removal of MPICH's named shared memory, which outlives processes that are killed."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from contextlib import suppress
 
 __all__ = ["forget_names", "now", "remove_unused"]
 
-#: The folder of the system's segments, and prefixes of the names that MPICH gives.
+#: The folder of shared memory, and prefixes of MPICH's names.
 _FOLDER, _MPICH = "/dev/shm", ("mpich_shm_", "mpich_vci_")
-#: Seconds between two looks at what is left.
+#: Seconds between two checks.
 _PAUSE = 0.05
-#: Nanoseconds by which times of files may lag behind the clock: kernels take the time of their last tick.
+#: Nanoseconds by which file times may lag behind the clock: kernels use the time of their last tick.
 _TICK = 10 ** 7
 
 
 def now() -> int:
-    """The time, in nanoseconds, for ``remove_unused``: shared memory that is made from now on is not older."""
+    """The time, in nanoseconds, for ``remove_unused``: shared memory made from now on is not older."""
     return time.time_ns() - _TICK
 
 
 def _names(since: int) -> set[str]:
-    """The paths of MPICH's memory that belongs to this user and was made since a time."""
+    """The paths of MPICH's memory that this user made since a time."""
     found = set()
     with suppress(OSError), os.scandir(_FOLDER) as entries:
         for entry in entries:
@@ -36,10 +36,10 @@ def _names(since: int) -> set[str]:
 
 
 def forget_names() -> None:
-    """Remove the names of what this process has mapped.
+    """Remove the names of the memory that this process has mapped.
 
-    The memory itself goes with the last process that has it, however that ends. All processes that share it must have
-    it by now; MPICH looks its names up while it starts, and never again.
+    The memory itself is freed with the last process that has mapped it, however that ends. All processes that share it
+    must have mapped it by now; MPICH opens names only during its start.
     """
     for path in _mapped("self"):
         with suppress(OSError):  # another rank was first
@@ -47,15 +47,15 @@ def forget_names() -> None:
 
 
 def remove_unused(since: int, seconds: float = 0.0) -> None:
-    """Remove names of memory that was made since a time and that no process has open or mapped.
+    """Remove names of memory that was made since a time and is neither open nor mapped in any process.
 
     Parameters
     ----------
     since : int
-        What ``now`` gave before the job was started that may have left some.
+        Result of ``now`` before the start of the job.
     seconds : float
-        How long to look again, where other processes are about to end as well. Only the pauses between looks count: a
-        machine too busy to end processes looks later, not less often.
+        Time during which to check repeatedly, while other processes are ending. Only the pauses between checks count,
+        so a busy machine does not check less often.
     """
     for pauses in itertools.count():
         left = _names(since)
@@ -63,7 +63,7 @@ def remove_unused(since: int, seconds: float = 0.0) -> None:
             break
         used: set[str] = set()
         for process in filter(str.isdecimal, os.listdir("/proc")):
-            used.update(_opened(process), _mapped(process))  # what is mapped need no longer be open, so maps come last
+            used.update(_opened(process), _mapped(process))  # mapped files need not be open, so maps are checked last
         for path in left - used:
             with suppress(OSError):
                 os.unlink(path)
@@ -73,7 +73,7 @@ def remove_unused(since: int, seconds: float = 0.0) -> None:
 
 
 def _opened(process: str) -> Iterator[str]:
-    with suppress(OSError):  # it has ended, or is another user's
+    with suppress(OSError):  # it has ended, or belongs to another user
         for number in os.listdir(f"/proc/{process}/fd"):
             with suppress(OSError):
                 yield os.readlink(f"/proc/{process}/fd/{number}")

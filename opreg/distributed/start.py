@@ -1,7 +1,7 @@
-"""A rank and who looks after it: ``mpiexec -n 4 python -m opreg.distributed.start script.py``.
+"""A rank and its watchdog: ``mpiexec -n 4 python -m opreg.distributed.start script.py``.
 
-Launchers end all processes as soon as one has died, before the others could say which it was and why they stop. So the
-process that a launcher knows runs the rank as its child, and gives the others time if this dies without a word.
+Launchers end all processes as soon as one has died, before the others can report which one and why. So the launcher's
+process is a watchdog that runs the rank as its child, and gives the others time if the rank dies silently.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from .watch import APART, LIFELINE, OVER, TOGETHER
 
 __all__ = ["main"]
 
-#: Seconds that the others have to notice that a rank is gone, and to end; and to be gone when all are ended.
+#: Seconds that the others have to notice a dead rank, and to end; and to disappear when all are ended.
 _GRACE, _LAST = 10.0, 10.0
-#: Linux's flag of processes that run what their parent ran, and not another program since.
+#: Linux's flag of processes that have not called exec since their fork.
 _NO_EXEC = 0x40
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run a program in a process of its own; what it ends with.
+    """Run a program in a child process; returns its exit status.
 
     Parameters
     ----------
     argv : sequence of str
-        A script, or ``-m`` and a module, and arguments of its own.
+        A script, or ``-m`` and a module, and its arguments.
     """
     if not argv or argv == ["-m"]:
         raise ArgumentError("expected a script, or -m and a module")
@@ -46,9 +46,9 @@ def main(argv: Sequence[str]) -> int:
     link, lock = inherited(LINK), inherited(LOCK)
     if lock is not None:
         hold(lock)
-    if link is not None:  # then the parent is MPICH's proxy, whose one thread has started this; others use several
+    if link is not None:  # then the parent is MPICH's proxy, which has one thread
         die_with(os.getppid())
-    since = int(os.environ.pop(SINCE, "0"))  # not from here on: another rank may have made its memory by now
+    since = int(os.environ.pop(SINCE, "0"))  # not after this point: another rank may have created its memory
     ours, theirs = os.pipe()
     parent = os.getpid()
     child = os.fork()
@@ -60,18 +60,18 @@ def main(argv: Sequence[str]) -> int:
         try:
             _run(list(argv))
         finally:
-            if os.getpid() == own:  # and not a child of the program that comes by here, too
+            if os.getpid() == own:  # and is no child of the program, which runs these lines, too
                 # An interrupt comes twice, from MPI's launcher and from the parent: the second one would kill this
-                # process before it has ended MPI, and the other ranks would wait for that for ever.
+                # process before it has ended MPI, and the other ranks would wait forever.
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
                 with suppress(OSError):
                     os.write(theirs, OVER)
-        return 0  # the interpreter ends as it does, with what is registered for that
+        return 0  # the interpreter ends as usual, with its exit handlers
     os.close(theirs)
-    ended: list[int] = []  # by which signals this process has ended the rank
+    ended: list[int] = []  # signals with which this process has ended the rank
 
     def end(number: int) -> None:
-        if number not in ended:  # as MPI's launcher may say it, too
+        if number not in ended:  # as MPI's launcher may send it, too
             ended.append(number)
             with suppress(ProcessLookupError):
                 os.kill(child, number)
@@ -85,7 +85,7 @@ def main(argv: Sequence[str]) -> int:
     os.set_blocking(ours, False)
     try:
         said = os.read(ours, 64)
-    except BlockingIOError:  # a grandchild has the other end
+    except BlockingIOError:  # a grandchild holds the other end
         said = b""
     together = TOGETHER in said and APART not in said
     if code < 0 and -code not in ended:
@@ -96,17 +96,17 @@ def main(argv: Sequence[str]) -> int:
               file=sys.stderr, flush=True)
         code = 1
     if code:
-        if together and not ended:  # the others have not been told; they will notice, and end all processes
+        if together and not ended:  # the others were not notified; they will notice, and end all processes
             time.sleep(_GRACE)
         _end_group()
-        if lock is not None and ended:  # the others may take their time to end, and the launcher may be gone
+        if lock is not None and ended:  # the others may take time to end, and the launcher may be gone
             wait_for_others(lock)
             remove_unused(since, _LAST)
     return code if code >= 0 else 128 - code
 
 
 def _take_input(rank: int) -> None:
-    """Give rank 0 what the launcher reads, and the others nothing; they would wait for what nobody sends them."""
+    """Give the launcher's input to rank 0, and an empty one to the others, which would wait forever."""
     number = inherited(STDIN)
     if rank:
         source = os.open(os.devnull, os.O_RDONLY)
@@ -120,14 +120,14 @@ def _take_input(rank: int) -> None:
 
 
 def _end_group() -> None:
-    """End what the rank has started, where a launcher has given it a session of its own."""
+    """End all processes of the rank's session, if the launcher gave it a separate session."""
     if os.getsid(0) == os.getpid():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         os.killpg(os.getpid(), signal.SIGTERM)
 
 
 def _end_with(link: int, end: Callable[[int], None]) -> None:
-    """Wait for the launcher's order, or its end, and end the rank, by force if need be."""
+    """Wait for the launcher's request, or its end, and end the rank, by force if needed."""
     with socket.socket(fileno=link) as connection:
         connection.recv(1)
     end(signal.SIGTERM)
@@ -136,7 +136,7 @@ def _end_with(link: int, end: Callable[[int], None]) -> None:
 
 
 def _has_become_another(process: int) -> bool:
-    """Wait until a child has ended; whether another program had taken its place, as far as the system tells."""
+    """Wait until a child has ended; returns whether it had called exec, as far as the system tells."""
     try:
         os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
         with open(f"/proc/{process}/stat", "rb") as file:

@@ -1,9 +1,9 @@
-"""Watch: what a rank that waits looks at, so that it ends with a reason where it would have waited for ever.
+"""Watch: checks of a waiting rank, so that it ends with a reason instead of waiting forever.
 
-A rank that fails says so to the others, one that waits for more than a moment says where it stands, and one whose
-program ends says that. These notes travel by the same MPI, on a communicator of their own, and are read by those who
-wait, when they have waited for a while: calls that go well send nothing. A process of this host that died without a
-word is seen as its number is no longer there; what is hung, or died elsewhere, by the time that passes.
+A rank that fails notifies the others; one that waits for longer reports its position; one whose program ends reports
+that. These notes use the same MPI with a separate communicator, and are read by ranks that have waited for a while, so
+normal calls send nothing. A process on this host that died silently is noticed because its process number is gone; a
+hung or remote one by a timeout.
 """
 
 from __future__ import annotations
@@ -24,27 +24,26 @@ from ..errors import ArgumentError, RankError
 
 __all__ = ["Watch", "Position", "timeout", "set_timeout", "LIFELINE", "TOGETHER", "APART", "OVER"]
 
-#: The variable with the number of a pipe, to which a rank writes that it has found the others, that they know that it
-#: ends, and that its program has come to its end.
+#: The variable with a pipe to which a rank reports three stages: connected, end announced, program finished.
 LIFELINE = "OPREG_DISTRIBUTED_LIFELINE"
 TOGETHER, APART, OVER = b"+", b"-", b"."
 
-#: Seconds: before a rank that waits says where it stands, between two looks at the others, and for which a rank that
-#: has failed waits for the others to say so too before it ends them all; less where all wait for less.
+#: Seconds: until a waiting rank reports its position, between two checks of the others, and for which a failed rank
+#: waits for the others to report before it ends them; less if the timeout is smaller.
 _PATIENCE, _LOOK, _GRACE = 1.0, 0.05, 5.0
-#: Seconds that a call is spun on before the processor is given to others, and the longest pause after that.
+#: Seconds of busy waiting before the processor is released, and the longest pause after that.
 _SPIN, _PAUSE = 200e-6, 1e-3
 
 _SETTINGS = {"timeout": float(os.environ.get("OPREG_DISTRIBUTED_TIMEOUT", "300"))}
 
 
 def timeout() -> float:
-    """Seconds that a rank waits for the others before it gives up: 300, or ``OPREG_DISTRIBUTED_TIMEOUT``."""
+    """Seconds that a rank waits for the others: 300, or ``OPREG_DISTRIBUTED_TIMEOUT``."""
     return _SETTINGS["timeout"]
 
 
 def set_timeout(seconds: float) -> float:
-    """Choose how long a rank waits for the others; returns what it was.
+    """Set how long a rank waits for the others; returns the old value.
 
     Examples
     --------
@@ -59,17 +58,18 @@ def set_timeout(seconds: float) -> float:
 
 
 class Position(NamedTuple):
-    """Position of a rank in a group: the number of its calls there, and the last of them. A key, on which the ranks
-    agree, tells groups of the same ranks apart."""
+    """Position of a rank in a group: the number of its calls, and the last call. A key, on which the ranks agree,
+    distinguishes groups of the same ranks."""
 
     group: str
     ranks: tuple[int, ...]
     number: int
-    call: object  # that reads as a text, which is made when it is needed
+    call: object  # formatted as text only when needed
 
 
 class _Note(NamedTuple):
-    """Message between ranks: a rank has ``failed``, and why; or it waits (``wait``), or has ``ended``, and where."""
+    """Message between ranks: a rank has ``failed``, with a reason; or waits (``wait``), or has ``ended``, at a
+    position."""
 
     kind: str
     reason: str
@@ -80,12 +80,12 @@ _SILENT = _Note("", "", {})
 
 
 class Watch:
-    """The notes of all ranks, and what follows from them for one that waits.
+    """The notes of all ranks, and the conclusions for a waiting one.
 
     Parameters
     ----------
     control : mpi4py.MPI.Comm
-        All ranks; nothing else uses it.
+        A communicator of all ranks, used only here.
     """
 
     def __init__(self, control: Any):
@@ -97,15 +97,15 @@ class Watch:
         self._keys: Counter[str] = Counter()
         self._over, self._process = False, os.getpid()
         self._next_glance = 0.0
-        #: Functions that all ranks call together when all have ended well, in order of registration.
+        #: Functions that all ranks call together after a regular end, in order of registration.
         self.at_end: list[Callable[[], None]] = []
         _write(TOGETHER)
         self._hook = sys.excepthook
         sys.excepthook = self._excepthook
-        atexit.register(self._goodbye)  # runs before MPI's own end, which would wait for ever for a rank that failed
+        atexit.register(self._goodbye)  # runs before MPI's own exit handler, which would wait forever for a failed rank
 
     def key(self, name: str, ranks: Sequence[int]) -> str:
-        """A key that tells a new group from others, on all of its ranks."""
+        """A key that distinguishes a new group from others, equal on all of its ranks."""
         title = f"{name} {ranks}"
         self._keys[title] += 1
         return f"{title} {self._keys[title]}"
@@ -114,18 +114,18 @@ class Watch:
 
     def until(self, test: Callable[[], bool], position: Position, arrived: Callable[[], bool] | None = None,
               limit: float | None = None) -> None:
-        """Wait until something is done.
+        """Wait until a test succeeds.
 
         Parameters
         ----------
         test : function
-            Lets it move on; whether it is done.
+            Makes progress, and returns whether it is complete.
         position : Position
-            What is waited in.
+            Position that is reported.
         arrived : function, optional
-            Whether all ranks have begun it: from then on it is not paused.
+            Whether all ranks have started; from then on the wait does not sleep.
         limit : float, optional
-            For how many seconds, if not for ``timeout()``.
+            Timeout in seconds; ``timeout()`` by default.
 
         Raises
         ------
@@ -157,12 +157,12 @@ class Watch:
             self._judge(position, now - start, limit)
 
     def glance(self, position: Position) -> None:
-        """Look at the others once in a while, for a rank that hardly ever waits.
+        """Check the others occasionally, for a rank that rarely waits.
 
         Raises
         ------
         RankError
-            When one has failed, or is gone.
+            When a rank has failed or ended.
         """
         now = time.perf_counter()
         if now >= self._next_glance:
@@ -200,7 +200,7 @@ class Watch:
         raise error
 
     def _lives(self, rank: int) -> bool:
-        """Whether a rank's process is there, as far as this host can tell."""
+        """Whether a rank's process exists, as far as this host can tell."""
         host, process = self.places[rank]
         if host != self.places[self.rank][0]:
             return True
@@ -226,15 +226,15 @@ class Watch:
                 self._notes[rank] = _Note(*note)
 
     def _goodbye(self) -> None:
-        """The program ends: say so, and wait for the others, which may still need to be told."""
-        if self._over or os.getpid() != self._process:  # a child that was forked has no part in this
+        """Report the end of the program, and wait for the others, which may still need notes."""
+        if self._over or os.getpid() != self._process:  # a forked child takes no part in this
             return
         self._over = True
         everyone = range(self.size)
         self._tell("ended", "", everyone)
         goodbye = Position("", tuple(everyone), 0, "the end of the program")
         try:
-            # whose memory others may be using lets them go on for as long as they like
+            # a rank whose memory others may use waits for them without limit
             self.until(self._control.Ibarrier().Test, goodbye, limit=math.inf if self.at_end else None)
         except RankError as error:
             print(f"opreg: {error}", file=sys.stderr, flush=True)
@@ -251,7 +251,7 @@ class Watch:
             self.failed("".join(traceback.format_exception_only(kind, error)).strip())
 
     def failed(self, reason: str) -> None:
-        """Tell the others why this rank cannot go on, give them time to say so too, and end all processes."""
+        """Report to the others why this rank cannot continue, give them time to report, and end all processes."""
         self._over = True
         self._tell("failed", reason, range(self.size))
         end = time.perf_counter() + min(_GRACE, timeout())

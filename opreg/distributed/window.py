@@ -1,4 +1,4 @@
-"""Window: memory of ranks that every rank reads and writes by itself, while its owner goes on with something else."""
+"""Window: memory of ranks that all ranks read and write without the owner's participation."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 
 __all__ = ["Window"]
 
-#: A writer's increment of a lock; a reader adds 1. More ranks than that could not be told from it.
+#: A writer's increment of a lock; a reader adds 1. More ranks than this are not supported.
 _WRITER = 1 << 32
 
 
 class Window:
-    """Some bytes of each rank, zeros at first, that all ranks of a group reach; this class is one process alone.
+    """Bytes of each rank, initially zeros, that all ranks of a group access; this class is a single process.
 
     Parameters
     ----------
     nbytes : int
-        How many this rank has.
+        Bytes of this rank.
 
     Examples
     --------
@@ -35,18 +35,18 @@ class Window:
         self._memory = np.zeros(nbytes, np.uint8)
 
     def read(self, rank: int, offset: int, out: np.ndarray) -> np.ndarray:
-        """Bytes of a rank, from an offset on, as what ``out`` holds, which lies in one piece; returns it."""
+        """Read bytes of a rank, from an offset on, into the contiguous array ``out``; returns it."""
         flat = _bytes(out)
         flat[...] = self._memory[offset:offset + flat.size]
         return out
 
     def write(self, rank: int, offset: int, array: np.ndarray) -> None:
-        """Store an array that lies in one piece as bytes of a rank; it is there when this returns."""
+        """Write a contiguous array to bytes of a rank; complete on return."""
         flat = _bytes(array)
         self._memory[offset:offset + flat.size] = flat
 
     def add(self, rank: int, offset: int, amount: int) -> int:
-        """Add to a word of 64 bits of a rank, at once for all; returns what it was."""
+        """Add to a 64-bit word of a rank, atomically; returns the old value."""
         word = self._memory[offset:offset + 8].view(np.int64)
         before = int(word[0])
         word += amount
@@ -54,17 +54,17 @@ class Window:
 
     @contextmanager
     def locked(self, rank: int, offset: int, what: str, shared: bool = False) -> Iterator[None]:
-        """Hold the lock that a word of 64 bits of a rank is: alone, or with others that read.
+        """Hold the lock in a 64-bit word of a rank: exclusively, or shared with other readers.
 
         Parameters
         ----------
         what : str
-            What for, as errors say it.
+            Purpose of the lock, for errors.
 
         Raises
         ------
         RankError
-            When another rank has failed, is gone, or does not give it back in time.
+            When another rank has failed or ended, or does not release the lock in time.
         """
         amount, free = (1, _WRITER) if shared else (_WRITER, 1)
 
@@ -82,11 +82,11 @@ class Window:
             self.add(rank, offset, -amount)
 
     def free(self) -> None:
-        """Give the memory back; all ranks call this together."""
+        """Free the memory; all ranks call this together."""
         self._memory = np.zeros(0, np.uint8)
 
     def _begin(self, what: str) -> None:
-        """Note what is done next."""
+        """Record the next operation."""
 
     def _until(self, test: Callable[[], bool]) -> None:
         """Wait until something is done."""

@@ -1,4 +1,4 @@
-"""Instructions gathered from several expressions into one: what a fused node computes."""
+"""Instructions of several expressions, combined into the one expression of a fused node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Composition"]
 
 
 class Composition:
-    """Instructions gathered from several expressions: equal ones are shared, constants computed at once.
+    """Instructions combined from several expressions: equal ones are added once, and constants are folded.
 
     Examples
     --------
@@ -32,12 +32,12 @@ class Composition:
         self._known: dict[object, int] = {}
 
     def input(self) -> int:
-        """A further input; like everything until the end its number is negative, ``-1`` being the first."""
+        """Add an input; until ``finish`` inputs have negative numbers, starting with ``-1``."""
         self.arity += 1
         return -self.arity
 
     def add(self, expression: Expression, args: Sequence[int | float]) -> int | float:
-        """The result of an expression of what these numbers stand for; floats are constants."""
+        """Add an expression applied to these registers and constants (floats); returns its result."""
         registers = list(args)
         for prim, places in expression.code:
             registers.append(self._instruction(prim, tuple([registers[a] if isinstance(a, int) else a
@@ -58,12 +58,12 @@ class Composition:
         return register
 
     def finish(self, results: Sequence[int | float], inputs: Sequence[int] = ()) -> tuple[Expression, list[int]]:
-        """The expression of these results, without what none of them needs, and its inputs.
+        """The expression with these results, without instructions they do not need, and the numbers of its inputs.
 
-        ``inputs`` is the order they shall have; by default that in which they were made.
+        ``inputs`` gives the order of the inputs; by default it is the one in which they were added.
         """
         count = len(self._code)
-        needed = bytearray(count + self.arity)  # inputs, whose numbers are negative, lie at the end
+        needed = bytearray(count + self.arity)  # inputs have negative numbers and so lie at the end
         for result in results:
             if result.__class__ is int:
                 needed[result] = 1

@@ -1,16 +1,15 @@
-"""Scalar expressions of element-wise operators: traced once, then run, differentiated or emitted.
+"""Scalar expressions of element-wise operators: traced once, then run, differentiated, or converted to operators.
 
-An expression is written as a Python function of terms, ``lambda x: 1 / (1 + exp(-x))``. Tracing it yields a
-short list of primitive instructions. The list is the single description of the operator: it runs as NumPy or
-CuPy ufuncs into reused buffers, a tile at a time; it is differentiated symbolically; and it is lowered to
-operators again where a gradient of a gradient is wanted.
+An expression is written as a Python function of terms, ``lambda x: 1 / (1 + exp(-x))``. Tracing it gives a short list
+of primitive instructions, from which everything else about the operator is derived: the list is run as NumPy or CuPy
+ufuncs into reused buffers, a tile at a time; it is differentiated symbolically; and it is converted to operators again
+to differentiate a gradient.
 
-Parts of an ``Expression``: registers 0 to ``arity - 1`` are the inputs, instruction ``i`` of ``code`` makes register
-``arity + i`` of earlier registers and of constants (floats), ``results`` are the registers (or constants) that are
-asked for, and ``result`` is the first of them. A traced expression has one result. An expression that a
-``Composition`` gathers from many may have several, all of one shape, to which the inputs broadcast; there each
-result is another instruction's, the first that of the last, and dtypes may change where an instruction has a
-``dtype``.
+In an ``Expression``, registers 0 to ``arity - 1`` are the inputs. Instruction ``i`` of ``code`` computes register
+``arity + i`` from earlier registers and constants (floats). ``results`` are the registers or constants that the
+expression returns, and ``result`` is the first of them. A traced expression has one result. An expression from a
+``Composition`` may have several, all of one shape, to which the inputs broadcast: each is the result of a different
+instruction, the first that of the last instruction; and an instruction with a ``dtype`` changes the dtype.
 """
 
 from __future__ import annotations
@@ -40,15 +39,15 @@ __all__ = ["Term", "Expression", "Instruction", "Primitive", "PRIMITIVES", "prim
 
 
 class Primitive(NamedTuple):
-    """One instruction: how it is computed, differentiated, and which operator it is.
+    """A primitive: how it is computed and differentiated, and which operator it corresponds to.
 
-    ``function`` is the name of a ufunc of the array module, or a function ``f(xp, *arrays, out=None)`` whose
-    output may be one of the arrays. ``derivative(g, y, *args)`` gives a term, or None, for each argument;
-    None as a whole says it is zero. ``operator`` is the name of the operator, the key of its forms in
-    ``value.BINARY``, or a function that applies it to values. ``exact`` says that integers give integers,
-    ``logical`` that it gives 0 or 1. ``dtype`` is that of the result where it is not that of the arguments.
-    ``cost`` is what it takes where an addition takes 1; one without is not worth computing twice. ``equality`` says
-    that it asks whether its arguments are equal, to the bit.
+    ``function`` is the name of a ufunc of the array module, or a function ``f(xp, *arrays, out=None)`` whose output may
+    be one of the arrays. ``derivative(g, y, *args)`` gives a term, or None, for each argument; if ``derivative`` is
+    None, the derivative is zero. ``operator`` is the name of the operator, its key in ``value.BINARY``, or a function
+    that applies it to values. ``exact`` says that integers give integers, ``logical`` that the result is 0 or 1.
+    ``dtype`` is the dtype of the result if it differs from the arguments'. ``whole`` computes it on integers, if
+    ``function`` does not. ``cost`` is its cost relative to an addition; a primitive without one is never computed twice
+    to save memory. ``equality`` says that it compares its arguments for exact equality.
     """
 
     name: str
@@ -63,8 +62,9 @@ class Primitive(NamedTuple):
     equality: bool = False
 
     def resolve(self, xp: ArrayModule, whole: bool = False) -> Callable[..., Array]:
-        """The function that computes it on arrays of ``xp``, on integers with ``whole``; a last positional argument is
-        the output, where it is no function of integers alone."""
+        """The function that computes it on arrays of ``xp``, with ``whole`` on integers. The output may be given as a
+        last
+        positional argument, except to a function for integers."""
         function = self.whole if whole and self.whole is not None else self.function
         return getattr(xp, function) if isinstance(function, str) else functools.partial(function, xp)
 
@@ -73,7 +73,7 @@ PRIMITIVES: dict[str, Primitive] = {}
 
 
 class Instruct(Protocol):
-    """Applies a primitive: to terms, which gives a term, or to numbers, which gives a number."""
+    """Applies a primitive: to terms, which gives a term, or to floats, which gives a float."""
 
     @overload
     def __call__(self, first: Term, /, *rest: Operand) -> Term: ...
@@ -87,7 +87,7 @@ def primitive(name: str, function: str | Callable[..., Array] | None = None,
               derivative: Callable[..., Sequence[Operand | None]] | None = None,
               operator: str | Callable[..., Value] | None = None, *, exact: bool = False, logical: bool = False,
               whole: Callable[..., Array] | None = None, cost: int | None = None, equality: bool = False) -> Instruct:
-    """Define an instruction and return the function that applies it to terms, or computes it of numbers."""
+    """Define a primitive and return the function that applies it to terms, or computes it for floats."""
     prim = Primitive(name, function or name, derivative, operator or name, exact or logical, logical, None, whole, cost,
                      equality)
     PRIMITIVES[name] = prim
@@ -104,10 +104,10 @@ def primitive(name: str, function: str | Callable[..., Array] | None = None,
 
 
 class Term:
-    """A number that is not known yet: an input, or a primitive of terms and constants.
+    """A value in an expression: an input, or a primitive applied to terms and constants.
 
-    The terms that are left out change no bit of any value: ``x - 0.0``, ``x + -0.0``, ``x * 1``, ``x / 1`` and ``x
-    ** 1`` are ``x``. ``x + 0.0`` is not: it makes a positive zero of a negative one.
+    Only operations that change no bit of any value are left out: ``x - 0.0``, ``x + -0.0``, ``x * 1``, ``x / 1`` and
+    ``x ** 1`` are ``x``. ``x + 0.0`` is not, since it turns a negative zero into a positive one.
     """
 
     __slots__ = ("prim", "args")
@@ -150,7 +150,7 @@ class Term:
             return self
         if _is(other, 2):
             return square(self)
-        if _is(other, 3):  # a general power costs thirty times as much
+        if _is(other, 3):  # ``power`` costs thirty times as much
             return self * square(self)
         return reciprocal(self) if _is(other, -1) else power(self, other)
 
@@ -179,12 +179,12 @@ class Term:
 #: An operand of an instruction.
 Operand: TypeAlias = Term | float
 
-# Integers below it are int64.
+# Integers smaller than this in size fit into int64.
 _REACH = 2.0 ** 63
 
 
 def _is(value: Operand, number: float) -> bool:
-    """Whether a value is this very number; zeros have signs."""
+    """Whether a value is a constant equal to this number, with the same sign if it is zero."""
     return (not isinstance(value, Term) and value == number
             and (number != 0 or math.copysign(1.0, value) == math.copysign(1.0, number)))
 
@@ -206,7 +206,7 @@ def _astype(dtype: np.dtype, xp: ArrayModule, array: Array, out: Array | None = 
 
 
 def _apply_where(condition: Value, left: Value | float, right: Value | float) -> Value:
-    """``where`` as an operator, which has no form for numbers."""
+    """``where`` as an operator, which takes no scalars."""
     shaped = left if isinstance(right, float) else right
     shaped = condition if isinstance(shaped, float) else shaped
     branches = [ops._plus_scalar(ops.zeros_like(shaped), scalar=branch) if isinstance(branch, float) else branch
@@ -216,9 +216,9 @@ def _apply_where(condition: Value, left: Value | float, right: Value | float) ->
 
 # ------------------------------------------------------------------------------------------ instructions
 
-# Primitives that need no derivative come first, then each behind those its derivative is made of.
+# First come primitives without a derivative, then the others, each after those that its derivative uses.
 sign = primitive("sign", cost=4, exact=True)
-# The sign of a number that is not negative.
+# The sign of a value that is not negative.
 positive = primitive("positive", "sign", cost=2, operator="sign", exact=True)
 floor = primitive("floor", cost=1, exact=True)
 ceil = primitive("ceil", cost=1, exact=True)
@@ -270,7 +270,7 @@ tanh = primitive("tanh", cost=4, derivative=lambda g, y, a: (g * (1.0 - square(y
 arcsinh = primitive("arcsinh", derivative=lambda g, y, a: (g / sqrt(square(a) + 1.0),))
 arccosh = primitive("arccosh", derivative=lambda g, y, a: (g / sqrt(square(a) - 1.0),))
 arctanh = primitive("arctanh", derivative=lambda g, y, a: (g / (1.0 - square(a)),))
-# For two equal arguments MXNet gives the whole gradient to the first.
+# If both arguments are equal, the first gets the whole gradient, as in MXNet.
 maximum = primitive("maximum", cost=1, exact=True, derivative=lambda g, y, a, b: (
     g * greater_equal(a, b), g * greater(b, a) if isinstance(b, Term) else None))
 minimum = primitive("minimum", cost=1, exact=True, derivative=lambda g, y, a, b: (
@@ -296,13 +296,13 @@ _select = primitive("where", _where, exact=True, operator=_apply_where, derivati
 
 @cached(16)
 def astype(dtype: np.dtype) -> Primitive:
-    """The instruction that converts to another floating dtype; only compositions have it."""
+    """The primitive that converts to another floating-point dtype; it occurs only in compositions."""
     return Primitive(f"as_{dtype}", functools.partial(_astype, dtype), None, lambda value: ops.Cast(value, dtype=dtype),
                      dtype=dtype)
 
 
 def polygamma(order: int) -> Instruct:
-    """The instruction that computes the derivative of ``gammaln`` of order ``order + 1``."""
+    """The primitive that computes the derivative of ``gammaln`` of order ``order + 1``."""
     name = f"polygamma{order}"
     if name not in _POLYGAMMA:
         _POLYGAMMA[name] = primitive(
@@ -323,7 +323,7 @@ bessel_i1: Instruct = primitive(
 
 
 def _over(y: Term, a: Term) -> Operand:
-    """The Bessel function of order 1 by its argument: a half at zero."""
+    """The Bessel function of order 1 divided by its argument; 0.5 at zero."""
     zero = equal(a, 0.0)
     return where(zero, 0.5, y / (a + zero))
 
@@ -332,14 +332,14 @@ def _over(y: Term, a: Term) -> Operand:
 
 
 class Instruction(NamedTuple):
-    """A primitive of registers. Inputs are the first registers; a constant is a float."""
+    """A primitive and its arguments: registers as ints, of which inputs are the first, and constants as floats."""
 
     prim: Primitive
     args: tuple[int | float, ...]
 
 
 def in_order(*terms: Operand) -> list[Term]:
-    """Terms and all they are made of, arguments first."""
+    """Terms and all terms that they depend on, arguments before their uses."""
     order: list[Term] = []
     seen: set[int] = set()
     stack = [(term, False) for term in reversed(terms)]
@@ -357,7 +357,7 @@ def in_order(*terms: Operand) -> list[Term]:
 
 
 def _compile(inputs: Sequence[Term], *terms: Operand) -> tuple[list[Instruction], list[int | float]]:
-    """The instructions, and the registers that hold the terms; equal terms share one."""
+    """The instructions for some terms, and the registers of the terms; equal terms have the same register."""
     code: list[Instruction] = []
     registers: dict[int, int] = {id(term): i for i, term in enumerate(inputs)}
     known: dict[object, int] = {}  # instruction -> register
@@ -373,12 +373,12 @@ def _compile(inputs: Sequence[Term], *terms: Operand) -> tuple[list[Instruction]
     return code, [registers[id(term)] if isinstance(term, Term) else float(term) for term in terms]
 
 
-#: How an instruction is run: a function of arrays, its arguments, and whether it gives 0 or 1.
+#: An instruction as it is run: a function of arrays, its arguments, and whether the result is 0 or 1.
 Resolved: TypeAlias = tuple[Callable[..., Array], tuple[int | float, ...], bool]
 
 
 class Expression:
-    """Instructions that compute one number, or a few, from several.
+    """Instructions that compute one or several values from several, for each element.
 
     Examples
     --------
@@ -404,7 +404,7 @@ class Expression:
 
     @classmethod
     def of(cls, arity: int, code: list[Instruction], results: Sequence[int | float]) -> Expression:
-        """The expression of instructions that were not traced: it has no terms, so it cannot be differentiated."""
+        """An expression from instructions that were not traced: it has no terms, so it cannot be differentiated."""
         self = cls.__new__(cls)
         self.inputs, self.term = (), None
         return self._hold(arity, code, results)
@@ -416,8 +416,8 @@ class Expression:
     def __call__(self, xp: ArrayModule, *arrays: Array) -> Any:
         """Compute on arrays that broadcast.
 
-        Integers stay integers where every instruction gives one, and in a quotient or a power; else the arithmetic is
-        float64.
+        Integers give integers if every instruction does, or if the only one has a form for integers, as a quotient
+        or a power has; else they are computed in float64.
         """
         if arrays[0].dtype.kind in "iub":
             return self._on_integers(xp, arrays)
@@ -431,15 +431,17 @@ class Expression:
         return self._answer(xp, registers)
 
     def on(self, xp: ArrayModule, dtype: np.dtype) -> Callable[..., Any]:
-        """The same as a function of arrays of one floating dtype alone, with as little as can be left to do per call.
+        """The expression as a function of arrays of one floating-point dtype, with everything prepared that does not
+        depend
+        on the arrays.
 
         Examples
         --------
         >>> trace(lambda x: maximum(x, 0.0), 1).on(np, np.dtype("float32"))(np.float32([-1, 2]))
         array([0., 2.], dtype=float32)
         """
-        # An array of one element costs a ufunc of the host half of what a Python number does; a device is given numbers
-        # with a launch.
+        # On the host, a ufunc takes half as long for a constant in an array of one element as for a Python number; a
+        # device gets constants with the launch of the kernel.
         functions = self._functions(xp)
         constants = [a if xp is not np else xp.asarray(a, dtype)
                      for _, args, _ in functions for a in args if not isinstance(a, int)]
@@ -452,7 +454,7 @@ class Expression:
                 return functools.partial(function, constants[0])
             if inputs == [0, None] and self.arity == 1:
                 return lambda x: function(x, constants[0])
-        # Registers are the inputs, then the constants, then what the instructions make.
+        # Registers are the inputs, then the constants, then the results of instructions.
         made = self.arity + len(constants)
         numbers = iter(range(self.arity, made))
 
@@ -493,8 +495,9 @@ class Expression:
         return result if is_floating(wide) or dtype.kind == "b" else result.astype(dtype, copy=False)
 
     def on_integers(self, xp: ArrayModule, ins: Sequence[Array], out: Array) -> Callable[[], object] | None:
-        """A function without arguments that computes one instruction of integers of the host into ``out``; None where
-        it does not stay within their dtype."""
+        """A function without arguments that computes an expression of one instruction, on integer arrays of the host,
+        into
+        ``out``; None if it cannot be computed in their dtype."""
         dtype = out.dtype
         if (xp is not np or dtype.kind not in "iu" or len(self.code) != 1 or self.results != (self.arity,)
                 or not self.exact or any(array.dtype != dtype for array in ins)):
@@ -510,16 +513,16 @@ class Expression:
 
     @property
     def exact(self) -> bool:
-        """Whether integers give integers: every instruction does, or the only one has a form for integers, and no
-        constant has a fraction or is out of reach."""
+        """Whether integers give integers: every instruction does, or the only one has a form for integers, and all
+        constants are integers that fit into int64."""
         alone = len(self.code) == 1
         return all((prim.exact or (alone and prim.whole is not None))
                    and all(isinstance(a, int) or (a.is_integer() and abs(a) < _REACH) for a in args)
                    for prim, args in self.code)
 
     def _among(self, dtype: np.dtype) -> tuple[np.dtype, list[list[float]]]:
-        """The dtype in which numbers of an integer dtype are computed, so wide that no constant is cut, and the
-        arguments of each instruction with their constants as values of it."""
+        """The dtype in which arrays of an integer dtype are computed, wide enough for all constants, and the arguments
+        of each instruction with the constants converted to Python's int or float."""
         if dtype not in self._kinds:
             wide: np.dtype = np.dtype(np.float64)
             number: type[float] = float
@@ -532,7 +535,7 @@ class Expression:
         return self._kinds[dtype]
 
     def _answer(self, xp: ArrayModule, registers: Sequence[Array]) -> Any:
-        """The result, or a tuple where there are several."""
+        """The result, or a tuple of several."""
         results = tuple([registers[result] if isinstance(result, int) else
                          xp.full(registers[0].shape, result, registers[0].dtype) for result in self.results])
         return results if len(results) > 1 else results[0]
@@ -544,7 +547,7 @@ class Expression:
         return [i for i in range(self.arity) if i in read]
 
     def lower(self, *ins: Value, broadcasts: bool = False) -> Value:
-        """The same computation as operators on values, which have one shape unless it ``broadcasts``."""
+        """The same computation by operators on values, which have one shape unless ``broadcasts`` is true."""
         registers = list(ins)
         for prim, args in self.code:
             values = [registers[a] if isinstance(a, int) else a for a in args]
@@ -554,12 +557,12 @@ class Expression:
         return registers[self.result]
 
 
-# Arrays have Python operators for these.
+# Python's operators for these work on values.
 _PYTHON = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv}
 
 
 def lowered(prim: Primitive, args: Sequence[Value | float], broadcasts: bool) -> Value:
-    """A primitive as an operator call."""
+    """Apply a primitive to values by its operator."""
     if not isinstance(prim.operator, str):
         return prim.operator(*args)
     if len(args) == 1:
@@ -577,14 +580,14 @@ def lowered(prim: Primitive, args: Sequence[Value | float], broadcasts: bool) ->
 
 
 def compiled(inputs: Sequence[Term], *terms: Operand) -> Expression:
-    """The expression of several terms: the last instruction gives the first of them, and no other may use that."""
+    """The expression of several terms. Its last instruction gives the first term, which no other term may use."""
     code, registers = _compile(inputs, *terms[1:], terms[0])
     return Expression.of(len(inputs), code, [registers[-1], *registers[:-1]])
 
 
 def accepting(expression: Callable[[Attrs], Expression | None], accepts: Callable[[Expression, Call], str | None]
               ) -> Callable[[Call], str | None]:
-    """Acceptance of a kernel for operators with an expression: it declines attributes that have no expression."""
+    """The ``accepts`` of a kernel that needs the operator's expression: it declines attributes without one."""
 
     def asked(call: Call) -> str | None:
         found = expression(call.attrs)

@@ -1,8 +1,8 @@
 """Quotients, remainders and powers of integers over an array module: exact, in the dtype of the integers.
 
-A result that does not fit in the dtype wraps around, as a sum does. A division by zero stops no program: the
-quotient is the largest number of the dtype, the least one of a negative number, and 0 of 0, as in MindSpore's
-FloorDiv; the remainder is 0, as NumPy's.
+A result that does not fit into the dtype wraps around, as sums do. Division by zero raises no error: the quotient is
+the dtype's largest value for a positive dividend, its least value for a negative one, and 0 for 0, as in MindSpore's
+FloorDiv; the remainder is 0, as in NumPy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["exponent", "floor_quotient", "power", "quotient", "reciprocal", "rem
 
 
 def quotient(xp: ArrayModule, x: Array, y: Array) -> Array:
-    """The quotient, cut towards zero.
+    """The quotient, rounded towards zero.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def quotient(xp: ArrayModule, x: Array, y: Array) -> Array:
     [3, -3, -3, -9223372036854775808, 0]
     """
     whole = _rounded_down(xp, x, y)
-    if whole.dtype.kind == "i":  # below zero the one above, where there is a remainder
+    if whole.dtype.kind == "i":  # a negative quotient with a remainder is one larger
         negative = xp.less(x, 0) != xp.less(y, 0)
         whole = whole + (negative & xp.not_equal(whole * y, x)).astype(whole.dtype)
     return _or_infinite(xp, x, y, whole)
@@ -43,18 +43,18 @@ def floor_quotient(xp: ArrayModule, x: Array, y: Array) -> Array:
 
 
 def reciprocal(xp: ArrayModule, x: Array) -> Array:
-    """One by the number, cut towards zero."""
+    """``1 / x``, rounded towards zero."""
     return quotient(xp, number_on(xp, 1, x.dtype), x)
 
 
 def remainder(xp: ArrayModule, x: Array, y: Array) -> Array:
-    """The remainder, with the sign of ``y``; by zero, zero."""
+    """The remainder, with the sign of ``y``; 0 if ``y`` is zero."""
     zero = xp.equal(y, 0).astype(y.dtype)
     return xp.remainder(x, y + zero) * (1 - zero)
 
 
 def power(xp: ArrayModule, x: Array, y: Array) -> Array:
-    """``x`` to the power ``y``; to a negative one, one by the positive power, cut towards zero.
+    """``x ** y``; for a negative ``y``, ``1 / x ** -y`` rounded towards zero.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def power(xp: ArrayModule, x: Array, y: Array) -> Array:
 
 
 def exponent(number: int, dtype: np.dtype) -> int:
-    """An exponent within the dtype, but for -1, that integers of it have the same powers to.
+    """An exponent that fits into the dtype, or -1, and gives the same powers for all integers of the dtype.
 
     Examples
     --------
@@ -80,17 +80,17 @@ def exponent(number: int, dtype: np.dtype) -> int:
         return number
     if number < 0:
         return -1 if dtype.kind == "u" or number % 2 else -2
-    period = 1 << 8 * dtype.itemsize - 2  # of powers of odd numbers; those of even ones are zero from there on
+    period = 1 << 8 * dtype.itemsize - 2  # of powers of odd integers; those of even ones are zero from there on
     return period + number % period
 
 
 def _rounded_down(xp: ArrayModule, x: Array, y: Array) -> Array:
-    """The quotient by ``y``, or by one if it is zero: a division by zero differs between array modules."""
+    """The quotient rounded down, by 1 if ``y`` is zero: array modules differ in division by zero."""
     return xp.floor_divide(x, y + xp.equal(y, 0).astype(y.dtype))
 
 
 def _or_infinite(xp: ArrayModule, x: Array, y: Array, whole: Array) -> Array:
-    """The quotient ``whole``, but where ``y`` is zero the limit of the dtype that has the sign of ``x``."""
+    """The quotient ``whole``; where ``y`` is zero, the limit of the dtype with the sign of ``x``."""
     limits = np.iinfo(x.dtype)
     limit = xp.greater(x, 0).astype(x.dtype) * limits.max
     if limits.min:

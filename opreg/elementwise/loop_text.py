@@ -1,8 +1,9 @@
-"""Loops as Python functions of arrays: the text of calls of ufuncs, which NumPy and CuPy run.
+"""Loops as generated Python functions, which call ufuncs of NumPy or CuPy.
 
-The text of a loop is a function of the inputs and outputs of some sets, in the shape of the loop's view. Every
-instruction is one call into memory that is free: an output whose own result comes later, a temporary that nobody reads
-any more, else a new one. Sets are shared out in parts that stay in a cache, among threads, if it pays.
+The generated function takes inputs and outputs for some of the sets, in the shape of the loop's view. Every instruction
+is one call that writes to free memory: to an output whose own result is computed later, to a temporary that is no
+longer read, else to a new one. If it is faster, the sets are split into parts that fit into the cache, and threads
+share the parts.
 """
 
 from __future__ import annotations
@@ -30,36 +31,36 @@ from .rows import REDUCTIONS, Along, RowExpression
 
 __all__ = ["LONG", "Layout", "bound_loop", "computed_in", "loop_text", "specialised_loop", "run_loop"]
 
-# Sets of up to so many elements are reduced with the numbers of all first: reductions of short rows cost more than two
-# transpositions. Sums of more than so many are taken pairwise.
+# Sets of up to _SHORT elements are transposed before their reduction: reductions of short rows cost more than two
+# transpositions. Sums of more than LONG elements are pairwise.
 _SHORT, LONG = 32, 1 << 14
-# Functions that return a new array: ``where`` has no ``out``, and ``sign`` in place takes ten times as long.
+# Functions that return a new array: ``where`` has no ``out``, and ``sign`` with one takes ten times as long.
 _MAKING = ("where", "sign")
-# So many instructions over elements, at least, are worth another thread's while: fewer wait for memory.
+# Threads are used from this number of element-wise instructions on: with fewer, memory is the limit.
 _SHARED = 4
 
 
 class Layout(NamedTuple):
-    """Facts that the text of a loop depends on beside its instructions.
+    """Properties that the text of a loop depends on besides its instructions.
 
     Attributes
     ----------
     rank : int
         Number of axes of the view.
     axes : tuple of int
-        Those that sets lie along.
+        The axes that sets lie along.
     converted : tuple of bool
-        Of each input, whether its dtype is another than numbers are computed in.
+        For each input, whether its dtype differs from the one that the loop is computed in.
     direct : tuple of (bool or None)
-        Of each output, whether it is computed in place; None where nobody reads it.
+        For each output, whether results are computed directly into it; None if it is not read.
     shared : tuple of (tuple of int)
-        For each output the inputs that lie in its memory.
+        For each output, the inputs that share its memory.
     turned : bool
         Whether sets are computed transposed.
     long : bool
         Whether sums are pairwise.
     reduces : bool
-        Whether no result is one of elements.
+        Whether no result has a value per element.
     """
 
     rank: int
@@ -73,8 +74,9 @@ class Layout(NamedTuple):
 
 
 def computed_in(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | None]) -> np.dtype:
-    """The dtype that a loop is computed in: float64 where an input or output of elements is, that which the loop says
-    where all elements are integers, else float32."""
+    """The dtype that a loop is computed in: float64 if an input or output with a value per element has it,
+    ``loop.whole``
+    if all such inputs are integers, else float32."""
     told = [*zip(ins, loop.rows.inputs), *zip(outs, loop.rows.results)]
     wide = any(dtype is not None and is_numpy_float(dtype) and dtype.itemsize == 8 and along is Along.ELEMENT
                for dtype, along in told)
@@ -87,7 +89,7 @@ def computed_in(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | N
 
 
 class _Writer:
-    """Writes the lines of a loop, one instruction after the other."""
+    """Generates the text of a loop, instruction by instruction."""
 
     def __init__(self, rows: RowExpression, layout: Layout):
         self.rows, self.layout = rows, layout
@@ -100,29 +102,29 @@ class _Writer:
         self.words = letters, kept
         self.back = f"[{', '.join('None' if axis in self.axes else ':' for axis in range(layout.rank))}]"
         self.axis = str(self.axes[0] if len(self.axes) == 1 else self.axes)
-        # How far a register reaches: whether it differs within a set, and among sets.
+        # Whether the values of a register differ within a set, and among sets.
         self.within = [along in (Along.ELEMENT, Along.COLUMN) for along in rows.inputs]
         self.among = [along is not Along.COLUMN for along in rows.inputs]
-        self.spans = list(self.among)  # whether its array has numbers for all sets
+        self.spans = list(self.among)  # whether its array has values for all sets
         for prim, args in self.code:
             read = [a for a in args if isinstance(a, int)]
             self.spans.append(any(self.spans[a] for a in read))
             reduced = prim.name in REDUCTIONS
             self.within.append(prim.name == "column" or (not reduced and any(self.within[a] for a in read)))
-            # A reduction over places in a set has one value for all sets, in an array.
+            # A reduction of values per place in a set gives the same value for all sets, in an array.
             self.among.append(any(self.among[a] or (reduced and self.within[a]) for a in read))
         self.factors = self._factors()
         self.last = self._last_uses()
         self.constants: dict[str, int] = {}
-        self.memory: dict[int, str] = {}  # of a register whose memory is not an input's
+        self.memory: dict[int, str] = {}  # names, by register, except of inputs' own memory
         self.free: list[str] = []
-        self.lent: dict[str, int] = {}  # the register that lives in an output
+        self.lent: dict[str, int] = {}  # the register that an output's memory is used for
         self.first = next((i for i, along in enumerate(rows.inputs) if along is Along.ELEMENT), None)
 
-    # Products that are only summed are never stored.
+    # A product that is only summed is not stored.
 
     def _factors(self) -> dict[int, tuple[int, int]]:
-        """Factors of each sum of a product, or of a square, that nothing else reads."""
+        """For each sum of a product or a square that nothing else reads, its two factors."""
         if self.layout.long or self.layout.turned:
             return {}
         uses: dict[int, int] = {}
@@ -147,7 +149,7 @@ class _Writer:
 
     @functools.cached_property
     def conditions(self) -> set[int]:
-        """Logical registers that only ``where`` reads; they stay logical."""
+        """Logical registers that only ``where`` reads; they stay boolean arrays."""
         other = {a for prim, args in self.code for a in args[prim.name == "where":]}
         return {self.arity + p for p, (prim, _) in enumerate(self.code) if prim.logical} - other - {
             *self.rows.expression.results}
@@ -156,7 +158,7 @@ class _Writer:
         return self.factors.get(register, self.code[register - self.arity].args)
 
     def _last_uses(self) -> dict[int, int]:
-        """Positions of the instructions that read registers last; results are read behind all."""
+        """For each register, the position of the last instruction that reads it; results are read after all of them."""
         last: dict[int, int] = {}
         for position in range(len(self.code)):
             if self.arity + position not in self.skipped:
@@ -184,14 +186,14 @@ class _Writer:
         self.lines.append(f"    {text}")
 
     def _open(self) -> None:
-        """Inputs in the dtype that is computed in, and in the order."""
+        """Write the lines that convert, transpose or copy inputs."""
         for i, (converted, along) in enumerate(zip(self.layout.converted, self.rows.inputs)):
             if i not in self.last:
                 continue
             name, full = self.names[i], along is Along.ELEMENT
             if converted and self.layout.reduces and all(
                     prim.name in REDUCTIONS for prim, args in self.code if i in args):
-                continue  # it converts element by element
+                continue  # the reduction converts the elements itself
             if self.layout.turned:
                 self._line(f"{name} = array({name}.T, dtype, order='C')" if full or converted else f"{name} = {name}.T")
             elif converted:
@@ -202,7 +204,7 @@ class _Writer:
                 self.memory[i] = name
 
     def _is_overwritten(self, i: int) -> bool:
-        """Whether an input is a result itself, and another output lies over it."""
+        """Whether an input is itself a result, and another output shares its memory."""
         is_result = [isinstance(result, int) and result == i for result in self.rows.expression.results]
         return any(is_result) and any(i in inputs and not same for inputs, same in zip(self.layout.shared, is_result))
 
@@ -232,10 +234,10 @@ class _Writer:
             self._compute(prim, register, position, reads)
 
     def _reduced(self, kind: str, register: int, reads: Sequence[int | float]) -> str:
-        """The call that reduces."""
+        """The text of the call of a reduction."""
         (letters, kept), value = self.words, self._operand(reads[0])
         source = reads[0]
-        if not isinstance(source, int) or not self.within[source]:  # one value for all of a set
+        if not isinstance(source, int) or not self.within[source]:  # the same value for all elements of a set
             return {"row_sum": f"{value} * size", "row_product": f"power({value}, size)"}.get(kind, f"{value} + 0.0")
         whole = self._is_full(source)
         if kind == "row_sum" and len(reads) == 2 and register in self.factors:
@@ -250,7 +252,8 @@ class _Writer:
         return f"{kind}({value}, {self.axis}, {dtype}, {self._target(register)}, True)"
 
     def _target(self, register: int) -> str:
-        """The output that numbers of sets are written to: their own, or that of what they are read for alone."""
+        """The output that a register with a value per set is computed into: its own, or that of the only instruction
+        which reads it."""
         of_sets = self.layout.reduces and self.spans[register] and not self.within[register]
         for j, result in enumerate(self.rows.expression.results if of_sets else ()):
             place = f"y{j}"
@@ -266,10 +269,10 @@ class _Writer:
         return self.within[register] and self.among[register]
 
     def _compute(self, prim: Primitive, register: int, position: int, reads: Sequence[int | float]) -> None:
-        """An instruction for each element, or for values of sets."""
+        """Write an instruction that is computed per element or per set."""
         operands = [self._operand(a) for a in reads]
         name, function = self.names[register], prim.name
-        if function == "reciprocal":  # half as fast as the division
+        if function == "reciprocal":  # takes twice as long as the division
             operands, function = [self._operand(1.0), *operands], "divide"
         dying = [a for a in dict.fromkeys(reads) if isinstance(a, int) and self.last[a] == position]
         call = f"{function}({', '.join(operands)}"
@@ -282,7 +285,7 @@ class _Writer:
             self._line(f"{name} = {call})" + ".astype(dtype)" * prim.logical)
             self.memory[register] = name
             return
-        if function in _MAKING or register in self.conditions:  # which no memory is needed for beforehand
+        if function in _MAKING or register in self.conditions:  # these need no memory beforehand
             self._release(position, dying)
             self._line(f"{name} = {call})")
             if function in _MAKING and self.spans[register]:
@@ -294,7 +297,7 @@ class _Writer:
         self._line(f"{call}, {named}{place})")
 
     def _release(self, position: int, registers: Sequence[int]) -> None:
-        """Free the memory of what is read for the last time."""
+        """Free the memory of registers that are read for the last time here."""
         for register in dict.fromkeys(registers):
             place = self.memory.get(register)
             if self.last[register] != position or place is None or not self._is_full(register):
@@ -305,8 +308,9 @@ class _Writer:
                 self.free.append(place)
 
     def _place(self, register: int, position: int, dying: Sequence[int]) -> str:
-        """Memory for a number an element: the register's own output, another output until its result comes, what is
-        free by now, or a new temporary."""
+        """The memory for a register with a value per element: its own output, another output until the result of that
+        is
+        computed, a free temporary, or a new one."""
         self._release(position, dying)
         results = self.rows.expression.results
         open_outs = [j for j, direct in enumerate(self.layout.direct)
@@ -330,12 +334,12 @@ class _Writer:
     def _shape(self) -> str:
         if self.first is None:
             return "shape"
-        turned = self.layout.turned and self.first not in self.last  # nobody has turned it
+        turned = self.layout.turned and self.first not in self.last  # it was not transposed
         return f"x{self.first}{'.T' if turned else ''}.shape"
 
 
 def loop_text(rows: RowExpression, layout: Layout) -> str:
-    """The text of a function ``tile`` of inputs and outputs of some sets.
+    """The text of a function ``tile`` of the inputs and outputs of some sets.
 
     Examples
     --------
@@ -354,7 +358,7 @@ def loop_text(rows: RowExpression, layout: Layout) -> str:
 
 @cached(512)
 def _written(rows: RowExpression, layout: Layout) -> tuple[str, list[float]]:
-    """The text, and the constants ``c0`` and so on that it reads."""
+    """The text, and the constants that it reads as ``c0``, ``c1`` and so on."""
     writer = _Writer(rows, layout)
     text = writer.text()
     return text, [float(number) for number in writer.constants]
@@ -375,7 +379,7 @@ def _places(xp: ArrayModule, size: int, dtype: np.dtype, shape: Shape) -> Array:
 
 
 def _reducing(xp: ArrayModule, name: str) -> Callable[..., Array]:
-    """A reduction with the parameters of a ufunc's."""
+    """A reduction with the parameters of ``ufunc.reduce``."""
     if xp is np:
         ufunc: np.ufunc = {"row_sum": np.add, "row_max": np.maximum, "row_min": np.minimum, "row_product": np.multiply}[
             name]
@@ -389,7 +393,7 @@ def _reducing(xp: ArrayModule, name: str) -> Callable[..., Array]:
 
 @cached(512)
 def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Callable[..., None]:
-    """The function of inputs and outputs of some sets."""
+    """The compiled function of the inputs and outputs of some sets."""
     size = loop.size
     space: dict[str, Any] = {
         "__builtins__": builtins, "dtype": dtype, "divide": xp.divide,
@@ -403,15 +407,15 @@ def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Calla
             space["places"] = functools.partial(_places, xp, size, dtype, place)
         elif prim.name != "row_size":
             space[prim.name] = prim.resolve(xp)
-            # The host computes what all sets share; a device need not.
+            # Values that are the same for all sets are computed on the host.
             space[f"host_{prim.name}"] = prim.resolve(np)
     if layout.turned:
         space["ones"] = xp.ones(size, dtype)
     text, constants = _written(loop.rows, layout)
-    for number, value in enumerate(constants):  # in an array it costs a ufunc of the host half
+    for number, value in enumerate(constants):  # a ufunc of the host takes half as long for it in an array
         space[f"c{number}"] = np.asarray(value, dtype) if xp is np else value
     tile = FunctionType(_code(text), space)
-    tile.__dict__["plain"] = True  # it calls ufuncs alone
+    tile.__dict__["plain"] = True  # it calls only ufuncs
     return tile
 
 
@@ -421,7 +425,7 @@ def _laid_out(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | Non
     extreme = any(prim.name in ("row_max", "row_min") for prim, _ in rows.expression.code)
     reduces = Along.ELEMENT not in rows.results
     turned = xp is np and len(loop.view) == 2 and size <= _SHORT and extreme and not reduces
-    floating = is_numpy_float(dtype)  # a quotient of integers goes into no array of them
+    floating = is_numpy_float(dtype)  # a quotient of integers cannot be written to an integer array
     direct = tuple([None if out is None else out == dtype and floating and not (turned and along is Along.ELEMENT)
                     for out, along in zip(outs, rows.results)])
     return Layout(len(loop.view), loop.axes, tuple([each != dtype for each in ins]), direct,
@@ -429,7 +433,7 @@ def _laid_out(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | Non
 
 
 def _seen(loop: Loop, array: Array, along: Along) -> Array:
-    """An array in the view of a loop."""
+    """An array reshaped to the view of a loop."""
     shape = loop.place(along)
     return array if array.shape == shape else array.reshape(shape)
 
@@ -440,7 +444,7 @@ def _is_empty(loop: Loop) -> bool:
 
 
 def _parts(loop: Loop, arrays: Sequence[Array], reaches: Sequence[Along], rows: slice) -> list[Array]:
-    """Parts of the arrays that belong to some sets."""
+    """The parts of the arrays that belong to some sets."""
     whole = loop.view[0]
     return [array if array.shape[0] != whole or along is Along.COLUMN else array[rows]
             for array, along in zip(arrays, reaches)]
@@ -448,7 +452,7 @@ def _parts(loop: Loop, arrays: Sequence[Array], reaches: Sequence[Along], rows: 
 
 def run_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], outs: Sequence[Array | None] | None,
              dtype: np.dtype) -> list[Array]:
-    """The results of a loop, computed in a dtype: in ``outs`` where they are given, else in new arrays."""
+    """The results of a loop, computed in ``dtype``: in ``outs`` if given, else in new arrays."""
     rows = loop.rows
     ins = ins[:len(rows.inputs)]
     views = [_seen(loop, array, along) for array, along in zip(ins, rows.inputs)]
@@ -476,11 +480,11 @@ def run_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], outs: Sequence[A
 
 
 def _nothing(*arrays: Array) -> None:
-    """Computes sets that have no elements."""
+    """Does nothing, for sets without elements."""
 
 
 def _cut(loop: Loop, dtype: np.dtype) -> list[slice]:
-    """The parts of the first axis that are computed apart: as stay in a cache, for threads to share."""
+    """Slices of the first axis that are computed separately: parts that fit into the cache, shared among threads."""
     rows = loop.rows
     count = sum(rows.registers[a] is Along.ELEMENT for _, args in rows.expression.code for a in args[:1]
                 if isinstance(a, int))
@@ -490,8 +494,9 @@ def _cut(loop: Loop, dtype: np.dtype) -> list[slice]:
 
 
 def specialised_loop(loop: Loop, ins: Sequence[Array]) -> Callable[..., Any] | None:
-    """A function of arrays of the host like these that gives the results, new arrays; None where they have not all one
-    dtype."""
+    """A function of host arrays with the shapes and dtype of ``ins`` that returns the results as new arrays; None
+    unless
+    all of them are float32 or all float64."""
     rows, shapes, dtype = loop.rows, loop.results, ins[0].dtype
     count = len(ins)
     ins = ins[:len(rows.inputs)]
@@ -517,7 +522,7 @@ def specialised_loop(loop: Loop, ins: Sequence[Array]) -> Callable[..., Any] | N
         if layout.reduces and place is None and loop.axes and len(code) == 1 and code[0][0].name in REDUCTIONS and (
                 keeps or len(shapes[0]) == len(target) - len(loop.axes) > 0):
             reduce, axes = _reducing(np, code[0][0].name), loop.axes if len(loop.axes) > 1 else loop.axes[0]
-            # One call makes the result, in the order in which the array lies.
+            # A single call computes the result, if the array is contiguous.
             return lambda array: reduce(array, axes, None, None, keeps) if array.flags.c_contiguous else run_one(array)
         return run_one
 
@@ -536,7 +541,7 @@ def specialised_loop(loop: Loop, ins: Sequence[Array]) -> Callable[..., Any] | N
 
 def bound_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], outs: Sequence[Array | None]
                ) -> list[Callable[[], object]]:
-    """A step without arguments that computes a loop of arrays into others; all lie in one piece."""
+    """Functions without arguments that compute a loop into ``outs``; all arrays are contiguous."""
     if _is_empty(loop):
         return []
     rows = loop.rows

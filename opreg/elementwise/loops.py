@@ -1,8 +1,8 @@
-"""Loops: arithmetic over the elements of an array and over sets of them, described once for all back ends.
+"""Loops: arithmetic over the elements of an array with reductions over sets of them, described once for all back ends.
 
-A set is the elements along some axes: a row, a channel, a sample. A loop computes a function of terms with
-reductions over sets in between, as ``rows`` has them. ``Sets`` is that function with the axes that sets lie along;
-on arrays of a shape it is a ``Loop``, of which printers make kernels.
+A set is the elements along some axes: a row, a channel, a sample. A loop computes a function of terms that may contain
+reductions over sets, see ``rows``. ``Sets`` is such a function together with the axes of the sets; for arrays of a
+given shape it becomes a ``Loop``, from which back ends generate kernels.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ __all__ = ["Loop", "Sets", "check_some", "folded", "gradient_of", "lower", "redu
 
 
 class Sets(NamedTuple):
-    """An expression over sets, and the axes that make the sets, for arrays of any shape.
+    """An expression with reductions over sets, and the axes of the sets, for arrays of any shape.
 
     Attributes
     ----------
     rows : RowExpression
-        What is computed; a row of it is a set.
+        The expression; its rows are the sets.
     axis, exclude
-        The axes that a set lies along, or with ``exclude`` those that it does not, as the operator ``sum`` is told.
+        The axes that a set lies along, or with ``exclude`` all but these, as in the operator ``sum``.
     keepdims : bool
-        Whether results with a value for each set keep the axes, with one element.
+        Whether results with one value per set keep the reduced axes, with length 1.
     whole : str
-        The dtype that integers are computed in.
+        The dtype in which integers are computed.
     """
 
     rows: RowExpression
@@ -46,12 +46,12 @@ class Sets(NamedTuple):
     whole: str = "int64"
 
     def on(self, shapes: Sequence[Shape], folds: bool = True) -> Loop:
-        """The loop over inputs of these shapes, their axes folded or as they are."""
+        """The loop over inputs of these shapes, with neighbouring axes joined or as they are."""
         shape, axes = self._seen(shapes)
         return _loop(self.rows, shape, axes, self.keepdims, self.whole, folds)
 
     def results(self, shapes: Sequence[Shape]) -> list[Shape]:
-        """The shapes of the results for inputs of these shapes; there is no largest of no numbers."""
+        """The shapes of the results for inputs of these shapes; empty sets have no maximum or minimum."""
         shape, axes = self._seen(shapes)
         if self.reduces and any(prim.name in ("row_max", "row_min") for prim, _ in self.rows.expression.code):
             check_some(shape, axes)
@@ -59,11 +59,11 @@ class Sets(NamedTuple):
 
     @property
     def reduces(self) -> bool:
-        """Whether all results have a value for each set."""
+        """Whether all results have one value per set."""
         return all(along is Along.ROW for along in self.rows.results)
 
     def _seen(self, shapes: Sequence[Shape]) -> tuple[Shape, tuple[int, ...]]:
-        """The shape of the elements, and the axes of sets."""
+        """The shape of an input with one value per element, and the axes of the sets in it."""
         shape = shapes[self.rows.inputs.index(Along.ELEMENT)]
         return shape, reduced_axes(self.axis, self.exclude, len(shape))
 
@@ -71,10 +71,10 @@ class Sets(NamedTuple):
 def sets(function: Callable[..., Any], axis: int | tuple[int, ...] | None,
          inputs: tuple[Along, ...] = (Along.ELEMENT,), exclude: bool = False, keepdims: bool = True,
          whole: str = "int64", **settings: Any) -> Sets:
-    """A function of terms, one an input, over the sets along some axes; it gives a term, or several.
+    """The ``Sets`` of a function, which takes a term for each input and returns one or several.
 
-    ``inputs`` says what each has a number for; ``settings`` are passed on to the function. The rest is as ``Sets`` has
-    it.
+    ``inputs`` says whether an input has a value for each element, set or place in a set; ``settings`` are passed to the
+    function. For the other parameters see ``Sets``.
 
     Examples
     --------
@@ -87,14 +87,14 @@ def sets(function: Callable[..., Any], axis: int | tuple[int, ...] | None,
 
 
 def check_some(shape: Shape, axes: Sequence[int]) -> None:
-    """Refuse axes along which there are no numbers."""
+    """Refuse axes of length zero."""
     for axis in axes:
         if shape[axis] is not ANY and shape[axis] == 0:
             raise ShapeError(f"axis {axis} of {show(shape)} has length zero: there is nothing to choose from")
 
 
 def reduced(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
-    """The shape that is left of one; nothing has rank zero.
+    """The shape after a reduction; without any axes left it is ``(1,)``.
 
     Examples
     --------
@@ -107,17 +107,16 @@ def reduced(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
 
 
 class Loop(NamedTuple):
-    """A row expression over arrays of a shape.
+    """A row expression over arrays of a given shape.
 
     Attributes
     ----------
     rows : RowExpression
-        What is computed.
+        The expression.
     view : tuple of int
-        The shape that elements are seen in. In a folded one, no two neighbouring axes are both reduced, or both
-        not.
+        The shape to which arrays of elements are reshaped. If axes are folded, reduced and other axes alternate in it.
     axes : tuple of int
-        Axes of the view that a set lies along.
+        The axes of the view that a set lies along.
     results : tuple of Shape
         The shapes of the results.
     whole : str
@@ -137,7 +136,8 @@ class Loop(NamedTuple):
 
     @property
     def elements(self) -> Expression | None:
-        """Its instructions where they compute each element by itself, the size of a set being a number; else None.
+        """The instructions as an ordinary expression, with the size of a set as a constant; None if there are
+        reductions.
 
         Examples
         --------
@@ -149,7 +149,8 @@ class Loop(NamedTuple):
         return _elements(self.rows, self.size)
 
     def place(self, reach: Along) -> Shape:
-        """The shape, in the view, of an input or a result that has a number for each element, set, or place in a set.
+        """The shape, in the view, of an input or a result that has one value per element, per set, or per place in a
+        set.
 
         Examples
         --------
@@ -201,9 +202,9 @@ def _placed(reach: Along, shape: Shape, axes: Sequence[int]) -> Shape:
 
 @cached(1024)
 def folded(shape: Shape, axes: tuple[int, ...]) -> tuple[Shape, tuple[int, ...]]:
-    """A shape with neighbouring axes joined that are all reduced or all not, and the axes that are.
+    """A shape in which neighbouring axes are joined if both are reduced or neither is, and its reduced axes.
 
-    The first axis is never a reduced one, and there always is one that is.
+    The first axis of the result is never reduced, and at least one axis is.
 
     Examples
     --------
@@ -226,20 +227,20 @@ def folded(shape: Shape, axes: tuple[int, ...]) -> tuple[Shape, tuple[int, ...]]
 
 # --------------------------------------------------------------------------------------------- gradients
 
-# Gradient of a reduction with respect to an element of a set: a function of the output gradient, the result, and
-# the element. All that are the largest get the whole of it.
-_HANDED: dict[str, Callable[[Operand, Term, Operand], Operand]] = {
+# Gradient of a reduction with respect to an element of a set: a function of the output gradient, the result, and the
+# element. If several elements are the largest, each gets the whole gradient.
+_REDUCTION_GRADIENTS: dict[str, Callable[[Operand, Term, Operand], Operand]] = {
     "row_sum": lambda g, y, x: g, "row_product": lambda g, y, x: g * y / x,
     "row_max": lambda g, y, x: g * equal(x, y), "row_min": lambda g, y, x: g * equal(x, y)}
 
 
 @cached(256)
 def gradient_of(rows: RowExpression, wrt: int, known: bool = False) -> Expression:
-    """The gradient of an input as instructions of output gradients, one a result, and then of the inputs; with
-    ``known`` then of the results.
+    """The gradient of an input as an expression of the output gradients, one for each result, then the inputs, and with
+    ``known`` also the results.
 
-    An input that has a value for each set gets the sum over it. The gradient of an input with a value for each
-    place in a set still has to be added up over all sets.
+    For an input with one value per set, the gradient is summed over the set. For an input with one value per place in a
+    set, the caller still has to sum it over all sets.
 
     Examples
     --------
@@ -255,34 +256,35 @@ def gradient_of(rows: RowExpression, wrt: int, known: bool = False) -> Expressio
         terms.append(Term(prim, tuple([terms[a] if isinstance(a, int) else a for a in args])))
         if known and len(terms) - 1 in expression.results:
             terms[-1] = results[expression.results.index(len(terms) - 1)]
-    arrived: dict[int, Operand] = {}
+    grads: dict[int, Operand] = {}
 
     def add(register: int, value: Operand, reader: Along) -> None:
         if reach[register] is Along.ROW and reader is Along.ELEMENT:
             value = row_sum(value)
-        arrived[register] = arrived[register] + value if register in arrived else value
+        grads[register] = grads[register] + value if register in grads else value
 
-    for result, arriving, along in zip(expression.results, given, rows.results):
+    for result, out_grad, along in zip(expression.results, given, rows.results):
         if isinstance(result, int):
-            add(result, arriving, along)
+            add(result, out_grad, along)
     for register in range(len(terms) - 1, arity - 1, -1):
         prim, args = expression.code[register - arity]
-        if register not in arrived:
+        if register not in grads:
             continue
-        g, y, operands = arrived[register], terms[register], [terms[a] if isinstance(a, int) else a for a in args]
+        g, y, operands = grads[register], terms[register], [terms[a] if isinstance(a, int) else a for a in args]
         parts: Sequence[Operand | None] = ()
         if prim.name in REDUCTIONS:
-            parts = [_HANDED[prim.name](g, y, operands[0])]
+            parts = [_REDUCTION_GRADIENTS[prim.name](g, y, operands[0])]
         elif prim.derivative is not None:
             parts = prim.derivative(g, y, *operands)
         for a, part in zip(args, parts):
             if isinstance(a, int) and part is not None:
                 add(a, part, Along.ELEMENT if prim.name in ("row_sum", "row_product") else reach[register])
-    return compiled([*given, *terms[:arity], *results], arrived.get(wrt, 0.0))
+    return compiled([*given, *terms[:arity], *results], grads.get(wrt, 0.0))
 
 
 def lower(described: Sets, expression: Expression, *ins: Value) -> Value | None:
-    """A computation over sets as operators on values, which broadcast against the elements; None where it is zero."""
+    """A computation over sets by operators on values, which broadcast against the elements; None if the result is
+    zero."""
     if expression.result == 0.0 and isinstance(expression.result, float):
         return None
     registers: list[Any] = list(ins)
@@ -301,5 +303,5 @@ def lower(described: Sets, expression: Expression, *ins: Value) -> Value | None:
     return registers[expression.result]
 
 
-#: The operator that reduces as an instruction does.
+#: The operator for each reduction.
 _REDUCERS = {"row_sum": "sum", "row_max": "max", "row_min": "min", "row_product": "prod"}

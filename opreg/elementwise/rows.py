@@ -1,8 +1,8 @@
-"""Expressions along rows: element-wise arithmetic with sums and maxima of each row in between.
+"""Row expressions: element-wise arithmetic with reductions of rows, such as sums and maxima, in between.
 
-They are written as functions of terms, as element-wise ones are. An input is an element, or one number for a row or for
-a column; a result is an element, or one number for a row where it depends on elements through reductions alone.
-Sets may be columns just as well: these are then called rows below.
+They are written as functions of terms, like element-wise expressions. An input has one value per element, per row or
+per column. A result has one value per element, or one per row if it depends on elements only through reductions. The
+sets that are reduced may be columns too; below they are always called rows.
 """
 
 from __future__ import annotations
@@ -20,41 +20,42 @@ __all__ = ["REDUCTIONS", "Along", "RowExpression", "column", "extracted", "of_re
 
 
 class Along(Enum):
-    """Reach of an input or a result: one value for each element, for each row, or for each column."""
+    """Whether an input or a result has one value per element, per row or per column; ``CYCLE`` is one value per row,
+    repeated after a number of rows."""
 
     ELEMENT = "element"
     ROW = "row"
     COLUMN = "column"
-    CYCLE = "row, counted anew after so many"
+    CYCLE = "row in a cycle"
 
 
 def _structural(name: str) -> Primitive:
     return Primitive(name, name, None, name)
 
 
-#: The primitives that make one number of a row.
+#: The primitives that reduce a row to one value.
 REDUCTIONS = ("row_sum", "row_max", "row_min", "row_product")
 
 _SUM, _MAX, _MIN, _PRODUCT, _COLUMN, _SIZE = map(_structural, (*REDUCTIONS, "column", "row_size"))
 
 
 def row_sum(term: Any) -> Any:
-    """The sum of what a term is for the elements of a row."""
+    """The sum of a term over a row."""
     return Term(_SUM, (term,))
 
 
 def row_max(term: Any) -> Any:
-    """The largest of what a term is for the elements of a row; none is a number where one is none."""
+    """The maximum of a term over a row; NaN if an element is NaN."""
     return Term(_MAX, (term,))
 
 
 def row_min(term: Any) -> Any:
-    """The smallest of what a term is for the elements of a row; none is a number where one is none."""
+    """The minimum of a term over a row; NaN if an element is NaN."""
     return Term(_MIN, (term,))
 
 
 def row_product(term: Any) -> Any:
-    """The product of what a term is for the elements of a row."""
+    """The product of a term over a row."""
     return Term(_PRODUCT, (term,))
 
 
@@ -69,18 +70,20 @@ def row_size() -> Any:
 
 
 class RowExpression:
-    """Instructions with reductions, in phases: what a phase reads of the row the phase before has reduced.
+    """Instructions with reductions, in phases: a phase reads the reductions of earlier phases.
 
     Attributes
     ----------
     expression : Expression
         All instructions; its results are those of the row expression.
     inputs, results : tuple of Along
-        ``sets`` is what is reduced, rows or columns; either is called a row where it is told of results and registers.
+        Whether each has a value per element, row or column. If the parameter ``sets`` says that columns are reduced,
+        these count as rows in ``results`` and ``registers``.
     registers : list of Along
-        Of every register: whether it differs by element (also where it differs by column alone), or is the row's.
+        For every register, ``ELEMENT`` if it has a value per element or per column, else ``ROW``.
     phases : list of int
-        Of every register the phase that has it: how many reductions come before, one after another.
+        The phase in which each register is computed: the number of reductions that must be done one after another
+        before it.
     """
 
     __slots__ = ("expression", "inputs", "results", "registers", "phases")
@@ -100,8 +103,8 @@ class RowExpression:
         self.results = tuple([self.registers[r] if isinstance(r, int) else Along.ROW for r in expression.results])
 
     def needed(self, registers: Sequence[int | float]) -> list[int]:
-        """The positions of the instructions by element that these registers are made of, in order, not going through
-        reductions and numbers of the row."""
+        """The positions of the element-wise instructions that these registers depend on, in order; registers with one
+        value per row are not searched further."""
         arity, code = self.expression.arity, self.expression.code
         wanted: set[int] = set()
         stack = [r for r in registers if isinstance(r, int)]
@@ -115,21 +118,22 @@ class RowExpression:
 
 
 def traced(function: Callable, count: int, **settings: Any) -> Expression:
-    """The instructions of a Python function of so many terms, which gives one or several."""
+    """The expression of a Python function that takes ``count`` terms and returns one or several."""
     terms = [Term(None, (i,)) for i in range(count)]
     results = function(*terms, **settings)
     return compiled(terms, *(results if isinstance(results, tuple) else (results,)))
 
 
 def parted(expression: Expression) -> tuple[Expression, Expression, list[int]]:
-    """Instructions none of whose reductions follows another, in two steps, so that a row may be reduced part by part.
+    """Split an expression, in which no reduction depends on another, into two, so that a row may be reduced in parts.
 
     Returns
     -------
     first, second : Expression
-        What makes the reductions of a part; and of those of all parts, which come first among its inputs, the results.
+        The first computes the reductions of one part. The second computes the results from the reductions of all parts,
+        which are its first inputs.
     others : list of int
-        The inputs that the second reads behind them.
+        The inputs of the expression that the second reads after them.
 
     Examples
     --------
@@ -156,9 +160,9 @@ def parted(expression: Expression) -> tuple[Expression, Expression, list[int]]:
 
 def extracted(expression: Expression, results: Sequence[int | float], known: Sequence[int], first: Sequence[int] = ()
               ) -> tuple[Expression, list[int]]:
-    """The instructions that make some registers of others which are known, and which of these they read.
+    """The instructions that compute ``results`` from known registers, as an expression, and the registers it reads.
 
-    ``first`` are known ones that are inputs in any case, before the others.
+    ``first`` are known registers that become inputs in any case, before the others.
     """
     arity, code = expression.arity, expression.code
     ends, read = {*known}, {*first}
@@ -183,7 +187,7 @@ def extracted(expression: Expression, results: Sequence[int | float], known: Seq
 
 @cached(256)
 def of_results(rows: RowExpression, wanted: tuple[bool, ...]) -> RowExpression:
-    """The same with the wanted ones of its results alone, and without the instructions that none of them needs.
+    """The row expression with only the wanted results, without instructions that they do not need.
 
     Examples
     --------
@@ -203,7 +207,7 @@ _TRACED = Recent(256, "elementwise.rows.trace_rows")
 
 
 def trace_rows(function: Callable, inputs: tuple[Along, ...], **settings: Any) -> RowExpression:
-    """The row expression of a Python function of terms, which gives one or several.
+    """The row expression of a Python function, which takes a term for each input and returns one or several.
 
     Examples
     --------

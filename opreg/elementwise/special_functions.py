@@ -1,8 +1,8 @@
-"""Special functions over an array module: erf, its inverse, gamma, its logarithm and that one's derivatives, Bessel's.
+"""Special functions over an array module: erf, its inverse, gamma, its logarithm, polygamma and Bessel functions.
 
-NumPy has none of them. Each is written in whole-array arithmetic from a published formula, so the same lines
-run on NumPy and CuPy. In float64 the relative error stays near 1e-15, away from zeros of the function;
-float32 is computed in float32 by ``erf`` and in float64 by the rest, smaller types as float32.
+NumPy has none of them. Each is written in array arithmetic from a published formula, so the same code runs on NumPy and
+CuPy. In float64 the relative error stays near 1e-15, away from zeros of the function. For float32 inputs, ``erf``
+computes in float32 and the others in float64; narrower dtypes are treated as float32.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _store(x: Array, value: Array, out: Array | None) -> Array:
 
 
 def _polynomial(x: Array, coefficients: Sequence[float]) -> Array:
-    """Highest power first, by Horner's rule; nothing but the sum is allocated."""
+    """The value of a polynomial by Horner's rule, highest power first; only the sum is allocated."""
     total = x * coefficients[0] + coefficients[1]
     for coefficient in coefficients[2:]:
         total *= x
@@ -64,15 +64,15 @@ def _erfc_large(xp: ArrayModule, x: Array, squared: Array) -> Array:
     return xp.exp(-squared) * _polynomial(x, _ERFC_P) / _polynomial(x, _ERFC_Q)
 
 
-# artanh(erf(x)) / x in x squared, up to 4, fitted so that the relative error of erf is least, 7e-8. All of it is one
-# smooth function, and NumPy has the hyperbolic tangent of float32 in vector instructions.
+# artanh(erf(x)) / x as a polynomial in x squared, up to 4, fitted for the least relative error of erf, 7e-8. One
+# polynomial covers the whole range, and NumPy computes the hyperbolic tangent of float32 with vector instructions.
 _ERF_SINGLE = (5.422082813782071e-09, 2.756362075274325e-08, -4.794485292762277e-06, 8.459604258776112e-05,
                -6.148370432245699e-04, -1.952894051400855e-04, 1.0276986463817628e-01, 1.12837924713161)
 
 
 def _erf_single(xp: ArrayModule, x: Array, wide: Array, out: Array | None) -> Array:
-    """erf in float32, within four units in the last place, in a third of the passes over the numbers."""
-    wide = xp.clip(wide, -4.0, 4.0)  # from there on it is one
+    """erf in float32, within four units in the last place, with a third of the passes over the array."""
+    wide = xp.clip(wide, -4.0, 4.0)  # erf is 1 from there on
     value = _polynomial(wide * wide, _ERF_SINGLE)
     value *= wide
     if out is not None and out.dtype == value.dtype:
@@ -92,7 +92,7 @@ def erf(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
     wide = _wide(xp, x)
     if wide.dtype.itemsize == 4:
         return _erf_single(xp, x, wide, out)
-    size = xp.minimum(xp.abs(wide), 6.0)  # from there on it is one, in float64 too
+    size = xp.minimum(xp.abs(wide), 6.0)  # erf is 1 from there on, in float64 too
     squared = size * size
     large = 1.0 - _erfc_large(xp, size, squared)
     value = xp.where(size <= 0.5, _erf_small(size, squared), large)
@@ -103,7 +103,7 @@ def erfinv(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
     """The inverse of the error function; infinite at -1 and 1, NaN beyond.
 
     Starts from S. Winitzki's formula (A handy approximation for the error function and its inverse, 2008),
-    off by 2e-3 at most, and takes two steps of Halley's method, each of which cubes the error.
+    whose error is at most 2e-3, and takes two steps of Halley's method, each of which cubes the error.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def gamma(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
     y = xp.where(negative, 1.0 - wide, wide)
     z, top, bottom = _near_two(xp, xp.minimum(y, 8.0))
     near = top * xp.exp(z * _polynomial(z, _series())) / bottom
-    big = xp.clip(y, 8.0, 172.0)  # gamma(172) is past the largest number
+    big = xp.clip(y, 8.0, 172.0)  # gamma(172) exceeds the largest float64
     root = xp.power(big, 0.5 * big - 0.25)  # the whole power would overflow too early
     far = root * xp.exp(-big) * root * (xp.exp(_tail(big)) * math.sqrt(2.0 * math.pi))
     value = xp.where(y <= 8.0, near, far)
@@ -213,7 +213,7 @@ def gamma(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
 
 
 def gammaln(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
-    """The logarithm of the gamma function's size.
+    """The logarithm of the absolute value of the gamma function.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def gammaln(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
 
 @cached(64)
 def _cotangent(order: int) -> tuple[float, ...]:
-    """The derivative of that order of pi cot(pi x), a polynomial in the cotangent, highest power first."""
+    """Coefficients of the derivative of pi cot(pi x) as a polynomial in the cotangent, highest power first."""
     terms = [0.0, math.pi]
     for _ in range(order):
         slope = [i * term for i, term in enumerate(terms)][1:]
@@ -273,8 +273,8 @@ def polygamma(xp: ArrayModule, order: int, x: Array, out: Array | None = None) -
     return _store(x, xp.where(negative, reflected, value), out)
 
 
-# ------------------------------------------------------------------------------------------ Bessel functions
-# NIST Digital Library of Mathematical Functions, 10.25.2 up to 20, where all terms have one sign, and 10.40.1 beyond.
+# ------------------------------------------------------------------------------------------ Bessel functions NIST
+# Digital Library of Mathematical Functions, 10.25.2 up to 20, where all terms have the same sign, and 10.40.1 beyond.
 
 
 @cached(64)
@@ -310,10 +310,11 @@ def bessel_i(xp: ArrayModule, order: int, x: Array, out: Array | None = None) ->
 
 @cached(64)
 def of_equal_zeros(name: str, dtype: np.dtype) -> str:
-    """The zero that NumPy's ``maximum`` or ``minimum`` gives of two: its ``first`` or ``second`` operand, or the one of
-    a ``sign``.
+    """Which of two zeros NumPy's ``maximum`` or ``minimum`` returns: its ``first`` or ``second`` operand, or always the
+    one
+    with the same ``sign``.
 
-    Processors differ in that. Compiled functions here give the same as NumPy.
+    It depends on the processor. Compiled functions here give the same result as NumPy.
 
     Examples
     --------

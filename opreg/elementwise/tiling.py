@@ -1,8 +1,8 @@
-"""Expressions over memory: which ufunc reads and writes which array, in tiles that stay in a cache, on threads.
+"""Expressions bound to memory: which ufunc reads and writes which array, in tiles that fit into the cache, on threads.
 
 A schedule says for each instruction of an expression where it reads and writes: inputs, outputs, temporaries and
-constants, by number. Bound to arrays it is a list of functions without arguments. Large arrays are cut into tiles, to
-each of which the same schedule is bound; a tile is one thread's alone.
+constants, by index. Bound to arrays it gives a list of functions without arguments. Large arrays are split into tiles;
+the same schedule is bound to each tile, and each tile is computed by one thread.
 """
 
 from __future__ import annotations
@@ -26,38 +26,40 @@ from .special_functions import of_equal_zeros
 
 __all__ = ["Schedule", "pieces", "scheduled", "steps"]
 
-# Three arrays of so many float32 numbers, and an instruction has no more, stay in a core's second-level cache. Less
-# would be worse even where more are alive: between calls threads wait for each other. More gains nothing where the
-# cache is larger.
+# Elements in a tile. An instruction has at most three arrays, and three tiles of float32 fit into a core's second-level
+# cache. Smaller tiles would be slower even if more arrays are alive, since threads wait for each other between calls.
+# Larger tiles gain nothing from a larger cache.
 TILE = min(1 << 16, processor().l2 // 16)
-# From so many elements times arrays and instructions on, threads gain more than the 50 microseconds it takes to wake
-# them.
+# Threads are used if the number of elements, times the number of arrays and instructions, is at least this: then they
+# gain more than the 50 microseconds that it takes to wake them.
 _SHARED = 1 << 21
-# So many numbers take longer than a call.
+# From this number of elements on, the computation takes longer than the call.
 _MANY = 1 << 11
-# NumPy wants their output named, and is four times as fast when their constant is an array like the other operand.
+# These need ``out`` as a keyword in NumPy, and are four times as fast if a constant is given as an array of the other
+# operand's shape.
 _LIMITS = frozenset({"maximum", "minimum"})
 
 
 def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Array | list[Array] | tuple[Array, ...],
           scratch: Callable[[int, Shape, np.dtype], Array]) -> list[Callable[[], object]]:
-    """Functions without arguments that compute an expression into ``out``, in order; arrays are read when they run.
+    """Functions without arguments that, called in order, compute an expression into ``out``; they read the arrays when
+    called.
 
-    Large arrays of the host are worked on a tile at a time, and shared among threads if that pays. One thread
-    computes a whole tile, so results do not depend on the number of threads.
+    Large arrays of the host are computed tile by tile, on several threads if that is faster. One thread computes a
+    whole tile, so results do not depend on the number of threads.
 
     Parameters
     ----------
     expression : Expression
-        Of as many arrays as there are ``ins``.
+        An expression of as many inputs as there are ``ins``.
     xp : module
         Array module.
     ins, out : arrays
-        Inputs broadcast against ``out``, an array, or a list of them where there are several results; of floating
-        dtypes. An input may share memory with the first output if it covers exactly the same elements; no others
-        than those of one address may share memory.
+        Arrays of floating-point dtypes; ``out`` is a list for several results. Inputs broadcast to the shape of
+        ``out``. An input may share memory with an output only if both begin at the same address, and with the first
+        only if it covers exactly the same elements.
     scratch : function of number, shape and dtype
-        Memory of its own for temporaries.
+        Gives the memory of a temporary.
 
     Examples
     --------
@@ -82,8 +84,8 @@ def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Ar
     if xp is not np or size <= tile or alone:
         return schedule.bind([*ins, *outs], shape, scratch, 0)
     tiles = pieces([*[xp.broadcast_to(array, shape) for array in ins], *outs], tile)
-    # Twice as many parts as threads, so that one which is held up does not hold up the rest; but as each part has
-    # temporaries of its own, not many more than a fourth of the tiles.
+    # Twice as many parts as threads, so that one slow thread does not delay the rest; but not many more than a fourth
+    # of the number of tiles, since each part has temporaries of its own.
     count = min(len(tiles), max(2, min(2 * threads.count(), len(tiles) // 4))) if parallel else 1
     parts = [[step for arrays in tiles[part] for step in schedule.bind(arrays, arrays[-1].shape, scratch, i)]
              for i, part in enumerate(threads.evenly(len(tiles), count))]
@@ -93,21 +95,22 @@ def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Ar
 
 
 class Schedule:
-    """Places that each instruction reads and writes: indices of arrays, of inputs, outputs, temporaries, constants.
+    """The arrays that each instruction reads and writes, as indices into inputs, outputs, temporaries and constants.
 
     Attributes
     ----------
     steps : list
-        A function, whether its output is named, and what picks the arrays it reads and the one it writes.
+        For each instruction the function, whether its output is a keyword, and a function that picks the arrays it
+        reads and the one it writes.
     temporaries : list of dtype
-        Arrays of memory that is needed in between; their numbers follow those of the outputs.
+        Dtypes of the temporary arrays; their indices come after those of the outputs.
     constants : list of function of a shape
-        Numbers as arrays, counted from the end. ``filled`` is how many of them have the shape.
+        Constants as arrays; their indices are negative. ``filled`` is the number of constants that have the full shape.
     fills, copies : list
-        From which array to which, before the first step and behind the last.
+        Pairs of source and target array, copied before the first step and after the last.
 
-    It is made for the dtypes of inputs and outputs, for the inputs that lie in the memory of each output (``shared``),
-    and for whether the numbers are many.
+    A schedule is made for the dtypes of inputs and outputs, for the inputs that share memory with each output
+    (``shared``), and for many or few elements.
     """
 
     __slots__ = ("xp", "steps", "temporaries", "constants", "filled", "fills", "copies", "_known", "_free", "_place",
@@ -128,9 +131,9 @@ class Schedule:
         self._place = list(range(arity))  # register -> array
         self._dtypes = list(ins)
         self._last = {arg: position for position, (_, args) in enumerate(code) for arg in args if arg.__class__ is int}
-        self._first = arity + len(outs)  # temporary
-        self._lent: dict[int, int] = {}  # the registers that live in outputs until their own results come
-        # An output may be written from the step on that is the last to read the inputs in its memory.
+        self._first = arity + len(outs)  # index of the first temporary
+        self._lent: dict[int, int] = {}  # by output, the register that uses its memory until its own result comes
+        # An output may be written from the last step on that reads the inputs in its memory.
         opens = [max([self._last.get(i, -1) for i in numbers], default=-2) for numbers in shared]
         targets: dict[int | float, int] = {}
         for j, result in enumerate(expression.results):
@@ -142,13 +145,13 @@ class Schedule:
             if targets.get(result) == j:
                 continue
             home = self._constant(result, outs[j]) if isinstance(result, float) else self._place[result]
-            # Inputs are copied before they can be written over, unless the copy itself would do so to another.
+            # An input is copied before it can be overwritten, unless the copy itself would overwrite another input.
             late = opens[j] > -2 or (isinstance(result, int) and result >= arity)
             (self.copies if late else self.fills).append((home, arity + j))
 
     def _instruct(self, position: int, prim: Primitive, args: Sequence[int | float], goal: int | None,
                   opens: Sequence[int], expression: Expression, outs: Sequence[np.dtype]) -> None:
-        """Prepare one instruction, whose result is output ``goal`` or none."""
+        """Schedule one instruction; ``goal`` is the output that its result is for, if any."""
         register = expression.arity + position
         source = next(self._dtypes[arg] for arg in args if arg.__class__ is int)
         dtype = source if prim.dtype is None else prim.dtype
@@ -168,17 +171,19 @@ class Schedule:
                 self._last[register] = len(expression.code)
         self._place.append(home)
         self._dtypes.append(dtype)
-        if self.xp is np and prim.name == "reciprocal":  # half as fast as the division
+        if self.xp is np and prim.name == "reciprocal":  # takes twice as long as the division
             function, read = np.divide, [self._constant(1.0, source), *read]
         elif (self.xp is np and prim.name == "positive" and self._many
-                and of_equal_zeros("maximum", source) != "first"):  # half as fast as two; then no -0.0 comes here
+                and of_equal_zeros("maximum", source) != "first"):
+            # It takes twice as long as these two, and in this case its input is never -0.0.
             self._add(np.minimum, True, [*read, self._constant(1.0, source, True)], home)
             function, read = np.ceil, [home]
         self._add(function, named, read, home)
 
     def _lender(self, register: int, dtype: np.dtype, opens: Sequence[int], expression: Expression,
                 outs: Sequence[np.dtype]) -> int | None:
-        """The output whose memory a register may have, by preference until the output's own result comes."""
+        """The output whose memory a register may use until the output's own result is computed, or None; preferably one
+        whose result is computed where the register is last read."""
         lenders = [(self._last[register] != final - expression.arity, j) for j, final in enumerate(expression.results)
                    if isinstance(final, int) and register < final and j not in self._lent and dtype == outs[j]
                    and opens[j] <= register - expression.arity and self._last[register] <= final - expression.arity]
@@ -194,11 +199,11 @@ class Schedule:
             array = self.xp.asarray(value, dtype)
             self.constants.append(functools.partial(_repeated, array) if filled else lambda shape: array)
             self.filled += filled
-            self._known[key] = -len(self.constants)  # from the end, where their number is not known yet
+            self._known[key] = -len(self.constants)  # from the end, since the number of constants is not known yet
         return self._known[key]
 
     def _release(self, position: int, args: Sequence[int | float]) -> None:
-        """Free the memory of what is read for the last time."""
+        """Free the memory of registers that are read for the last time here."""
         for arg in set(args):
             if arg.__class__ is int and self._last[arg] == position:
                 if arg in self._lent.values():
@@ -213,7 +218,7 @@ class Schedule:
         return self._free[dtype].pop()
 
     def run(self, arrays: list[Array], scratch: Callable[[int], Array]) -> None:
-        """Take the steps over inputs and outputs at once, whose list becomes longer; an input may be a number."""
+        """Run the steps on inputs and outputs, a list that is extended; an input may be a scalar."""
         shape = arrays[-1].shape
         arrays += map(scratch, range(len(self.temporaries)))
         if self.constants:
@@ -232,7 +237,7 @@ class Schedule:
 
     def bind(self, arrays: Sequence[Array], shape: Shape, scratch: Callable[[int, Shape, np.dtype], Array], part: int
              ) -> list[Callable[[], object]]:
-        """The steps over inputs and outputs, with temporaries of their own for each ``part``."""
+        """The steps bound to inputs and outputs; each ``part`` has its own temporaries."""
         count = len(self.temporaries)
         arrays = [*arrays, *[scratch(part * count + i, shape, dtype) for i, dtype in enumerate(self.temporaries)],
                   *[constant(shape) for constant in reversed(self.constants)]]
@@ -248,22 +253,22 @@ class Schedule:
 
 
 def _right(function: Callable, out: Array) -> Callable:
-    """The function, or another for one that computes wrongly into such an array.
+    """The function, or a replacement for one that computes wrong results into such an array.
 
-    ``negative`` of NumPy 2.4 does where the output has strides and the input steps over 4 numbers of 32 bits, or 8 of
-    64.
+    ``negative`` of NumPy 2.4 is wrong if the output is strided and the input has a stride of 4 elements of 32 bits, or
+    8 of 64 bits.
     """
     return _NEGATED if function is np.negative and not out.flags.c_contiguous else function
 
 
 _NEGATED = functools.partial(np.subtract, -0.0)
 
-#: Equal groups, as those of equal layers, and equal updates have one expression and one schedule.
+#: A schedule, cached: equal groups, as in equal layers, and equal updates have the same expression and schedule.
 scheduled = cached(256)(Schedule)
 
 
 def _repeated(number: Array, shape: Shape) -> Array:
-    """An array of one element, to be read alone."""
+    """An array of one element, repeated to a shape; read-only."""
     size = math.prod(shape)
     return _filled(number.tobytes(), number.dtype, 1 << max(size - 1, 0).bit_length())[:size].reshape(shape)
 
@@ -276,7 +281,7 @@ def _filled(number: bytes, dtype: np.dtype, size: int) -> Array:
 
 
 def pieces(arrays: list[Array], tile: int) -> list[list[Array]]:
-    """The arrays, which have one shape, cut into tiles of so many elements along the leading axes.
+    """Split arrays of one shape along the leading axes into tiles of ``tile`` elements or fewer.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Gluon: networks of blocks that hold their parameters, as MXNet has them; each part loads when it is asked for.
+"""Gluon: networks of blocks with parameters, with MXNet's names; each submodule is imported at its first use.
 
 Examples
 --------
@@ -26,7 +26,7 @@ __all__ = ["block", "parameter", "nn", "loss", "rnn", "trainer", "Block", "Hybri
            "Constant", "ParameterDict", "DeferredInitializationError", "Trainer", "data", "utils", "contrib",
            "model_zoo"]
 
-#: Module of each name that is no module itself.
+#: Module of each name that is not itself a module.
 _HOMES = {**dict.fromkeys(("Block", "HybridBlock", "SymbolBlock"), "block"),
           **dict.fromkeys(("Parameter", "Constant", "ParameterDict", "DeferredInitializationError"), "parameter"),
           "Trainer": "trainer"}

@@ -1,4 +1,4 @@
-"""Blocks: networks as trees of blocks that hold parameters, with MXNet's names for both."""
+"""Blocks: networks as trees of blocks with parameters, named as in MXNet."""
 
 from __future__ import annotations
 
@@ -8,43 +8,46 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from opreg.ndarray.io import load, save
 from opreg.symbol.naming import Prefix, named
 
+from ..cells.tables import Table
 from ..core.files import whole
 from ..errors import warn
 from ..train.initializer import InitializerLike
 from ..typing import DTypeLike
+from .base_parameter import Contexts, Parameter
 from .errors import BlockError
 from .hook_handle import HookHandle
-from .parameter import Contexts, Parameter, ParameterDict, brief
+from .parameter_dict import ParameterDict, brief
 from .summary import print_summary
 
 __all__ = ["Block", "indented", "listing"]
 
 
 class _BlockScope:
-    """The ``with`` statement of a block, in which blocks are named after it: a counter of its own for each hint."""
+    """The name scope of a block, a ``with`` statement: blocks made in it are named after the block, with a counter for
+    each hint."""
 
-    _current: ContextVar[_BlockScope | None] = ContextVar("the block in whose scope blocks are made", default=None)
+    _current: ContextVar[_Inside | None] = ContextVar("the block in whose scope blocks are made", default=None)
 
     def __init__(self, block: Block):
         self._block = block
         self._counter: dict[str, int] = {}
-        self._entered: list[tuple[Any, Prefix]] = []
 
     def number(self, hint: str) -> str:
-        """A name made of a hint and its number here."""
+        """A name made of a hint and its count in this scope."""
         count = self._counter.get(hint, 0)
         self._counter[hint] = count + 1
         return f"{hint}{count}"
 
     @classmethod
     def create(cls, prefix: str | None, params: ParameterDict | None, hint: str) -> tuple[str, ParameterDict]:
-        """Prefix and parameters of a block that is made now."""
-        scope = cls._current.get()
+        """Prefix and parameters of a new block."""
+        inside = cls._current.get()
+        scope = None if inside is None else inside.scope
         if prefix is None:
             prefix = f"{named(None, hint) if scope is None else scope.number(hint)}_"
         outer = None if scope is None else scope._block
@@ -58,29 +61,39 @@ class _BlockScope:
 
     def __enter__(self) -> Self:
         if not self._block._empty_prefix:
-            names = Prefix(self._block.prefix)
-            self._entered.append((_BlockScope._current.set(self), names))
-            names.__enter__()
+            inside = _Inside(self, Prefix(self._block.prefix), _BlockScope._current.get())
+            _BlockScope._current.set(inside)
+            inside.names.__enter__()
         return self
 
     def __exit__(self, *error: type[BaseException] | BaseException | TracebackType | None) -> None:
         if not self._block._empty_prefix:
-            token, names = self._entered.pop()
-            names.__exit__(*error)
-            _BlockScope._current.reset(token)
+            inside = _BlockScope._current.get()
+            assert inside is not None
+            inside.names.__exit__(*error)
+            _BlockScope._current.set(inside.outer)
+
+
+class _Inside(NamedTuple):
+    """The scope that a thread is in, the names in it, and what it was in before: a scope is of all threads."""
+
+    scope: _BlockScope
+    names: Prefix
+    outer: _Inside | None
 
 
 class Block:
-    """A network, or a layer of one: derive from it, make children in the constructor, and define ``forward``.
+    """A network or a layer: derive from it, make children in the constructor, and define ``forward``.
 
-    Blocks and parameters that become attributes are its own: ``collect_params``, ``initialize`` and files know them.
+    Blocks and parameters that become attributes are registered, so that ``collect_params``, ``initialize`` and files
+    include them.
 
     Parameters
     ----------
     prefix : str, optional
-        What names of its parameters begin with; by default its class's name and a number.
+        Prefix of its parameters' names; by default the name of its class and a number.
     params : ParameterDict, optional
-        Where it takes parameters from, to share them.
+        Parameters of another block, to share them.
 
     Examples
     --------
@@ -104,10 +117,14 @@ class Block:
         self._prefix, self._params = _BlockScope.create(prefix, params, self._alias())
         self._name = self._prefix.removesuffix("_")
         self._scope = _BlockScope(self)
-        self._children: dict[str, Block] = {}
+        self._children: dict[str, Block] = Table(self)
         self._reg_params: dict[str, Parameter] = {}
         self._forward_hooks: dict[int, Callable[..., Any]] = {}
         self._forward_pre_hooks: dict[int, Callable[..., Any]] = {}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__dict__["_children"] = Table(self, self._children)
 
     def __repr__(self) -> str:
         return listing(self, {name: value for name, value in vars(self).items() if isinstance(value, Block)})
@@ -127,12 +144,12 @@ class Block:
         super().__setattr__(name, value)
 
     def _alias(self) -> str:
-        """The word that its name is made of where it has no prefix."""
+        """The hint for its name, if it has no prefix."""
         return type(self).__name__.lower()
 
     @property
     def prefix(self) -> str:
-        """The prefix of the names of its parameters."""
+        """The prefix of its parameters' names."""
         return self._prefix
 
     @property
@@ -141,21 +158,21 @@ class Block:
         return self._name
 
     def name_scope(self) -> _BlockScope:
-        """A ``with`` statement in which blocks and parameters are named after this block."""
+        """The name scope, a ``with`` statement in which new blocks and parameters are named after this block."""
         return self._scope
 
     @property
     def params(self) -> ParameterDict:
-        """Its own parameters, without those of its children."""
+        """Its own parameters, without its children's."""
         return self._params
 
     def collect_params(self, select: str | None = None) -> ParameterDict:
-        """The parameters of this block and of all below it.
+        """The parameters of this block and of all blocks inside.
 
         Parameters
         ----------
         select : str, optional
-            A regular expression: those whose names begin as it says.
+            A regular expression that the beginning of a name has to match.
         """
         self._check_containers()
         found = ParameterDict(self._params.prefix)
@@ -165,7 +182,7 @@ class Block:
         return found
 
     def _check_containers(self) -> None:
-        """Warn of blocks in lists and dicts, which are nobody's children."""
+        """Warn of blocks in lists and dicts, which are not registered as children."""
         children = set(map(id, self._children.values()))
 
         def holds(value: Any) -> bool:
@@ -181,7 +198,7 @@ class Block:
                      "nn.HybridSequential")
 
     def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
-        """Parameters by the path of attributes that leads to them."""
+        """Parameters by their paths of attributes."""
         prefix = f"{prefix}." if prefix else ""
         found = {prefix + name: parameter for name, parameter in self._reg_params.items()}
         for name, child in self._children.items():
@@ -191,12 +208,12 @@ class Block:
     # ------------------------------------------------------------------------------------------------ files
 
     def save_parameters(self, filename: str | os.PathLike[str], deduplicate: bool = False) -> None:
-        """Write all parameters to a ``.params`` file, by the path of attributes that leads to them.
+        """Write all parameters to a ``.params`` file, named by their paths of attributes.
 
         Parameters
         ----------
         deduplicate : bool
-            Whether one that is shared is written once, by its last path.
+            Whether a shared parameter is written once, under its last path.
         """
         found = self._collect_params_with_prefix()
         if deduplicate:
@@ -205,7 +222,7 @@ class Block:
         save(filename, {path: parameter._reduce() for path, parameter in found.items()})
 
     def save_params(self, filename: str | os.PathLike[str]) -> None:
-        """Write all parameters by their names, without the prefix; ``save_parameters`` has taken its place."""
+        """Write all parameters under their names without the prefix; deprecated, use ``save_parameters``."""
         warn("save_params is deprecated. Please use save_parameters, or export for a SymbolBlock")
         self.collect_params().save(filename, strip_prefix=self.prefix)
 
@@ -216,13 +233,13 @@ class Block:
         Parameters
         ----------
         ctx : Context or list of Context, optional
-            Where those live that were not initialized; the host by default.
+            Contexts of parameters that are not initialized yet; the host by default.
         allow_missing, ignore_extra : bool
-            Whether the file may leave out parameters, or have others.
+            Whether the file may lack parameters, or have others.
         cast_dtype : bool
-            Whether other dtypes are converted.
+            Whether arrays of other dtypes are cast.
         dtype_source : {"current", "saved"}
-            Which of the two dtypes counts.
+            Dtype of the result: the parameter's, or the file's.
 
         Raises
         ------
@@ -234,7 +251,7 @@ class Block:
             return
         if not isinstance(loaded, Mapping):
             raise BlockError(f"load_parameters: {filename} has {len(loaded)} arrays without names")
-        if not any("." in name for name in loaded):  # by whole names
+        if not any("." in name for name in loaded):  # by full names
             self.collect_params().load_dict(loaded, ctx, allow_missing, ignore_extra, self.prefix, filename,
                                             cast_dtype, dtype_source)
             return
@@ -253,7 +270,7 @@ class Block:
 
     def load_params(self, filename: str | os.PathLike[str], ctx: Contexts = None, allow_missing: bool = False,
                     ignore_extra: bool = False) -> None:
-        """``load_parameters``, which has taken its place."""
+        """Read parameters; deprecated, use ``load_parameters``."""
         warn("load_params is deprecated. Please use load_parameters.")
         self.load_parameters(filename, ctx, allow_missing, ignore_extra)
 
@@ -268,7 +285,7 @@ class Block:
         self.save_parameters(f"{prefix}-model.params")
 
     def load(self, prefix: str) -> None:
-        """Read what ``save`` wrote into a block that was made alike: names, graphs and parameters."""
+        """Read a file that ``save`` wrote into a block of the same structure: names, graphs and parameters."""
         with open(f"{prefix}-model.json", encoding="utf-8") as file:
             model = json.load(file)
         seen = []
@@ -282,45 +299,50 @@ class Block:
                 parameter._rename(f"{block.name}_{name[len(block.params.prefix):]}")
                 block.params._params[parameter.name] = parameter
         for block, names in seen:
-            block.__dict__["_children"] = {names[child.name]: child for child in block._children.values()}
+            block.__dict__["_children"] = Table(block, {names[child.name]: child for child in block._children.values()})
         self.load_parameters(f"{prefix}-model.params")
 
     def _saved_graph(self) -> dict[str, Any]:
-        """The traced graph as ``save`` writes it."""
+        """The traced graph in the form that ``save`` writes."""
         return {}
 
     def _load_graph(self, entry: Mapping[str, Any]) -> None:
-        """Take over the graph that ``save`` wrote."""
+        """Restore the graph that ``save`` wrote."""
 
     # ----------------------------------------------------------------------------------------------- children
 
+    def _edited(self, name: str, before: object, now: object) -> None:
+        """Another block, or none, is the child of this name."""
+
     def register_child(self, block: Block, name: str | None = None) -> None:
-        """Make a block a child; its name is its number where it has none."""
+        """Register a block as a child; its name is its number by default."""
         self._children[str(len(self._children)) if name is None else name] = block
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
-        """Have ``hook(block, inputs)`` called before each forward; ``detach`` of what this returns ends it."""
+        """Register ``hook(block, inputs)``, called before each forward; returns a handle, whose ``detach`` removes
+        it."""
         return HookHandle.of(self._forward_pre_hooks, hook)
 
     def register_forward_hook(self, hook: Callable[..., Any]) -> HookHandle:
-        """Have ``hook(block, inputs, outputs)`` called after each forward; ``detach`` of what this returns ends it."""
+        """Register ``hook(block, inputs, outputs)``, called after each forward; returns a handle, whose ``detach``
+        removes it."""
         return HookHandle.of(self._forward_hooks, hook)
 
     def register_op_hook(self, callback: Callable[..., Any], monitor_all: bool = False) -> None:
-        """Have ``callback(name, operator, array)`` called with what operators of hybridized blocks give.
+        """Register ``callback(name, operator, array)``, called with each output of an operator in hybridized blocks.
 
         Parameters
         ----------
         callback : function
-            Of the array's name, ``dense0_fwd_output`` and its like, the operator's name, and the array.
+            Called with the array's name, such as ``dense0_fwd_output``, the operator's name, and the array.
         monitor_all : bool
-            Whether with what they are given, too.
+            Whether it is called with the operators' inputs, too.
         """
         for child in self._children.values():
             child.register_op_hook(callback, monitor_all)
 
     def apply(self, fn: Callable[[Block], Any]) -> Self:
-        """Call a function with each block below, then with this one; returns this one."""
+        """Call a function with each block inside, then with this block; returns this block."""
         for child in self._children.values():
             child.apply(fn)
         fn(self)
@@ -332,12 +354,12 @@ class Block:
         self.collect_params().initialize(init, ctx, verbose, force_reinit)
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
-        """Let the hybrid blocks below run as plans; see ``HybridBlock.hybridize``."""
+        """Let hybrid blocks run as plans; see ``HybridBlock.hybridize``."""
         for child in self._children.values():
             child.hybridize(active, **kwargs)
 
     def cast(self, dtype: DTypeLike) -> None:
-        """Give all parameters another dtype; batch norms stay in float32 if it is float16."""
+        """Cast all parameters to another dtype; batch norms use float32 in place of float16."""
         for child in self._children.values():
             child.cast(dtype)
         for parameter in self.params.values():
@@ -358,18 +380,18 @@ class Block:
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def summary(self, *inputs: Any) -> None:
-        """Print what each layer gives for these inputs, and how many parameters it has.
+        """Run the block, and print the output shape and number of parameters of each layer.
 
         Raises
         ------
         BlockError
-            When it was hybridized.
+            When the block is hybridized.
         """
         print_summary(self, inputs)
 
 
 def _numbered(root: Block, model: dict[str, Any]) -> Iterator[tuple[str, Block, dict[str, Any]]]:
-    """The blocks of a tree by their classes and numbers, and the dict of ``save`` that each stands in."""
+    """The blocks of a tree by class and number, each with its dict in the file of ``save``."""
     count = 0
 
     def visit(block: Block, inside: dict[str, Any]) -> Iterator[tuple[str, Block, dict[str, Any]]]:
@@ -384,7 +406,7 @@ def _numbered(root: Block, model: dict[str, Any]) -> Iterator[tuple[str, Block, 
 
 
 def indented(text: str, spaces: int = 2) -> str:
-    """Text whose lines but the first are indented.
+    """Text with all lines but the first indented.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Blocks as MXNet's module of this name has them: plain ones, hybrid ones, and those of symbols."""
+"""Blocks under MXNet's module path: Block, HybridBlock and SymbolBlock."""
 
 from __future__ import annotations
 

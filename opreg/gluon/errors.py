@@ -8,13 +8,13 @@ __all__ = ["BlockError", "DeferredInitializationError", "StaleGradient"]
 
 
 class BlockError(ArgumentError, AssertionError):
-    """A block, a parameter or a trainer is asked for what it cannot do. It is an AssertionError, too, which
-    programs of MXNet catch."""
+    """A block, a parameter or a trainer cannot do what is asked. It is also an AssertionError, which programs of MXNet
+    catch."""
 
 
 class DeferredInitializationError(OpError):
-    """A parameter has no values yet, since its shape follows from the first input that its block is given."""
+    """A parameter has no values yet, since the first input of its block decides its shape."""
 
 
 class StaleGradient(OpError, UserWarning):
-    """A step is asked for with a gradient that no backward pass has written since the last one."""
+    """A step needs a gradient that no backward pass has written since the last step."""

@@ -12,7 +12,7 @@ _NUMBERS = itertools.count()
 
 
 class HookHandle:
-    """The handle of a hook that was registered: ``detach()``, or the end of a ``with`` statement, takes it away."""
+    """The handle of a registered hook: ``detach()``, or the end of a ``with`` statement, removes the hook."""
 
     def __init__(self) -> None:
         self._hooks: dict[int, Callable[..., Any]] = {}
@@ -26,13 +26,13 @@ class HookHandle:
         return handle
 
     def attach(self, hooks_dict: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
-        """Put a hook into a dict of hooks."""
+        """Add a hook to a dict of hooks."""
         self._number = next(_NUMBERS)
         hooks_dict[self._number] = hook
         self._hooks = hooks_dict
 
     def detach(self) -> None:
-        """Take the hook away; nothing happens when it is gone already."""
+        """Remove the hook, if it is still registered."""
         self._hooks.pop(self._number, None)
 
     def __enter__(self) -> Self:

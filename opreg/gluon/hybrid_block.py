@@ -1,4 +1,4 @@
-"""Hybrid blocks: written once for arrays and symbols, and hybridized to run as plans."""
+"""Hybrid blocks: written once for arrays and symbols; hybridized ones run as plans."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from opreg.symbol.symbol import Group, Symbol, Variable
 from ..errors import OpError, warn
 from ..typing import DTypeLike
 from .base_block import Block
+from .base_parameter import Parameter
 from .errors import BlockError, DeferredInitializationError
-from .parameter import Parameter
 from .plans import BlockPlans
 from .reads import Seen, observed
-from .structure import Format, faced, flatten, looked_at, regroup, same
+from .structure import Format, faced, flatten, inspected, regroup, same
 
 __all__ = ["HybridBlock"]
 
 
 def _alike(value: Any, variable: Symbol) -> Symbol:
-    """The variable of an input, with NumPy's manners where the input has them."""
+    """The variable of an input; it behaves as NumPy arrays do if the input does."""
     return variable.as_np_ndarray() if isinstance(value, NumpyValue) else variable
 
 
@@ -36,20 +36,21 @@ def _any_numpy(values: Sequence[Any]) -> bool:
 
 #: Types of settings of layers.
 _SETTING = (bool, int, float, str, tuple, type(None), FunctionType)
-#: How often graphs of blocks have changed: while it stays, all that was traced is right.
+#: Count of all changes of blocks; while it is the same all traced graphs are valid.
 _CHANGES = [0]
-#: Settings that MXNet's ``hybridize`` takes, which change nothing here.
+#: Settings of MXNet's ``hybridize``, accepted without effect.
 _SETTINGS = ("backend", "backend_opts", "static_alloc", "static_shape", "inline_limit", "forward_bulk_size",
              "backward_bulk_size", "clear")
 
 
 class HybridBlock(Block):
-    """A block that is written once for arrays and symbols, and runs as a plan once it is hybridized.
+    """A block that is written once for arrays and symbols; hybridized, it runs as a plan.
 
-    Define ``hybrid_forward(F, x, ...)``: ``F`` is ``nd`` or ``sym``, and parameters come by the names of the attributes
-    that hold them. After ``hybridize()`` the first call traces it, and calls run plans, in training and inference,
-    until a child, a layer's setting, a parameter's array or what Python code of yours read meanwhile is another: it is
-    compared before each call, as by ``jit``, and what cannot be compared is named in a warning.
+    Define ``hybrid_forward(F, x, ...)``: ``F`` is ``nd`` or ``sym``, and parameters are passed by the names of their
+    attributes. After ``hybridize()`` the first call traces it, and calls run plans, in training and inference. It is
+    traced again when a child, a layer's setting, a parameter's array, or a value that your Python code read during the
+    trace has changed: these are compared before each call, as by ``jit``, and values that cannot be compared are named
+    in a warning.
 
     Examples
     --------
@@ -76,10 +77,10 @@ class HybridBlock(Block):
     _flags: Sequence[tuple[str, Any]] = ()
     _version = 0
     _traced: tuple[int, tuple[int, ...]] = (-1, ())
-    #: Kinds of the traced arrays: whether an input was one of ``np``, and which outputs were; None where not known.
+    #: Types of the traced arrays: for each input and output whether it belongs to ``np``; None if unknown.
     _faces: tuple[bool, Sequence[bool]] | None = None
     _told: tuple[Callable[..., Any], bool] | None = None
-    #: Attributes that a copy makes anew.
+    #: Attributes that a copy does not share.
     _traces: Sequence[str] = ("_cached_graph", "_cached_op", "_seen", "_traced", "_faces")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -96,7 +97,7 @@ class HybridBlock(Block):
     # ---------------------------------------------------------------------------------------------- tracing
 
     def _versions(self) -> tuple[int, ...]:
-        """How often this block, each below it, and those beside that took part have changed."""
+        """The counts of changes of this block, of all blocks inside, and of other blocks that the trace used."""
         found: list[int] = []
 
         def visit(block: Block) -> None:
@@ -110,7 +111,7 @@ class HybridBlock(Block):
         return tuple(found)
 
     def _still(self) -> None:
-        """Forget the graph if a block below, or what the trace read from outside, has changed since."""
+        """Drop the graph if a block inside, or a value that the trace read from outside, has changed."""
         seen = self._seen
         if seen is not None and seen.changed is not None and seen.changed() is not None:
             self._clear_cached_op()
@@ -123,9 +124,10 @@ class HybridBlock(Block):
                 self.__dict__["_traced"] = _CHANGES[0], now
 
     def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
-        """The variables of inputs, and the outputs as one symbol; traced where it was not yet."""
+        """The variables of inputs, and the outputs as one symbol; traces if there is no graph."""
         self._still()
-        if not self._cached_graph:
+        graph: tuple[list[Symbol], Symbol] = self._cached_graph
+        if not graph:
             flat, in_format = flatten(args, "input")
             given = sum(value is not None for value in flat)
             if not given:
@@ -137,15 +139,16 @@ class HybridBlock(Block):
             with self.name_scope():
                 out, seen = observed(self, symbol, *nested, **parameters)
             heads, out_format = flatten(out, "output")
+            graph = [value for value in inputs if value is not None], Group(heads)
             self.__dict__.update(
                 _seen=seen, _in_format=in_format, _out_format=out_format,
                 _faces=(_any_numpy(inputs), [isinstance(head, NumpySymbol) for head in heads for _ in head._entries]),
-                _cached_graph=([value for value in inputs if value is not None], Group(heads)))
+                _cached_graph=graph)
             self.__dict__["_traced"] = _CHANGES[0], self._versions()
-        return self._cached_graph
+        return graph
 
     def _build_cache(self, *args: Any) -> BlockPlans:
-        """Make the plans of the graph, and the parameters whose shapes follow from these inputs."""
+        """Make the plans of the graph, and the parameters whose shapes these inputs decide."""
         inputs, out = self._get_graph(*args)
         numbers = {each.name: i for i, each in enumerate(inputs)}
         names, parameters = out.list_inputs(), self._graph_params()
@@ -178,15 +181,15 @@ class HybridBlock(Block):
         return self.collect_params()._params
 
     def _clear_cached_op(self) -> None:
-        """Forget what was traced."""
+        """Drop the traced graph and its plans."""
         _CHANGES[0] += 1
         self.__dict__.update(_cached_graph=(), _cached_op=None, _seen=None, _version=self._version + 1)
 
     def _call_cached_op(self, *args: Any) -> Any:
         """Run as a plan."""
         self._still()
-        plans = self._cached_op
-        if plans is None:
+        plans, graph = self._cached_op, self._cached_graph
+        if plans is None or not graph or plans.symbol is not graph[1]:  # perhaps another thread has forgotten the graph
             plans = self._build_cache(*args)
         flat, form = flatten(args, "input")
         if not same(form, self._in_format):
@@ -202,7 +205,7 @@ class HybridBlock(Block):
     # ------------------------------------------------------------------------------------- shapes and dtypes
 
     def _deferred_infer_shape(self, *args: Any) -> None:
-        """Give parameters the shapes that follow from inputs."""
+        """Infer shapes of parameters from inputs."""
         try:
             self.infer_shape(*args)
         except (OpError, ValueError) as error:
@@ -224,17 +227,17 @@ class HybridBlock(Block):
                 setattr(parameter, attribute, found[name])
 
     def infer_shape(self, *args: Any) -> None:
-        """Give parameters the shapes that follow from inputs."""
+        """Infer shapes of parameters from inputs."""
         self._infer_attrs("infer_shape", "shape", *args)
 
     def infer_type(self, *args: Any) -> None:
-        """Give parameters the dtypes that follow from inputs."""
+        """Infer dtypes of parameters from inputs."""
         self._infer_attrs("infer_type", "dtype", *args)
 
     # ------------------------------------------------------------------------------------------------ settings
 
     def register_child(self, block: Block, name: str | None = None) -> None:
-        """Make a hybrid block a child.
+        """Register a hybrid block as a child.
 
         Raises
         ------
@@ -245,20 +248,23 @@ class HybridBlock(Block):
             raise BlockError(f"Children of HybridBlock must also be HybridBlock, but {block} has type {type(block)}. "
                              "If you are using Sequential, please try HybridSequential instead.")
         super().register_child(block, name)
+
+    def _edited(self, name: str, before: object, now: object) -> None:
+        """Another block, or none, is the child of this name."""
         self._clear_cached_op()
 
     def hybridize(self, active: bool = True, backend: str | None = None, clear: bool = True, **kwargs: Any) -> None:
-        """Let this block run as plans from its next call on, or, with ``active=False``, operator by operator.
+        """Run this block as plans from its next call on, or, with ``active=False``, operator by operator.
 
         Parameters
         ----------
         backend : str, optional
-            MXNet's name of one; plans are made as ever.
+            Name of a backend of MXNet; accepted without effect.
         clear : bool
-            Whether what was traced is forgotten.
+            Whether the traced graph is dropped.
         **kwargs
-            MXNet's further settings, as ``static_alloc`` and ``static_shape``, which change nothing: a plan's memory is
-            always static.
+            Further settings of MXNet, such as ``static_alloc`` and ``static_shape``, accepted without effect: a plan's
+            memory is always static.
         """
         self.__dict__.update(_active=active, _flags=[(name, kwargs[name]) for name in _SETTINGS if name in kwargs])
         if clear:
@@ -274,7 +280,7 @@ class HybridBlock(Block):
         Raises
         ------
         BlockError
-            Without a backend, which MXNet demands.
+            Without a backend, which MXNet requires.
         """
         if not backend:
             raise BlockError('Must specify "backend" to optimize_for')
@@ -282,7 +288,7 @@ class HybridBlock(Block):
         self._build_cache(x, *args)
 
     def cast(self, dtype: DTypeLike) -> None:
-        """Give all parameters another dtype."""
+        """Cast all parameters to another dtype."""
         self._clear_cached_op()
         super().cast(dtype)
 
@@ -305,7 +311,7 @@ class HybridBlock(Block):
         Raises
         ------
         BlockError
-            Before it was hybridized and called once.
+            When the block was not yet hybridized and called.
         """
         self._still()
         if self._cached_op is None:
@@ -336,14 +342,15 @@ class HybridBlock(Block):
     # ------------------------------------------------------------------------------------------------- calls
 
     def forward(self, x: Any, *args: Any) -> Any:
-        """Compute outputs from arrays or symbols: by ``hybrid_forward``, or as a plan.
+        """Compute outputs from arrays or symbols, by ``hybrid_forward`` or as a plan.
 
         Raises
         ------
         BlockError
-            For arrays and symbols together, for neither, and, of a hybridized block, for arrays of several contexts.
+            When inputs mix arrays and symbols, or are neither; in a hybridized block, when arrays have different
+            contexts.
         """
-        has_symbols, contexts = looked_at((x, *args))
+        has_symbols, contexts = inspected((x, *args))
         if has_symbols and contexts:
             raise BlockError("In HybridBlock, we do not support mixed NDArrays and Symbols types for the input. Please "
                              "check the type of the args.")
@@ -371,12 +378,12 @@ class HybridBlock(Block):
             return self.hybrid_forward(ndarray, x, *args, **parameters)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Compute outputs by functions of ``F``: ``nd``, or ``sym``.
+        """Compute outputs with functions of ``F``, which is ``nd`` or ``sym``.
 
         Parameters
         ----------
         F : module
-            Of functions.
+            The module of functions.
         x : NDArray or Symbol
             The first input.
         *args, **kwargs

@@ -18,7 +18,7 @@ __all__ = ["Loss", "L2Loss", "L1Loss", "SigmoidBinaryCrossEntropyLoss", "Sigmoid
 
 
 def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weight: Any = None) -> Any:
-    """A loss times the weights of samples, where there are some, and times its own."""
+    """A loss times the weights of samples, if given, and times the constant weight."""
     if sample_weight is not None:
         loss = F.broadcast_mul(loss, sample_weight)
     if weight is None:
@@ -52,7 +52,7 @@ class Loss(HybridBlock):
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
 
     def _of_samples(self, F: Any, loss: Any, sample_weight: Any, weight: float | None = None) -> Any:
-        """The weighted loss's mean over each sample."""
+        """The weighted loss, averaged over each sample."""
         loss = _apply_weighting(F, loss, self._weight if weight is None else weight, sample_weight)
         return F.mean(loss, axis=self._batch_axis, exclude=True)
 
@@ -77,7 +77,7 @@ class L2Loss(Loss):
 
 
 class L1Loss(Loss):
-    """The size of the difference."""
+    """The absolute difference."""
 
     def __init__(self, weight: float | None = None, batch_axis: int = 0, **kwargs: Any):
         super().__init__(weight, batch_axis, **kwargs)
@@ -88,12 +88,12 @@ class L1Loss(Loss):
 
 
 class SigmoidBinaryCrossEntropyLoss(Loss):
-    """The cross entropy of yes and no.
+    """The binary cross entropy.
 
     Parameters
     ----------
     from_sigmoid : bool
-        Whether predictions are probabilities; else ``sigmoid`` of them is.
+        Whether predictions are probabilities; otherwise they are logits.
     weight, batch_axis
         See ``Loss``.
     """
@@ -103,7 +103,7 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
         self._from_sigmoid = from_sigmoid
 
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None, pos_weight: Any = None) -> Any:
-        """See ``HybridBlock``; ``pos_weight`` is the weight of what is yes."""
+        """See ``HybridBlock``; ``pos_weight`` is the weight of positive labels."""
         label = _reshape_like(F, label, pred)
         if self._from_sigmoid:
             yes, no = F.log(pred + 1e-12) * label, F.log(1.0 - pred + 1e-12) * (1.0 - label)
@@ -128,9 +128,9 @@ class SoftmaxCrossEntropyLoss(Loss):
     axis : int
         The axis of classes.
     sparse_label : bool
-        Whether labels are numbers of classes; else they are probabilities.
+        Whether labels are class numbers; otherwise they are probabilities.
     from_logits : bool
-        Whether predictions are logarithms of probabilities; else ``log_softmax`` of them is.
+        Whether predictions are logarithms of probabilities; otherwise ``log_softmax`` is applied.
     weight, batch_axis
         See ``Loss``.
 
@@ -161,12 +161,12 @@ SoftmaxCELoss = SoftmaxCrossEntropyLoss
 
 
 class KLDivLoss(Loss):
-    """The divergence of a distribution from another; its sum over each sample.
+    """The Kullback-Leibler divergence of two distributions.
 
     Parameters
     ----------
     from_logits : bool
-        Whether predictions are logarithms of probabilities; else ``log_softmax`` of them is.
+        Whether predictions are logarithms of probabilities; otherwise ``log_softmax`` is applied.
     axis : int
         The axis of classes.
     weight, batch_axis
@@ -210,7 +210,7 @@ class CTCLoss(Loss):
 
     def hybrid_forward(self, F: Any, pred: Any, label: Any, pred_lengths: Any = None, label_lengths: Any = None,
                        sample_weight: Any = None) -> Any:
-        """See ``HybridBlock``; lengths say how much of predictions and labels counts."""
+        """See ``HybridBlock``; the optional lengths limit predictions and labels."""
         if self._layout == "NTC":
             pred = F.swapaxes(pred, 0, 1)
         if self._batch_axis == 1:
@@ -222,7 +222,8 @@ class CTCLoss(Loss):
 
 
 class HuberLoss(Loss):
-    """Half the square of small differences over ``rho``, and the size of large ones less half of ``rho``."""
+    """Squared differences over ``2 * rho`` where they are below ``rho``, and absolute ones less ``rho / 2``
+    elsewhere."""
 
     def __init__(self, rho: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any):
         super().__init__(weight, batch_axis, **kwargs)
@@ -236,7 +237,7 @@ class HuberLoss(Loss):
 
 
 class HingeLoss(Loss):
-    """How far predictions fall short of a margin; labels are -1 and 1."""
+    """The amount by which predictions fall short of a margin; labels are -1 and 1."""
 
     def __init__(self, margin: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any):
         super().__init__(weight, batch_axis, **kwargs)
@@ -251,7 +252,7 @@ class HingeLoss(Loss):
 
 
 class SquaredHingeLoss(HingeLoss):
-    """The square of how far predictions fall short of a margin; labels are -1 and 1."""
+    """The squared amount by which predictions fall short of a margin; labels are -1 and 1."""
 
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         """See ``HybridBlock``."""
@@ -285,7 +286,7 @@ class LogisticLoss(Loss):
 
 
 class TripletLoss(Loss):
-    """How much nearer than a margin samples are to negative examples, beside positive ones."""
+    """The amount by which a sample is not closer to its positive than to its negative example by a margin."""
 
     def __init__(self, margin: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any):
         super().__init__(weight, batch_axis, **kwargs)
@@ -299,7 +300,7 @@ class TripletLoss(Loss):
 
 
 class PoissonNLLLoss(Loss):
-    """The negative logarithm of Poisson probabilities; its mean over all samples.
+    """The negative log-likelihood of Poisson distributions, averaged over all samples.
 
     Parameters
     ----------
@@ -308,7 +309,7 @@ class PoissonNLLLoss(Loss):
     from_logits : bool
         Whether predictions are logarithms of rates.
     compute_full : bool
-        Whether Stirling's formula for the factorial counts, too.
+        Whether to add Stirling's approximation of the factorial term.
     """
 
     def __init__(self, weight: float | None = None, from_logits: bool = True, batch_axis: int = 0,
@@ -327,7 +328,8 @@ class PoissonNLLLoss(Loss):
 
 
 class CosineEmbeddingLoss(Loss):
-    """One less the cosine of alike pairs, labelled 1, and the cosine over a margin of those unlike, labelled -1."""
+    """One minus the cosine for similar pairs, labelled 1; the cosine above a margin for dissimilar ones, labelled
+    -1."""
 
     def __init__(self, weight: float | None = None, batch_axis: int = 0, margin: float = 0, **kwargs: Any):
         super().__init__(weight, batch_axis, **kwargs)
@@ -346,12 +348,13 @@ class CosineEmbeddingLoss(Loss):
 
 
 class SDMLLoss(Loss):
-    """Distances of pairs in two batches, each against all others of the batch; arrays only.
+    """Smoothed deep metric learning: distances of pairs in two batches against all other rows of the batch; for arrays
+    only.
 
     Parameters
     ----------
     smoothing_parameter : float
-        The probability that is spread over what is no pair.
+        Probability spread over the rows that are no pairs.
     weight, batch_axis
         See ``Loss``.
     """

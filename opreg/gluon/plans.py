@@ -1,4 +1,4 @@
-"""The graph of a hybridized block as plans: one for each kind of inputs, context and mode, on the tape as one
+"""Plans of a hybridized block's graph: one for each kind of inputs, context and mode, on the tape as one
 application."""
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from opreg.symbol.symbol import Symbol
 
 from ..cells import tree
 from ..cells.compiled import Compiled, CompiledOnDevice
+from ..cells.graph_reads import tell
 from ..cells.jit import KINDS
 from ..cells.observer import Observer
 from ..cells.plan_memory import Rooms
@@ -28,14 +29,14 @@ from ..core.mode import MODE, Recording
 from ..core.op import Op
 from ..core.placeholder import resolve
 from ..core.tracing import TraceError
-from .parameter import Parameter
-from .reads import tell
+from .base_parameter import Parameter
+from .reads import FOUND
 
 __all__ = ["BlockPlans"]
 
 
 class _Placed:
-    """The plans of one context, over the arrays that parameters have there."""
+    """The plans of one context, bound to the parameters' arrays there."""
 
     def __init__(self, weights: list[NDArray]):
         self.weights = weights
@@ -46,17 +47,17 @@ class _Placed:
 class BlockPlans:
     """A graph of a block, run over its inputs and its parameters' arrays.
 
-    A parameter's array is bound where it lies, so what is written to it counts for the next run; where a parameter has
-    another array, as after ``cast``, its plans are made anew, and so is a plan where something has changed that the
-    body of a traced operator read from outside. Inputs of another shape or dtype have plans of their own,
-    and so have training and inference.
+    Plans read parameters from the parameters' own memory, so each run sees their current values. When a parameter gets
+    another array, as by ``cast``, its plans are made again; so is a plan when a value has changed that the body of a
+    traced operator read from outside. Inputs of another shape or dtype have plans of their own, and so have training
+    and inference.
 
     Parameters
     ----------
     symbol : Symbol
         The graph.
     inputs : sequence of (int or Parameter)
-        For each of its variables, the number of the block's input, or the parameter.
+        For each of its variables, the number of the input, or the parameter.
     title : str
         The block's name, for errors.
     """
@@ -68,8 +69,8 @@ class BlockPlans:
         self._lock = rlock()
         watch(self)
 
-    def on_register(self, op: Op) -> None:
-        """Plan anew: kernels and gradients are chosen with the plan."""
+    def on_register(self, op: Op | None) -> None:
+        """Drop all plans, since a plan has fixed kernels and gradients."""
         self._placed.clear()
 
     def __call__(self, data: Sequence[NDArray]) -> list[NDArray]:
@@ -99,7 +100,7 @@ class BlockPlans:
         return [next(rest) if isinstance(each, Parameter) else data[each] for each in self.inputs]
 
     def _sized(self, data: Sequence[NDArray], weights: Sequence[NDArray]) -> Graph:
-        """The graph, in which zeros and their like that leave dimensions open have those that follow from inputs."""
+        """The graph, with unknown lengths of operators such as zeros inferred from inputs."""
         graph = resolve(self.symbol._graph())
         if MODE.np_shape or not any(map(_is_open, graph.nodes)):
             return graph
@@ -119,8 +120,8 @@ class BlockPlans:
 
     def watched(self, data: Sequence[NDArray], told: Callable[[str, str, NDArray], object], everything: bool
                 ) -> list[NDArray]:
-        """The outputs, of operators that run one by one: ``told(name, operator, array)`` is called with what each
-        gives, and with what it is given where ``everything`` is wanted."""
+        """The outputs, with operators run one by one: ``told(name, operator, array)`` is called with each output, and
+        with inputs if ``everything``."""
         weights = [parameter.data(data[0]._ctx) for parameter in self._parameters]
         symbol = Symbol(self._sized(data, weights).heads)
         inside = symbol.get_internals()
@@ -136,7 +137,7 @@ class BlockPlans:
         return [values[entry] for entry in symbol._entries]
 
     def _eagerly(self, graph: Graph, weights: Sequence[NDArray]) -> Callable[..., list[Any]]:
-        """The graph as a function of inputs, whose operators run one by one."""
+        """The graph as a function of inputs, with operators run one by one."""
         apply = CachedOp(Symbol(graph.heads))
 
         def function(*data: NDArray) -> list[Any]:
@@ -161,7 +162,7 @@ class BlockPlans:
                         continue
                     out = trace.call(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
                     values[node] = out if isinstance(out, tuple) else [out]
-            tell(self._title, observer)
+            tell(f"{self._title} {FOUND}", observer)
             traced = Traced(trace, nodes, [values[node][i] for node, i in graph.heads], data[0]._ctx)
         except (LeftToPython, TraceError):
             return None
@@ -170,7 +171,7 @@ class BlockPlans:
 
 
 def _is_open(node: Node) -> bool:
-    """Whether an operator makes an array of a shape in which a 0 stands for a dimension that is not known."""
+    """Whether an operator makes an array of a shape in which 0 is an unknown length."""
     return node.op is not None and not node.inputs and 0 in (node.attrs.get("shape") or ())
 
 
@@ -179,7 +180,7 @@ def _is(first: object, second: object) -> bool:
 
 
 def _array(value: Tensor) -> NDArray:
-    """A tensor's memory and place on the tape as an array."""
+    """An array over a tensor's memory, with the tensor's record on the tape."""
     result = NDArray(value._data, value._ctx)
     result._entry = value._entry
     return result

@@ -1,38 +1,37 @@
-"""Reads of blocks: what ``hybrid_forward`` reads from outside while it is traced, to be compared before each call."""
+"""Reads of blocks: values that ``hybrid_forward`` reads from outside while it is traced, compared before each call."""
 
 from __future__ import annotations
 
 from types import FrameType
 from typing import Any
 
-import numpy as np
-
 from opreg.ndarray.autograd import is_recording, is_training
-from opreg.ndarray.ndarray import NDArray
 from opreg.util import is_np_shape
 
-from ..cells.observer import Observer
-from ..cells.reads import Reads
-from ..errors import is_ours, warn
+from ..cells.graph_reads import GraphObserver, tell
+from ..errors import is_ours
 from .base_block import Block
 
-__all__ = ["Seen", "observed", "tell"]
+__all__ = ["FOUND", "Seen", "observed"]
 
-#: Functions that answer by the mode of the caller, by the identity of their code.
+#: Says of a block, in a warning, how it is used.
+FOUND = "is hybridized with what it found while it was traced"
+
+#: Functions whose result depends on the caller's mode, by the identity of their code.
 _MODES = {id(function.__code__): function for function in (is_recording, is_training, is_np_shape)}
-#: Attributes of blocks that opreg's own code reads for what they compute.
+#: Attributes of blocks that this library's own code reads.
 _FORWARDS = frozenset({"forward", "hybrid_forward"})
 
 
 class Seen:
-    """Everything that a trace of a block has met.
+    """The values and blocks that a trace of a block has used.
 
     Attributes
     ----------
     changed : function or None
-        Says what has changed of what was read; None where nothing was.
+        Returns a text about a read value that has changed; None if no value was read.
     blocks : list of Block
-        Those that took part and stand nowhere below the block.
+        Blocks that the trace used and that are not inside of the block.
     """
 
     def __init__(self, block: Block, observer: _Observer):
@@ -44,35 +43,26 @@ class Seen:
                 visit(child)
 
         visit(block)
-        reads = observer.reads
-        self.changed = reads.changed if reads.counted else reads.check
+        self.changed = observer.check()
         self.blocks = [each for key, each in observer.blocks.items() if key not in below]
 
 
-class _Observer(Observer):
-    """An observer of the user's code alone: opreg's own reads of blocks are counted by the blocks' versions."""
+class _Observer(GraphObserver):
+    """An observer of the user's code only: reads of blocks by this library are counted by the blocks' versions."""
 
-    def __init__(self, reads: Reads):
-        super().__init__(reads)
-        self.reads: Reads = reads
+    def __init__(self) -> None:
+        super().__init__()
         self.blocks: dict[int, Block] = {}
 
     def attribute(self, owner: Any, name: str, value: Any, frame: FrameType) -> None:
-        """An attribute of an object is read in a frame."""
+        """Note that an attribute of an object is read in a frame."""
         if name in _FORWARDS or not (issubclass(type(owner), Block) and is_ours(frame.f_code)):
             super().attribute(owner, name, value, frame)
 
     def meet(self, value: Any) -> None:
-        """A value takes part; all numbers of an NDArray are compared, since no graph has them."""
+        """A value takes part."""
         if issubclass(type(value), Block):
             self.blocks[id(value)] = value
-        elif isinstance(value, NDArray) and id(value) not in self._met:
-            label, data = "an NDArray", value._data
-            self.comparisons.path(value, "{}._data", data, label)
-            if isinstance(data, np.ndarray):
-                self.comparisons.content(data, label)
-            else:
-                self.comparisons.unseen[f"the numbers of {label} on {value._ctx}"] = None
         super().meet(value)
 
     def _answers(self, frame: FrameType, answer: Any) -> None:
@@ -85,19 +75,9 @@ class _Observer(Observer):
 
 def observed(block: Any, *args: Any, **kwargs: Any) -> tuple[Any, Seen]:
     """The result of a block's ``hybrid_forward``, and its reads. A warning names reads that cannot be compared."""
-    observer = _Observer(Reads())
+    observer = _Observer()
     with observer:
         observer.meet(block)
         out = block.hybrid_forward(*args, **kwargs)
-    tell(block.name, observer)
-    observer.reads.close()
+    tell(f"{block.name} {FOUND}", observer)
     return out, Seen(block, observer)
-
-
-def tell(title: str, observer: Observer) -> None:
-    """Warn of what an observer has met that cannot be compared."""
-    unseen = [*([f"what it asks for, since {observer.reason}"] if observer.reason else []),
-              *observer.comparisons.unseen]
-    if unseen:
-        warn(f"{title} is hybridized with what it found while it was traced, and does not see changes of "
-             + "; ".join(unseen))

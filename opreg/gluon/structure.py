@@ -1,4 +1,4 @@
-"""Nested arguments and results of blocks as flat lists, with a format that says how they were nested."""
+"""Nested arguments and results of blocks as flat lists, with a format that describes the nesting."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from opreg.symbol.symbol import Symbol
 from ..core.mode import MODE
 from .errors import BlockError
 
-__all__ = ["Format", "faced", "flatten", "looked_at", "regroup", "same"]
+__all__ = ["Format", "faced", "flatten", "inspected", "regroup", "same"]
 
-#: How values were nested: 0 stands for one of them, -1 for None, a larger number for as many outputs of one symbol.
+#: The format of a nesting: 0 stands for a value, -1 for None, a larger number for a symbol with that many outputs.
 Format: TypeAlias = "int | list[Format]"
 
 
 def flatten(value: Any, what: str) -> tuple[list[Any], Format]:
-    """Values in a nesting, and its format.
+    """The values of a nesting, and its format.
 
     Raises
     ------
     BlockError
-        For what is no array, symbol, None, or list of them.
+        When a value is no array, symbol, None, or list of these.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def flatten(value: Any, what: str) -> tuple[list[Any], Format]:
 
 
 def regroup(flat: Sequence[Any], form: Format) -> Any:
-    """Values nested as a format says.
+    """Values nested by a format.
 
     Examples
     --------
@@ -74,26 +74,26 @@ def regroup(flat: Sequence[Any], form: Format) -> Any:
 
 
 def same(given: Format, kept: Format) -> bool:
-    """Whether arguments are nested as those that were traced; None at the end may be left out."""
+    """Whether arguments have the nesting of the traced ones; None at the end may be left out."""
     if not isinstance(given, list) or not isinstance(kept, list):
         return given == kept
     common = min(len(given), len(kept))
     return given[:common] == kept[:common] and all(form == -1 for form in (*given[common:], *kept[common:]))
 
 
-def looked_at(value: Any) -> tuple[bool, list[Context]]:
-    """Whether there are symbols in a nesting, and the contexts of its arrays, in their order."""
+def inspected(value: Any) -> tuple[bool, list[Context]]:
+    """Whether a nesting contains symbols, and the contexts of its arrays, in order."""
     if isinstance(value, NDArray):
         return False, [value._ctx]
     if isinstance(value, Symbol):
         return True, []
     symbols, contexts = False, list[Context]()
     for part in value if isinstance(value, (list, tuple)) else ():
-        inner, more = looked_at(part)
+        inner, more = inspected(part)
         symbols, contexts = symbols or inner, contexts + more
     return symbols, contexts
 
 
 def faced(value: Any) -> Any:
-    """An array or symbol as Gluon makes it: with NumPy's manners where ``set_np`` asks for these."""
+    """An array or symbol of Gluon: one of ``np`` if ``set_np`` is on."""
     return value.as_np_ndarray() if MODE.np_array else value

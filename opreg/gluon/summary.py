@@ -11,7 +11,7 @@ from .errors import BlockError
 
 if TYPE_CHECKING:
     from .base_block import Block
-    from .parameter import Parameter
+    from .base_parameter import Parameter
 
 __all__ = ["print_summary"]
 
@@ -34,7 +34,7 @@ def _said(values: Any) -> str:
 
 
 def print_summary(root: Block, inputs: Sequence[Any]) -> None:
-    """Run a block once, and print what each layer gives and how many parameters it has."""
+    """Run a block once, and print the output and number of parameters of each layer."""
     rows: list[tuple[str, str, int]] = [("Input", _said(tuple(inputs)), 0)]
     seen: set[Parameter] = set()
     counts = {"trainable": 0, "shared": 0}

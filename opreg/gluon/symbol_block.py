@@ -1,4 +1,4 @@
-"""Symbol blocks: networks of symbols, as from files, as blocks."""
+"""Symbol blocks: graphs of symbols, for instance from files, as blocks."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from opreg.symbol.symbol import Group, Symbol, Variable
 from ..errors import OpError
 from ..typing import DTypeLike
 from .base_block import Block
+from .base_parameter import Contexts, Parameter
 from .errors import BlockError
 from .hybrid_block import HybridBlock
-from .parameter import Contexts, Parameter, ParameterDict
-from .structure import flatten, looked_at, regroup, same
+from .parameter_dict import ParameterDict
+from .structure import flatten, inspected, regroup, same
 
 __all__ = ["SymbolBlock"]
 
 
 class SymbolBlock(HybridBlock):
-    """A block made of symbols; what they read beside the inputs are its parameters.
+    """A block made of symbols; variables that are no inputs become its parameters.
 
     Parameters
     ----------
     outputs : Symbol or list of Symbol
-        What it gives.
+        The outputs.
     inputs : Symbol or list of Symbol
-        Variables.
+        The input variables.
     params : ParameterDict, optional
-        Where it takes parameters from.
+        Parameters of another block, to share them.
 
     Examples
     --------
@@ -74,20 +75,20 @@ class SymbolBlock(HybridBlock):
     def imports(symbol_file: str | os.PathLike[str], input_names: str | Sequence[str],
                 param_file: str | os.PathLike[str] | None = None, ctx: Contexts = None, allow_missing: bool = False,
                 ignore_extra: bool = False) -> SymbolBlock:
-        """A block from the files that ``HybridBlock.export`` or ``Module.save_checkpoint`` write.
+        """A block from files of ``HybridBlock.export`` or ``Module.save_checkpoint``.
 
         Parameters
         ----------
         symbol_file : str
             The graph, ``-symbol.json``.
         input_names : str or list of str
-            Which of its variables are inputs.
+            Names of its input variables.
         param_file : str, optional
             The parameters, ``.params``.
         ctx : Context or list of Context, optional
-            Where they live.
+            Contexts of the parameters.
         allow_missing, ignore_extra : bool
-            Whether the file may leave out parameters, or have others.
+            Whether the file may lack parameters, or have others.
         """
         names = [input_names] if isinstance(input_names, str) else list(input_names)
         inputs = [Variable(name, dtype=np.float32) if param_file is None else Variable(name) for name in names]
@@ -102,7 +103,7 @@ class SymbolBlock(HybridBlock):
         return f"{type(self).__name__}(\n{out!r} : {len(inputs)} -> {len(out._entries)}\n)"
 
     def _still(self) -> None:
-        """Its graph stays."""
+        """Do nothing: the graph never changes."""
 
     def _clear_cached_op(self) -> None:
         graph = self._cached_graph
@@ -115,7 +116,7 @@ class SymbolBlock(HybridBlock):
 
     def forward(self, x: Any, *args: Any) -> Any:
         """Compute outputs from arrays or symbols."""
-        has_symbols, contexts = looked_at((x, *args))
+        has_symbols, contexts = inspected((x, *args))
         if contexts and not has_symbols:
             with contexts[0]:
                 return self._call_cached_op(x, *args)
@@ -130,7 +131,7 @@ class SymbolBlock(HybridBlock):
         return regroup(list(composed), self._out_format)
 
     def cast(self, dtype: DTypeLike) -> None:
-        """Give all parameters another dtype; those of batch norms stay in float32 if it is float16."""
+        """Cast all parameters to another dtype; those of batch norms use float32 in place of float16."""
         Block.cast(self, dtype)
         if np.dtype(dtype) == np.float16:
             names = set(self.params)
@@ -147,19 +148,19 @@ class SymbolBlock(HybridBlock):
         self.collect_params().reset_ctx(ctx)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """There is none: the graph is there."""
+        """Not available: the block has a graph instead."""
         raise NotImplementedError("SymbolBlock has a graph in the place of hybrid_forward")
 
 
 def _begin(names: Sequence[str]) -> str:
-    """The prefix that all names share."""
+    """The common prefix of all names."""
     least, most = min(names, default=""), max(names, default="")
     same = next((i for i, (a, b) in enumerate(zip(least, most)) if a != b), min(len(least), len(most)))
     return least[:same]
 
 
 def _dtypes(inputs: Sequence[Symbol], out: Symbol) -> dict[str, Any]:
-    """The dtypes of all that a graph reads, float32 where nothing says otherwise."""
+    """The dtypes of all variables of a graph; float32 where no rule decides."""
     names = [*out.list_arguments(), *out.list_auxiliary_states()]
     given: dict[str, Any] = {}
     for each in inputs:

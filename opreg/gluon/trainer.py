@@ -1,4 +1,4 @@
-"""Trainer: an optimizer over parameters, which adds up the gradients of contexts and processes."""
+"""Trainer: an optimizer of parameters, which sums gradients over contexts and processes."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ from ..train.base_optimizer import Optimizer
 from ..train.kvstore import _create_kvstore, _create_sparse_kvstore
 from ..train.stores import KVStore, KVStoreBase
 from ..train.updater import Updater, get_updater
+from .base_parameter import Parameter
 from .errors import BlockError, StaleGradient
-from .parameter import Parameter, ParameterDict
+from .parameter_dict import ParameterDict
 
 __all__ = ["Trainer"]
 
 
 class Trainer:
-    """Moves parameters along their gradients by an optimizer.
+    """Updates parameters by their gradients with an optimizer.
 
     Parameters
     ----------
     params : ParameterDict, dict, or list of Parameter
-        What is trained.
+        The parameters to train.
     optimizer : str or Optimizer
-        How.
+        The optimizer, or its name.
     optimizer_params : dict, optional
-        Settings of an optimizer that is given by name.
+        Settings of an optimizer given by name.
     kvstore : str, KVStore or None
-        Where gradients of several contexts or processes are added up.
+        The store that sums gradients of several contexts or processes.
     compression_params : dict, optional
-        How gradients are rounded on the way, see ``KVStore.set_gradient_compression``.
+        Compression of the gradients that are sent; see ``KVStore.set_gradient_compression``.
     update_on_kvstore : bool, optional
-        Whether the optimizer runs in the store; as MXNet decides it by default.
+        Whether the optimizer runs in the store; by default decided as in MXNet.
 
     Examples
     --------
@@ -100,15 +101,15 @@ class Trainer:
     # --------------------------------------------------------------------------------------------- the store
 
     def _reset_kvstore(self) -> None:
-        """Begin the store anew at the next step."""
+        """Initialize the store again at the next step."""
         if self._kvstore is not None and "dist" in self._kvstore.type:
             raise BlockError("Cannot reset distributed KVStore.")
         self._kvstore, self._kv_initialized, self._distributed = None, False, False
         self._update_on_kvstore: bool | None = None
         self._params_to_init = list(self._params)
 
-    def _numbers_set(self, parameter: Parameter) -> None:
-        """Hear that somebody has set a parameter: a store that keeps it must begin with these numbers."""
+    def _values_set(self, parameter: Parameter) -> None:
+        """Note that a parameter was set: a store that holds it is initialized again with the new values."""
         if self._kv_initialized and self._update_on_kvstore and parameter not in self._params_to_init:
             self._reset_kvstore()
 
@@ -123,7 +124,7 @@ class Trainer:
             arrays = {parameter.name: parameter.data(self._contexts[0]) for parameter in self._params}
             store, update = _create_kvstore(chosen, len(self._contexts), arrays)
         self._distributed = store is not None and "dist" in store.type
-        if sparse_grad and not sparse_weight:  # sums of rows come back from a store of one process, so updates run here
+        if sparse_grad and not sparse_weight:  # a store of one process returns sums of sparse rows, so updates run here
             if store is not None and not isinstance(store, KVStore):
                 raise BlockError(f"Cannot use {type(store)} for multi-device training with sparse gradients")
             update = self._distributed
@@ -150,7 +151,7 @@ class Trainer:
         self._kv_initialized = True
 
     def _init_params(self) -> None:
-        """Let the store begin with the parameters that have arrays."""
+        """Initialize the store with the parameters that have arrays."""
         waiting = []
         for parameter in self._params_to_init if self._kvstore is not None else ():
             if parameter._deferred_init:
@@ -175,16 +176,16 @@ class Trainer:
 
     @property
     def learning_rate(self) -> float:
-        """The rate now, of a schedule where there is one."""
+        """The current learning rate, from the schedule if there is one."""
         return self._optimizer.learning_rate
 
     def set_learning_rate(self, lr: float) -> None:
-        """Set the rate.
+        """Set the learning rate.
 
         Raises
         ------
         UserWarning
-            When it comes from a schedule.
+            When a schedule sets the learning rate.
         """
         self._optimizer.set_learning_rate(lr)
 
@@ -198,15 +199,15 @@ class Trainer:
         self._optimizer.rescale_grad = scale
 
     def step(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
-        """Add up gradients, and move the parameters.
+        """Sum the gradients over contexts and processes, and update the parameters.
 
         Parameters
         ----------
         batch_size : int
-            What gradients are divided by.
+            Number by which gradients are divided.
         ignore_stale_grad : bool
-            Whether parameters whose gradients no backward pass has written since the last step are left out; else that
-            is an error.
+            Whether to skip parameters whose gradients no backward pass has written since the last step; otherwise they
+            raise an error.
 
         Raises
         ------
@@ -219,7 +220,7 @@ class Trainer:
         self._update(ignore_stale_grad)
 
     def allreduce_grads(self) -> None:
-        """Add up gradients; ``update`` moves the parameters then.
+        """Sum the gradients over contexts and processes; ``update`` then updates the parameters.
 
         Raises
         ------
@@ -231,7 +232,7 @@ class Trainer:
         self._allreduce_grads()
 
     def update(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
-        """Move the parameters along gradients that were added up; see ``step``."""
+        """Update the parameters by summed gradients; see ``step``."""
         self._ready()
         self._refuse_in_store("update()")
         self._check_and_rescale_grad(self._scale / batch_size)

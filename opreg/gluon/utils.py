@@ -1,4 +1,4 @@
-"""Functions beside training: batches in parts, gradients of a bounded norm, files that are to be there."""
+"""Helpers of training: splitting batches, clipping gradients, finding files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BLOCK = 1 << 20
 
 
 def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
-    """Parts of a batch along an axis, in their order.
+    """Contiguous parts of a batch along an axis.
 
     Parameters
     ----------
@@ -43,12 +43,12 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
     batch_axis : int
         The axis of samples.
     even_split : bool
-        Whether all parts must be as long as each other; else the first ones have one sample more where they differ.
+        Whether all parts must have the same length; otherwise the first ones may have one sample more.
 
     Raises
     ------
     ShapeError
-        The batch cannot be divided so.
+        When the batch cannot be divided like this.
 
     Examples
     --------
@@ -68,16 +68,16 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
 
 def split_and_load(data: Any, ctx_list: Sequence[Context], batch_axis: int = 0, even_split: bool = True
                    ) -> list[NDArray]:
-    """Parts of a batch, one in each context.
+    """Parts of a batch, one on each context.
 
     Parameters
     ----------
     data : NDArray or array_like
         The batch.
     ctx_list : list of Context
-        Where the parts go; as many as there are contexts.
+        The contexts; each gets a part.
     batch_axis, even_split : int, bool
-        As of ``split_data``.
+        See ``split_data``.
 
     Examples
     --------
@@ -91,16 +91,16 @@ def split_and_load(data: Any, ctx_list: Sequence[Context], batch_axis: int = 0, 
 
 
 def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite: bool = True) -> NDArray | float:
-    """Scale arrays down in place, so that the 2-norm of all together is ``max_norm`` at most; returns what it was.
+    """Scale arrays in place so that their common 2-norm is at most ``max_norm``; returns the norm before.
 
     Parameters
     ----------
     arrays : list of NDArray
-        As a rule gradients.
+        The arrays, usually gradients.
     max_norm : float
-        The norm they may have.
+        Greatest allowed norm.
     check_isfinite : bool
-        Whether to warn of infinities and NaN, which waits for the number; without it the norm is an NDArray of shape
+        Whether to warn of infinities and NaN, which waits for the result; without it the norm is an NDArray of shape
         (1,).
 
     Examples
@@ -127,7 +127,7 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
 
 
 def check_sha1(filename: str | os.PathLike, sha1_hash: str) -> bool:
-    """Whether a file has this SHA-1, in hexadecimal digits.
+    """Whether a file has this SHA-1, given in hexadecimal digits.
 
     Examples
     --------
@@ -146,38 +146,38 @@ def check_sha1(filename: str | os.PathLike, sha1_hash: str) -> bool:
 
 
 def _get_repo_url() -> str:
-    """The address that MXNet's models and datasets were kept at, or what ``MXNET_GLUON_REPO`` says."""
+    """The base address of MXNet's models and datasets, or the value of ``MXNET_GLUON_REPO``."""
     address = os.environ.get("MXNET_GLUON_REPO", "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/")
     return address if address.endswith("/") else address + "/"
 
 
 def _get_repo_file_url(namespace: str, filename: str) -> str:
-    """The address of a file there."""
+    """The address of a file at the base address."""
     return f"{_get_repo_url()}{namespace}/{filename}"
 
 
 def download(url: str, path: str | os.PathLike | None = None, overwrite: bool = False, sha1_hash: str | None = None,
              retries: int = 5, verify_ssl: bool = True) -> str:
-    """The path of a file that is on this machine already; nothing is fetched.
+    """The path of a file that already is on this machine; nothing is downloaded.
 
     Parameters
     ----------
     url : str
-        An address, or a ``file://`` or path of this machine, which is copied.
+        An address; a local path or ``file://`` address is copied.
     path : str or None
-        The file, or the folder where it is. It is looked for there, and then, and copied, in the current folder, its
-        ``data``, ``MXNET_HOME`` and the folders of data sets in there.
+        The file, or its folder. If it is not there, it is copied from the current folder, its ``data``, ``MXNET_HOME``,
+        or a dataset's folder in there.
     overwrite : bool
-        Whether to look elsewhere, too, where it is there.
+        Whether to look in the other folders even if it is there.
     sha1_hash : str or None
-        What its SHA-1 must be; a file with another is passed over.
+        The SHA-1 that the file must have; other files are skipped.
     retries, verify_ssl : int, bool
-        Of MXNet's connection, count for nothing.
+        Accepted without effect.
 
     Raises
     ------
     OpError
-        It is nowhere; the message says what to put where.
+        When the file is missing; the message says where to put it.
 
     Examples
     --------

@@ -1,3 +1,3 @@
-"""Operators in other libraries, and theirs here: what ``to_torch``, ``to_jax`` and ``check`` do with both."""
+"""Interoperation with other libraries: ``to_torch`` and ``to_jax`` export operators, ``check`` checks theirs."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Functions of other libraries as operators here, so that what checks operators checks them."""
+"""Functions of other libraries as operators, so that they can be checked."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Given(NamedTuple):
     Attributes
     ----------
     arrays : list of numpy.ndarray
-        Those among its arguments, lists included.
+        The arrays among the arguments, with lists converted.
     places : list of int
-        Where they stand.
+        Positions of the arrays.
     args : list
-        All arguments; others are handed on as they are.
+        All arguments; others are passed unchanged.
     names : list of str
-        Those of the arrays.
+        Names of the arrays.
     """
 
     arrays: list[np.ndarray]
@@ -36,7 +36,7 @@ class Given(NamedTuple):
     names: list[str]
 
     def having(self, values: Sequence[Any]) -> list[Any]:
-        """The arguments with other values in the places of arrays."""
+        """The arguments, with other values for the arrays."""
         args = list(self.args)
         for i, value in zip(self.places, values):
             args[i] = value
@@ -44,13 +44,13 @@ class Given(NamedTuple):
 
 
 def given(title: str, inputs: Sequence[Any], function: Callable[..., Any], skipped: int = 0) -> Given:
-    """Arguments of a function, sorted; lists become arrays of float32, as ``nd.array`` makes them. Names are those of
-    the parameters of ``function`` behind the first few.
+    """Arguments of a function, with lists converted to float32 arrays, as in ``nd.array``. Names are those of the
+    parameters of ``function`` after the first ``skipped``.
 
     Raises
     ------
     ArgumentError
-        Where no input is an array.
+        When no input is an array.
     """
     places = [i for i, value in enumerate(inputs) if isinstance(value, list) or hasattr(value, "dtype")]
     if not places:
@@ -64,7 +64,7 @@ def given(title: str, inputs: Sequence[Any], function: Callable[..., Any], skipp
 def _numbers(value: Any) -> np.ndarray:
     if isinstance(value, list):
         return np.asarray(value, np.float32)
-    for name in ("detach", "asnumpy"):  # of PyTorch, of ours
+    for name in ("detach", "asnumpy"):  # of PyTorch, or of this library
         value = getattr(value, name)() if hasattr(value, name) else value
     return np.array(value)
 
@@ -79,9 +79,9 @@ def operator_of(name: str, run: Callable[[Sequence[np.ndarray]], list[np.ndarray
     name : str
         Its name.
     run : callable
-        The outputs, from arrays.
+        A function from arrays to outputs.
     pull : callable
-        Gradients of the arrays, from those of the outputs and the arrays; None where there is none.
+        A function from output gradients and arrays to gradients of the arrays, with None for a missing one.
     what : Given
         Its arguments.
     """

@@ -1,9 +1,9 @@
-"""Operators in JAX, and functions of JAX as operators to be checked.
+"""Operators in JAX, and functions of JAX as operators to check.
 
-An operator becomes a function that ``jit``, ``grad`` and ``vmap`` take. One that has a translation is made of JAX's own
-operations; any other is called back on the host, with arrays over the memory of JAX's, and has the gradient
-that it has here. Values of JAX never change, so states come out beside the outputs, and random numbers follow from a
-seed that is given.
+An operator becomes a function that ``jit``, ``grad`` and ``vmap`` accept. An operator with a translation is expressed
+in JAX's own operations; others are called back on the host, with arrays that share JAX's memory, and their own
+gradient. Values of JAX never change, so states are returned with the outputs, and random values are derived from a
+given seed.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _results(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
 
 
 def _called(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
-    """The operator called back, with its gradient, and the gradient of that."""
+    """The operator as a callback, with its gradient, and the gradient of that."""
     import jax
 
     source, count = program.source, len(inputs)
@@ -110,7 +110,7 @@ def _called(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
         return [*map(_array, arrays[:count])], int(arrays[count]) if len(arrays) > count else None
 
     def host(work: Callable[..., list[NDArray]], structs: Sequence[Any], *groups: Sequence[Any]) -> list[Any]:
-        """Work on arrays of the host, whose results are known before."""
+        """Compute on arrays of the host; the results' shapes are known in advance."""
         lengths = [len(group) for group in groups]
 
         def back(*flat: Any) -> list[np.ndarray]:
@@ -138,7 +138,7 @@ def _called(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
         return program.second(arrays, [*map(_array, heads)], wanted, [*map(_array, tops)], wanted, number)
 
     def spread(found: Sequence[Any]) -> list[Any]:
-        """A gradient for each of those that are given, None for those that have none."""
+        """Gradients for the given inputs, with None for missing ones."""
         places = dict(zip(wanted, found))
         return [places.get(i) for i in range(count + len(seeds))]
 
@@ -174,7 +174,7 @@ def _called(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
 
 
 def _array(value: Any) -> NDArray:
-    """An array over the memory of one of JAX, or of NumPy."""
+    """An array over the memory of a JAX or NumPy array."""
     return from_dlpack(value)
 
 
@@ -193,7 +193,7 @@ def _struct(spec: Spec) -> Any:
 
 @functools.cache
 def _dialect() -> Any:
-    """JAX's words for operators."""
+    """JAX's operations for translations."""
     import jax
 
     jnp = jax.numpy
@@ -312,7 +312,7 @@ def _dialect() -> Any:
 
 
 def function_of_jax(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[Op, list[np.ndarray]] | None:
-    """A ``custom_vjp`` function of JAX as an operator, and the arrays among its inputs; None for anything else.
+    """A ``custom_vjp`` function of JAX as an operator, and the arrays among its inputs; None for other functions.
 
     It runs with JAX's 64 bits on, since checks compare gradients in float64.
     """

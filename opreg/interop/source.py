@@ -1,8 +1,8 @@
-"""Sources of functions of another library: an operator, a Symbol or a Cell, as a graph that runs on shared arrays.
+"""Sources of functions for another library: an operator, Symbol or Cell, as a graph that runs on shared arrays.
 
-Another library asks three things of it: specs of the outputs, the outputs, and gradients. The last two run the graph as
-``autograd`` does, so each library gets the numbers that are computed here. A backward runs forward again: another
-library keeps arrays between the two, and no tape.
+Another library needs shapes and dtypes of the outputs, the outputs, and gradients. Outputs and gradients are computed
+as by ``autograd``, so each library gets this library's results. A backward pass runs forward again, since other
+libraries store arrays in between, but no tape.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ _PROGRAMS = following(256, "operators in other libraries")
 
 
 class Source:
-    """An operator, Symbol or Cell that is to be a function of another library.
+    """An operator, Symbol or Cell to be converted to a function of another library.
 
     Parameters
     ----------
     what : str, Op, Symbol or Cell
-        What is converted.
+        The operator, Symbol or Cell.
     way : str
-        The function that converts, as errors name it.
+        Name of the converting function, for errors.
     parameters : mapping of str to array, or None
-        Values of variables of a Symbol; those of a Cell are its own.
+        Values of a Symbol's variables; a Cell has its own.
     random : bool or None
-        Whether it draws random numbers; None for what operators say of themselves.
+        Whether it draws random values; with None the operators decide.
     attrs : mapping
-        Attributes that are fixed now.
+        Fixed attributes.
 
     Attributes
     ----------
     name : str
-        One that other libraries take.
+        Name that is valid in other libraries.
     title : str
         Its name in errors.
     inputs, states, outputs : tuple of str
-        Names of what it is given, parameters last, of auxiliary states, and of what it returns.
+        Names of the inputs with parameters last, of auxiliary states, and of outputs.
     fields : list of Field
-        Attributes that each call chooses.
+        Attributes that are arguments of each call.
     mode : bool
         Whether it may depend on ``is_train``.
     """
@@ -146,14 +146,14 @@ class Source:
             raise ArgumentError(f"{self.way}: {self.title} has no input")
 
     def _operators(self) -> list[Op]:
-        """All that it applies."""
+        """All operators in it."""
         if self.op is not None:
             return [self.op]
         return [node.op for symbol in self.symbols.values() for node in resolve(symbol._graph()).nodes
                 if node.op is not None]
 
     def program(self, attrs: Mapping[str, Any], is_train: bool) -> Program:
-        """It with all attributes fixed, in one of the modes."""
+        """The program with all attributes fixed, in one mode."""
         try:
             key: Any = self, is_train, exact(sorted(attrs.items()))
         except TypeError:
@@ -167,12 +167,12 @@ class Source:
         return found
 
     def check_names(self, attrs: Mapping[str, Any]) -> None:
-        """Refuse attributes that it has not.
+        """Refuse unknown attributes.
 
         Raises
         ------
         AttrError
-            With the nearest of those it has.
+            The error names the nearest valid one.
         """
         open_ones = [field.name for field in self.fields]
         for name in attrs:
@@ -183,7 +183,7 @@ class Source:
 
 
 def _named(name: str) -> Op:
-    """An operator by its name, a user's before a built-in one."""
+    """An operator by its name; users' operators come before built-in ones."""
     op = find(f"custom.{name}") or find(name)
     if op is None:
         known_names = [other.removeprefix("custom.") for other in names()]
@@ -198,7 +198,7 @@ def _identifier(name: str) -> str:
 
 
 def _anything(field: Field) -> Any:
-    """A value that an attribute may have, to ask what the names of inputs are."""
+    """A valid value of an attribute, for finding the names of inputs."""
     for value in (1, "1", (1,), True):
         with contextlib.suppress(Exception):
             field(value)
@@ -212,9 +212,9 @@ class Program:
     Attributes
     ----------
     graph : Graph
-        Its nodes.
+        The graph.
     draws : bool
-        Whether a run draws random numbers.
+        Whether a run draws random values.
     """
 
     def __init__(self, source: Source, attrs: Mapping[str, Any], is_train: bool):
@@ -243,12 +243,12 @@ class Program:
         self._specs: Recent = Recent(64)
 
     def specs(self, specs: Sequence[Spec]) -> list[Spec]:
-        """Specs of the outputs, from those of inputs and states; dimensions that depend on values are ``ANY``.
+        """Shapes and dtypes of the outputs, from those of inputs and states; lengths that depend on values are ``ANY``.
 
         Raises
         ------
         ShapeError
-            Where not even the number of axes follows from the inputs.
+            When the number of axes cannot be inferred from the inputs.
         """
         key = tuple(specs)
         found = self._specs.find(key)
@@ -270,7 +270,7 @@ class Program:
         return list(results) if isinstance(results, (list, tuple)) else [results]
 
     def forward(self, arrays: Sequence[NDArray], seed: int | None) -> list[NDArray]:
-        """The outputs, then the states as they are afterwards; each in memory of its own."""
+        """The outputs, then the new states; each in memory of its own."""
         count = len(self.source.inputs)
         given = [*arrays[:count], *[array.copy() for array in arrays[count:]]]
         with Recording(False, self.is_train), drawn(seed, given):
@@ -287,13 +287,14 @@ class Program:
 
     def gradients(self, arrays: Sequence[NDArray], heads: Sequence[NDArray], needs: Sequence[int],
                   seed: int | None) -> list[NDArray]:
-        """Gradients of the inputs with these numbers, from those of the floating outputs."""
+        """Gradients of the inputs in ``needs``, from gradients of the floating outputs."""
         given, outs = self._recorded(arrays, needs, seed)
         return _pulled(outs, heads, [given[i] for i in needs], self.is_train)
 
     def second(self, arrays: Sequence[NDArray], heads: Sequence[NDArray], needs: Sequence[int], tops: Sequence[NDArray],
                wanted: Sequence[int], seed: int | None) -> list[NDArray]:
-        """Gradients of ``heads``, then of inputs ``wanted``, from those of the gradients of inputs ``needs``."""
+        """Gradients of ``heads``, then of the inputs in ``wanted``, from gradients of the gradients of the inputs in
+        ``needs``."""
         given, outs = self._recorded(arrays, wanted, seed)
         heads = [head.detach() for head in heads]
         for head in heads:
@@ -304,7 +305,7 @@ class Program:
 
     def _recorded(self, arrays: Sequence[NDArray], wanted: Sequence[int], seed: int | None
                   ) -> tuple[list[NDArray], list[NDArray]]:
-        """The inputs, of which some want gradients, and the floating outputs, recorded."""
+        """The inputs, with gradients for some, and the floating outputs, recorded."""
         count = len(self.source.inputs)
         given = [*[array.detach() for array in arrays[:count]], *[array.copy() for array in arrays[count:]]]
         for i in wanted:
@@ -315,7 +316,7 @@ class Program:
 
 def _pulled(outs: Sequence[NDArray], heads: Sequence[NDArray], variables: Sequence[NDArray], is_train: bool,
             create_graph: bool = False) -> list[NDArray]:
-    """Gradients of variables from gradients of outputs; zeros where no path leads there."""
+    """Gradients of variables from gradients of outputs; zeros without a path."""
     pairs = [(out, head) for out, head in zip(outs, heads) if out._entry is not None]
     if not pairs:
         return [each.zeros_like() for each in variables]
@@ -324,14 +325,14 @@ def _pulled(outs: Sequence[NDArray], heads: Sequence[NDArray], variables: Sequen
 
 
 def needed(dtypes: Sequence[Any], wanted: Sequence[bool]) -> list[int]:
-    """The numbers of the inputs that want a gradient and can have one."""
+    """The indices of the inputs whose gradient is wanted and exists."""
     return [i for i, (dtype, want) in enumerate(zip(dtypes, wanted)) if want and is_floating(np.dtype(dtype))]
 
 
 @contextlib.contextmanager
 def drawn(seed: int | None, arrays: Sequence[NDArray]) -> Iterator[None]:
-    """A stretch of code whose random numbers follow from a seed, NumPy's shared ones too; generators stay as they were.
-    Without a seed generators go on."""
+    """A context whose random values are derived from a seed, including NumPy's global ones; generators are restored.
+    Without a seed nothing changes."""
     if seed is None:
         yield
         return

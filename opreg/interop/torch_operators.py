@@ -1,8 +1,8 @@
-"""Operators in PyTorch, and functions of PyTorch as operators to be checked.
+"""Operators in PyTorch, and functions of PyTorch as operators to check.
 
-An operator becomes one of ``torch.library``. One that has a translation is made of PyTorch's own operations
-wherever it is traced or called; any other is called with arrays over the memory of the tensors, and says what comes out
-and how it is differentiated, in functions that ``torch.compile`` leaves alone.
+An operator becomes one of ``torch.library``. An operator with a translation is expressed in PyTorch's own operations;
+others are called with arrays that share the tensors' memory, and declare their results and gradients in functions that
+``torch.compile`` does not trace.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .translation import Untranslatable, promising, translate
 __all__ = ["function_of_torch", "to_torch"]
 
 _NAMESPACE = "opreg"
-#: Operators of PyTorch by the operator they were made of; they stay for as long as the process.
+#: Operators of PyTorch, by the operator they were made from; they live as long as the process.
 _MADE: dict[Any, Any] = {}
 _KEPT: list[Any] = []
 _NAMES: dict[str, itertools.count] = {}
@@ -62,7 +62,7 @@ def to_torch(what: Any, parameters: Mapping[str, Any] | None, random: bool | Non
 
 
 def _operator(source: Source) -> Any:
-    """The operator of PyTorch, pure: states come in, and out as they are afterwards."""
+    """The operator of PyTorch, pure: states are inputs, and their new values outputs."""
     import torch
 
     name, schema = _fresh(source.name), _Schema(source)
@@ -81,7 +81,7 @@ def _operator(source: Source) -> Any:
             results = translate(_dialect(), graph.nodes, values, graph.heads, is_train)
         except Untranslatable:
             return called(*tensors, **attrs, **({"is_train": is_train} if source.mode else {}))
-        # Results are new tensors, as those of any operator that says no other.
+        # results are new tensors, as PyTorch requires
         results = [result.clone() if any(result is tensor for tensor in tensors) else result for result in results]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -93,22 +93,22 @@ def _operator(source: Source) -> Any:
 
 
 def _fresh(name: str) -> str:
-    """A name that no operator of PyTorch has."""
+    """An unused name of an operator in PyTorch."""
     count = next(_NAMES.setdefault(name, itertools.count()))
     return f"{name}_{count}" if count else name
 
 
 class _Schema:
-    """The signature in PyTorch's words.
+    """The signature in PyTorch's schema language.
 
     Attributes
     ----------
     text : str
-        Parameters and results.
+        Parameters and results as text.
     lists : str
-        The keyword-only parameters of its gradient.
+        Keyword-only parameters of its gradient, as text.
     sample : dict
-        An attribute each for those without default.
+        A value for each attribute without a default.
     """
 
     def __init__(self, source: Source):
@@ -145,8 +145,8 @@ def _parameter(name: str) -> str:
 
 
 def _kind(kind: Any) -> str | None:
-    """The type of an attribute in PyTorch's words; None where it has none."""
-    if getattr(kind, "__name__", "") == "text":  # of a Prop, without annotation
+    """The type of an attribute in PyTorch's schema; None if there is none."""
+    if getattr(kind, "__name__", "") == "text":  # an attribute of a Prop without annotation
         return "str"
     plain = {int: "int", float: "float", bool: "bool", str: "str"}
     if kind in plain:
@@ -166,7 +166,7 @@ def _kind(kind: Any) -> str | None:
 
 
 def _default(kind: str, field: Field) -> str | None:
-    """A default in PyTorch's words; None where it cannot be said."""
+    """A default value in PyTorch's schema; None if it cannot be expressed."""
     value = field.default
     if kind.endswith("?") and value is None:
         return "None"
@@ -183,7 +183,7 @@ def _default(kind: str, field: Field) -> str | None:
 
 
 def _called(source: Source, schema: _Schema, name: str) -> Any:
-    """The operator that calls ours, with its gradient, and the gradient of that."""
+    """The operator that calls this library's, with its gradient, and the gradient of that."""
     import torch
 
     count, extra = len(source.inputs) + len(source.states), int(source.random)
@@ -268,7 +268,7 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
 
 
 def _function(source: Source, operator: Any) -> Any:
-    """The function that users call: the operator itself, where it takes and gives what they see."""
+    """The function for users: the operator itself, if its signature is what they see."""
     import torch
 
     if not source.states and not source.random:
@@ -304,7 +304,7 @@ def _module(source: Source, function: Any) -> Any:
         raise ArgumentError(f"to_torch: {source.title}: parameters= has no {missing[0]!r}")
 
     class Converted(torch.nn.Module):
-        """Converted module, with its parameters by the names they have here."""
+        """A converted module, with its parameters under their names here."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -349,7 +349,7 @@ def _empty(tensor: Any) -> Any:
 
 
 def _apart(arrays: Sequence[NDArray], tensors: Sequence[Any]) -> list[Any]:
-    """Tensors over arrays, copied where one is another's memory."""
+    """Tensors over arrays; an array that shares memory with a given tensor is copied."""
     import torch
 
     taken = {tensor.data_ptr() for tensor in tensors if tensor.numel()}
@@ -384,7 +384,7 @@ def _torch_dtype(dtype: np.dtype) -> Any:
 
 @functools.cache
 def _dialect() -> Any:
-    """PyTorch's words for operators."""
+    """PyTorch's operations for translations."""
     import torch
 
     def logical(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -400,7 +400,7 @@ def _dialect() -> Any:
         return torch.where(x != x, x, torch.sign(x))
 
     class Rule(torch.autograd.Function):
-        """A function with a gradient of its own, both traced by PyTorch."""
+        """A function with its own gradient, both traced by PyTorch."""
 
         generate_vmap_rule = True
 
@@ -511,7 +511,7 @@ def _dialect() -> Any:
 
 
 def function_of_torch(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[Op, list[np.ndarray]] | None:
-    """An ``autograd.Function`` of PyTorch as an operator, and the arrays among its inputs; None for anything else."""
+    """An ``autograd.Function`` of PyTorch as an operator, and the arrays among its inputs; None for other functions."""
     torch = sys.modules.get("torch")
     if torch is None or not (isinstance(what, type) and issubclass(what, torch.autograd.Function)):
         return None

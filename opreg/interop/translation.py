@@ -1,8 +1,8 @@
-"""Graphs in another library's own operations, so that it fuses, differentiates and places them as it does its own.
+"""Translation of graphs to another library's own operations, so that it fuses, differentiates and places them itself.
 
-A ``Dialect`` has what a library says for element-wise instructions and for the few functions that the table of
-operators is written in. Nodes are applied one by one to the library's values; a traced body is opened. An operator
-without a translation raises ``Untranslatable``, and the caller calls the operator instead.
+A ``Dialect`` has a library's operations for element-wise instructions, and for the few functions in which the table of
+operators is written. Nodes are applied one by one to the library's values; a traced body is expanded. An operator
+without a translation raises ``Untranslatable``, and the caller then calls the operator.
 
 A translation has the derivative that the operator has here, where a maximum has two equal arguments as well: the
 library differentiates what stands in the table. A gradient that a user wrote is translated, too.
@@ -33,11 +33,11 @@ __all__ = ["Dialect", "NAMED", "TABLE", "Untranslatable", "promising", "trace_of
 
 
 class Untranslatable(Exception):
-    """Something has no translation."""
+    """An operator has no translation."""
 
 
 class Dialect(Protocol):
-    """Words of a library for those of this module; arguments are NumPy's."""
+    """The operations of a library that translations use; arguments are NumPy's."""
 
     #: Element-wise instructions, by the names of primitives.
     primitives: Mapping[str, Callable[..., Any]]
@@ -49,10 +49,10 @@ class Dialect(Protocol):
         """The same values in another dtype."""
 
     def array(self, numbers: np.ndarray, like: Any) -> Any:
-        """Numbers of the host as a constant, on the device of ``like``."""
+        """Host values as a constant, on the device of ``like``."""
 
     def number(self, value: float, like: Any) -> Any:
-        """A constant of rank zero in the dtype of ``like``, on its device."""
+        """A scalar constant in the dtype of ``like``, on its device."""
 
     def stop(self, x: Any) -> Any:
         """The same values without a gradient."""
@@ -61,56 +61,57 @@ class Dialect(Protocol):
         """The same values in another shape."""
 
     def transpose(self, x: Any, axes: Sequence[int]) -> Any:
-        """Axes in another order."""
+        """Permute the axes."""
 
     def broadcast(self, x: Any, shape: Shape) -> Any:
-        """Repeated along axes of length one, and along new ones in front."""
+        """Broadcast to a shape."""
 
     def sum(self, x: Any, axes: Sequence[int]) -> Any:
-        """Added up along some axes, which stay with length one, in the dtype of ``x``."""
+        """Sum along some axes, which are kept with length one, in the dtype of ``x``."""
 
     def prod(self, x: Any, axes: Sequence[int]) -> Any:
-        """Multiplied along some axes, which stay with length one."""
+        """Product along some axes, which are kept with length one."""
 
     def max(self, x: Any, axes: Sequence[int]) -> Any:
-        """The largest along some axes, which stay with length one."""
+        """Maximum along some axes, which are kept with length one."""
 
     def min(self, x: Any, axes: Sequence[int]) -> Any:
-        """The smallest along some axes, which stay with length one."""
+        """Minimum along some axes, which are kept with length one."""
 
     def concat(self, xs: Sequence[Any], axis: int) -> Any:
-        """One behind the other."""
+        """Concatenate along an axis."""
 
     def flip(self, x: Any, axes: Sequence[int]) -> Any:
-        """Backwards along some axes."""
+        """Reverse along some axes."""
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
-        """Choice of ``x`` or ``y`` by booleans."""
+        """``x`` where a boolean condition holds, ``y`` elsewhere."""
 
     def matmul(self, x: Any, y: Any) -> Any:
-        """Products of matrices, as NumPy has them."""
+        """Matrix product, with NumPy's rules."""
 
     def softmax(self, x: Any, axis: int) -> Any:
-        """Exponentials by their sum."""
+        """Softmax along an axis."""
 
     def log_softmax(self, x: Any, axis: int) -> Any:
-        """The logarithm of it."""
+        """Logarithm of the softmax."""
 
     def subscript(self, x: Any, key: tuple[Any, ...]) -> Any:
-        """``x[key]`` of numbers, slices, None and ``...``; steps are positive."""
+        """``x[key]`` with numbers, slices, None and ``...``; steps are positive."""
 
     def elementwise(self, forward: Callable[..., Any], pull: Callable[..., Any], xs: Sequence[Any]) -> Any:
-        """``forward(*xs)`` of values of one shape, where ``pull(i, g, xs, y)`` is ``g`` by the derivative in number
-        ``i``."""
+        """``forward(*xs)`` of values of one shape, where ``pull(i, g, xs, y)`` is ``g`` times the derivative in
+        argument ``i``."""
 
     def ruled(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]],
               xs: Sequence[Any]) -> Sequence[Any]:
-        """``forward(*xs)``, with the gradients of its floating ``xs`` by ``backward(heads, xs, outs)``."""
+        """``forward(*xs)``, where ``backward(heads, xs, outs)`` gives the gradients of its floating arguments."""
 
 
 # ----------------------------------------------------------------------------------------------- operators
 
-#: Translations of operators: functions of the dialect, the attributes, the specs of the outputs and the inputs.
+#: Translations of operators: functions of the dialect, the attributes, the shapes and dtypes of the outputs, and the
+#: inputs.
 TABLE: dict[str, Callable[..., Any]] = {}
 
 
@@ -167,7 +168,7 @@ def _reduce_like(d: Dialect, attrs: Any, outs: list[Spec], x: Any, like: Any) ->
 @_says("Cast", "amp_cast")
 def _cast(d: Dialect, attrs: Any, outs: list[Spec], x: Any) -> Any:
     before, after = _dtype(d.spec(x)), _dtype(outs[0])
-    if not is_floating(after) and is_floating(before):  # booleans, and integers cut towards zero
+    if not is_floating(after) and is_floating(before):  # booleans, and integers rounded towards zero
         x = d.stop(x)
     return d.cast(x, after)
 
@@ -190,7 +191,7 @@ def _axes_of(d: Dialect, attrs: Any, x: Any, name: str) -> tuple[int, ...]:
 
 
 def _plain(d: Dialect, attrs: Any, outs: list[Spec], x: Any) -> None:
-    """Reductions are said of floating values that keep their dtype."""
+    """Reductions are translated for floating values with an unchanged dtype."""
     if _dtype(d.spec(x)) != _dtype(outs[0]) or not is_floating(_dtype(outs[0])):
         raise Untranslatable
     if attrs.get("initial") is not None or math.prod(_shape(d.spec(x))) == 0:
@@ -212,7 +213,7 @@ def _reduced(d: Dialect, attrs: Any, outs: list[Spec], x: Any, name: str) -> Any
 
 @_says("max", "min", "_np_max", "_np_min")
 def _extreme(d: Dialect, attrs: Any, outs: list[Spec], x: Any, name: str) -> Any:
-    """Each of several that are equal has the whole gradient, but where NumPy's names are: there they share it."""
+    """Each of several equal extrema gets the whole gradient; with NumPy's names they share it."""
     _plain(d, attrs, outs, x)
     axes = _axes_of(d, attrs, x, name)
     if not axes:
@@ -340,9 +341,9 @@ def _matmul(d: Dialect, attrs: Any, outs: list[Spec], x: Any, y: Any) -> Any:
     return d.matmul(x, y)
 
 
-#: Rules that are told by which name they are asked.
+#: Rules that receive the name under which they are called.
 NAMED = {_reduced, _extreme, _joined, _softmax}
-#: Instructions whose derivative every library has alike, at every number.
+#: Instructions whose derivative is the same in all libraries, at all values.
 _SMOOTH = frozenset({"add", "subtract", "multiply", "negative", "square", "exp", "expm1", "log", "log1p", "sin", "cos",
                      "sinh", "cosh", "tanh", "sqrt"})
 
@@ -361,7 +362,7 @@ def _dtype(spec: Spec) -> np.dtype:
 
 
 def promising(nodes: Sequence[Node]) -> bool:
-    """Whether all nodes may have a translation; that of a body is known when it is traced."""
+    """Whether all nodes may have a translation; for a traced body this is known only after tracing."""
     return all(node.op is None or node.op.traits.traced or node.built_in in TABLE
                or (node.op.rules.expression is not None and node.op.where is None) for node in nodes)
 
@@ -375,25 +376,25 @@ class _Sized(NamedTuple):
 
 def translate(d: Dialect, nodes: Sequence[Node], values: dict[Entry, Any], heads: Sequence[Entry], is_train: bool
               ) -> list[Any]:
-    """Outputs of a graph of the library's values.
+    """Outputs of a graph, computed with the library's values.
 
     Parameters
     ----------
     d : Dialect
         The library.
     nodes : sequence of Node
-        Inputs before users.
+        Nodes in the order of computation.
     values : dict of entry to value
-        Those of all variables; the others are added.
+        Values of all variables; outputs of nodes are added.
     heads : sequence of entry
-        What is asked for.
+        The requested outputs.
     is_train : bool
         The mode.
 
     Raises
     ------
     Untranslatable
-        Where a node has no translation.
+        When a node has no translation.
     """
     for node in nodes:
         if node.op is None:

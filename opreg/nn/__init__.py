@@ -1,11 +1,11 @@
-"""nn: Cells, tensors and gradients with MindSpore's manners, over the one registry of operators."""
+"""nn: Cells, tensors and gradients with MindSpore's behaviour, over the registered operators."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ..aliases import inner
-from ..cells.buffers import Buffer as Buffer  # said twice, it is public to type checkers
+from ..cells.buffers import Buffer as Buffer  # repeated as a sign to type checkers that it is public
 from ..cells.cell import Cell as Cell
 from ..cells.hooks import HookHandle as HookHandle
 from ..cells.hooks import convention as convention
@@ -27,7 +27,7 @@ from .metrics import *  # noqa: F403
 from .optim import *  # noqa: F403
 from .train import *  # noqa: F403
 
-if not TYPE_CHECKING:  # type checkers follow the stars
+if not TYPE_CHECKING:  # type checkers read the star imports
     __all__ = ["Buffer", "Cell", "DistributedGradReducer", "HookHandle", "convention", "Jvp", "Vjp", "Parameter",  # noqa: PLE0604
                "ParameterTuple", "SymbolCell", "from_symbol",
                "Tensor", "ops", *layers.__all__, *losses.__all__, *metrics.__all__, *optim.__all__, *train.__all__,

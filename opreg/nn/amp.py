@@ -1,4 +1,4 @@
-"""amp: mixed precision by MindSpore's names: networks that compute in halves, and losses that are scaled for them."""
+"""amp: mixed precision by MindSpore's names: networks that compute in float16 or bfloat16, and loss scaling."""
 
 from __future__ import annotations
 
@@ -60,28 +60,28 @@ def all_finite(inputs: Any) -> Tensor:
 
 
 class LossScaler(ABC):
-    """A loss scale with three methods, ``scale``, ``unscale`` and ``adjust``: derive, and define all three."""
+    """Base of loss scales: derive from it, and define ``scale``, ``unscale`` and ``adjust``."""
 
     @abstractmethod
     def scale(self, inputs: Any) -> Any:
-        """A tensor, or a nesting of them, times the scale."""
+        """Multiply a tensor, or a nesting of tensors, by the scale."""
 
     @abstractmethod
     def unscale(self, inputs: Any) -> Any:
-        """A tensor, or a nesting of them, by the scale."""
+        """Divide a tensor, or a nesting of tensors, by the scale."""
 
     @abstractmethod
     def adjust(self, grads_finite: Tensor) -> bool:
-        """Move the scale by whether gradients are finite; returns whether it is one that moves."""
+        """Adjust the scale, given whether gradients are finite; returns whether the scale can change."""
 
 
 class StaticLossScaler(LossScaler):
-    """A loss scale that stays.
+    """A loss scale that never changes.
 
     Parameters
     ----------
     scale_value : float
-        The scale, one or more.
+        The scale, at least one.
 
     Examples
     --------
@@ -95,29 +95,29 @@ class StaticLossScaler(LossScaler):
                                      name="scale_value")
 
     def scale(self, inputs: Any) -> Any:
-        """A tensor, or a nesting of them, times the scale, in their dtypes."""
+        """Multiply a tensor, or a nesting of tensors, by the scale, in their dtypes."""
         return mapped(lambda x: x * self.scale_value.astype(x.dtype), inputs)
 
     def unscale(self, inputs: Any) -> Any:
-        """A tensor, or a nesting of them, by the scale, in their dtypes."""
+        """Divide a tensor, or a nesting of tensors, by the scale, in their dtypes."""
         return mapped(lambda x: divided(x, self.scale_value), inputs)
 
     def adjust(self, grads_finite: Tensor) -> bool:
-        """False: the scale stays."""
+        """Return False: the scale never changes."""
         return False
 
 
 class DynamicLossScaler(StaticLossScaler):
-    """A loss scale that is divided where gradients overflow, and multiplied where they have not for some steps.
+    """A loss scale that is reduced when gradients overflow, and increased after some steps without overflow.
 
     Parameters
     ----------
     scale_value : float
-        The scale to begin with, one or more.
+        The initial scale, at least one.
     scale_factor : int
-        By what it is divided, down to one, and multiplied.
+        Factor of a reduction, down to a scale of one, and of an increase.
     scale_window : int
-        After how many steps without an overflow it is multiplied.
+        Steps without overflow before an increase.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class DynamicLossScaler(StaticLossScaler):
         self.counter = Parameter(tensor(np.int32(0)), name="counter")
 
     def adjust(self, grads_finite: Tensor) -> bool:
-        """Move the scale; returns True."""
+        """Adjust the scale; returns True."""
         fine, scale, one = tensor(grads_finite), self.scale_value, tensor(np.float32(1))
         higher = scale * self.scale_factor
         due = (self.counter == self.scale_window - 1) & ops.isfinite(higher)
@@ -147,28 +147,29 @@ class DynamicLossScaler(StaticLossScaler):
 
 
 class LossScaleManager:
-    """The policy by which a loss is scaled: derive, and define all three methods."""
+    """Base of loss scale managers: derive from it, and define all three methods."""
 
     def get_loss_scale(self) -> Any:
         """The scale."""
 
     def update_loss_scale(self, overflow: bool) -> None:
-        """Move the scale by whether gradients have overflown."""
+        """Adjust the scale, given whether gradients overflowed."""
 
     def get_update_cell(self) -> Cell | None:
-        """The Cell that moves the scale in a step of training, if one does."""
+        """The Cell that adjusts the scale in a training step, or None."""
         return None
 
 
 class FixedLossScaleManager(LossScaleManager):
-    """A loss scale that stays.
+    """A loss scale that never changes.
 
     Parameters
     ----------
     loss_scale : float
-        The scale, one or more.
+        The scale, at least one.
     drop_overflow_update : bool
-        Whether the optimizer is not called where gradients overflow; else its own ``loss_scale`` has to be the same.
+        Whether updates are skipped when gradients overflow; otherwise the optimizer's own ``loss_scale`` has to be the
+        same.
     """
 
     def __init__(self, loss_scale: float = 128.0, drop_overflow_update: bool = True):
@@ -180,25 +181,25 @@ class FixedLossScaleManager(LossScaleManager):
         return self._loss_scale
 
     def get_drop_overflow_update(self) -> bool:
-        """Whether the optimizer is not called where gradients overflow."""
+        """Whether updates are skipped when gradients overflow."""
         return self._drop_overflow_update
 
     def get_update_cell(self) -> FixedLossScaleUpdateCell | None:
-        """The Cell for `TrainOneStepWithLossScaleCell`, None where overflows are let pass."""
+        """The Cell for `TrainOneStepWithLossScaleCell`; None if updates are never skipped."""
         return FixedLossScaleUpdateCell(self._loss_scale) if self._drop_overflow_update else None
 
 
 class DynamicLossScaleManager(LossScaleManager):
-    """A loss scale that is divided where gradients overflow, and multiplied where they have not for some steps.
+    """A loss scale that is reduced when gradients overflow, and increased after some steps without overflow.
 
     Parameters
     ----------
     init_loss_scale : float
-        The scale to begin with, one or more.
+        The initial scale, at least one.
     scale_factor : int
-        By what it is divided, down to one, and multiplied.
+        Factor of a reduction, down to a scale of one, and of an increase.
     scale_window : int
-        After how many steps without an overflow it is multiplied.
+        Steps without overflow before an increase.
     """
 
     def __init__(self, init_loss_scale: float = 2 ** 24, scale_factor: float = 2, scale_window: int = 2000):
@@ -215,12 +216,12 @@ class DynamicLossScaleManager(LossScaleManager):
         return self.loss_scale
 
     def update_loss_scale(self, overflow: bool) -> None:
-        """Move the scale by whether gradients have overflown.
+        """Adjust the scale, given whether gradients overflowed.
 
         Raises
         ------
         RuntimeError
-            When they have overflown in more than 1000 steps in a row.
+            When gradients overflowed in more than 1000 steps in a row.
         """
         if overflow:
             self.loss_scale = max(self.loss_scale * self.decrease_ratio, 1)
@@ -235,7 +236,7 @@ class DynamicLossScaleManager(LossScaleManager):
         self.cur_iter += 1
 
     def get_drop_overflow_update(self) -> bool:
-        """True: the optimizer is not called where gradients overflow."""
+        """True: updates are skipped when gradients overflow."""
         return True
 
     def get_update_cell(self) -> DynamicLossScaleUpdateCell:
@@ -259,36 +260,36 @@ _SETTINGS = ("cast_model_type", "keep_batchnorm_fp32", "loss_scale_manager")
 
 def build_train_network(network: Cell, optimizer: Optimizer, loss_fn: Callable[..., Tensor] | None = None,
                         level: str = "O0", boost_level: str = "O0", **settings: Any) -> TrainOneStepCell:
-    """A step of training of a network in mixed precision.
+    """A training step of a network in mixed precision.
 
     Parameters
     ----------
     network : Cell
-        Is changed as `auto_mixed_precision` does.
+        The network; it is changed as by `auto_mixed_precision`.
     optimizer : Optimizer
         Optimizer of the trained parameters.
     loss_fn : Cell or callable, optional
-        Of the network's output and labels; without it the network gives the loss.
+        A loss of the network's output and labels; without it the network returns the loss.
     level : {"O0", "O1", "O2", "O3"}
-        As for `auto_mixed_precision`. At ``O2`` the loss is scaled, by a `DynamicLossScaleManager`.
+        See `auto_mixed_precision`. At ``O2`` a `DynamicLossScaleManager` scales the loss.
     boost_level : {"O0"}
-        Nothing else is there.
+        Only this level is supported.
     cast_model_type : float16 or float32
-        In what the network computes, whatever the level says.
+        The dtype in which the network computes; overrides the level.
     keep_batchnorm_fp32 : bool
-        Whether the Cells of `get_black_list` compute in float32, whatever the level says.
+        Whether the Cells of `get_black_list` compute in float32; overrides the level.
     loss_scale_manager : LossScaleManager or None
-        How the loss is scaled, whatever the level says.
+        The loss scaling; overrides the level.
 
     Returns
     -------
     TrainOneStepCell or TrainOneStepWithLossScaleCell
-        Called with the inputs of a step; it is in training mode.
+        A Cell of the inputs of a step, in training mode.
 
     Raises
     ------
     TypeError, ValueError
-        For other settings.
+        For invalid settings.
     """
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"build_train_network: optimizer must be an Optimizer, got {type(optimizer).__name__}")
@@ -314,7 +315,7 @@ def build_train_network(network: Cell, optimizer: Optimizer, loss_fn: Callable[.
 
 
 def _lower(network: Cell, level: str, settings: dict[str, Any]) -> bool:
-    """Let a network compute in halves, as a level and settings say; whether its results are halves."""
+    """Make a network compute in float16 by a level and settings; returns whether its results are float16."""
     half = as_dtype("float16")
     wanted = as_dtype(settings.get("cast_model_type", half if level in ("O2", "O3") else np.float32))
     if wanted not in (half, np.float32):

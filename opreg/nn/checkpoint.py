@@ -1,8 +1,8 @@
-"""Checkpoints: parameters in files, written whole or not at all, and never run as code.
+"""Checkpoints: parameters in files, which are written completely or not at all, and never executed.
 
-A ``.ckpt`` file is a ``.params`` file with one array more, a checksum of the others, without which it is damaged; a
-``.npz`` file has a checksum of its own for each; a ``.safetensors`` file has none, and nothing that others do not know.
-MindSpore's own checkpoints and files of PyTorch are read, too. The content says which of them a file is.
+A ``.ckpt`` file is a ``.params`` file with one more array, a checksum of the others; without it the file counts as
+damaged. A ``.npz`` file has a checksum for each array. A ``.safetensors`` file has none, and is of the common format.
+MindSpore's checkpoints and files of PyTorch are read, too. The format is recognised by the content.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from opreg.ndarray import params_file
 from ..aliases import inner
 from ..cells.cell import Cell
 from ..cells.parameter import LONGEST_NAME, Parameter
-from ..cells.tensor import has_numbers, tensor
+from ..cells.tensor import has_values, tensor
 from ..cells.tensor_base import is_number
 from ..core.spec import is_floating, show
 from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError, warn
 
 __all__ = ["save_checkpoint", "load_checkpoint", "load_param_into_net", "read_checkpoint"]
 
-if not TYPE_CHECKING:  # what MindSpore has beside
+if not TYPE_CHECKING:  # names that MindSpore has, too
     __getattr__ = inner(__name__)
 
-#: Content of a checkpoint: a Cell, arrays by name, or dicts of a name and its data.
+#: Content of a checkpoint: a Cell, arrays by name, or dicts with a name and its data.
 Saved: TypeAlias = Cell | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 #: Endings of checkpoint files.
@@ -43,32 +43,31 @@ def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrat
                     async_save: bool = False, append_dict: Mapping[str, object] | None = None, enc_key: object = None,
                     enc_mode: str = "AES-GCM", choice_func: Callable[[str], bool] | None = None,
                     crc_check: bool = False, format: str = "ckpt") -> None:
-    """Write parameters to a file, whole or not at all.
+    """Write parameters to a file, completely or not at all.
 
     Parameters
     ----------
     save_obj : Cell, dict by name, or list of ``{"name": …, "data": …}``
-        Content to save: all parameters of a Cell by their names, or Tensors.
+        The content: all parameters of a Cell by their names, or Tensors.
     ckpt_file_name : str or path
-        The file. ``.npz`` writes NumPy's format; ``.ckpt``, or what ``format`` says, is put behind a name without an
-        ending of its own.
+        The file. ``.npz`` writes NumPy's format; a name without an ending gets that of ``format``.
     append_dict : dict, optional
         Numbers and Tensors to save too.
     choice_func : callable, optional
-        Of a name: whether it is saved.
+        A function of a name that tells whether it is saved.
     format : {"ckpt", "safetensors"}
-        What a file is whose name does not say it.
+        Format of a file whose name has no ending.
     integrated_save, async_save, enc_mode, crc_check
-        Accepted, without effect here: checksums are always written.
+        Accepted without effect: checksums are always written.
     enc_key
         Must be None; files are not encrypted.
 
     Raises
     ------
     TypeError
-        When something is no Cell, Parameter or Tensor, or the name of the file no text.
+        When the content has another type, or the name of the file is no text.
     OSError
-        The folder is missing, the file must not be written, the disk is full.
+        When the folder is missing, the file is not writable, or the disk is full.
 
     Examples
     --------
@@ -105,7 +104,7 @@ def _path(owner: str, name: object) -> str:
 
 
 def _named(save_obj: Saved) -> Iterable[tuple[str, np.ndarray]]:
-    """Names and numbers of what is saved."""
+    """Names and arrays of the content to save."""
     if isinstance(save_obj, Cell):
         save_obj.check_names()
         pairs = [(parameter.name, parameter) for parameter in save_obj.get_parameters()]
@@ -135,13 +134,13 @@ def _named(save_obj: Saved) -> Iterable[tuple[str, np.ndarray]]:
 def _array(label: str, value: Any) -> np.ndarray:
     if isinstance(value, np.ndarray) or is_number(value):
         value = tensor(value)
-    if not has_numbers(value):
+    if not has_values(value):
         raise TypeError(f"save_checkpoint: {label} must be a Tensor or a number, got {type(value).__name__}")
     return value.asnumpy()
 
 
 def _checksum(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The CRC-32 of names, dtypes, shapes and numbers."""
+    """The CRC-32 of names, dtypes, shapes and elements."""
     checksum = 0
     for name, array in arrays.items():
         checksum = zlib.crc32(f"{name}\0{array.dtype.name}\0{array.shape}".encode(), checksum)
@@ -164,34 +163,34 @@ def load_checkpoint(ckpt_file_name: str | os.PathLike, net: Cell | None = None, 
     ckpt_file_name : str or path
         A file of ``save_checkpoint``, or any ``.params``, ``.npz`` or ``.safetensors`` file with names.
     net : Cell, optional
-        Takes the parameters over, as ``load_param_into_net`` has it.
+        A Cell that the parameters are loaded into; see ``load_param_into_net``.
     strict_load : bool
-        As ``load_param_into_net`` has it.
+        See ``load_param_into_net``.
     filter_prefix, specify_prefix : str or list of str, optional
-        Names, or their beginnings up to a dot, that are left out, or that alone are read.
+        Names, or prefixes up to a dot: names to skip, and the only names to read.
     choice_func : callable, optional
-        Of a name: whether it is read.
+        A function of a name that tells whether it is read.
     dec_key
         Must be None; files are not encrypted.
     dec_mode, crc_check, remove_redundancy, format
-        Accepted, without effect here: checksums are always looked at.
+        Accepted without effect: checksums are always verified.
 
     Returns
     -------
     dict
-        Parameters by name, as they follow in the file.
+        Parameters by name, in the order of the file.
 
     Raises
     ------
     FileFormatError
-        When the file is damaged, saying where, or has names that no Parameter can have.
+        When the file is damaged (the message tells where), or has names that are invalid for a Parameter.
     ValueError
-        When there is no such file, or nothing is left of it.
+        When the file is missing, or no name is left to read.
     """
     if dec_key is not None:
         raise ArgumentError("load_checkpoint: files are not encrypted; dec_key must be None")
     path = _path("load_checkpoint", ckpt_file_name)
-    if not os.path.exists(path) and os.path.exists(f"{path}.ckpt"):  # the ending that save_checkpoint adds
+    if not os.path.exists(path) and os.path.exists(f"{path}.ckpt"):  # the ending that save_checkpoint appends
         path = f"{path}.ckpt"
     filtered, wanted = _prefixes("filter_prefix", filter_prefix), _prefixes("specify_prefix", specify_prefix)
     parameters: dict[str, Parameter] = {}
@@ -216,20 +215,20 @@ def _prefixes(what: str, prefixes: str | Sequence[str] | None) -> tuple[str, ...
 
 
 def _begins(name: str, prefixes: Iterable[str]) -> bool:
-    """Whether a name is one of the prefixes, or one and a dot come first in it."""
+    """Whether a name is one of the prefixes, or begins with a prefix and a dot."""
     return any(name == prefix or name.startswith(prefix if prefix.endswith(".") else f"{prefix}.")
                for prefix in prefixes)
 
 
 def read_checkpoint(path: str) -> dict[str, np.ndarray]:
-    """The arrays of a file by name, compared with its checksum.
+    """The arrays of a file by name, verified by its checksum.
 
     Raises
     ------
     FileFormatError
-        When the file is damaged, saying where, or has names that no Parameter can have.
+        When the file is damaged (the message tells where), or has names that are invalid for a Parameter.
     ValueError
-        When there is no such file.
+        When the file is missing.
     """
     try:
         records, names = params_file.load(path)
@@ -250,10 +249,10 @@ def read_checkpoint(path: str) -> dict[str, np.ndarray]:
 
 
 def _compared(path: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays without their checksum, which comes last.
+    """The arrays without the checksum, which is the last one and is verified.
 
-    It is known by its name, by its value if the name is damaged, and missed by the file's ending if both are; in a file
-    of another ending a name that is nearly its own gives it away.
+    The checksum is found by its name, or by its value if the name is damaged; if both are damaged, the ending ``.ckpt``
+    tells that it is missing, and in other files a name that is nearly its own.
     """
     *rest, last = arrays or [""]
     others = {name: arrays[name] for name in rest}
@@ -271,34 +270,34 @@ def _compared(path: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]
 
 def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter], strict_load: bool = False,
                         remove_redundancy: bool = False) -> tuple[list[str], list[str]]:
-    """Take over the numbers of Parameters by name; everything is checked before anything changes.
+    """Load Parameters into a Cell by name; everything is checked before anything changes.
 
     Parameters
     ----------
     net : Cell
-        Whose parameters change, in place.
+        The Cell, whose parameters change in place.
     parameter_dict : dict of Parameter
-        As ``load_checkpoint`` returns it.
+        Parameters by name, as returned by ``load_checkpoint``.
     strict_load : bool
-        Whether dtypes must be the same, and names; else floating-point values are cast to other such dtypes,
-        integers to integers, and names may have a prefix in the dict that they have not in the Cell, or be those
-        that MindSpore gives to the same Cell (``Parameter.mindspore_name``).
+        Whether dtypes and names have to be equal. Otherwise floating-point values are cast to other floating dtypes and
+        integers to integers; and names in the dict may have an additional prefix, or be the names of the same Cell in
+        MindSpore (``Parameter.mindspore_name``).
     remove_redundancy
-        Accepted, without effect here.
+        Accepted without effect.
 
     Returns
     -------
     not_loaded, unused : list of str
-        Names of the Cell's parameters that the dict has not, and names of the dict that the Cell has not.
+        Names of the Cell's parameters that are missing in the dict, and names of the dict that the Cell lacks.
 
     Raises
     ------
     RuntimeError
         When a shape or dtype does not fit.
     TypeError
-        When something is no Cell, dict, text or Parameter.
+        When an argument or element has the wrong type.
     ValueError
-        When MindSpore gives a name of the dict to several of the Cell's parameters.
+        When a name of the dict is the MindSpore name of several of the Cell's parameters.
     """
     if not isinstance(net, Cell):
         raise TypeError(f"load_param_into_net: net must be a Cell, got {type(net).__name__}")
@@ -313,7 +312,7 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter], stri
     own = {parameter.name: parameter for parameter in net.get_parameters()}
     if strict_load:
         source = {name: name for name in own if name in parameter_dict}
-    else:  # a dict has names of one kind; where both fit alike, those of opreg
+    else:  # a dict has names of one kind; where both fit equally, opreg's are taken
         namings = ({name: name for name in own},
                    {name: parameter.mindspore_name for name, parameter in own.items()})
         source = max((_sources(names, parameter_dict) for names in namings), key=lambda keys: len({*keys.values()}))
@@ -330,7 +329,7 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter], stri
 
 
 def _sources(names: Mapping[str, str], keys: Iterable[str]) -> dict[str, str]:
-    """The keys that parameters are found under, which are looked for by these names; those left behind one prefix."""
+    """The keys of parameters in a dict, given their names; a common prefix of the keys may come first."""
     keys = set(keys)
     found = {name: wanted for name, wanted in names.items() if wanted in keys}
     missing = {name: wanted for name, wanted in names.items() if name not in found}
@@ -344,7 +343,7 @@ def _sources(names: Mapping[str, str], keys: Iterable[str]) -> dict[str, str]:
 
 
 def _refuse_shared(source: Mapping[str, str]) -> None:
-    """Refuse a key that stands for several parameters, as MindSpore's names may."""
+    """Refuse a key that belongs to several parameters, as MindSpore's names may."""
     first: dict[str, str] = {}
     for name, key in source.items():
         if first.setdefault(key, name) != name:

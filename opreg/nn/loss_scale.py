@@ -1,4 +1,4 @@
-"""Steps of training whose loss is scaled, so that gradients stay in the range of halves; Cells that move the scale."""
+"""Training steps with a scaled loss, which keeps gradients in the range of float16; and Cells that adjust the scale."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneSt
 
 
 def finite(values: Any) -> Tensor:
-    """Whether all elements of tensors, in any nesting, are finite: a boolean without dimensions."""
+    """Whether all elements of tensors, in any nesting, are finite: a boolean tensor without dimensions."""
     leaves = tensors(values)
     if not leaves:
         raise TypeError(f"all_finite: expected tensors, got {type(values).__name__}")
@@ -41,12 +41,12 @@ def finite(values: Any) -> Tensor:
 
 
 def divided(gradient: Any, scale: Tensor) -> Any:
-    """A gradient by the scale, in the gradient's dtype."""
+    """A gradient divided by the scale, in the gradient's dtype."""
     return gradient * (1 / scale).astype(gradient.dtype)
 
 
 class FixedLossScaleUpdateCell(Cell):
-    """A loss scale that stays as it is.
+    """A loss scale that never changes.
 
     Parameters
     ----------
@@ -59,25 +59,25 @@ class FixedLossScaleUpdateCell(Cell):
         self.loss_scale_value = loss_scale_value
 
     def get_loss_scale(self) -> float:
-        """The scale that training begins with."""
+        """The initial scale."""
         return self.loss_scale_value
 
     def construct(self, _: Tensor, overflow: Tensor) -> Tensor:
-        """``overflow``, whether gradients have numbers that are not finite."""
+        """``overflow``, which tells whether gradients are not finite."""
         return overflow
 
 
 class DynamicLossScaleUpdateCell(Cell):
-    """A loss scale that is divided where gradients overflow, and multiplied where they have not for some steps.
+    """A loss scale that is reduced when gradients overflow, and increased after some steps without overflow.
 
     Parameters
     ----------
     loss_scale_value : float
-        The scale that training begins with.
+        The initial scale.
     scale_factor : float
-        By what it is divided, down to one, and multiplied.
+        Factor of a reduction, down to a scale of one, and of an increase.
     scale_window : int
-        After how many steps without an overflow it is multiplied.
+        Steps without overflow before an increase.
 
     Examples
     --------
@@ -97,11 +97,11 @@ class DynamicLossScaleUpdateCell(Cell):
         self.last_overflow_iter = Parameter(tensor(np.int32(0)), name="last_overflow_iterator_step")
 
     def get_loss_scale(self) -> float:
-        """The scale that training begins with."""
+        """The initial scale."""
         return self.loss_scale_value
 
     def construct(self, loss_scale: Parameter, overflow: Tensor) -> Tensor:
-        """Change the scale by ``overflow``, whether gradients are not finite; returns ``overflow``."""
+        """Adjust the scale; ``overflow`` tells whether gradients are not finite, and is returned."""
         overflow, step = tensor(overflow), self.cur_iter
         due = step - self.last_overflow_iter >= self.scale_window
         lower = ops.where(overflow, ops.maximum(loss_scale / self.scale_factor, tensor(np.float32(1))), loss_scale)
@@ -113,25 +113,25 @@ class DynamicLossScaleUpdateCell(Cell):
 
 
 class TrainOneStepWithLossScaleCell(TrainOneStepCell):
-    """A step of training whose loss is scaled; where gradients overflow, the optimizer is not called.
+    """A training step with a scaled loss; when gradients overflow the optimizer is not called.
 
-    The gradients are those of the loss times the scale, and divided by it before the optimizer has them. Called, it
-    gives the loss, whether gradients have overflown, and the scale, which is changed already.
+    Gradients are computed from the loss times the scale, and divided by it before the optimizer gets them. A call
+    returns the loss, whether gradients overflowed, and the scale, already adjusted.
 
     Parameters
     ----------
     network : Cell
-        Gives the loss; its inputs are those of the step.
+        A Cell that returns the loss; its inputs are the inputs of the step.
     optimizer : Optimizer
         Optimizer of the trained parameters.
     scale_sense : Tensor or Cell
-        The scale, of shape ``()`` or ``(1,)``, or a Cell that moves it, such as `DynamicLossScaleUpdateCell`: it has
-        ``get_loss_scale()``, and is called with the scale and whether gradients have overflown.
+        The scale, of shape ``()`` or ``(1,)``, or a Cell that adjusts it, such as `DynamicLossScaleUpdateCell`. The
+        Cell has ``get_loss_scale()``, and is called with the scale and whether gradients overflowed.
 
     Raises
     ------
     TypeError, ValueError
-        When ``scale_sense`` is something else, or of another shape.
+        When ``scale_sense`` has another type or shape.
 
     Examples
     --------
@@ -176,26 +176,26 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return loss * self.scale_sense.reshape(()).astype(loss.dtype), loss
 
     def set_sense_scale(self, sens: Tensor) -> None:
-        """Set the scale, of the shape that it has."""
+        """Set the scale; the shape cannot change."""
         if not isinstance(sens, Tensor):
             raise TypeError(f"TrainOneStepWithLossScaleCell: sens must be a Tensor, got {type(sens).__name__}")
         self.scale_sense.set_data(sens)
 
-    # Parts for training steps of users, which derive from this.
+    # building blocks for users' training steps that derive from this class
 
     def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> tuple[Any, Any]:
-        """A status for ``get_overflow_status``, and ``compute_input``: nothing has to be cleared here."""
+        """A status for ``get_overflow_status``, and ``compute_input`` unchanged; there is no state to clear."""
         return tensor(np.zeros(8, np.int32)), compute_input
 
     def get_overflow_status(self, status: Any, compute_output: Any) -> Tensor:
-        """Whether some numbers of tensors are not finite, on any of the processes."""
+        """Whether some elements of tensors are not finite, on any process."""
         fine = finite(compute_output)
         if self.allreduce is not None:
             return self.allreduce((~fine).astype("float32")) > 0
         return ~fine
 
     def process_loss_scale(self, overflow: Tensor) -> Tensor:
-        """Have the scale move; returns ``overflow``."""
+        """Adjust the scale; returns ``overflow``."""
         if self.loss_scaling_manager is None:
             return overflow
         moved: Tensor = self.loss_scaling_manager(self.scale_sense, overflow)
@@ -203,5 +203,5 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
 
 def at_least_one(owner: str, name: str, value: object) -> float:
-    """A scale, which is a number from one up."""
+    """Check a scale: a number from one up."""
     return number(owner, name, value, 1.0)

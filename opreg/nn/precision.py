@@ -1,4 +1,4 @@
-"""Networks in which some Cells compute in half precision, and the others in float32."""
+"""Mixed precision: networks in which some Cells compute in half precision, and the others in float32."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .ops.primitive import Primitive
 
 __all__ = ["auto_mixed_precision", "custom_mixed_precision", "get_white_list", "get_black_list", "LEVELS"]
 
-#: How much of a network computes in half precision.
+#: Levels of mixed precision.
 LEVELS = ("O0", "O1", "O2", "O3")
 
 _WHITE: tuple[type, ...] = (
@@ -42,16 +42,16 @@ def get_black_list() -> list[type[Cell]]:
 
 
 def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: TensorDType = "float16") -> Cell:
-    """Let a network compute in half precision, as far as a level says; its parameters and results are of float32.
+    """Make a network compute in half precision up to a level; its parameters and results stay float32.
 
     Parameters
     ----------
     network : Cell
-        Is changed.
+        The network, which is changed.
     amp_level : {"O0", "O1", "O2", "O3"}
-        Nothing; what the list of `get_white_list` has; all but the Cells of `get_black_list`; all.
+        Parts in half precision: none; the classes of `get_white_list`; all except the Cells of `get_black_list`; all.
     dtype : float16 or bfloat16
-        Which halves.
+        The half-precision dtype.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: TensorDTyp
     Raises
     ------
     TypeError, ValueError
-        When ``network`` is no Cell, or the level or dtype is none of these.
+        When ``network`` is no Cell, or the level or dtype is invalid.
 
     Examples
     --------
@@ -80,18 +80,18 @@ def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: TensorDTyp
 
 def custom_mixed_precision(network: Cell, *, white_list: list[type] | None = None,
                            black_list: list[type[Cell]] | None = None, dtype: TensorDType = "float16") -> Cell:
-    """Let a network compute in half precision where a list says so; its parameters and results are of float32.
+    """Make parts of a network compute in half precision by a list; its parameters and results stay float32.
 
     Parameters
     ----------
     network : Cell
-        Is changed.
+        The network, which is changed.
     white_list : list of type
         Classes of Cells and primitives that compute in half precision.
     black_list : list of type
-        Instead: classes of Cells that do not.
+        Classes of Cells that stay in float32, instead of ``white_list``.
     dtype : float16 or bfloat16
-        Which halves.
+        The half-precision dtype.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def custom_mixed_precision(network: Cell, *, white_list: list[type] | None = Non
     Raises
     ------
     TypeError, ValueError
-        When both lists are given, or none; when one has something else.
+        When both lists are given, or none; when an element is invalid.
     """
     half = _checked(network, dtype)
     if (white_list is None) == (black_list is None):
@@ -118,7 +118,7 @@ def custom_mixed_precision(network: Cell, *, white_list: list[type] | None = Non
 
 
 def _checked(network: object, dtype: TensorDType) -> np.dtype:
-    """The halves, where the network is one."""
+    """The half-precision dtype, after a check that the network is a Cell."""
     if not isinstance(network, Cell):
         raise TypeError(f"mixed precision: network must be a Cell, got {type(network).__name__}")
     half = as_dtype(dtype)
@@ -128,7 +128,8 @@ def _checked(network: object, dtype: TensorDType) -> np.dtype:
 
 
 def lower_most(network: Cell, black: Sequence[type[Cell]], half: np.dtype, returned: np.dtype | None = None) -> Cell:
-    """Let all Cells of a network compute in halves but those of some classes, and have it return another dtype."""
+    """Make all Cells of a network compute in half precision except some classes, and cast its results to another
+    dtype."""
     network.to_float(half)
     for _, cell in network.cells_and_names():
         if cell is not network and isinstance(cell, tuple(black)):
@@ -139,8 +140,8 @@ def lower_most(network: Cell, black: Sequence[type[Cell]], half: np.dtype, retur
 
 
 def _lower_some(network: Cell, white: Sequence[type], half: np.dtype) -> Cell:
-    """Let Cells and primitives of some classes compute in halves and return float32, but for Cells whose dtype the
-    user has chosen."""
+    """Make Cells and primitives of some classes compute in half precision and return float32, except Cells with a dtype
+    set by the user."""
     kinds = {*white, *[cell for primitive, cell in _CELLS_OF.items() if primitive in white]}
     passed: set[int] = set()
     for _, cell in network.cells_and_names():
@@ -159,7 +160,7 @@ def _lower_some(network: Cell, white: Sequence[type], half: np.dtype) -> Cell:
 
 
 class _Lowered(Primitive):
-    """A primitive that computes in halves and returns float32."""
+    """A primitive that computes in half precision and returns float32."""
 
     def __init__(self, primitive: Primitive, half: np.dtype):
         super().__init__(primitive.name)

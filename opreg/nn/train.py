@@ -1,4 +1,4 @@
-"""Cells around a network: its loss, its gradients, and a step of training, which compiles to one plan."""
+"""Cells around a network: its loss, its gradients, and a training step, which compiles to one plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["WithLossCell", "WithEvalCell", "WithGradCell", "ForwardValueAndGrad", "TrainOneStepCell",
            "ParameterUpdate"]
 
-if not TYPE_CHECKING:  # MindSpore has these in modules of a package
+if not TYPE_CHECKING:  # MindSpore has these names in modules of a package
     __getattr__ = inner(__name__)
 
 
@@ -42,14 +42,14 @@ def _unchanged(gradients: T) -> T:
 
 
 class WithLossCell(Cell):
-    """A network and its loss: called with data and labels it gives ``loss_fn(backbone(data), label)``.
+    """A network and its loss: called with data and labels it returns ``loss_fn(backbone(data), label)``.
 
     Parameters
     ----------
     backbone : Cell
-        Of the data.
+        A Cell of the data.
     loss_fn : Cell or callable
-        Of the backbone's output and the labels.
+        A loss of the backbone's output and the labels.
     """
 
     def __init__(self, backbone: Cell, loss_fn: Callable[..., Tensor]):
@@ -66,16 +66,16 @@ class WithLossCell(Cell):
 
 
 class WithEvalCell(Cell):
-    """A network and its loss: called with data and labels it gives the loss, the network's output and the labels.
+    """A network and its loss: called with data and labels it returns the loss, the network's output and the labels.
 
     Parameters
     ----------
     network : Cell
-        Of the data.
+        A Cell of the data.
     loss_fn : Cell or callable
-        Of the network's output and the labels.
+        A loss of the network's output and the labels.
     add_cast_fp32 : bool
-        Whether output and labels are cast to float32 before.
+        Whether output and labels are first cast to float32.
     """
 
     def __init__(self, network: Cell, loss_fn: Callable[..., Tensor], add_cast_fp32: bool = False):
@@ -91,20 +91,20 @@ class WithEvalCell(Cell):
 
 
 class ForwardValueAndGrad(Cell):
-    """A network called with inputs that gives its value and gradients.
+    """A network that returns its outputs and gradients.
 
     Parameters
     ----------
     network : Cell or callable
-        What is differentiated.
+        The network to differentiate.
     weights : list of Parameter, optional
-        With ``get_by_list``: with respect to what.
+        Parameters to differentiate in, with ``get_by_list``.
     get_all : bool
-        Gradients of all tensors among the inputs, in a tuple; else of the first alone.
+        Whether gradients of all input tensors are returned, in a tuple; otherwise that of the first.
     get_by_list : bool
-        Gradients of weights, in a tuple; with ``get_all`` both, ``(inputs, weights)``.
+        Whether gradients of weights are returned, in a tuple; with ``get_all`` as ``(inputs, weights)``.
     sens_param : bool
-        Whether the last input is the gradient of the output.
+        Whether the last input is the output gradient.
     """
 
     def __init__(self, network: Callable[..., Any], weights: Sequence[Parameter] | None = None, get_all: bool = False,
@@ -135,14 +135,14 @@ class ForwardValueAndGrad(Cell):
 
 
 class WithGradCell(Cell):
-    """A network called with data and labels that gives the gradients of its trained parameters.
+    """A network that returns the gradients of its trained parameters, called with data and labels.
 
     Parameters
     ----------
     network : Cell
-        Of the data; without ``loss_fn`` of everything it is called with.
+        A Cell of the data; without ``loss_fn``, of all inputs.
     loss_fn : Cell or callable, optional
-        Of the network's output and the labels.
+        A loss of the network's output and the labels.
     sens : Tensor, optional
         The gradient of the loss; ones by default.
     """
@@ -159,21 +159,21 @@ class WithGradCell(Cell):
 
 
 class TrainOneStepCell(Cell):
-    """A step of training: computes the loss and its gradients, and has the optimizer change its parameters.
+    """A training step: computes the loss and its gradients, and updates the parameters with the optimizer.
 
-    Compiled, by ``compile`` or in ``GRAPH_MODE``, all of it is one plan. If ``set_auto_parallel_context`` has
-    chosen ``data_parallel``, gradients are summed over all processes before.
+    Compiled, by ``compile`` or in ``GRAPH_MODE``, the step is one plan. If ``set_auto_parallel_context`` has set
+    ``data_parallel``, gradients are first summed over all processes.
 
     Parameters
     ----------
     network : Cell
-        Gives the loss; its inputs are those of the step.
+        A Cell that returns the loss; its inputs are the inputs of the step.
     optimizer : Optimizer
         Optimizer of the trained parameters.
     sens : float, optional
-        The gradient of the loss, 1 by default: the optimizer's loss scale, where it has one.
+        The gradient of the loss; by default the optimizer's loss scale if it has one, or 1.
     return_grad : bool
-        Whether gradients are returned behind the loss, in a dict by the parameters' names.
+        Whether gradients are returned after the loss, in a dict by the parameters' names.
     """
 
     def __init__(self, network: Cell, optimizer: Optimizer, sens: float | None = None, return_grad: bool = False):
@@ -191,7 +191,7 @@ class TrainOneStepCell(Cell):
         self.grad_reducer: Any
         reducer = reducer_for(self.weights)
         self.reducer_flag, self.grad_reducer = reducer is not None, reducer or _unchanged
-        # Parts for training steps of users, which derive from this.
+        # building blocks for users' training steps that derive from this class
         self.grad, self.grad_no_sens = GradOperation(get_by_list=True, sens_param=True), GradOperation(get_by_list=True)
         self.parallel_mode = get_auto_parallel_context("parallel_mode")
 
@@ -208,18 +208,18 @@ class TrainOneStepCell(Cell):
         return loss
 
     def _scaled(self, *inputs: Any) -> tuple[Any, ...]:
-        """The loss as it is differentiated, and as it is."""
+        """The scaled loss, which is differentiated, and the loss."""
         loss = self.network(*inputs)
         return loss * self.sens, loss
 
 
 class ParameterUpdate(Cell):
-    """Stores what it is called with in a Parameter, and returns it.
+    """Assigns its input to a Parameter, and returns it.
 
     Parameters
     ----------
     param : Parameter
-        Changed in place.
+        The Parameter, changed in place.
     """
 
     def __init__(self, param: Parameter):

@@ -1,7 +1,7 @@
-"""np: arrays with NumPy's manners, as ``mxnet.numpy`` has them; ``npx`` has what NumPy has not.
+"""np: arrays with NumPy's behaviour, like ``mxnet.numpy``; ``npx`` has functions that NumPy lacks.
 
-Shapes may have zeros and no axes, comparisons give booleans, subscripts are NumPy's, and numbers are float32 where
-no dtype is said. All that has an operator has a gradient, also inside of hybridized blocks.
+Lengths may be zero, arrays may have no axes, comparisons give booleans, subscripts are NumPy's, and the default dtype
+is float32. Each function that is an operator has a gradient, also inside of hybridized blocks.
 
 >>> from opreg import autograd, np
 >>> x = np.arange(3)
@@ -32,7 +32,7 @@ _CONSTANTS = ("pi", "e", "inf", "nan", "newaxis", "euler_gamma", "bool_", "float
               "min_scalar_type", "can_cast", "isscalar", "ndindex")
 globals().update({name: getattr(_numpy, name) for name in _CONSTANTS})
 globals().update(FUNCTIONS)
-bool = _numpy.bool_  # MXNet's name of it
+bool = _numpy.bool_  # MXNet's other name of it
 globals().update(PINF=_numpy.inf, NINF=-_numpy.inf, NaN=_numpy.nan, NAN=_numpy.nan, PZERO=0.0, NZERO=-0.0)
 
 if not TYPE_CHECKING:  # type checkers follow the stars

@@ -1,4 +1,4 @@
-"""Functions that make arrays of ``mx.np``: float32 where no dtype is said."""
+"""Functions that make arrays of ``mx.np``; the default dtype is float32."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def array(object: Any, dtype: DTypeLike = None, ctx: Context | None = None) -> n
     Parameters
     ----------
     object : array, sequence or number
-        The numbers.
+        The values.
     dtype : dtype, optional
-        By default that of an array, and float32 for lists and numbers.
+        The dtype; by default an array's own, and float32 for lists and numbers.
     ctx : Context, optional
-        Where; the current context by default.
+        The device; the current context by default.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def array(object: Any, dtype: DTypeLike = None, ctx: Context | None = None) -> n
 
 def full(shape: Any, fill_value: Any, order: str = "C", ctx: Context | None = None, dtype: DTypeLike = None,
          out: Any = None) -> Any:
-    """An array filled with one number, in the order C alone.
+    """An array filled with one value; only the order C is supported.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def _by_numpy(name: str, dtype: DTypeLike, ctx: Context | None, *args: Any, **ke
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
-    """Numbers from ``start``, 0 where only one is given, up to but not ``stop``.
+    """Values from ``start`` to before ``stop``, or from 0 to before ``start``.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: DTypeLike = None,
 
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
              dtype: DTypeLike = None, axis: int = 0, ctx: Context | None = None) -> Any:
-    """``num`` evenly spaced numbers, and with ``retstep`` how far they are apart."""
+    """``num`` evenly spaced values, and with ``retstep`` their distance."""
     result = _by_numpy("linspace", dtype, ctx, start, stop, num, endpoint, axis=axis)
     step = (stop - start) / ((num - 1 if endpoint else num) or 1)
     return (result, step) if retstep else result

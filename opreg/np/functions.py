@@ -1,7 +1,7 @@
-"""Functions of arrays and symbols by NumPy's names, each an operator.
+"""Functions of arrays and symbols by NumPy's names; each is an operator.
 
-If no operator has the name, arrays are given to NumPy's own function: it computes on the host, or, of recorded
-arrays, by the rules for traced bodies.
+If no operator has the name, NumPy's function is called with the arrays: it computes on the host, or for recorded arrays
+is traced to operators.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from opreg.core.op import Op
 from opreg.core.registry import get, ops
 from opreg.core.spec import as_dtype, is_floating
-from opreg.errors import ArgumentError, did_you_mean
+from opreg.errors import ArgumentError, DTypeError, did_you_mean
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 from opreg.typing import DTypeLike
@@ -37,7 +37,7 @@ def _listed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _into(result: Any, out: Any) -> Any:
-    """The result, or ``out`` that it was stored in."""
+    """The result, stored in ``out`` if that is given."""
     if out is None:
         return result
     target = out[0] if isinstance(out, tuple) else out
@@ -46,7 +46,7 @@ def _into(result: Any, out: Any) -> Any:
 
 
 def _floating(value: Any) -> Any:
-    """A value in a floating dtype; of symbols it is not known."""
+    """A value in a floating dtype; a symbol's dtype is unknown."""
     return value.astype(_FLOAT32) if isinstance(value, NDArray) and not is_floating(value._data.dtype) else value
 
 
@@ -112,23 +112,66 @@ for _name, _method in {
     _binary(_name, _method, getattr(np, _name))
 
 
-def _logic(name: str, operator: str) -> None:
+def _symmetric(name: str, own: Callable[..., Any], between: Callable[[Any, Any], Any]) -> None:
+    """A function of an array and another operand, in either order."""
     def function(x1: Any, x2: Any, out: Any = None) -> Any:
-        return _into(get(operator)(*held(x1)._pair(held(x2))), out)
+        if _is_number(x1) and _is_number(x2):
+            return own(x1, x2)
+        value, other = (x2, x1) if _is_number(x1) or not isinstance(x1, NumpyValue) else (x1, x2)
+        return _into(between(held(value), other), out)
 
-    _named(name, f"``{name}`` of two arrays; shapes broadcast.", function)
+    _named(name, f"``{name}`` of two arrays, or an array and a number; shapes broadcast.", function)
 
 
-for _name in ("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "floor_divide"):
-    _logic(_name, f"_npi_{_name}")
+def _bits(name: str) -> Callable[[Any, Any], Any]:
+    def between(value: Any, other: Any) -> Any:
+        result = value._logic(name, other)
+        if result is NotImplemented:
+            raise DTypeError(f"bitwise_{name}: expected integers or truth values, got {other!r}")
+        return result
+    return between
+
+
+def _truth(name: str) -> Callable[[Any, Any], Any]:
+    def between(value: Any, other: Any) -> Any:
+        if _is_number(other):
+            return get(f"_npi_logical_{name}_scalar")(value, scalar=float(other))
+        return get(f"_npi_logical_{name}")(*value._pair(held(other)))
+    return between
+
+
+for _name in ("and", "or", "xor"):
+    _symmetric(f"bitwise_{_name}", getattr(np, f"bitwise_{_name}"), _bits(_name))
+    _symmetric(f"logical_{_name}", getattr(np, f"logical_{_name}"), _truth(_name))
+
+
+@_listed
+def floor_divide(x1: Any, x2: Any, out: Any = None) -> Any:
+    """Quotients rounded down; integers keep their dtype, shapes broadcast."""
+    if _is_number(x1) and _is_number(x2):
+        return np.floor_divide(x1, x2)
+    return _into(held(x2)._floor_quotient(x1, True) if _is_number(x1) else held(x1)._floor_quotient(x2, False), out)
+
+
+def _sharing(name: str) -> None:
+    def function(a: Any, b: Any, max_work: Any = None) -> bool:
+        left, right = held(a), held(b)
+        return left._ctx == right._ctx and bool(getattr(left._ctx.xp, name)(left._data, right._data))
+
+    _named(name, "Whether two arrays have memory in common.", function)
+
+
+_sharing("may_share_memory")
+_sharing("shares_memory")
 
 
 # -------------------------------------------------------------------------------------------------- reductions
 
 
 def _axis(axis: Any) -> Any:
-    return axis if axis is None or isinstance(axis, int) else int(axis) if isinstance(axis, np.integer) \
-        else tuple(map(int, axis))
+    if axis is None or isinstance(axis, int):
+        return axis
+    return int(axis) if np.ndim(axis) == 0 else tuple(map(int, axis))
 
 
 def _totals(name: str, operator: str, keeps: bool) -> None:
@@ -178,7 +221,7 @@ _extremes(("argmin",), "_npi_argmin")
 
 @_listed
 def cumsum(a: Any, axis: Any = None, dtype: DTypeLike = None, out: Any = None) -> Any:
-    """Sums of the elements so far."""
+    """Cumulative sums."""
     return _into(ops._np_cumsum(held(a), axis=_axis(axis), dtype=None if dtype is None else as_dtype(dtype)), out)
 
 
@@ -199,7 +242,7 @@ def _codes(shape: Any) -> Any:
 
 @_listed
 def reshape(a: Any, newshape: Any, order: str = "C") -> Any:
-    """Another shape, given literally; one -1 follows from the rest."""
+    """An array in another shape, given literally; one -1 is inferred."""
     if order != "C":
         raise ArgumentError(f"np.reshape: order: expected 'C', got {order!r}")
     return ops._np_reshape(held(a), newshape=_codes(newshape))
@@ -207,13 +250,13 @@ def reshape(a: Any, newshape: Any, order: str = "C") -> Any:
 
 @_listed
 def ravel(x: Any, order: str = "C") -> Any:
-    """One axis."""
+    """A flat array."""
     return reshape(x, -1, order)
 
 
 @_listed
 def transpose(a: Any, axes: Any = None) -> Any:
-    """The axes in another order; without one, in the reverse one."""
+    """Permute the axes; by default reverse them."""
     value = held(a)
     if isinstance(value, NDArray) and value.ndim < 2:
         return value
@@ -222,20 +265,20 @@ def transpose(a: Any, axes: Any = None) -> Any:
 
 @_listed
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """Two axes in each other's place."""
+    """Swap two axes."""
     return ops.SwapAxis(held(a), dim1=int(axis1), dim2=int(axis2))
 
 
 @_listed
 def expand_dims(a: Any, axis: Any) -> Any:
-    """The array with a new axis."""
+    """Insert an axis of length one."""
     return ops.expand_dims(held(a), axis=int(axis)) if isinstance(axis, numbers.Integral) else \
         _numpy("expand_dims", a, axis)
 
 
 @_listed
 def squeeze(x: Any, axis: Any = None) -> Any:
-    """The array without axes of length one."""
+    """Remove axes of length one."""
     value = held(x)
     if isinstance(value, NDArray):
         return reshape(value, np.squeeze(np.broadcast_to(np.int8(0), value.shape), axis).shape)
@@ -244,7 +287,7 @@ def squeeze(x: Any, axis: Any = None) -> Any:
 
 @_listed
 def broadcast_to(array: Any, shape: Any) -> Any:
-    """Repeated along axes."""
+    """Broadcast to a shape."""
     return ops._np_broadcast_to(held(array), shape=(shape,) if isinstance(shape, int) else _codes(shape))
 
 
@@ -259,7 +302,7 @@ def _joined(seq: Any) -> list[Any]:
 
 @_listed
 def concatenate(seq: Any, axis: int | None = 0, out: Any = None) -> Any:
-    """Joined along an axis."""
+    """Concatenate along an axis."""
     values = _joined(seq)
     if axis is None:
         values, axis = [reshape(value, -1) for value in values], 0
@@ -268,7 +311,7 @@ def concatenate(seq: Any, axis: int | None = 0, out: Any = None) -> Any:
 
 @_listed
 def stack(arrays: Any, axis: int = 0, out: Any = None) -> Any:
-    """Joined along a new axis."""
+    """Stack along a new axis."""
     values = _joined(arrays)
     return _into(ops.stack(*values, axis=int(axis), num_args=len(values)), out)
 
@@ -304,7 +347,7 @@ _lined("column_stack", _at_least(2, True), lambda value: 1)
 
 @_listed
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Even parts along an axis, or those between indices."""
+    """Split along an axis into equal parts, or at indices."""
     value = held(ary)
     if isinstance(value, NDArray):
         spans = np.split(np.arange(value.shape[axis]), indices_or_sections)
@@ -334,20 +377,20 @@ for _name, _at, _least in (("vsplit", 0, 2), ("hsplit", 1, 1), ("dsplit", 2, 3))
 
 @_listed
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
-    """Every element several times."""
+    """Repeat each element."""
     return ops.repeat(held(a), repeats=int(repeats), axis=axis) if isinstance(repeats, numbers.Integral) else \
         _numpy("repeat", a, repeats, axis)
 
 
 @_listed
 def tile(A: Any, reps: Any) -> Any:
-    """The whole several times."""
+    """Repeat the whole array."""
     return ops.tile(held(A), reps=(int(reps),) if isinstance(reps, numbers.Integral) else _codes(reps))
 
 
 @_listed
 def flip(m: Any, axis: Any = None, out: Any = None) -> Any:
-    """The array in reverse order."""
+    """Reverse the order of the elements."""
     value = held(m)
     if axis is None:
         axis = tuple(range(value.ndim))
@@ -356,20 +399,27 @@ def flip(m: Any, axis: Any = None, out: Any = None) -> Any:
 
 @_listed
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """Moved on along an axis."""
+    """Shift elements along an axis."""
     return ops._np_roll(held(a), shift=_axis(shift), axis=_axis(axis))
+
+
+def _matrix(m: Any) -> Any:
+    """Matrices, or a vector as each row of one."""
+    value = held(m)
+    is_vector = isinstance(value, NDArray) and value.ndim == 1
+    return ops.broadcast_to(value, shape=value.shape * 2) if is_vector else value
 
 
 @_listed
 def tril(m: Any, k: int = 0) -> Any:
-    """Zeros above a diagonal."""
-    return ops._npi_tril(held(m), k=int(k))
+    """The lower triangle, with zeros above a diagonal."""
+    return ops._npi_tril(_matrix(m), k=int(k))
 
 
 @_listed
 def triu(m: Any, k: int = 0) -> Any:
-    """Zeros below a diagonal."""
-    return ops._npi_triu(held(m), k=int(k))
+    """The upper triangle, with zeros below a diagonal."""
+    return ops._npi_triu(_matrix(m), k=int(k))
 
 
 @_listed
@@ -383,7 +433,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
 @_listed
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """Elements of one or the other; without them, where the condition holds."""
+    """``x`` where the condition holds, ``y`` elsewhere; without both, the indices where it holds."""
     if x is None and y is None:
         return FUNCTIONS["nonzero"](condition)
     if _is_number(x) and _is_number(y):
@@ -397,7 +447,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 
 @_listed
 def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
-    """Elements kept between bounds."""
+    """Elements clipped to a range."""
     if _is_number(a_min) and _is_number(a_max):
         return _into(ops.clip(held(a), a_min=float(a_min), a_max=float(a_max)), out)
     value = held(a) if a_min is None else FUNCTIONS["maximum"](a, a_min)
@@ -406,7 +456,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
 
 @_listed
 def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise", out: Any = None) -> Any:
-    """Elements picked along an axis; indices beyond it are an error, or count as the outermost."""
+    """Elements along an axis at indices; an index out of range raises an error, or is clipped."""
     value = held(a) if axis is not None else reshape(a, -1)
     places = held(np.asarray(indices)) if _is_number(indices) else held(indices)
     return _into(ops.take(value, places, axis=int(axis or 0), mode=mode), out)
@@ -414,20 +464,20 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise", out
 
 @_listed
 def nonzero(a: Any) -> tuple[Any, ...]:
-    """Indices of the elements that are not zero, along each axis."""
+    """Indices of the nonzero elements, along each axis."""
     return tuple(made(part) for part in np.nonzero(held(a).asnumpy()))
 
 
 @_listed
 def argsort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None) -> Any:
-    """The indices that would sort along an axis."""
+    """Indices that sort the elements along an axis."""
     value = reshape(a, -1) if axis is None else held(a)
     return ops._npi_argsort(value, axis=-1 if axis is None else int(axis), dtype=np.dtype(np.int64))
 
 
 @_listed
 def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None) -> Any:
-    """Sorted along an axis."""
+    """Elements sorted along an axis."""
     return ops._npi_sort(reshape(a, -1) if axis is None else held(a), axis=-1 if axis is None else int(axis))
 
 
@@ -442,7 +492,7 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
 
 @_listed
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """The sum of products over the last axis of ``a`` and the last but one of ``b``."""
+    """The product over the last axis of ``a`` and the last but one of ``b``."""
     if _is_number(a) or _is_number(b):
         return FUNCTIONS["multiply"](a, b, out=out)
     left, right = held(a)._pair(held(b))
@@ -455,7 +505,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 @_listed
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    """The sum of products over axes of both."""
+    """Sums of products over axes of both."""
     left, right = held(a)._pair(held(b))
     if isinstance(axes, numbers.Integral):
         count = int(axes)
@@ -475,26 +525,29 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 @_listed
 def inner(a: Any, b: Any) -> Any:
-    """The sum of products over the last axes."""
+    """Inner products over the last axes."""
     left, right = held(a), held(b)
+    if left.ndim == 0 or right.ndim == 0:
+        return left * right
     return tensordot(left, right, ((left.ndim - 1,), (right.ndim - 1,)))
 
 
 @_listed
 def outer(a: Any, b: Any) -> Any:
-    """All products of two elements."""
+    """The outer product."""
     return FUNCTIONS["multiply"](reshape(a, (-1, 1)), reshape(b, (1, -1)))
 
 
 @_listed
 def vdot(a: Any, b: Any) -> Any:
-    """The sum of products of all elements."""
+    """The inner product of all elements."""
     return tensordot(reshape(a, -1), reshape(b, -1), 1)
 
 
 @_listed
 def einsum(subscripts: str, *operands: Any, out: Any = None, optimize: Any = False) -> Any:
-    """Sums of products, of axes with the same letter, in the order that ``->`` says; no letter twice in one operand."""
+    """Sums of products over axes with the same letter, with axes in the order after ``->``; each letter once in an
+    operand."""
     values = [held(operand) for operand in operands]
     inputs, _, output = subscripts.replace(" ", "").partition("->")
     words = inputs.split(",")
@@ -515,7 +568,7 @@ def einsum(subscripts: str, *operands: Any, out: Any = None, optimize: Any = Fal
 
 
 def _product(left: Any, have: str, right: Any, word: str, later: set[str]) -> tuple[Any, str]:
-    """The product of two operands of ``einsum``, as one of matrices; letters that are needed later stay."""
+    """The product of two operands of ``einsum``, as a matrix product; letters needed later are kept."""
     left, right = left._pair(right)
     both = [letter for letter in have if letter in word]
     batch, summed = [letter for letter in both if letter in later], [letter for letter in both if letter not in later]
@@ -553,13 +606,13 @@ _like("empty_like", "zeros_like")
 @_listed
 def full_like(a: Any, fill_value: Any, dtype: DTypeLike = None, order: str = "C", ctx: Any = None, out: Any = None
               ) -> Any:
-    """One number in the shape of ``a``."""
+    """An array with the shape of ``a``, filled with a value."""
     return _into(ops._npi_full_like(held(a), fill_value=float(fill_value),
                                     dtype=None if dtype is None else as_dtype(dtype)), out)
 
 
 def _wrapped(value: Any, floats: bool) -> Any:
-    """Results of NumPy as arrays of ours; float64 only where an argument had it."""
+    """Results of NumPy as arrays of this library; float64 only if an argument has it."""
     if isinstance(value, (list, tuple)):
         return type(value)([_wrapped(part, floats) for part in value]) if not hasattr(value, "_fields") else \
             tuple(_wrapped(part, floats) for part in value)
@@ -588,7 +641,7 @@ def _numpy(name: str, *args: Any, **keywords: Any) -> Any:
 
 
 def any_symbol(values: Any) -> bool:
-    """Whether there is a symbol in a nesting."""
+    """Whether a nesting contains a symbol."""
     if isinstance(values, dict):
         return any_symbol(list(values.values()))
     if isinstance(values, (list, tuple)):

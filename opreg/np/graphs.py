@@ -1,4 +1,4 @@
-"""``F.np`` of symbols: functions of ``np``, where those that make arrays make symbols."""
+"""``F.np`` for symbols: functions of ``np``, where functions that make arrays make symbols."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def full(shape: Any, fill_value: float, dtype: Any = None, ctx: Any = None) -> N
 
 
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
-    """Numbers from ``start`` up to but not ``stop``."""
+    """Values from ``start`` to before ``stop``."""
     first, end = (0, start) if stop is None else (start, stop)
     return _numpy(symbol.arange(first, end, step, dtype=dtype))
 
 
 def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None, ctx: Any = None
              ) -> NumpySymbol:
-    """Evenly spaced numbers."""
+    """Evenly spaced values."""
     return _numpy(symbol.linspace(start, stop, num, endpoint, dtype=dtype))
 
 

@@ -1,4 +1,4 @@
-"""``mx.np.linalg``: norms by operators, which have gradients; the rest by NumPy, of arrays that are not recorded."""
+"""``mx.np.linalg``: norms are operators with gradients; NumPy computes the others, for unrecorded arrays."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from opreg.core.registry import ops
+from opreg.ndarray.ndarray import NDArray
 
 from .functions import FUNCTIONS, by_numpy
 from .values import held
@@ -17,7 +18,7 @@ __all__ = ["norm", "det", "slogdet", "inv", "svd", "cholesky", "qr", "solve", "t
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm of vectors, or of matrices; Frobenius's and the sums of powers along axes have gradients.
+    """The norm of vectors or matrices; Frobenius norms and p-norms have gradients.
 
     Examples
     --------
@@ -36,14 +37,21 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     return by_numpy("linalg.norm")(value, ord, axis, keepdims)
 
 
+def _of_matrices(a: Any, result: Any) -> Any:
+    """One value a matrix: without axes for a single one, where the operator has one of length 1."""
+    return result.reshape(()) if isinstance(a, NDArray) and a.ndim == 2 else result
+
+
 def det(a: Any) -> Any:
     """The determinant of matrices."""
-    return ops._npi_det(held(a))
+    value = held(a)
+    return _of_matrices(value, ops._npi_det(value))
 
 
 def slogdet(a: Any) -> Any:
-    """The sign and the logarithm of the determinant of matrices."""
-    return tuple(ops._npi_slogdet(held(a)))
+    """The sign and the logarithm of the absolute value of the determinant of matrices."""
+    value = held(a)
+    return tuple(_of_matrices(value, each) for each in ops._npi_slogdet(value))
 
 
 def inv(a: Any) -> Any:
@@ -52,7 +60,7 @@ def inv(a: Any) -> Any:
 
 
 def cholesky(a: Any) -> Any:
-    """The lower triangle whose product with its transpose a matrix is."""
+    """The Cholesky factor: lower triangular ``L`` with ``a = L @ L.T``."""
     return ops._linalg_potrf(held(a))
 
 

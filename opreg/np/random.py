@@ -1,6 +1,6 @@
-"""``mx.np.random``: numbers that are drawn, by the generator of ``mx.random``; NumPy's own draws what has no operator.
+"""``mx.np.random``: random values from the generator of ``mx.random``; NumPy draws those without an operator.
 
-With arrays as parameters a value is drawn for each place, and ``size`` is the shape of the whole.
+With arrays as parameters one value is drawn for each of their elements, and ``size`` is the shape of the result.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _stored(result: Any, dtype: DTypeLike, out: Any) -> Any:
 
 
 def _standard(name: str, shape: tuple[int, ...], ctx: Context | None) -> Any:
-    """Numbers of a distribution of no parameters, with a shape that may have zeros or no axes."""
+    """Values of a distribution without parameters, of any shape."""
     count = int(np.prod(shape, dtype=np.int64))
     if not count:
         return made(np.zeros(shape, np.float32), ctx)
@@ -50,7 +50,7 @@ def _standard(name: str, shape: tuple[int, ...], ctx: Context | None) -> Any:
 
 def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
             out: Any = None) -> Any:
-    """Numbers from ``low`` up to but not ``high``.
+    """Uniform values from ``low`` to before ``high``.
 
     Examples
     --------
@@ -67,12 +67,12 @@ def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: DTypeLike 
 
 
 def randn(*size: int, **keywords: Any) -> Any:
-    """``normal`` with the dimensions as arguments."""
+    """``normal`` with the lengths as arguments."""
     return normal(0.0, 1.0, size, **keywords)
 
 
 def rand(*size: int, **keywords: Any) -> Any:
-    """``uniform`` with the dimensions as arguments."""
+    """``uniform`` with the lengths as arguments."""
     return uniform(0, 1, size, **keywords)
 
 
@@ -84,7 +84,7 @@ def lognormal(mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: DTypeL
 
 def randint(low: int, high: int | None = None, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
             out: Any = None) -> Any:
-    """Integers from ``low`` up to but not ``high``; with one of them, from 0."""
+    """Random integers from ``low`` to before ``high``; with one argument, from 0."""
     ends = (0, low) if high is None else (low, high)
     shape = _shape(size)
     count = int(np.prod(shape, dtype=np.int64))
@@ -140,18 +140,18 @@ def pareto(a: Any, size: Any = None, ctx: Context | None = None, out: Any = None
 
 
 def power(a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Numbers between 0 and 1 with the density ``a x^(a-1)``."""
+    """Values from 0 to 1 with the density ``a x^(a-1)``."""
     return _stored(_from_uniform(size, ctx, a) ** (1 / a), None, out)
 
 
 def bernoulli(prob: Any, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Ones with a probability, else zeros."""
+    """Ones with a given probability, else zeros."""
     drawn_ones = (_standard("uniform", _shape(size, prob), ctx) < prob).astype(np.float32)
     return _stored(drawn_ones, dtype, out)
 
 
 def _each(operator: str, size: Any, ctx: Context | None, *parameters: Any) -> Any:
-    """Numbers of an operator whose parameters are arrays."""
+    """Values from an operator whose parameters are arrays."""
     shape = _shape(size, *parameters)
     spread = [FUNCTIONS["broadcast_to"](held(each), shape).as_nd_ndarray().reshape((-1,)) for each in parameters]
     return getattr(ops, operator)(*spread).as_np_ndarray().reshape(shape)
@@ -185,12 +185,12 @@ def _order(count: int) -> np.ndarray:
 
 
 def shuffle(x: Any) -> None:
-    """Put the parts of an array along its first axis in another order, in place."""
+    """Shuffle the slices of an array along its first axis, in place."""
     x[...] = made(x.asnumpy()[_order(len(x))], x.context)
 
 
 def permutation(x: Any, ctx: Context | None = None) -> Any:
-    """The parts of an array along its first axis, or numbers from 0, in another order."""
+    """The slices of an array along its first axis, or the integers from 0, in random order."""
     if isinstance(x, numbers.Integral):
         return made(_order(int(x)), ctx)
     return made(x.asnumpy()[_order(len(x))], x.context)
@@ -198,7 +198,7 @@ def permutation(x: Any, ctx: Context | None = None) -> Any:
 
 def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None, ctx: Context | None = None, out: Any = None
            ) -> Any:
-    """Elements of an array, or numbers below ``a``, that are picked at random."""
+    """Random elements of an array, or random integers below ``a``."""
     rng = np.random.default_rng(int(drawn.randint(0, 2 ** 31 - 1, shape=(1,), dtype="int64").asnumpy()[0]))
     chances = p.asnumpy() if isinstance(p, NDArray) else p
     if chances is not None:
@@ -217,7 +217,7 @@ def multinomial(n: int, pvals: Any, size: Any = None) -> Any:
 
 
 def multivariate_normal(mean: Any, cov: Any, size: Any = None) -> Any:
-    """Vectors of the normal distribution with a mean and a matrix of covariances."""
+    """Vectors of a normal distribution with a mean and a covariance matrix."""
     rng = np.random.default_rng(int(drawn.randint(0, 2 ** 31 - 1, shape=(1,), dtype="int64").asnumpy()[0]))
     mean, cov = (each.asnumpy() if isinstance(each, NDArray) else each for each in (mean, cov))
     return made(rng.multivariate_normal(mean, cov, size), dtype=np.float32)

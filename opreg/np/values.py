@@ -1,11 +1,13 @@
-"""Arrays and symbols with NumPy's manners: zero axes, booleans, dtypes that are promoted, methods by NumPy's names.
+"""Arrays and symbols with NumPy's behaviour: scalars without axes, booleans, dtype promotion, methods with NumPy's
+names.
 
-``NumpyValue`` holds the methods of both; each method is the function of that name in ``functions``.
+``NumpyValue`` has the methods of both; each method is the function of that name in ``functions``.
 """
 
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -33,7 +35,7 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 def promoted(*dtypes: np.dtype) -> np.dtype:
-    """The dtype in which arrays of these compute: the widest of the floating ones, else the one that holds all.
+    """The common dtype of arrays: the widest floating one, or else one that represents all values.
 
     Examples
     --------
@@ -44,6 +46,10 @@ def promoted(*dtypes: np.dtype) -> np.dtype:
     return np.result_type(*(floats or dtypes))
 
 
+def _is_whole(value: Any) -> bool:
+    return not isinstance(value, Value) and isinstance(value, (numbers.Integral, np.bool_))
+
+
 class NumpyValue(Value):
     """Methods that arrays and symbols of ``mx.np`` share."""
 
@@ -52,11 +58,11 @@ class NumpyValue(Value):
     _scalars = True
 
     def _beside(self, other: Any) -> Any:
-        """Another operand as one of these, where it is no number."""
+        """Another operand as an array or symbol of this kind, unless it is a number."""
         raise NotImplementedError
 
     def _pair(self, other: Any, divided: bool = False) -> tuple[Any, Any]:
-        """Two operands in the dtype in which they compute."""
+        """Two operands cast to their common dtype."""
         return self, other
 
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
@@ -83,11 +89,22 @@ class NumpyValue(Value):
             op(value, scalar=float(number))
 
     def _for_number(self, name: str, number: Any) -> Any:
-        """This in the dtype in which it computes with a number."""
+        """This operand in the dtype of an operation with a number."""
         return self
 
+    def _constant(self, number: Any) -> Any:
+        """A value of this dtype that broadcasts and holds a number."""
+        raise NotImplementedError
+
     def _logic(self, name: str, other: Any) -> Any:
+        if _is_whole(other):
+            kind = "b" if isinstance(other, (bool, np.bool_)) else "i"
+            value = self if kind == "b" else self._for_number(name, other)
+            return get(f"_npi_{'logical' if kind == getattr(value, '_kind', '') == 'b' else 'bitwise'}_{name}_scalar")(
+                value, scalar=int(other))
         other = self._beside(other)
+        if other is NotImplemented:
+            return NotImplemented
         left, right = self._pair(other)
         return get(LOGIC[name][getattr(left, "_kind", "b") != "b"])(left, right)
 
@@ -102,11 +119,22 @@ class NumpyValue(Value):
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
+    def _floor_quotient(self, other: Any, reflected: bool) -> Any:
+        value = self
+        if not isinstance(other, Value) and isinstance(other, (numbers.Real, np.bool_)):
+            value = self._for_number("floordiv", other)
+            other = value._constant(other)
+        other = value._beside(other)
+        if other is NotImplemented:
+            return NotImplemented
+        left, right = (other, value) if reflected else (value, other)
+        return ops._npi_floor_divide(*left._pair(right))
+
     def __floordiv__(self, other: Any) -> Any:
-        return FUNCTION.function("floor_divide")(self, other)
+        return self._floor_quotient(other, False)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return FUNCTION.function("floor_divide")(other, self)
+        return self._floor_quotient(other, True)
 
     def __matmul__(self, other: Any) -> Any:
         return FUNCTION.function("matmul")(self, other)
@@ -129,14 +157,14 @@ class NumpyValue(Value):
         return FUNCTION.function("transpose")(self)
 
     def reshape(self, *shape: Any, order: str = "C", **keywords: Any) -> Any:
-        """The array in another shape, given literally; one -1 is inferred from the rest."""
+        """The array in another shape, given literally; one -1 is inferred."""
         wanted: Any = keywords.pop("newshape", keywords.pop("shape", shape))
         if isinstance(wanted, tuple) and len(wanted) == 1 and not isinstance(wanted[0], numbers.Integral):
             wanted = tuple(wanted[0])
         return FUNCTION.function("reshape")(self, wanted, order)
 
     def transpose(self, *axes: Any) -> Any:
-        """The array with its axes in another order, by default in reverse order."""
+        """Permute the axes; by default reverse them."""
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], numbers.Integral) else axes or None
         return FUNCTION.function("transpose")(self, order)
 
@@ -146,7 +174,7 @@ class NumpyValue(Value):
 
     def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
                ) -> Any:
-        """In another dtype."""
+        """The values in another dtype."""
         return ops.Cast(self, dtype=as_dtype(dtype))
 
 
@@ -167,7 +195,7 @@ for _name in ("all", "any", "argmax", "argmin", "argsort", "clip", "cumsum", "di
 
 
 class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are NumPy's
-    """Numbers on a device, with NumPy's manners; ``mx.np.array`` and its like make them.
+    """An array on a device, with NumPy's behaviour, made by ``mx.np.array`` and similar functions.
 
     Examples
     --------
@@ -208,6 +236,9 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
             return other.as_np_ndarray()
         return made(other, self._ctx) if isinstance(other, (np.ndarray, np.generic, list, tuple)) else NotImplemented
 
+    def _constant(self, number: Any) -> Any:
+        return made(np.asarray(number, self._data.dtype), self._ctx)
+
     def _cast(self, dtype: np.dtype) -> Any:
         return self if self._data.dtype == dtype else ops.Cast(self, dtype=dtype)
 
@@ -244,7 +275,7 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         if isinstance(value, (np.ndarray, np.generic, list, tuple)):
             value = made(value, self._ctx)
         key = _subscript(key, self._data.shape)[0]
-        if not any(part is False for part in (key if isinstance(key, tuple) else (key,))):  # it names no element
+        if not any(part is False for part in (key if isinstance(key, tuple) else (key,))):  # no element is named
             super().__setitem__(key, value)
 
     # --------------------------------------------------------------------------------------- copies, gradients
@@ -256,13 +287,13 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         return None if gradient is None else gradient.as_np_ndarray()
 
     def copy(self, order: str = "C") -> Any:
-        """The same values in memory of their own; in the order C alone."""
+        """A copy; only the order C is supported."""
         if order != "C":
             raise NotImplementedError(f"copy: the order is 'C', got {order!r}")
         return super().copy()
 
     def detach(self) -> ndarray:
-        """The same values, not recorded; memory is shared."""
+        """The same values, unrecorded, in shared memory."""
         return _made(self._data, self._ctx)
 
     def copyto(self, other: Any) -> Any:
@@ -270,7 +301,7 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         return super().copyto(other).as_np_ndarray()
 
     def as_nd_ndarray(self) -> NDArray:
-        """The same memory, and place on the tape, as an array of ``mx.nd``."""
+        """The same memory and record on the tape, as an array of ``mx.nd``."""
         result = NDArray(self._data, self._ctx)
         result._entry = self._entry
         return result
@@ -280,7 +311,7 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         return self
 
     def reshape(self, *shape: Any, order: str = "C", **keywords: Any) -> Any:
-        """A view with another shape, given literally; one -1 follows from the rest."""
+        """A view with another shape, given literally; one -1 is inferred."""
         result = NumpyValue.reshape(self, *shape, order=order, **keywords)
         if self._entry is not None and MODE.now().recording:
             return result
@@ -299,8 +330,10 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         return made, (self.asnumpy(), self._ctx)
 
     def __repr__(self) -> str:
-        text = repr(self._copied()).replace(", dtype=float32", "").replace(",\n      dtype=float32", "")
-        return text if self._ctx.device_type == "cpu" else f"{text[:-1]}, ctx={self._ctx})"
+        host = self._copied()
+        text = re.sub(r",\s+dtype=\w+(?=\)$)", "", repr(host))[:-1]
+        dtype = "" if host.dtype in ("float32", "bool") else f", dtype={host.dtype.name}"
+        return f"{text}{dtype})" if self._ctx.device_type == "cpu" else f"{text}{dtype}, ctx={self._ctx})"
 
     def __str__(self) -> str:
         return str(self._copied())
@@ -339,21 +372,21 @@ def made(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> nd
 
 
 def _host(source: Any) -> Any:
-    """Nested lists with NumPy's arrays in the place of ours."""
+    """Nested lists with arrays of this library converted to NumPy's."""
     if isinstance(source, (list, tuple)):
         return [_host(part) for part in source]
     return source.asnumpy() if isinstance(source, NDArray) else source
 
 
 def held(value: Any) -> Any:
-    """An array or symbol of this kind: itself, another's memory, or a copy of values."""
+    """An array or symbol of this kind: itself, one that shares memory, or a copy of values."""
     return value if isinstance(value, NumpyValue) else value.as_np_ndarray() if isinstance(value, (NDArray, Symbol)) \
         else made(value)
 
 
 def _subscript(key: Any, shape: tuple[int, ...] | None) -> tuple[Any, bool]:
-    """A subscript in NumPy's terms, masks as the indices where they hold; and whether it is a basic one. Masks must
-    fit the shape, where it is known."""
+    """A subscript in NumPy's terms, with masks as indices; and whether it is basic indexing. Masks must fit the shape,
+    if that is known."""
     parts: list[Any] = []
     basic = True
     for part in key if isinstance(key, tuple) else (key,):
@@ -366,7 +399,7 @@ def _subscript(key: Any, shape: tuple[int, ...] | None) -> tuple[Any, bool]:
         if isinstance(part, (np.ndarray, np.generic)):
             part = np.asarray(part)
             if part.dtype.kind == "b" and part.ndim == 0:
-                parts.append(bool(part))  # an axis of one part or none
+                parts.append(bool(part))  # an axis of length zero or one
                 basic = False
                 continue
             if part.dtype.kind == "b":
@@ -389,7 +422,7 @@ def _subscript(key: Any, shape: tuple[int, ...] | None) -> tuple[Any, bool]:
 
 
 class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are NumPy's
-    """A symbol with NumPy's manners: arithmetic broadcasts, comparisons give booleans, subscripts give parts."""
+    """A symbol with NumPy's behaviour: arithmetic broadcasts, comparisons give booleans, subscripts give slices."""
 
     __slots__ = ()
     _rank = 2.5
@@ -398,8 +431,11 @@ class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are 
     def _beside(self, other: Any) -> Any:
         return other.as_np_ndarray() if isinstance(other, Symbol) else NotImplemented
 
+    def _constant(self, number: Any) -> Any:
+        return ops._npi_full_like(self, fill_value=float(number))
+
     def as_nd_ndarray(self) -> Symbol:
-        """This symbol with MXNet's older manners."""
+        """This symbol as one of ``mx.sym``."""
         return Symbol(self._entries)
 
     def as_np_ndarray(self) -> NumpySymbol:

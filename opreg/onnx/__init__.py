@@ -1,7 +1,7 @@
-"""ONNX: models of other frameworks as symbols and Cells of ours, and ours as models for others.
+"""ONNX: import of models as symbols and Cells, and export of symbols, Cells and blocks as models.
 
-Names open at first use, and the package ``onnx`` is asked for when a model is read or written: importing this loads
-neither.
+Names load at first use, and the package ``onnx`` is needed only when a model is read or written: importing this module
+loads neither.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from opreg.errors import did_you_mean
 
-#: Public name -> module below this one, and the name in it; without one the module itself.
+#: Public name -> submodule and the name in it; without a name the submodule itself.
 _DOORS: dict[str, tuple[str, str | None]] = {
     "import_model": ("importing", "import_model"),
     "import_to_cell": ("importing", "import_to_cell"),

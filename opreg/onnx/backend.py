@@ -1,6 +1,6 @@
-"""The interface that ONNX has for all who run models: ``prepare``, ``run_model``, ``run_node``.
+"""ONNX's interface of back ends: ``prepare``, ``run_model``, ``run_node``.
 
-It is what ``onnx.backend.test`` runs its tests by.
+``onnx.backend.test`` uses it for its tests.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Prepared:
     Parameters
     ----------
     model : Model
-        What was read.
+        The imported model.
     """
 
     def __init__(self, model: Model):
         self.model = model
 
     def run(self, inputs: Any, **keywords: Any) -> tuple[Any, ...]:
-        """The outputs, as NumPy arrays, for inputs in their order, or by their names."""
+        """The outputs as NumPy arrays, for inputs in order or by name."""
         names = self.model.graph.inputs
         values = [inputs[name] for name in names] if isinstance(inputs, Mapping) else list(inputs)
         if len(values) != len(names):
@@ -43,7 +43,7 @@ class Prepared:
 
 
 def prepare(model: Any, device: str = "CPU", **keywords: Any) -> Prepared:
-    """A model made ready to run on a device."""
+    """A model prepared for a device."""
     if not supports_device(device):
         raise ArgumentError(f"models run on 'CPU' here, got {device!r}")
     return Prepared(read_model(model))
@@ -78,5 +78,5 @@ def supports_device(device: str) -> bool:
 
 
 def is_compatible(model: Any, device: str = "CPU", **keywords: Any) -> bool:
-    """Whether a model may be tried."""
+    """Whether a model may be run."""
     return supports_device(device)

@@ -1,4 +1,4 @@
-"""Networks as files that other programs run, by MindSpore's name."""
+"""Export of networks by MindSpore's name, ``export``."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from opreg.errors import ArgumentError
 
 __all__ = ["export"]
 
-#: Formats of MindSpore that no other program reads.
+#: Formats of MindSpore, which are not written.
 _ITS_OWN = ("AIR", "MINDIR")
 
 
 def export(net: Any, *inputs: Any, file_name: str | os.PathLike[str], file_format: str,
            enc_key: object = None, enc_mode: object = "AES-GCM") -> None:
-    """Write a network as a model of ONNX, in inference.
+    """Write a network as an ONNX model for inference.
 
     Parameters
     ----------
     net : Cell or function
-        What is written.
+        The network.
     *inputs : Tensor, or list or tuple of Tensors
-        Example inputs, which say shapes and dtypes.
+        Example inputs, which give shapes and dtypes.
     file_name : str or path
-        The file; ``.onnx`` is put behind a name that ends otherwise.
+        The file; ``.onnx`` is appended to a name with another ending.
     file_format : {"ONNX"}
         Files of MindSpore's own formats, ``"MINDIR"`` and ``"AIR"``, are not written.
     enc_key
         Must be None; files are not encrypted.
     enc_mode
-        Counts for nothing.
+        Accepted without effect.
 
     Raises
     ------
     ArgumentError
         For another format, or a key.
     OpError
-        An operator cannot be said in ONNX: its name and node, and why.
+        When an operator has no ONNX form; the message gives its name, node, and the reason.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""pictures: graphs, plans and arrays for the eye: drawings, pages, tables. Users call it ``viz``.
+"""pictures: drawings, HTML pages and tables of graphs, plans and arrays. Users call it ``viz``.
 
-Objects ask for their picture through a slot, so none of this is loaded before the first picture.
+Objects request their picture through a slot, so this package is not loaded before the first picture.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Drawings of graphs: nodes with the text in them, and wires between their outputs and inputs."""
+"""Drawings of graphs: labelled nodes, and wires from their outputs to inputs."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ from .names import Path, by_cells, by_names, short_name
 
 __all__ = ["Box", "Drawing", "Wire", "of_graph", "of_plan", "places", "spec_text", "step_facts"]
 
-#: Attributes of fused nodes that plans alone read.
+#: Attributes of fused nodes that only plans use.
 _OWN = frozenset(("members", "operators", "origins", "parts"))
-#: Facts about a node, what they are and what they say.
+#: Facts about a node: pairs of name and text.
 Facts = dict[str, str]
 
 
 @dataclass
 class Box:
-    """A node as it is drawn.
+    """A node of a drawing.
 
     Attributes
     ----------
     name : str
-        Its whole name.
+        Full name.
     lines : list of str
-        What is written in it, as it would be without frames.
+        Lines of text in the box, if it is in no frame.
     kind : str
-        What it is coloured by, a class of the style sheet.
+        Kind of operator, a class of the style sheet that sets the colour.
     outputs : list of str
-        What is written at its outputs.
+        Labels of the outputs.
     path : tuple of str
-        The groups it is in.
+        Names of the groups that contain it, the outermost first.
     facts : dict
-        What there is to say about it.
+        Facts about the node, by name.
     memory : int or None
-        The number of the place in memory that its result is in; results with one number take turns.
+        Number of the memory segment of its result; results with the same number share memory in turn.
     head : bool
-        Whether the graph gives its result.
+        Whether its result is an output of the graph.
     inside : function of a path, or None
-        What is written in it inside of these frames, which say the beginning of its name.
+        Lines of text in the box inside frames of this path, which already show the start of its name.
     """
 
     name: str
@@ -65,13 +65,13 @@ class Box:
 
     @property
     def height(self) -> float:
-        """Height of the box alone."""
+        """Height of the box without the labels of its outputs."""
         return LINE * len(self.lines) + 12
 
 
 class Wire(NamedTuple):
-    """From an output of a node to an input of another one, by their numbers; ``lines`` of them where it stands for
-    several."""
+    """A wire from an output of a node to an input of another, given by node numbers; ``lines`` is the number of wires
+    it stands for."""
 
     source: int
     output: int
@@ -82,16 +82,16 @@ class Wire(NamedTuple):
 
 @dataclass
 class Drawing:
-    """Nodes, each behind those it needs, and wires.
+    """Nodes in topological order, and wires.
 
     Attributes
     ----------
     title : str
     boxes, wires : list
     cells : dict
-        Titles of groups that are more than a guess from names.
+        Titles of the groups that are known, instead of guessed from names.
     nodes : dict of Node to int
-        The numbers of what is drawn.
+        Number of each drawn node.
     """
 
     title: str
@@ -101,11 +101,11 @@ class Drawing:
     nodes: dict[Node, int] = field(default_factory=dict)
 
     def numbers(self) -> dict[int, int]:
-        """The number of each node, by the identity of its box."""
+        """The number of each node, by ``id`` of its box."""
         return {id(box): number for number, box in enumerate(self.boxes)}
 
     def add(self, node: Node, box: Box) -> None:
-        """Add a node with the wires that come to it."""
+        """Add a node and the wires to its inputs."""
         number = self.nodes[node] = len(self.boxes)
         for position, (source, output) in enumerate(node.inputs):
             if source in self.nodes:
@@ -116,7 +116,7 @@ class Drawing:
 
 
 def spec_text(spec: Spec | None) -> str:
-    """Shape and dtype, as far as they are known."""
+    """Shape and dtype as text, as far as they are known."""
     if spec is None or spec.shape is None:
         return "" if spec is None or spec.dtype is None else spec.dtype.name
     shape = "×".join(str(dim) if known((dim,)) else "?" for dim in spec.shape) or "scalar"
@@ -151,13 +151,13 @@ def _labels(node: Node, specs: Sequence[Spec]) -> list[str]:
 
 
 def _says(name: str, node: Node) -> bool:
-    """Whether a name says all that there is to say of the operator."""
+    """Whether a name tells all there is to tell about the operator."""
     return name.rstrip("0123456789").strip("_") == detail(node).lower().strip("_")
 
 
 def of_graph(title: str, graph: Graph, specs: Mapping[Node, Sequence[Spec]], hidden: set[Node],
              cells: Mapping[Path, str] | None = None) -> Drawing:
-    """A graph as it was written.
+    """The drawing of a graph.
 
     Parameters
     ----------
@@ -166,11 +166,11 @@ def of_graph(title: str, graph: Graph, specs: Mapping[Node, Sequence[Spec]], hid
     graph : Graph
         The drawn graph.
     specs : mapping of Node to list of Spec
-        What is known of shapes and dtypes; nothing of nodes that are not in it.
+        Known shapes and dtypes; unknown for other nodes.
     hidden : set of Node
-        Those that are left out.
+        Nodes that are not drawn.
     cells : mapping, optional
-        The Cells it was traced from, their titles by their paths.
+        Titles of the Cells it was traced from, by path.
     """
     drawing = Drawing(title, cells=dict(cells or {}))
     nodes = [node for node in graph.nodes if node not in hidden]
@@ -184,7 +184,7 @@ def of_graph(title: str, graph: Graph, specs: Mapping[Node, Sequence[Spec]], hid
 
 
 def _written(node: Node, path: Path) -> list[str]:
-    """Lines in the box of a node inside of these frames."""
+    """Lines of text in a node's box inside frames of this path."""
     name = short_name(node, path)
     return [shortened(name), *([] if node.op is None or _says(name, node) else [shortened(detail(node))])]
 
@@ -193,7 +193,7 @@ def _written(node: Node, path: Path) -> list[str]:
 
 
 def step_facts(step: Step) -> Facts:
-    """Facts that a plan knows of a step."""
+    """Facts about a step that its plan holds."""
     facts = {"kernel": step.kernel,
              "declined": "; ".join(f"{kernel}: {reason}" for kernel, reason in step.declined),
              "result in": step.where, "copies": step.copies}
@@ -201,7 +201,7 @@ def step_facts(step: Step) -> Facts:
 
 
 def places(plan: Plan, segments: Sequence[tuple[str, Segment]]) -> dict[Storage, int]:
-    """Numbers of the stretches of arenas, in the order they are used; those that begin at one place have one number."""
+    """The numbers of memory segments, in order of use; segments at the same offset have the same number."""
     numbers: dict[tuple[Context, int], int] = {}
     found: dict[Storage, int] = {}
     for _, segment in segments:
@@ -215,7 +215,7 @@ def places(plan: Plan, segments: Sequence[tuple[str, Segment]]) -> dict[Storage,
 
 def of_plan(title: str, plan: Plan, segments: Sequence[tuple[str, Segment]], hidden: set[str],
             times: Mapping[tuple[str, int], str]) -> Drawing:
-    """The steps of a plan that are nodes, in the order they run.
+    """The drawing of a plan: its steps that are nodes, in order of execution.
 
     Parameters
     ----------
@@ -224,11 +224,11 @@ def of_plan(title: str, plan: Plan, segments: Sequence[tuple[str, Segment]], hid
     plan : Plan
         The drawn plan.
     segments : sequence of (str, Segment)
-        Its parts.
+        Its parts, by name.
     hidden : set of str
-        Variables that are left out.
+        Variables that are not drawn.
     times : mapping of (str, int) to str
-        How long steps take, by part and number.
+        Durations of steps, by part and number.
     """
     drawing = Drawing(title)
     steps = [(half, number, step) for half, segment in segments for number, step in enumerate(segment.steps)
@@ -264,5 +264,5 @@ def of_plan(title: str, plan: Plan, segments: Sequence[tuple[str, Segment]], hid
 
 
 def _step_written(node: Node, said: list[str], halves: int, path: Path) -> list[str]:
-    """Lines in the box of a step inside of these frames, of which the first may be that of a half."""
+    """Lines of text in a step's box inside frames of this path, which may start with the name of a half."""
     return [shortened(short_name(node, path[halves:])), *said]

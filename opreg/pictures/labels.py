@@ -17,7 +17,7 @@ def _times(dims: Sequence[int]) -> str:
 
 
 def _window(attrs: Attrs) -> str:
-    """Kernel and stride: ``3x3/2x2``."""
+    """Kernel and stride as text: ``3x3/2x2``."""
     return _times(attrs["kernel"]) + (f"/{_times(attrs['stride'])}" if attrs.get("stride") else "")
 
 
@@ -49,21 +49,21 @@ _KINDS = {name: kind for kind, names in {
 
 
 def kind_of(node: Node) -> str:
-    """The kind of an operator; ``unknown`` for one that nobody has registered."""
+    """The kind of an operator; ``unknown`` if it is not registered."""
     if placeholder(node) is not None:
         return "unknown"
     name = stored_name(node)
-    if name.startswith("_backward_"):  # of what it differentiates
+    if name.startswith("_backward_"):  # the kind of the operator that is differentiated
         name = name.split("_")[2]
     return _KINDS.get(name, "other")
 
 
 def detail(node: Node) -> str:
-    """The operator, and the attributes of it that matter most."""
+    """The operator, and its most important attributes."""
     kind = stored_name(node)
     if kind == "Custom":
         kind = f"Custom {stored_attrs(node)['op_type']}"
-    # A placeholder's attributes are not typed.
+    # Attributes of placeholders are untyped.
     if kind in _DETAILS and node.op is not None and node.op.signature.schema.fields:
         kind = f"{kind} {_DETAILS[kind](node.attrs)}".rstrip()
     return kind

@@ -1,8 +1,7 @@
-"""A layered layout of a graph without cycles: in which row things stand, in which order, and where lines pass.
+"""Layered layout of an acyclic graph: rows of items, their order, and the paths of lines.
 
-The way is Sugiyama's: rows by the longest path, places in rows that lines pass through, an order of rows by the mean
-place of neighbours, and coordinates that are the nearest to those of neighbours that the order allows. Lines bend
-between rows alone, so they pass through nothing that stands in one.
+It follows Sugiyama: rows by longest path, dummy items where lines cross rows, order by the mean position of neighbours,
+and coordinates as close to the neighbours' as the order allows. Lines bend only between rows, so they cross no item.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from itertools import pairwise
 
 __all__ = ["Item", "Link", "Rows", "Route", "arrange"]
 
-_BETWEEN = 22.0  # between things in a row
-_BESIDE = 12.0  # between a line and what it passes
-_LANE = 7.0  # between lines that pass far away
+_BETWEEN = 22.0  # between items of a row
+_BESIDE = 12.0  # between a line and an item
+_LANE = 7.0  # between lines that pass distant rows
 _LEAST_GAP, _MOST_GAP = 22.0, 60.0  # between rows
-_FAR = 16  # lines that pass more rows do so at the side of all of them
-_LARGE = 1500  # things, lines that pass included, from which on fewer sweeps are made
+_FAR = 16  # lines that cross more rows pass at the side of the drawing
+_LARGE = 1500  # number of items, dummy items included, above which there are fewer sweeps
 _SWEEPS, _FEW_SWEEPS = 12, 4
 
 
 @dataclass
 class Item:
-    """An item to place: ``edge`` is ``"top"`` or ``"bottom"`` for one at the border."""
+    """An item to place; ``edge`` is ``"top"`` or ``"bottom"`` for an item at the border."""
 
     width: float
     height: float
@@ -35,18 +34,18 @@ class Item:
 
 @dataclass
 class Link:
-    """A line from an item to another one.
+    """A line between two items.
 
     Attributes
     ----------
     source, target : int
         Numbers of items.
     start : float
-        Where it leaves, from the middle of the source.
+        Offset of its start from the middle of the source.
     end : float or None
-        Where it arrives, from the middle of the target; None for where it fits.
+        Offset of its end from the middle of the target; None if the layout chooses it.
     key : hashable
-        Lines from one source with one key run together as far as they can.
+        Lines from the same source with the same key share as much of their path as possible.
     """
 
     source: int
@@ -58,7 +57,7 @@ class Link:
 
 @dataclass
 class Route:
-    """Path of a line: ``xs`` at its beginning, in the rows between, and at its end."""
+    """The path of a line: ``xs`` at its start, between the rows, and at its end."""
 
     first: int
     last: int
@@ -67,16 +66,16 @@ class Route:
 
 @dataclass
 class Rows:
-    """Places of all items and lines.
+    """The positions of all items and lines.
 
     Attributes
     ----------
     row, x : list
-        Of items: their row, and their middle.
+        Row and middle of each item.
     gaps : list of float
-        Room between a row and the next one.
+        Space between each row and the next.
     routes : list of Route
-        Of links.
+        Path of each link.
     width : float
     """
 
@@ -88,7 +87,7 @@ class Rows:
 
 
 class _Net:
-    """Items, and places that lines pass through, with the pieces of lines between neighbouring rows."""
+    """Items and dummy items, with the line segments between neighbouring rows."""
 
     def __init__(self, items: Sequence[Item], links: Sequence[Link], row: Sequence[int]):
         self.row = list(row)
@@ -114,7 +113,7 @@ class _Net:
         self.order: list[list[int]] = [[] for _ in range(max(self.row, default=-1) + 1)]
 
     def _path(self, link: Link, chain: dict[int, int]) -> list[int]:
-        """The item, the places a line passes, the other item; both items alone where they are far apart."""
+        """The item, the dummy items of a line, and the other item; only the items if they are far apart."""
         first, last = self.row[link.source], self.row[link.target]
         if last - first > _FAR:
             return []
@@ -128,13 +127,13 @@ class _Net:
         return [link.source, *[chain[row] for row in range(first + 1, last)], link.target]
 
     def apart(self, left: int, right: int) -> float:
-        """How far apart the middles of neighbours are at least."""
+        """The smallest distance between the middles of neighbours."""
         between = _BETWEEN if left < self.real and right < self.real else _BESIDE
         return (self.widths[left] + self.widths[right]) / 2 + between
 
 
 def _rows(items: Sequence[Item], links: Sequence[Link]) -> list[int]:
-    """The row of each item: below all that leads to it, sources right above what they lead to."""
+    """The row of each item: below all its predecessors; sources directly above their targets."""
     count = len(items)
     below: list[list[int]] = [[] for _ in range(count)]
     waiting = [0] * count
@@ -169,7 +168,7 @@ def _rows(items: Sequence[Item], links: Sequence[Link]) -> list[int]:
 
 
 def _crossings(net: _Net, place: Sequence[float]) -> int:
-    """How often pieces of lines cross."""
+    """The number of crossings of line segments."""
     total = 0
     for row in net.order[:-1]:
         ends: list[float] = []
@@ -183,7 +182,7 @@ def _crossings(net: _Net, place: Sequence[float]) -> int:
 
 
 def _begin(net: _Net) -> None:
-    """An order to start with: what a walk along the lines meets first stands left."""
+    """The initial order: depth-first along the lines, from the left."""
     seen = [False] * len(net.row)
     for root in sorted(range(len(net.row)), key=lambda i: net.row[i]):
         stack = [root]
@@ -197,7 +196,7 @@ def _begin(net: _Net) -> None:
 
 
 def _sort(net: _Net, sweeps: int) -> None:
-    """Order the rows by the means of neighbours, down and up again, and keep the best order."""
+    """Order the rows by the mean position of neighbours, in sweeps down and up, and return the best order."""
     _begin(net)
     place = [0.0] * len(net.row)
 
@@ -231,7 +230,7 @@ def _sort(net: _Net, sweeps: int) -> None:
 
 
 def _fitted(wanted: Sequence[float], weights: Sequence[float], apart: Sequence[float]) -> list[float]:
-    """Places nearest to those wanted, by the sum of weighted squares, that keep their order and distances."""
+    """Positions with the least weighted squared distance to ``wanted`` that preserve order and distances."""
     ahead, total = [0.0], 0.0
     for step in apart:
         total += step
@@ -249,7 +248,7 @@ def _fitted(wanted: Sequence[float], weights: Sequence[float], apart: Sequence[f
 
 
 def _coordinates(net: _Net, sweeps: int) -> list[float]:
-    """The middle of everything."""
+    """The middle of every item and dummy item."""
     x = [0.0] * len(net.row)
     apart = [[net.apart(left, right) for left, right in pairwise(row)] for row in net.order]
     for row, steps in zip(net.order, apart):
@@ -283,7 +282,7 @@ def _coordinates(net: _Net, sweeps: int) -> list[float]:
 
 
 def _lanes(net: _Net, from_x: float) -> tuple[dict[tuple[int, Hashable], float], float]:
-    """Lanes of lines that are too long to pass between items: to the right of all, side by side."""
+    """The lanes of lines too long to pass between items: right of everything, side by side."""
     reach: dict[tuple[int, Hashable], int] = {}
     for link, path in zip(net.links, net.paths):
         if not path:
@@ -307,7 +306,7 @@ def _lanes(net: _Net, from_x: float) -> tuple[dict[tuple[int, Hashable], float],
 
 
 def _ends(net: _Net, items: Sequence[Item], routes: Sequence[Route]) -> None:
-    """Ends of lines that may choose: apart from each other, in the order of their sources."""
+    """The free ends of lines: apart from each other, in the order of their sources."""
     arriving: dict[int, list[int]] = {}
     for i, link in enumerate(net.links):
         if link.end is None:
@@ -326,12 +325,12 @@ def _ends(net: _Net, items: Sequence[Item], routes: Sequence[Route]) -> None:
 
 
 def arrange(items: Sequence[Item], links: Sequence[Link]) -> Rows:
-    """Places of items, and paths of the lines between them.
+    """The positions of items, and the paths of the lines between them.
 
     Raises
     ------
     ValueError
-        When the lines have a cycle.
+        If the lines have a cycle.
 
     Examples
     --------

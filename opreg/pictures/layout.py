@@ -1,7 +1,7 @@
-"""Layout of a drawing: groups inside of groups, each laid out by itself.
+"""Layout of a drawing with nested groups, each laid out separately.
 
-A group is a box for what is around it. A line that crosses its border does so at a port, which is at its top where the
-line comes in and at its bottom where it leaves; lines of one output of a node share ports.
+In the layout of its surroundings a group is a box. A line crosses the border of a group at a port, which is at the top
+for incoming lines and at the bottom for outgoing ones; lines from the same output of a node share ports.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ __all__ = ["Level", "Line", "Placed", "lay_out"]
 
 #: An entry of a level: ``("box", number)``, or ``("group", name, turn)``.
 _Thing: TypeAlias = tuple
-#: A node's number, and the number of its output.
+#: The number of a node, and of its output.
 _Output: TypeAlias = tuple[int, int]
 
 
 @dataclass
 class Placed:
-    """A node or a group in its level; ``x`` and ``y`` are its upper left corner there."""
+    """A node or group in its level; ``x`` and ``y`` are its upper left corner."""
 
     row: int
     x: float
@@ -37,18 +37,18 @@ class Placed:
 
 @dataclass
 class Line:
-    """A piece of a wire inside of a level.
+    """The part of a wire within one level.
 
     Attributes
     ----------
     route : Route
-        Where it passes.
+        Its path.
     source, target : int or None
-        The numbers of the items it joins; None for the border of the level.
+        Numbers of the items that it connects; None for the border of the level.
     output : (int, int)
-        The node that it comes from, and the number of its output.
+        Number of the source node, and of its output.
     wire : Wire or None
-        The wire that ends with it, where it ends at a node.
+        The wire, if this part ends at its target node.
     """
 
     route: Route
@@ -60,16 +60,16 @@ class Line:
 
 @dataclass
 class Level:
-    """The contents of a group, or the whole drawing, whose ``path`` is empty.
+    """The content of a group, or the whole drawing, whose ``path`` is empty.
 
     Attributes
     ----------
     items, lines : list
-        What stands in it, groups inside included, and the lines between.
+        Its nodes and groups, and the lines between them.
     gaps, rows, tops : list of float
-        Of its rows: the room behind each, their heights, and where they begin.
+        Space after each row, and the height and top of each row.
     ins, outs : dict
-        Where lines cross its border, from its left.
+        Positions where lines cross its border, from the left.
     """
 
     path: tuple[str, ...]
@@ -85,14 +85,14 @@ class Level:
     height: float = 0.0
 
     def levels(self) -> Iterator[Level]:
-        """This one and all inside of it."""
+        """This level and all nested levels."""
         yield self
         for item in self.items:
             if item.level is not None:
                 yield from item.level.levels()
 
     def stack(self) -> None:
-        """Put the rows under each other."""
+        """Set the vertical positions of the rows."""
         top = PADDING + (TITLE if self.path else 0.0)
         self.tops, self.rows = [], [0.0] * (len(self.gaps) + 1)
         for item in self.items:
@@ -106,7 +106,7 @@ class Level:
 
 
 def lay_out(drawing: Drawing) -> Level:
-    """Give everything its place."""
+    """Compute the positions of everything in a drawing."""
     return _Part(drawing, (), range(len(drawing.boxes)), drawing.wires, [box.path for box in drawing.boxes]).level()
 
 
@@ -118,13 +118,13 @@ def _label_widths(box: Box) -> list[float]:
 
 
 def _size(box: Box) -> tuple[float, float]:
-    """Width and height of a node with what is written under it, the shapes of its outputs."""
+    """Width and height of a node, with the shapes of its outputs below it."""
     text = max([len(line) * CHAR for line in box.lines], default=0.0) + 20
     return max(text, sum(_label_widths(box)), 48.0), box.height + (LABEL_HEIGHT if any(box.outputs) else 0.0)
 
 
 def starts(box: Box) -> list[float]:
-    """Starts of lines below a node, from its middle, one an output."""
+    """The starts of lines below a node, relative to its middle, one per output."""
     widths = _label_widths(box)
     at, found = -sum(widths) / 2, []
     for width in widths:
@@ -137,7 +137,7 @@ def starts(box: Box) -> list[float]:
 
 
 class _Part:
-    """A group in the making: its nodes, in an order that lines follow, and the wires that touch them."""
+    """A group during layout: its nodes in topological order, and the wires that touch them."""
 
     def __init__(self, drawing: Drawing, path: tuple[str, ...], members: Sequence[int], wires: Sequence[Wire],
                  places: list[tuple[str, ...]]):
@@ -150,7 +150,7 @@ class _Part:
         for number in members:
             self.inside.setdefault(self.thing[number], []).append(number)
         for thing, numbers in list(self.inside.items()):
-            if thing[0] == "group" and len(numbers) == 1:  # nothing to put a frame around
+            if thing[0] == "group" and len(numbers) == 1:  # an empty group has no frame
                 del self.inside[thing]
                 places[numbers[0]] = path
                 self.thing[numbers[0]] = "box", numbers[0]
@@ -162,7 +162,7 @@ class _Part:
         return ("group", inside[depth], 0) if len(inside) > depth else ("box", number)
 
     def _take_apart(self) -> None:
-        """Take groups apart that lines leave and come back to: those that are only guessed from names vanish."""
+        """Dissolve groups that lines leave and re-enter, if they are only guessed from names."""
         inner = [wire for wire in self.wires if wire.source in self.own and wire.target in self.own]
         depth = len(self.path)
         while True:
@@ -174,7 +174,7 @@ class _Part:
             for number in self.members:
                 if self.thing[number] in guessed:
                     gone, *rest = self.places[number][depth:]
-                    if rest:  # a group inside has the whole name
+                    if rest:  # a nested group shows the full name
                         rest[0] = f"{gone}_{rest[0]}"
                     self.places[number] = (*self.path, *rest)
                     self.thing[number] = self._thing(number)
@@ -205,7 +205,7 @@ class _Part:
         return turns
 
     def level(self) -> Level:
-        """Lay it out, what is inside of it first."""
+        """Lay the group out, after its nested groups."""
         touching: dict[_Thing, list[Wire]] = {}
         for wire in self.wires:
             ends = {self.thing[number] for number in (wire.source, wire.target) if number in self.own}
@@ -264,7 +264,7 @@ class _Part:
             source = number_of[self.thing[wire.source]] if wire.source in self.own else None
             target = number_of[self.thing[wire.target]] if wire.target in self.own else None
             if source is not None and source == target:
-                continue  # it stays inside of a group
+                continue  # the wire stays inside a group
             into = None if target is None else result.items[target].level
             ends_here = target is not None and into is None
             if not ends_here and (output, target) in seen:
@@ -284,7 +284,7 @@ class _Part:
 
 
 def _cycles(pairs: Sequence[tuple[_Thing, _Thing]]) -> dict[_Thing, int]:
-    """Things on cycles, each with the number of its strongly connected component, by Kosaraju's algorithm."""
+    """Items on cycles, each with the number of its strongly connected component, by Kosaraju's algorithm."""
     ahead: dict[_Thing, list[_Thing]] = {}
     behind: dict[_Thing, list[_Thing]] = {}
     for one, other in dict.fromkeys(pairs):

@@ -1,19 +1,19 @@
-"""How large what is written becomes: letters are all as wide as 0.6 of their height."""
+"""Sizes of text: each letter is 0.6 of its height wide."""
 
 from __future__ import annotations
 
 __all__ = ["CHAR", "LABEL_CHAR", "LABEL_HEIGHT", "LINE", "PADDING", "TITLE", "shortened"]
 
-CHAR, LINE = 6.7, 14.0  # of names, in letters of 11 pixels
-LABEL_CHAR, LABEL_HEIGHT = 5.5, 14.0  # of shapes under nodes, in letters of 9 pixels
-PADDING, TITLE = 12.0, 16.0  # of groups
+CHAR, LINE = 6.7, 14.0  # for names, 11 pixels high
+LABEL_CHAR, LABEL_HEIGHT = 5.5, 14.0  # for shapes below nodes, 9 pixels high
+PADDING, TITLE = 12.0, 16.0  # for groups
 
-#: Letters of a line that are written; a name that is longer loses its middle.
+#: Longest name in letters; a longer name is shortened in the middle.
 _LONGEST = 30
 
 
 def shortened(text: str, longest: int = _LONGEST) -> str:
-    """A text that fits a line.
+    """A text shortened to fit into a line.
 
     Examples
     --------

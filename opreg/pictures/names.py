@@ -1,4 +1,4 @@
-"""Cells of nodes, read from their names: ``stage1_unit2_conv1`` belongs to ``unit2`` of ``stage1``."""
+"""Groups of nodes guessed from their names: ``stage1_unit2_conv1`` belongs to ``unit2`` of ``stage1``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BACKWARD = "_backward"
 
 
 def _operators(nodes: Iterable[Node]) -> set[str]:
-    """The names of operators as names of nodes are made of them."""
+    """The names of operators, in the form used in default names of nodes."""
     found: set[str] = set()
     for node in nodes:
         if node.op is not None:
@@ -27,7 +27,7 @@ def _operators(nodes: Iterable[Node]) -> set[str]:
 
 
 def _scope(name: str, operators: set[str]) -> Path:
-    """A name in parts, without what it says of the operator, or of the variable."""
+    """The parts of a name, without the operator's or variable's own name."""
     parts = [part for part in _BREAK.split(name.removesuffix(_BACKWARD)) if part]
     for i in range(len(parts)):
         if "_".join(parts[i:]).rstrip("0123456789") in operators:
@@ -36,7 +36,7 @@ def _scope(name: str, operators: set[str]) -> Path:
 
 
 def _unnamed(node: Node) -> bool:
-    """Whether nobody named a node: its operator did, as that of ``a + b``."""
+    """Whether a node has a default name, as that of ``a + b``."""
     name = node.name.removesuffix(_BACKWARD)
     bare = name.rstrip("0123456789")
     return node.op is not None and bare != name and bare.strip("_").lower() in {
@@ -44,10 +44,10 @@ def _unnamed(node: Node) -> bool:
 
 
 def _scopes(nodes: Sequence[Node]) -> list[Path]:
-    """The names of nodes in parts.
+    """The parts of each node's name.
 
-    A node that nobody named is where its inputs and those that read it are: as deep in groups as one of each is, so
-    that no line leaves a group to it and comes back. Neighbours that nobody named either are looked through.
+    A node with a default name belongs to the deepest group that contains both an input and a consumer, so that no line
+    leaves a group and re-enters it. Neighbours with default names are looked through.
     """
     operators, unnamed = _operators(nodes), {node for node in nodes if _unnamed(node)}
     scopes = {node: () if node in unnamed else _scope(node.name, operators) for node in nodes}
@@ -66,12 +66,12 @@ def _scopes(nodes: Sequence[Node]) -> list[Path]:
 
 
 def _prefixes(scope: Path) -> set[Path]:
-    """The groups that a name in parts may stand in."""
+    """The groups that a name in parts may belong to."""
     return {scope[:depth] for depth in range(1, len(scope) + 1)}
 
 
 def by_names(nodes: Sequence[Node]) -> list[Path]:
-    """The groups around each node as far as names tell: those of two operators at least, and not of all.
+    """The groups around each node, guessed from names: those with at least two operators, but not all.
 
     Examples
     --------
@@ -99,7 +99,8 @@ def by_names(nodes: Sequence[Node]) -> list[Path]:
 
 
 def by_cells(nodes: Sequence[Node], cells: Mapping[Path, str]) -> list[Path]:
-    """The Cells around each node, but for those that have nothing else: names of nodes begin with the way to it."""
+    """The Cells around each node, without a Cell that contains everything; names of nodes start with the Cell's
+    path."""
     ways = {"_".join(path): path for path in cells}
     found: list[Path] = []
     for node in nodes:
@@ -111,7 +112,7 @@ def by_cells(nodes: Sequence[Node], cells: Mapping[Path, str]) -> list[Path]:
 
 
 def short_name(node: Node, path: Path) -> str:
-    """The name of a node inside of its group."""
+    """The name of a node relative to its group."""
     begin = "_".join(path)
     name = node.name
     if begin and len(name) > len(begin) and _BREAK.sub("_", name[:len(begin)]) == begin:
@@ -119,4 +120,4 @@ def short_name(node: Node, path: Path) -> str:
     if node.op is None:
         return name
     bare, operator = name.rstrip("0123456789"), "_" + node.op.name.lower().strip("_")
-    return bare.removesuffix(operator) or name if bare.endswith(operator) else name  # a layer's name says more
+    return bare.removesuffix(operator) or name if bare.endswith(operator) else name  # the layer says more

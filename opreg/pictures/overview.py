@@ -1,4 +1,4 @@
-"""An overview of a drawing: each group is one box, and one line between two boxes stands for all that join them."""
+"""An overview of a drawing: each group is one box, and one line stands for all lines between two boxes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .measures import shortened
 
 __all__ = ["Overview", "overview"]
 
-#: Boxes that are seen at a glance.
+#: Largest number of boxes in an overview.
 _MOST = 60
 
 
@@ -23,9 +23,9 @@ class Overview:
     Attributes
     ----------
     drawing : Drawing
-        Its boxes are nodes of the whole drawing that are in no group, and groups.
+        The drawing, whose boxes are the groups and the nodes in no group.
     numbers : dict of int to (int or str)
-        By the identity of a box: the number of the node, or ``"g"`` and the number of the group's level.
+        Number of the node, or ``"g"`` and the number of the group's level, by ``id`` of the box.
     members : dict of str to list of int
         The nodes in each group.
     """
@@ -37,9 +37,9 @@ class Overview:
 
 
 def overview(drawing: Drawing, level: Level) -> Overview | None:
-    """An overview of what was laid out; None where there is no group, or where the groups are too many.
+    """An overview of a drawing; None if there are no groups, or too many.
 
-    Groups inside of groups are boxes where there are few enough, and else the groups around them.
+    Nested groups are separate boxes if there are few enough of them, otherwise the outer groups are.
     """
     depths = []
     for depth in range(8):

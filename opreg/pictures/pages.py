@@ -1,4 +1,4 @@
-"""page: a graph or a plan as one HTML file, which asks for nothing from outside."""
+"""page: a graph or a plan as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from .timeline import timelines
 
 __all__ = ["Page", "page"]
 
-#: Nodes from which on a page begins with its groups closed, and from which on it begins with an overview.
+#: Numbers of nodes from which a page starts with closed groups, and with an overview.
 _MANY, _SEVERAL = 2000, 60
-#: The height of a group that is closed.
+#: Height of a closed group.
 _CLOSED = 34.0
 _HERE = FilePath(__file__).parent
 
 
 class Page:
-    """A page about a graph; ``save`` writes it, ``view`` opens it, notebooks show it.
+    """An HTML page about a graph; ``save`` writes it, ``view`` opens it, and notebooks show it.
 
     Attributes
     ----------
     title : str
     html : str
-        All of it.
+        The HTML text.
     """
 
     def __init__(self, title: str, html: str):
@@ -55,14 +55,14 @@ class Page:
         return f"<Page {self.title}, {len(self.html) / 1000:.0f} kB>"
 
     def save(self, filename: str | os.PathLike) -> str:
-        """Write the page to a file; returns its name."""
+        """Write the page to a file; return its name."""
         name = os.fsdecode(filename)
         with whole(name) as file:
             file.write(self.html.encode())
         return name
 
     def view(self) -> str:
-        """Write the page to a temporary file and open it in a browser; returns the file's name."""
+        """Write the page to a temporary file and open it in a browser; return the file's name."""
         name = self.save(os.path.join(tempfile.mkdtemp(), "page.html"))
         webbrowser.open(FilePath(name).as_uri())
         return name
@@ -75,24 +75,26 @@ class Page:
 def page(value: object, shape: Mapping[str, Any] | Any = None, *, dtype: Mapping[str, Any] | None = None,
          profile: Profile | None = None, title: str | None = None, hide_weights: bool = True,
          is_train: bool | None = None) -> Page:
-    """A graph to look through: with groups that close, a search, what is known of each node, and memory over time.
+    """Makes an HTML page of a graph: with collapsible groups, a search, facts about each node, and memory over time.
 
     Parameters
     ----------
     value : Symbol, Cell or Executor
-        Of an executor the plan is shown, its kernels and why others declined, and which result lies where in memory.
+        The graph to show. For an executor its plan is shown: the kernel of each step, why other kernels declined it,
+        and the memory of each result.
     shape : optional
-        Of a Symbol a dict of shapes of arguments; of a Cell an example input, a tensor or a shape, or a list of them.
+        For a Symbol a dict of shapes of arguments; for a Cell an example input (a tensor or a shape), or a list of
+        them.
     dtype : dict by name, optional
-        Of arguments of a Symbol.
+        Dtypes of arguments of a Symbol.
     profile : Profile, optional
-        What ``executor.profile()`` gave: nodes have their times.
+        Result of ``executor.profile()``, to show the duration of each node.
     title : str, optional
-        What stands above.
+        Title of the page.
     hide_weights : bool
         Whether to leave out parameters and auxiliary states.
     is_train : bool, optional
-        Which plan of an executor; the training plan when gradients are kept, by default.
+        Whether to show an executor's training plan; by default if it computes gradients.
 
     Returns
     -------
@@ -172,7 +174,7 @@ def _dark() -> str:
 
 
 def _json(value: object) -> str:
-    """JSON that a page may hold: nothing in it ends the element around it, and every letter of it can be written."""
+    """JSON that can be embedded in HTML and encoded."""
     text = printable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
     return text.replace("<", "\\u003c")
 
@@ -189,7 +191,7 @@ def _about(found: Seen, drawing: Drawing, profile: Profile | None) -> str:
 
 
 def _above(found: Overview | None) -> str:
-    """The section with the groups, where there is one."""
+    """The section of the overview, if there is one."""
     if found is None:
         return ""
     return ('<section class="wide overview"><h2>Overview</h2><div class="scroll">'
@@ -197,7 +199,7 @@ def _above(found: Overview | None) -> str:
 
 
 def _data(level: Level, drawing: Drawing, above: Overview | None) -> dict[str, object]:
-    """Data for the page's script: facts about nodes, the members of groups, and the places of everything."""
+    """Data for the page's script: facts about nodes, members of groups, and all positions."""
     numbers: dict[int, int] = {}
     levels = list(level.levels())
     for number, each in enumerate(levels):
@@ -217,7 +219,7 @@ def _geometry(level: Level, numbers: Mapping[int, int]) -> dict[str, object]:
 
 
 def _outline(level: Level, drawing: Drawing, numbers: dict[int, int]) -> Iterator[str]:
-    """The nodes as a list, groups inside of groups."""
+    """The nodes as a list with nested groups."""
     numbers = numbers or drawing.numbers()
     for item in sorted(level.items, key=lambda item: (item.row, item.x)):
         if item.level is not None:

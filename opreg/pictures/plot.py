@@ -1,4 +1,4 @@
-"""plot_network: a graph as a picture."""
+"""plot_network: draws a graph."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from .svg import svg
 
 __all__ = ["Plot", "plot_network"]
 
-#: Further arguments of ``render`` in Graphviz's package.
+#: Further arguments of ``render`` in the graphviz package.
 _GRAPHVIZ = ("renderer", "formatter", "neato_no_op", "quiet", "quiet_view", "outfile", "engine",
              "raise_if_result_exists", "overwrite_filepath", "overwrite_source")
 
 
 class Plot:
-    """A picture of a graph: SVG, for which nothing has to be installed, and the text that Graphviz reads.
+    """A drawing of a graph, as SVG and as Graphviz DOT text; SVG needs no other program.
 
     Attributes
     ----------
     source : str
         DOT text.
     svg : str
-        The picture as SVG.
+        The drawing as SVG.
     title, format : str
-        What files are called unless they get a name, and the format of pictures.
+        Default file name and picture format.
     """
 
     def __init__(self, source: str, title: str, format: str, drawing: Drawing):
@@ -53,16 +53,16 @@ class Plot:
 
     @property
     def svg(self) -> str:
-        """The picture; dark where the reader prefers that."""
+        """The drawing as SVG, light or dark as the viewer prefers."""
         return self.to_svg()
 
     def to_svg(self, scheme: str = "auto") -> str:
-        """The picture as SVG.
+        """The drawing as SVG.
 
         Parameters
         ----------
         scheme : {"auto", "light", "dark"}
-            Whether it is dark where the reader prefers that, never, or always.
+            Colour scheme; "auto" is the one that the viewer prefers.
         """
         if scheme not in ("auto", "light", "dark"):
             raise ArgumentError(f"to_svg: scheme={scheme!r}: expected 'auto', 'light' or 'dark'")
@@ -74,14 +74,14 @@ class Plot:
         return self.svg
 
     def save(self, filename: str | os.PathLike | None = None, directory: str | os.PathLike | None = None) -> str:
-        """Write the DOT text, or the picture to a name that ends in ``.svg``; returns the file's name.
+        """Write the DOT text, or the drawing if the name ends in ``.svg``; return the file's name.
 
         Parameters
         ----------
         filename : str or path, optional
-            ``<title>.gv`` unless it is given.
+            File name, by default ``<title>.gv``.
         directory : str or path, optional
-            Where, made if need be.
+            Folder, created if necessary.
         """
         name = os.path.join(os.fsdecode(directory or ""), os.fsdecode(filename or f"{self.title}.gv"))
         if directory is not None:
@@ -92,33 +92,33 @@ class Plot:
 
     def render(self, filename: str | os.PathLike | None = None, directory: str | os.PathLike | None = None,
                view: bool = False, cleanup: bool = False, format: str | None = None, **options: Any) -> str:
-        """Write the picture, and beside it the DOT text.
+        """Write the drawing, and the DOT text beside it.
 
         Parameters
         ----------
         filename : str or path, optional
-            Of the DOT text, ``<title>.gv`` unless it is given; the picture's ends in the format, too. The name of a
-            picture alone if it ends in ``.svg``.
+            Name of the DOT file, by default ``<title>.gv``; the drawing's name adds the format. If it ends in ``.svg``,
+            only the drawing is written.
         directory : str or path, optional
-            Where, made if need be.
+            Folder, created if necessary.
         view : bool
-            Whether to open the picture.
+            Whether to open the drawing.
         cleanup : bool
             Whether to remove the DOT text.
         format : str, optional
-            Another one than the picture's own.
+            Picture format, by default that of the drawing.
         **options
-            What else Graphviz's takes, which is not needed.
+            Further arguments of ``render`` in the graphviz package, ignored.
 
         Returns
         -------
         str
-            The picture's name.
+            Name of the drawing's file.
 
         Raises
         ------
         DeviceError
-            For a format other than svg where the program ``dot`` is not installed, or when it fails.
+            If the format is not svg and the program ``dot`` is not installed or fails.
 
         Examples
         --------
@@ -150,14 +150,14 @@ class Plot:
 
     def view(self, filename: str | os.PathLike | None = None, directory: str | os.PathLike | None = None,
              **options: Any) -> str:
-        """Render it as SVG, to a temporary folder unless a name is given, and open it; returns the file's name."""
+        """Render as SVG, by default into a temporary folder, and open it; return the file's name."""
         if filename is None and directory is None:
             directory = tempfile.mkdtemp()
         return self.render(filename, directory, True, **{**options, "format": "svg"})
 
 
 def _by_dot(program: str, name: str, picture: str, kind: str) -> None:
-    words = [program, f"-T{kind}", "-o", *map(os.path.abspath, (picture, name))]  # none begins as an option does
+    words = [program, f"-T{kind}", "-o", *map(os.path.abspath, (picture, name))]  # not mistaken for an option
     run = subprocess.run(words, capture_output=True, text=True, check=False)
     if run.returncode:
         raise DeviceError(f"{program} made no {kind} of {name}: {run.stderr.strip() or run.returncode}")
@@ -166,19 +166,19 @@ def _by_dot(program: str, name: str, picture: str, kind: str) -> None:
 def plot_network(symbol: object, title: str = "plot", save_format: str = "pdf",
                  shape: Mapping[str, Sequence[int]] | None = None, dtype: Mapping[str, Any] | None = None,
                  node_attrs: Mapping[str, str] | None = None, hide_weights: bool = True, inputs: Any = None) -> Plot:
-    """Draw a graph.
+    """Draws a graph.
 
     Parameters
     ----------
     symbol : Symbol, Cell or Executor
-        The graph to draw. Cells are drawn around their operators. An executor is drawn as its plan: fused operators
-        and results that share memory in turn, as stripes of one colour.
+        The graph to draw. Cells are frames around their operators. For an executor its plan is drawn, with fused
+        operators; results that share memory in turn have stripes of the same colour.
     title : str
-        The drawing's name.
+        Title of the drawing.
     save_format : str
-        The format of pictures: svg; pdf, png and others where Graphviz is installed.
+        Picture format: svg; with Graphviz also pdf, png and others.
     shape, dtype : dict by name, optional
-        Shapes and dtypes of arguments of a Symbol; with them every output shows what flows.
+        Shapes and dtypes of arguments of a Symbol, to show those of every output.
     node_attrs : dict, optional
         Graphviz attributes of all nodes, for the DOT text.
     hide_weights : bool
@@ -189,12 +189,12 @@ def plot_network(symbol: object, title: str = "plot", save_format: str = "pdf",
     Returns
     -------
     Plot
-        Shown as a picture in notebooks; ``render``, ``view`` and ``save`` make files.
+        The drawing, shown in notebooks; ``render``, ``view`` and ``save`` write files.
 
     Warns
     -----
     RuntimeWarning
-        Nodes bear one name; they are drawn apart, but by name only one of them is found.
+        If several nodes have the same name. Each is drawn, but only one can be found by name.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def _with(attrs: Mapping[str, object]) -> str:
 
 
 def _dot(found: Seen, title: str, node_attrs: Mapping[str, str]) -> str:
-    """The graph for Graphviz, the outputs on top."""
+    """The graph as DOT text, with the outputs at the top."""
     names = _unique(found.graph)
     lines = [f"digraph {_quoted(title)} {{"]
     edges = []
@@ -246,7 +246,7 @@ def _dot(found: Seen, title: str, node_attrs: Mapping[str, str]) -> str:
 
 
 def _unique(graph: Graph) -> dict[Node, str]:
-    """A name of its own for every node, as it is written."""
+    """A unique name for every node."""
     again: Counter[str] = Counter()
     names: dict[Node, str] = {}
     for node in graph.nodes:

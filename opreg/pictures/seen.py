@@ -1,4 +1,4 @@
-"""Graphs of Symbols, Cells and executors, with all that is known of them."""
+"""Graphs of Symbols, Cells and executors, with everything known about them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .names import Path
 
 __all__ = ["Seen", "by_sample", "examples", "roles", "seen"]
 
-# Names of inputs that are learned, and how the names of variables for them end.
+# Names of learned inputs, and the suffixes of variables' names for them.
 _LEARNED = frozenset({"weight", "bias", "gamma", "beta", "parameters", "moving_mean", "moving_var", "moving_avg",
                       "running_mean", "running_var"})
 _ENDINGS = tuple(f"_{name}" for name in sorted(_LEARNED))
@@ -35,25 +35,25 @@ _ENDINGS = tuple(f"_{name}" for name in sorted(_LEARNED))
 
 @dataclass
 class Seen:
-    """A graph, and what is known of it.
+    """A graph and what is known about it.
 
     Attributes
     ----------
     symbol : Symbol
     graph : Graph
     specs : dict
-        Shapes and dtypes of the entries of nodes, as far as they are known.
+        Known shapes and dtypes of nodes' outputs.
     hidden : set of Node
-        What is left out of drawings.
+        Nodes that are not drawn.
     cells : dict or None
-        The Cells it was traced from, their titles by their paths.
+        Titles of the Cells it was traced from, by path.
     executor : Executor or None
     plan : Plan or None
-        The plan that is drawn.
+        The plan to draw.
     segments : list of (str, Segment)
-        Its parts.
+        Parts of the plan, by name.
     parameters : set of str
-        Names of what a Cell learns.
+        Names of a Cell's parameters.
     """
 
     symbol: Symbol
@@ -67,7 +67,7 @@ class Seen:
     parameters: set[str] = field(default_factory=set)
 
     def by_sample(self, node: Node, index: int) -> str:
-        """The shape of an entry without the batch."""
+        """The shape of an output without the batch axis."""
         return by_sample(self.specs[node][index].shape)
 
     def drawing(self, title: str, profile: Profile | None = None) -> Drawing:
@@ -84,7 +84,7 @@ def by_sample(shape: Shape | None) -> str:
 
 
 def roles(graph: Graph) -> tuple[set[Node], set[Node], set[Node]]:
-    """Variables that are learned, those that are auxiliary states, and those that are labels."""
+    """The learned variables, the auxiliary states, and the labels."""
     learned, states, labels = set(), set(graph.variables()[1]), set()
     for node in graph.nodes:
         if node.op is None:
@@ -104,21 +104,21 @@ def roles(graph: Graph) -> tuple[set[Node], set[Node], set[Node]]:
 def seen(what: str, value: object, shape: Mapping[str, Sequence[int]] | None = None,
          dtype: Mapping[str, Any] | None = None, hide_weights: bool = True, inputs: Any = None,
          is_train: bool | None = None) -> Seen:
-    """The graph of a Symbol, a Cell or an executor, to be drawn.
+    """The graph of a Symbol, a Cell or an executor, with what is known about it.
 
     Parameters
     ----------
     what : str
-        The caller, for errors.
+        The caller's name, for error messages.
     value : Symbol, Cell or Executor
     shape, dtype : dict by name, optional
-        Of arguments of a Symbol.
+        Shapes and dtypes of arguments of a Symbol.
     hide_weights : bool
-        Whether what is learned is hidden.
+        Whether to hide learned variables.
     inputs : Tensor, shape, or tuple of them, optional
         Example inputs of a Cell.
     is_train : bool, optional
-        Which plan of an executor; the training plan when gradients are kept, by default.
+        Whether to use an executor's training plan; by default if it computes gradients.
     """
     if isinstance(value, Executor):
         found = _executor(value, is_train)
@@ -191,7 +191,7 @@ def _executor(executor: Executor, is_train: bool | None) -> Seen:
     specs = _joined(graph, inference.infer_shapes(graph, {node: array.shape for node, array in arrays.items()}),
                     inference.decide_dtypes(graph, {node: array._data.dtype for node, array in arrays.items()}))
     found = Seen(symbol, graph, specs, set(), None, executor)
-    if not isinstance(executor, Staged):  # of one with several plans the graph is shown
+    if not isinstance(executor, Staged):  # an executor with several plans is shown as its graph
         found.plan = executor.plan(executor._keeps_gradients if is_train is None else is_train)
         found.segments = list(executor._asked(found.plan.is_train)[0].segments)
     return found

@@ -1,4 +1,4 @@
-"""print_summary: a table of layers, of a Symbol or of a Cell."""
+"""print_summary: a table of the layers of a Symbol or Cell."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ __all__ = ["print_summary", "rows_of_cell"]
 
 def print_summary(symbol: object, shape: Any = None, line_length: int = 120,
                   positions: Sequence[float] = (0.44, 0.64, 0.74, 1.0)) -> None:
-    """Print a table of the layers: name and operator, shape of the output, parameters, inputs.
+    """Prints a table of layers: name and operator, output shape, parameters and inputs.
 
     Parameters
     ----------
     symbol : Symbol or Cell
         The graph to list.
     shape : optional
-        Of a Symbol a dict of shapes of arguments; without those of the data sizes are not known, and shown as
-        ``?``. For a Cell an example input, a tensor or a shape, or a list of them.
+        For a Symbol a dict of shapes of arguments; without those of the data, sizes are unknown and shown as ``?``. For
+        a Cell an example input (a tensor or a shape), or a list of them.
     line_length : int
         Characters in a line.
     positions : sequence of float
-        Where the four columns end, in characters or as parts of a line.
+        Ends of the four columns, in characters or as fractions of a line.
 
     Notes
     -----
-    Of a Symbol shapes are those of one sample, and parameters are the numbers that are learned: all inputs named
-    weight, bias, gamma and so on, auxiliary states not counted. For a Cell shapes are whole, each call of a Cell
-    has a line, and untrained parameters are counted apart. Parameters that several layers share count at the first.
+    For a Symbol, shapes are without the batch axis, and parameters are the elements of all inputs named weight, bias,
+    gamma and so on, without auxiliary states. For a Cell, shapes are complete, each call of a Cell has a line, and
+    untrained parameters are counted separately. Parameters shared by several layers count only at the first.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def _print_row(fields: Sequence[str], ends: Sequence[int]) -> None:
 
 
 def _rows_of_graph(found: Seen) -> tuple[list[_Row], list[str]]:
-    """Title, output shape, number of parameters and inputs of every layer; the number of all parameters."""
+    """Title, output shape, number of parameters and inputs of every layer; and the total number of parameters."""
     learned, states, labels = roles(found.graph)
     aside = learned | states | labels
     counted: set[Node] = set()
@@ -126,7 +126,7 @@ def _rows_of_graph(found: Seen) -> tuple[list[_Row], list[str]]:
 
 
 def _numbers(variables: set[Node], found: Seen) -> str:
-    """How many elements variables hold, in words: ``?`` if it is not known."""
+    """The number of elements of variables, as text: ``?`` if unknown."""
     shapes = [found.specs[node][0].shape for node in variables]
     total = sum(size(shape) for shape in shapes if known(shape))
     if all(known(shape) for shape in shapes):
@@ -138,9 +138,9 @@ def _numbers(variables: set[Node], found: Seen) -> str:
 
 
 class _Calls:
-    """The calls of the Cells of a tree, in the order they begin: path, Cell, and shapes of what it gives.
+    """Records the calls of a tree's Cells in order: path, Cell, and output shapes.
 
-    Hooks would be steps of what is traced, so the method that runs a Cell is another one of these Cells meanwhile.
+    Hooks would become steps of the traced graph, so the method that runs a Cell is replaced meanwhile.
     """
 
     def __init__(self, cell: Cell):
@@ -165,7 +165,7 @@ class _Calls:
 
 
 def _shapes(output: object) -> str:
-    """The shapes of tensors, however they are nested."""
+    """The shapes of tensors in any nesting."""
     if isinstance(output, TensorBase):
         return "x".join(map(str, output.shape)) or "scalar"
     if isinstance(output, (tuple, list)):
@@ -176,13 +176,13 @@ def _shapes(output: object) -> str:
 
 
 def rows_of_cell(cell: Cell, inputs: tuple[Any, ...]) -> tuple[list[_Row], list[str]]:
-    """Title, output shape, number of parameters and of those that are trained of every call; what there is in all."""
+    """Title, output shape, number of parameters and of trained parameters of every call; and the totals."""
     calls = [(path, each, "") for path, each in cell.cells_and_names()]
     if inputs:
         with _Calls(cell) as noted:
             try:
                 cell.to_symbol(*inputs)
-            except OpError:  # what can not be a graph is run
+            except OpError:  # a Cell that cannot be traced is run
                 if any(isinstance(value, tuple) for value in inputs):
                     raise
                 noted.rows.clear()

@@ -1,4 +1,4 @@
-"""A drawing as SVG, which needs no program and nothing from outside."""
+"""A drawing as self-contained SVG."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .measures import CHAR, LABEL_HEIGHT, LINE, TITLE
 
 __all__ = ["DARK", "PALETTE", "STYLE", "svg"]
 
-#: Colours that stretches of memory are told apart by.
+#: Colours that distinguish memory segments.
 PALETTE = ("#4e79a7", "#f28e2b", "#e15759", "#76b7b2", "#59a14f", "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#86bcb6",
            "#d37295", "#a0cbe8")
 
 _ARROW = 5.0
 
-#: How it looks, in the light and in the dark.
+#: Style sheet, for the light and the dark scheme.
 STYLE = "".join((
     ".opreg-graph{--back:#fff;--ink:#1f2328;--soft:#59636e;--line:#8b949e;--frame:#d1d9e0;--fill:#8f9aa310;"
     "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace;"
@@ -49,7 +49,7 @@ DARK = ("{--back:#0d1117;--ink:#e6edf3;--soft:#9198a1;--line:#6e7681;--frame:#3d
 
 
 def path_of(level: Level, line: Line) -> str:
-    """The way of a line, which bends between rows alone."""
+    """The path of a line, which bends only between rows."""
     route = line.route
     parts = [f"M{route.xs[0]:.1f} {_begin(level, line):.1f}"]
     for row, before, x in zip(range(route.first, route.last), route.xs, route.xs[1:]):
@@ -65,14 +65,14 @@ def path_of(level: Level, line: Line) -> str:
 
 
 def _begin(level: Level, line: Line) -> float:
-    """Height where a line begins: below its source and its label, or at the border."""
+    """Vertical start of a line: below its source and label, or at the border."""
     if line.source is None:
         return 0.0
     return level.items[line.source].y + level.items[line.source].height
 
 
 def _end(level: Level, line: Line) -> float:
-    """Height where a line ends: at the upper side of its target, or at the border."""
+    """Vertical end of a line: at the top of its target, or at the border."""
     return level.height if line.target is None else level.items[line.target].y
 
 
@@ -132,24 +132,24 @@ def _level(level: Level, numbers: Mapping[int, int | str], count: list[int]) -> 
 
 
 def tip(route: Route, y: float) -> str:
-    """The head of an arrow that points down."""
+    """The arrow head, pointing down."""
     x = route.xs[-1]
     return f"M{x:.1f} {y:.1f}l{-_ARROW / 2:g} {-_ARROW:g}h{_ARROW:g}z"
 
 
 def svg(level: Level, numbers: Mapping[int, int | str], scheme: str = "auto", style: bool = True) -> str:
-    """The text of a picture.
+    """The SVG text of a drawing.
 
     Parameters
     ----------
     level : Level
-        What ``lay_out`` gave.
+        Result of ``lay_out``.
     numbers : mapping of int to (int or str)
-        The number of each node, or another name of it, by the identity of its box.
+        Number or other name of each node, by ``id`` of its box.
     scheme : {"auto", "light", "dark"}
-        Whether it is dark where the reader prefers that, never, or always.
+        Colour scheme; "auto" is the one that the viewer prefers.
     style : bool
-        Whether it says itself how it looks.
+        Whether to include the style sheet.
     """
     dark = {"light": "", "dark": f".opreg-graph{DARK}",
             "auto": f"@media (prefers-color-scheme:dark){{.opreg-graph{DARK}}}"}[scheme]

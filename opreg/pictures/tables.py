@@ -1,4 +1,4 @@
-"""Tables for notebooks: arrays, executors, Cells, and what was measured of them."""
+"""HTML tables for notebooks: arrays, executors, Cells and their measurements."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ from .svg import svg
 
 __all__ = ["table", "to_html", "to_svg"]
 
-#: Rows and columns of an array that are shown: at most, and of either end where there are more.
+#: Largest number of rows and columns shown of an array, and how many at either end of a longer one.
 _MOST, _ENDS = 12, 5
-#: Rows of measurements that are shown.
+#: Largest number of measurements shown.
 _ROWS = 40
-#: Nodes up to which a symbol is drawn where it is shown; others print as text, and ``viz.page`` has room for them.
+#: Largest number of nodes of a symbol that is shown as a drawing; a larger one is printed as text, and ``viz.page`` has
+#: room for it.
 _DRAWN = 300
 
 
@@ -41,7 +42,7 @@ def _cell(text: object, tag: str = "td") -> str:
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table; text stands on the left, numbers on the right.
+    """A table, with text aligned left and numbers right.
 
     Examples
     --------
@@ -58,13 +59,13 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -
 @HTML.provide
 @functools.singledispatch
 def to_html(value: object) -> str | None:
-    """A value as HTML; text in the type of a machine where there is nothing better."""
+    """A value as HTML; as monospaced text if it has no other form."""
     return f"<pre>{escaped(str(value))}</pre>"
 
 
 @SVG.provide
 def to_svg(symbol: Symbol) -> str | None:
-    """A symbol as a picture; None of one that is too large, or in which shapes contradict each other."""
+    """A symbol as a drawing; None if it is too large or its shapes are inconsistent."""
     if len(symbol._graph().nodes) > _DRAWN:
         return None
     try:
@@ -78,7 +79,7 @@ def to_svg(symbol: Symbol) -> str | None:
 
 
 def _ends(length: int) -> list[int]:
-    """The places of an axis that are shown; -1 stands for those between."""
+    """The indices of an axis that are shown; -1 stands for the omitted ones."""
     return list(range(length)) if length <= _MOST else [*range(_ENDS), -1, *range(length - _ENDS, length)]
 
 
@@ -93,7 +94,7 @@ def _array(array: NDArray) -> str | None:
         first = (0,) * max(len(shape) - 2, 0) if all(shape) else None
         numbers = np.empty((0, 0)) if first is None else _looked_at(array, first)
     except OpError:
-        return None  # it has no values
+        return None  # without values
     rows, columns = (1, *shape)[-2:] if shape else (1, 1)
     caption = f"{type(array).__name__} {show(shape)} {np.dtype(array._data.dtype).name} @{array._ctx}"
     if first:
@@ -104,7 +105,7 @@ def _array(array: NDArray) -> str | None:
 
 
 def _looked_at(array: NDArray, first: tuple[int, ...]) -> np.ndarray:
-    """The numbers that are shown, two axes of them; no others leave their device."""
+    """The elements that are shown, over two axes; only these are copied from their device."""
     ctx = array._ctx
 
     def shown() -> Array:
@@ -188,7 +189,7 @@ def _memory(use: MemoryUse) -> str:
 
 
 class _Right:
-    """A text that stands on the right, as numbers do."""
+    """A text aligned right, like numbers."""
 
     def __init__(self, text: object):
         self._text = str(text)

@@ -1,4 +1,4 @@
-"""The memory of a plan over its steps: which result lies where in the arena, and for how long."""
+"""The memory of a plan over its steps: the position and lifetime of each result in the arena."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from .svg import PALETTE
 
 __all__ = ["Stay", "Timeline", "timelines"]
 
-_HEIGHT, _USED = 300.0, 60.0  # of all of an arena, and of what is in use
+_HEIGHT, _USED = 300.0, 60.0  # height of the arena and of the usage curve
 _LEFT, _TOP = 64.0, 18.0
 _BOTTOM = _TOP + _HEIGHT + 10.0 + _USED
-_WIDE, _NARROW, _FULL = 60.0, 2.0, 1080.0  # of a step: at most, at least; of all, where there is room
-_READABLE = 11.0  # the height of a stretch that has room for a name
+_WIDE, _NARROW, _FULL = 60.0, 2.0, 1080.0  # width of a step (largest, smallest), and of all steps if there is room
+_READABLE = 11.0  # smallest height of a segment with a label
 
 
 @dataclass
 class Stay:
-    """A result in its stretch of an arena.
+    """A result in its memory segment.
 
     Attributes
     ----------
     entry : Entry
         The result.
     place : int
-        The number of the place in memory; results with one number take turns.
+        Number of the segment; results with the same number share memory in turn.
     first, last : int
-        The steps it is there for, the one that computes it and the last that reads it included.
+        First and last step of its lifetime: the one that computes it, and the last that reads it.
     offset, nbytes : int
-        Where it lies.
+        Offset and size in the arena, in bytes.
     """
 
     entry: Entry
@@ -51,20 +51,20 @@ class Stay:
 
 @dataclass
 class Timeline:
-    """Everything that lies in an arena, step by step.
+    """The contents of an arena over the steps.
 
     Attributes
     ----------
     ctx : Context
     nbytes : int
-        Of the arena.
+        Size of the arena in bytes.
     stays : list of Stay
     used : list of int
         Bytes in use at each step.
     forward : int
-        How many of the steps are those of forward.
+        Number of steps of the forward pass.
     labels : list of list of str
-        What each stay is, and its shape.
+        Label of each stay, and its shape.
     """
 
     ctx: Context
@@ -80,12 +80,12 @@ class Timeline:
         return self.used.index(max(self.used)) if self.used else 0
 
     def svg(self, numbers: Mapping[Node, int]) -> str:
-        """A picture: steps from left to right, the arena from top to bottom.
+        """A diagram: steps from left to right, the arena from top to bottom.
 
         Parameters
         ----------
         numbers : dict of Node to int
-            The numbers of nodes in the drawing beside.
+            Numbers of nodes in the drawing next to it.
         """
         count = max(len(self.used), 1)
         step = min(_WIDE, max(_NARROW, _FULL / count))
@@ -102,7 +102,7 @@ class Timeline:
         return "".join([*parts, "</svg>"])
 
     def _use(self, step: float, count: int) -> list[str]:
-        """How much is in use, under the arena."""
+        """The number of bytes in use, below the arena."""
         most = max([*self.used, 1])
         points = " ".join(f"{_LEFT + end * step:.1f},{_BOTTOM - nbytes / most * _USED:.1f}"
                           for i, nbytes in enumerate(self.used) for end in (i, i + 1))
@@ -112,7 +112,7 @@ class Timeline:
                 f'<text class="tick" x="{_LEFT - 6:g}" y="{_BOTTOM:g}">in use</text>']
 
     def _marks(self, step: float, count: int) -> list[str]:
-        """Marks of the beginning of backward, of the peak, and of the arena's size."""
+        """Marks of the start of backward, of the peak, and of the arena's size."""
         parts = [f'<text class="tick" x="{_LEFT - 6:g}" y="{_TOP + 8:g}">0</text>',
                  f'<text class="tick" x="{_LEFT - 6:g}" y="{_TOP + _HEIGHT:g}">{size_text(self.nbytes)}</text>',
                  f'<text class="axis" x="{_LEFT:g}" y="{_TOP - 5:g}">forward</text>']
@@ -143,13 +143,13 @@ class Timeline:
 
 
 def _beginning(name: str, letters: int) -> str:
-    """The part of a name that there is room for; its place says which half of a step it is in."""
+    """The start of a name, as far as there is room; its position shows which half of a step it belongs to."""
     name = name.removesuffix("_backward")
     return name if len(name) <= letters else name[:letters - 1] + "…"
 
 
 def timelines(plan: Plan, segments: Sequence[tuple[str, Segment]]) -> list[Timeline]:
-    """Arrays in the arenas of a plan while it runs, one timeline for each context.
+    """The timelines of a plan's arenas, one per context.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Programs of another time: their text rewritten for the Python and NumPy of today.
+"""Porting of old programs: rewrites their code for today's Python and NumPy.
 
-``port`` gives the text of a module as it runs today. ``python -m opreg port`` shows what it changes in the files of a
-folder, ``python -m opreg as-mxnet script.py`` runs a script through it and leaves the files alone.
+``port`` returns the code of a module in a form that runs today. ``python -m opreg port`` shows the changes in the files
+of a folder; ``python -m opreg as-mxnet script.py`` runs a script with these changes and does not modify files.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from .source import Place, Problem, Source
 
 __all__ = ["port", "rewritten", "Ported", "Place", "Problem", "NeedsParser"]
 
-#: Modules of the rules; importing them puts the rules into the table.
+#: Modules with rules; importing them registers the rules.
 _RULES = (_imports, _numpy_rules)
 
 
 class Ported:
-    """A text as it runs today.
+    """Ported code.
 
     Attributes
     ----------
     source : Source
-        The new text, and what is in it.
+        The new text with its syntax tree.
     text : str
         The new text.
     old : bool
-        Whether it was written for Python 2 alone.
+        Whether it was written for Python 2 only.
     problems : list of Problem
-        What a person has to look at, at lines of the new text.
+        Places that the user has to check, by lines of the new text.
     """
 
     def __init__(self, before: str, source: Source, problems: list[Problem], lines: Sequence[int]) -> None:
@@ -44,34 +44,34 @@ class Ported:
         self._lines = lines
 
     def origins(self) -> list[tuple[int, bool]]:
-        """Lines of the old text that those of the new one come from, and whether each is still the same."""
+        """For each line of the new text its line in the old one, and whether it is unchanged."""
         before, after = self.before.split("\n"), self.text.split("\n")
         lines = [min(line, len(before)) for line in self._lines]
         origins = [(line, before[line - 1] == text) for line, text in zip(lines, after, strict=True)]
-        return origins + origins[-1:] * self.text.count("\r")  # which end lines of Python, too
+        return origins + origins[-1:] * self.text.count("\r")  # Python splits lines at these characters, too
 
 
 def port(text: str, place: Place | None = None) -> Ported:
-    """The text of a module as it runs on the Python and NumPy of today.
+    """The code of a module, rewritten for today's Python and NumPy.
 
     Parameters
     ----------
     text : str
-        Of Python 2 or 3.
+        Code of Python 2 or 3.
     place : Place, optional
-        What its imports mean. Without it those of other modules of the same program stay as they are.
+        Resolves its imports. Without it imports of the program's own modules are not changed.
 
     Returns
     -------
     Ported
-        The new text, and what a person has to look at. Text that runs today stays as it is.
+        The new text, and places to check. Code that runs today is not changed.
 
     Raises
     ------
     SyntaxError
-        It is of neither Python.
+        When the code is valid in neither Python.
     NeedsParser
-        It is of Python 2, and fissix, which the extra ``port`` brings, is not installed.
+        For Python 2 code, when the package fissix (``opreg[port]``) is not installed.
 
     Examples
     --------
@@ -84,10 +84,10 @@ def port(text: str, place: Place | None = None) -> Ported:
 
 
 def rewritten(before: str, today: Modern, place: Place | None = None) -> Ported:
-    """Result of ``port`` for a text that is valid Python 3 by now."""
+    """Result of ``port`` for code that already is valid Python 3."""
     source, lines = Source(today.text, place, today.old), today.origins
     source.old = today.old or looks_old(source)
-    for _ in range(30):  # what lies inside of a change is changed in the next round
+    for _ in range(30):  # changes inside of other changes are made in the next round
         for node in source.parents:
             for rule in RULES.get(type(node), ()):
                 rule(node, source)

@@ -1,7 +1,7 @@
-"""Libraries that read modules, or start interpreters, by themselves: pytest, its workers, multiprocessing.
+"""Libraries that read modules, or start interpreters, themselves: pytest, its workers, multiprocessing.
 
-Each of them is completed when a script imports it: the tests that pytest rewrites, and what other interpreters import,
-are then what the script imports here.
+Each is patched when a script imports it, so that tests rewritten by pytest, and other interpreters, import the same
+modules as the script.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from .compiling import compiled
 
 __all__ = ["COMPANIONS", "SCRIPT", "Finder", "complete"]
 
-#: The name by which other processes import the script.
+#: Name under which other processes import the script.
 SCRIPT = "__script__"
 
 
 class Finder(Protocol):
-    """Finder of the modules of a script."""
+    """Finder of a script's modules."""
 
     library: str
     main: str | None
 
     def is_own(self, path: str) -> bool:
-        """Whether a file is part of the script, and not installed."""
+        """Whether a file belongs to the script, and is not installed."""
 
 
 def complete(module: ModuleType, finder: Finder) -> None:
-    """Complete a module that has just been imported, if it is one of ``COMPANIONS``."""
+    """Patch a module that has just been imported, if it is in ``COMPANIONS``."""
     if (change := COMPANIONS.get(module.__name__)) is not None:
         change(module, finder)
 
 
 def _pytest(module: ModuleType, finder: Finder) -> None:
-    """Let pytest rewrite the assertions of a tree that is rewritten already.
+    """Make pytest rewrite the assertions of code that was ported.
 
-    Its hook stands before all others, and reads the files of tests, conftests and plugins itself. Nothing compiled is
-    kept of them: pytest would take it for its own when it runs them without us.
+    Its import hook comes before all others, and reads tests, conftests and plugins itself. No compiled files of these
+    are cached: pytest would use them in a run without porting.
     """
     hook = module.AssertionRewritingHook
     execute = hook.exec_module
@@ -64,7 +64,7 @@ def _pytest(module: ModuleType, finder: Finder) -> None:
 
 
 def _workers(module: ModuleType, finder: Finder) -> None:
-    """Let the workers of pytest-xdist find what the script finds."""
+    """Make workers of pytest-xdist find the script's modules."""
     worker = module.WorkerController
     set_up = worker.setup
 
@@ -76,10 +76,10 @@ def _workers(module: ModuleType, finder: Finder) -> None:
 
 
 def _children(module: Any, finder: Finder) -> None:
-    """Let processes that are spawned find what the script finds, and load it as what it is.
+    """Make spawned processes find the script's modules, and load them under the right names.
 
-    They unpickle a description of this process before anything else, and import the main program by its name where
-    there is one: the finder knows the script by a name of its own.
+    They first unpickle a description of this process, and import the main program by its name, if it has one: the
+    finder gives the script a name for this.
     """
     describe = module.get_preparation_data
 
@@ -94,7 +94,7 @@ def _children(module: Any, finder: Finder) -> None:
 
 
 class _Run:
-    """A program that is run where this is unpickled."""
+    """A program that runs when it is unpickled."""
 
     def __init__(self, program: str) -> None:
         self.program = program
@@ -104,13 +104,13 @@ class _Run:
 
 
 def _program(finder: Finder, main: str | None) -> str:
-    """Program that another interpreter runs to find the same modules."""
+    """A program with which another interpreter finds the same modules."""
     folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     return f"import sys\nsys.path.insert(0, {folder!r})\nfrom opreg.porting.finder import install\n" \
            f"del sys.path[0]\ninstall({finder.library!r}, {main!r})\n"
 
 
-#: Modules -> what is done with them when they have been imported.
+#: Modules -> the patch that is applied after their import.
 COMPANIONS: dict[str, Callable[[ModuleType, Finder], None]] = {
     "_pytest.assertion.rewrite": _pytest, "xdist.workermanage": _workers,
     "multiprocessing.spawn": _children}

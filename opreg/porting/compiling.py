@@ -1,4 +1,4 @@
-"""The code of a file as it runs today, with the lines that the file has."""
+"""The compiled code of a ported file, with the line numbers of the original."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["compiled"]
 
 
 class _Here(Place):
-    """Place of a module that is being imported."""
+    """The place of a module that is being imported."""
 
     def __init__(self, path: str, package: str) -> None:
         self.folder = os.path.dirname(os.path.abspath(path))
@@ -49,26 +49,26 @@ def _is_module(path: str) -> bool:
 
 def compiled(data: bytes, path: str, package: str = "", change: Callable[[ast.Module, str], None] | None = None
              ) -> CodeType:
-    """The code of a file, rewritten, with the lines of the file as it is.
+    """The code of a file, ported, with the line numbers of the original.
 
-    Beyond what ``port`` writes, numbers may be arrays of one element, as in older NumPys: in ``float(x)``,
-    ``"%f" % x`` and ``array[0] = x``. In a file for Python 2 alone ``/`` divides as it did there.
+    In addition to the changes of ``port``, arrays of one element may stand for numbers, as in older NumPys: in
+    ``float(x)``, ``"%f" % x`` and ``array[0] = x``. In a file for Python 2 only, ``/`` divides as it did there.
 
     Parameters
     ----------
     data : bytes
         Content of the file.
     path : str
-        Where it is.
+        Path of the file.
     package : str
-        The package that its imports are relative to; empty where there is none.
+        The package for relative imports; empty if there is none.
     change : function, optional
-        It is given the tree and the text that the tree was read from, and may change the tree.
+        A function of the syntax tree and its text that may change the tree.
 
     Raises
     ------
     SyntaxError
-        The file is of neither Python.
+        When the file is valid in neither Python.
     """
     try:
         ported = port(decoded(data)[0], _Here(path, package))
@@ -87,7 +87,7 @@ def compiled(data: bytes, path: str, package: str = "", change: Callable[[ast.Mo
 
 
 def _place_back(tree: ast.AST, origins: list[tuple[int, bool]], before: list[str]) -> None:
-    """Give nodes the lines that they had; those of lines that have changed stretch over all of it."""
+    """Give nodes their original line numbers; a changed line covers all lines of its change."""
     for node in ast.walk(tree):
         if not isinstance(node, (ast.stmt, ast.expr, ast.excepthandler, ast.arg, ast.keyword, ast.alias)):
             continue
@@ -101,14 +101,14 @@ def _place_back(tree: ast.AST, origins: list[tuple[int, bool]], before: list[str
 
 
 class _Meanings(ast.NodeTransformer):
-    """Calls of functions in the place of expressions that mean something else today.
+    """Replaces expressions whose meaning has changed by function calls.
 
     Parameters
     ----------
     tree : ast.Module
         A module.
     divides : bool
-        Whether it divides as in Python 2.
+        Whether ``/`` is that of Python 2.
     """
 
     def __init__(self, tree: ast.Module, divides: bool) -> None:
@@ -119,7 +119,7 @@ class _Meanings(ast.NodeTransformer):
         self._used: list[Callable[..., Any]] = []
 
     def changed(self) -> ast.Module:
-        """The module, which imports the functions that it calls."""
+        """The module, with imports of the called functions."""
         tree = self.visit(self._tree)
         if self._used:
             names = [ast.alias(function.__name__, _hidden(function)) for function in self._used]
@@ -161,7 +161,7 @@ class _Meanings(ast.NodeTransformer):
         return node
 
     def _stored(self, target: ast.expr, value: ast.expr) -> ast.expr:
-        """The value of ``array[i] = value``."""
+        """The value to store for ``array[i] = value``."""
         if not isinstance(target, ast.Subscript) or not _is_name(target.value) or isinstance(
                 value, (ast.Constant, ast.Tuple, ast.List)):
             return value
@@ -183,7 +183,7 @@ class _Meanings(ast.NodeTransformer):
 
 
 def _hidden(function: Callable[..., Any]) -> str:
-    """The name by which rewritten code calls a function."""
+    """The name under which rewritten code calls a function."""
     return f"__{function.__name__}__"
 
 
@@ -192,7 +192,7 @@ def _is_name(node: ast.AST) -> bool:
 
 
 def _read(target: ast.expr) -> ast.expr:
-    """The expression that reads what is written to."""
+    """The expression that reads an assignment's target."""
     read = ast.parse(ast.unparse(target), mode="eval").body
     for node in ast.walk(read):
         ast.copy_location(node, target)
@@ -200,7 +200,7 @@ def _read(target: ast.expr) -> ast.expr:
 
 
 def _comes_first(node: ast.stmt, number: int) -> bool:
-    """Whether a statement has to stand before all others: a docstring, or an import of the future."""
+    """Whether a statement has to come first: a docstring, or a future import."""
     if isinstance(node, ast.ImportFrom):
         return node.module == "__future__"
     return number == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) \

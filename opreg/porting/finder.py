@@ -1,6 +1,7 @@
-"""How a script finds its own modules, rewritten as they are loaded, and those of the library it was written for.
+"""Import hooks of a script: its own modules are ported as they are loaded, and the library it was written for is found
+in this package.
 
-NumPy and the standard library are left alone, so other libraries see both as they are.
+NumPy and the standard library are not changed, so other libraries use them unmodified.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ from .compiling import compiled
 
 __all__ = ["install", "VERSIONS"]
 
-#: Versions of the libraries whose names these are; scripts choose by them what to call.
+#: Versions of the libraries that scripts see, and by which they choose what to call.
 VERSIONS = {"mxnet": "1.9.1", "mindspore": "2.10.0"}
 
-#: The name of each library, and the page of ``docs/`` that says what is not here of it.
+#: For each library its name, and the page of ``docs/`` that lists missing parts.
 _PAGES = {"mxnet": ("MXNet", "mxnet"), "mindspore": ("MindSpore", "mindspore_names")}
 
 
 def install(library: str, main: str | None = None) -> None:
-    """Find, from now on, a library's name in this package, and load what is not installed rewritten.
+    """From now on, find a library's name in this package, and port modules that are not installed.
 
     Parameters
     ----------
     library : str
         ``mxnet`` or ``mindspore``.
     main : str, optional
-        Path of the script in a process that it has started, which imports it.
+        Path of the script, in a child process that imports it.
     """
     finder = _Modules(library, main)
     sys.meta_path.insert(0, finder)
@@ -46,7 +47,7 @@ def install(library: str, main: str | None = None) -> None:
 
 
 class _Rewriting(SourceFileLoader):
-    """Loads a module of the script, rewritten; nothing compiled is kept, since what runs is not what the file says."""
+    """Loads a module of the script, ported; compiled code is not cached, since it differs from the file."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
@@ -55,7 +56,7 @@ class _Rewriting(SourceFileLoader):
 
 
 class _Completed(SourceFileLoader):
-    """Loads a module that is installed, and completes it."""
+    """Loads an installed module, and patches it."""
 
     def __init__(self, loader: SourceFileLoader, finder: _Modules) -> None:
         super().__init__(loader.name, loader.path)
@@ -67,7 +68,7 @@ class _Completed(SourceFileLoader):
 
 
 class _Modules:
-    """Finds the modules of a script, which are those that are not installed, and those of the library it is for."""
+    """Finds the modules of a script, which are those that are not installed, and the modules of its library."""
 
     def __init__(self, library: str, main: str | None) -> None:
         self.library = library
@@ -77,7 +78,7 @@ class _Modules:
         self._installed = tuple(os.path.join(os.path.realpath(path), "") for path in paths if path)
 
     def is_own(self, path: str) -> bool:
-        """Whether a file is part of the script, and not installed."""
+        """Whether a file belongs to the script, and is not installed."""
         return not os.path.realpath(path).startswith(self._installed)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -100,7 +101,7 @@ class _Modules:
 
 
 class _Library:
-    """Loads ``mxnet`` and what is below it: the modules of this package themselves."""
+    """Loads ``mxnet`` and its submodules: modules of this package."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -128,7 +129,7 @@ class _Library:
 
 
 class _Front(ModuleType):
-    """The library's own module: this package, and the version that scripts ask for."""
+    """The library's top module: this package, with the version that scripts check."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, opreg.__doc__)

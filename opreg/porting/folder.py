@@ -1,4 +1,4 @@
-"""``opreg port``: what changes in the files of a folder, as a diff or written."""
+"""``opreg port``: changes in the files of a folder, as a diff or written."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .source import Place, Source, decoded, unbuilt
 
 __all__ = ["Change", "changes", "diff", "write"]
 
-#: Folders in which nobody's own files are.
+#: Folders that are skipped.
 _SKIPPED = {"build", "dist", "node_modules", "site-packages", "__pycache__", "venv", "env"}
 _BINARY = (".so", ".pyd", ".dll", ".dylib")
 
 
 class Change(NamedTuple):
-    """A file: its path, encoding and line ends, its text before and after, what is left to a person, and for each line
-    of the new text the one that it was, and whether it is still the same."""
+    """A file: its path, encoding and line ends, its text before and after, remarks for the user, and for each line of
+    the new text its old line, and whether it is unchanged."""
 
     path: Path
     encoding: str
@@ -42,7 +42,7 @@ class Change(NamedTuple):
 
     @property
     def unread(self) -> bool:
-        """Whether the file could not be read, which its problem says."""
+        """Whether the file could not be read; its remark tells why."""
         return not self.encoding
 
 
@@ -91,19 +91,19 @@ def _files(root: Path) -> Iterator[Path]:
                     and not (path := Path(folder, name)).is_symlink())
 
 
-#: Exceptions of Python's parser, and of visitors of its trees, for a file that is nested too deeply.
+#: Exceptions of Python's parser, and of visitors of its trees, for a file with too deep nesting.
 _TOO_DEEP = (RecursionError, MemoryError, SystemError)
 
 
 def changes(root: Path) -> Iterator[Change]:
-    """Changes and remarks for the files below a folder, or for one file.
+    """Changes and remarks for all files below a folder, or for one file.
 
-    A file that cannot be read is one of these; the others are not affected.
+    An unreadable file is one of these; it does not affect the others.
 
     Raises
     ------
     OSError, FileFormatError
-        The one file is missing, or is none.
+        When a single file is missing, or not a file.
     """
     files: dict[Path, tuple[str, str, str, Modern]] = {}
     old: set[Path] = set()
@@ -135,7 +135,7 @@ def changes(root: Path) -> Iterator[Change]:
 
 
 def _read(path: Path) -> tuple[str, str, str]:
-    """The text of a file, its encoding, and what its lines end in."""
+    """The text of a file, its encoding, and its line ends."""
     with reading(path) as file:
         text, encoding = decoded(file.read())
     return text.replace("\r\n", "\n"), encoding, "\r\n" if "\r\n" in text else "\n"
@@ -146,7 +146,7 @@ def _unread(path: Path, why: str, line: int = 1) -> Change:
 
 
 def _absent(ported: Ported) -> Iterator[Problem]:
-    """Names of the library that are not here."""
+    """Names of the library that this package lacks."""
     source = ported.source
     for node in source.parents:
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "opreg" and not node.level:
@@ -163,7 +163,7 @@ def _absent(ported: Ported) -> Iterator[Problem]:
 
 @functools.cache
 def _said(full: str) -> str:
-    """The reason why a name of this package cannot be imported; empty where it can."""
+    """The reason why a name of this package cannot be imported; empty if it can."""
     if full.split(".")[1] in ("porting", "command"):
         return ""
     thing: object = opreg
@@ -183,7 +183,7 @@ _Opcode: TypeAlias = tuple[Literal["replace", "delete", "insert", "equal"], int,
 
 
 class _Known(difflib.SequenceMatcher[str]):
-    """Matcher whose edits are known already; finding them takes the longer the more lines are alike."""
+    """A difflib matcher with known edits, since searching them is slow if many lines are equal."""
 
     def __init__(self, opcodes: Iterable[_Opcode]) -> None:
         super().__init__()
@@ -209,7 +209,7 @@ def diff(change: Change) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines with their ends, as programs count them that apply diffs."""
+    """Lines with their ends, split as programs that apply diffs do."""
     lines = [line + "\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
@@ -220,8 +220,8 @@ def _range(start: int, end: int) -> str:
 
 
 def _opcodes(before: Sequence[str], after: Sequence[str], origins: Sequence[tuple[int, bool]]) -> Iterator[_Opcode]:
-    """Edits from old lines to new ones, as ``difflib`` writes them."""
-    i = j = length = 0  # where the last run of equal lines begins, and how long it is
+    """Edits from old lines to new ones, in the form of ``difflib``."""
+    i = j = length = 0  # begin and length of the last run of equal lines
     for number, (line, same) in enumerate([*origins[:len(after)], (len(before) + 1, True)]):
         old, end = line - 1, number == len(after)
         if not same or old < i + length or (not end and before[old] != after[number]):
@@ -237,7 +237,7 @@ def _opcodes(before: Sequence[str], after: Sequence[str], origins: Sequence[tupl
 
 
 def write(change: Change) -> None:
-    """Put the new text into its file, whole or not at all; its encoding and line ends stay."""
+    """Write the new text to its file, completely or not at all, with the same encoding and line ends."""
     data = change.after.replace("\n", change.newline).encode(change.encoding)
     with whole(change.path) as file:
         file.write(data)

@@ -1,4 +1,4 @@
-"""Rewriting of imports, and of names that imports bring."""
+"""Rules for imports, and for names that imports define."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["imported", "imported_from", "starred", "member", "loads"]
 
 #: Names of compiled helpers in detection repositories.
 _COMPILED = {"bbox", "bbox_self", "cython_bbox", "cpu_nms", "gpu_nms", "cython_nms", "anchors"}
-#: The module that has them here.
+#: The module with these helpers here.
 _DETECTION = "opreg.contrib.detection"
 
 
@@ -35,7 +35,7 @@ def imported(node: ast.Import, source: Source) -> None:
             lines.append(f"import {_as(_DETECTION, bound or name)}")
             continue
         if name == "find_mxnet" and not source.place.found(name, 0) and _unused(bound or name, source):
-            continue  # it let programs in the folders of MXNet find it
+            continue  # it made programs in MXNet's folders find the library
         if source.place.sibling(top, source.old) and not _says_absolute(source):
             if dot and not bound:
                 source.report(node, f"import {name} means the module beside this one: import it by from .{top} import")
@@ -109,7 +109,7 @@ def imported_from(node: ast.ImportFrom, source: Source) -> None:
 
 @rule(ast.ImportFrom)
 def starred(node: ast.ImportFrom, source: Source) -> None:
-    """``from mxnet.test_utils import *``, which brings ``os`` and other names that MXNet's file imports itself."""
+    """``from mxnet.test_utils import *``, which also defines ``os`` and other names that MXNet's file imports."""
     brought = STARRED.get(node.module or "", {}) if node.names[0].name == "*" and not node.level else {}
     for name, full in brought.items():
         if source.reads(name):
@@ -118,7 +118,7 @@ def starred(node: ast.ImportFrom, source: Source) -> None:
 
 
 def _write(node: ast.stmt, lines: list[str], source: Source) -> None:
-    """Put imports in the place of one, which keep to one line where more stands on it."""
+    """Replace an import by others; in one line if more statements follow on it."""
     if lines == [f"import {_as(alias.name, alias.asname)}" for alias in getattr(node, "names", ())] or \
             (len(lines) == 1 and lines[0] == ast.unparse(node)):
         return
@@ -143,12 +143,12 @@ def _unused(name: str, source: Source) -> bool:
 
 
 def _unbuilt(module: str, level: int, source: Source) -> bool:
-    """Whether a module is one of the compiled helpers, and its binary is not there."""
+    """Whether a module is a compiled helper whose binary is missing."""
     return module.rpartition(".")[2] in _COMPILED and not source.place.found(module, level)
 
 
 def _compiled(node: ast.ImportFrom, source: Source) -> bool:
-    """Replace the import of a compiled helper whose binary is not there, or of one of its functions."""
+    """Replace the import of a compiled helper whose binary is missing, or of one of its functions."""
     module = node.module or ""
     if not _unbuilt(module, node.level, source):
         modules = [alias for alias in node.names if alias.name in _COMPILED
@@ -194,7 +194,7 @@ def member(node: ast.Attribute, source: Source) -> None:
 
 
 def _opened(file: ast.AST, source: Source) -> None:
-    """Open the file that a pickle is read from as bytes, where it is opened in sight as text."""
+    """Open the file of a pickle in binary mode, if a visible call opens it as text."""
     if not isinstance(file, ast.Name):
         _binary(file, source)
         return
@@ -221,7 +221,7 @@ def _binary(call: ast.AST, source: Source) -> None:
 
 @rule(ast.Call)
 def loads(node: ast.Call, source: Source) -> None:
-    """``pickle.loads`` of a keyword of an operator, which comes as text, and ``pickle.load`` of what Python 2 wrote."""
+    """``pickle.loads`` of an operator's keyword, which is text, and ``pickle.load`` of files of Python 2."""
     name = source.resolve(node.func)
     if name not in ("cPickle.loads", "pickle.loads", "cPickle.load", "pickle.load") or len(node.args) != 1:
         return

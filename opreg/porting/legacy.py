@@ -1,4 +1,4 @@
-"""Functions that rewritten scripts call in place of those that Python 2, ``distutils`` and older NumPys had."""
+"""Functions that ported scripts call in place of those of Python 2, ``distutils`` and older NumPys."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["strtobool", "LooseVersion", "StrictVersion", "mkpath", "copy_tree", 
 
 
 def strtobool(val: str) -> int:
-    """1 for text that says yes, 0 for text that says no.
+    """1 for a text that means true, 0 for one that means false.
 
     Raises
     ------
     ValueError
-        It says neither.
+        When the text means neither.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def strtobool(val: str) -> int:
 
 @total_ordering
 class LooseVersion:
-    """A version that compares by its numbers, where there are any.
+    """A version that is compared by its numbers, if it has any.
 
     Examples
     --------
@@ -73,17 +73,17 @@ class LooseVersion:
         return f"LooseVersion ('{self.vstring}')"
 
 
-#: Versions of packages that scripts ask for are of the strict kind as well.
+#: Scripts use the strict kind for versions of packages, too.
 StrictVersion = LooseVersion
 
 
 def mkpath(name: str) -> None:
-    """Make a folder, and those it lies in, where they are not there."""
+    """Make a folder and its parents, if they are missing."""
     os.makedirs(name, exist_ok=True)
 
 
 def copy_tree(src: str, dst: str) -> None:
-    """Copy what is in a folder into another one, which may be there."""
+    """Copy the content of a folder into another one, which may exist."""
     shutil.copytree(src, dst, dirs_exist_ok=True)
 
 
@@ -114,7 +114,7 @@ def _integer(value: object) -> bool:
 
 
 def divide(a: Any, b: Any) -> Any:
-    """Division of Python 2: of integers, and of arrays of NumPy with integers, it rounds down.
+    """Division of Python 2: integers, and arrays of integers, are rounded down.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def divide(a: Any, b: Any) -> Any:
 
 
 def divide_in_place(a: Any, b: Any) -> Any:
-    """Division in place of Python 2, rounding down for integers."""
+    """In-place division of Python 2: integers are rounded down."""
     return operator.ifloordiv(a, b) if _integer(a) and _integer(b) else operator.itruediv(a, b)
 
 
@@ -137,7 +137,7 @@ def _is_number(value: object) -> bool:
 
 
 def number(value: Any) -> Any:
-    """An array of one element as a number; anything else as it is.
+    """An array of one element as a number; other values unchanged.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def number(value: Any) -> Any:
 
 
 class _Shown:
-    """An array of one element that formats as a number where one is asked for, and as an array elsewhere."""
+    """An array of one element that formats as a number for numeric formats, and as an array otherwise."""
 
     def __init__(self, array: np.ndarray) -> None:
         self._array = array
@@ -170,7 +170,7 @@ class _Shown:
 
 
 def formatted(a: Any, b: Any) -> Any:
-    """``a % b``, where numbers in a text may be arrays of one element.
+    """``a % b``, where arrays of one element may stand for numbers.
 
     Examples
     --------
@@ -188,7 +188,8 @@ def formatted(a: Any, b: Any) -> Any:
 
 
 def element(target: Any, value: Any) -> Any:
-    """Value to store in a part of ``target``: an array of one element becomes a number in an array of numbers.
+    """The value to store in an element of ``target``: an array of one element becomes a number, if ``target`` is
+    numeric.
 
     Examples
     --------
@@ -202,7 +203,7 @@ def element(target: Any, value: Any) -> Any:
 
 # --------------------------------------------------------------------------------- types of older NumPys
 
-#: Types of numbers by kind, the smallest first.
+#: Numeric types by kind, the smallest first.
 sctypes: dict[str, list[type]] = {
     "int": [np.int8, np.int16, np.int32, np.int64], "uint": [np.uint8, np.uint16, np.uint32, np.uint64],
     "float": [np.float16, np.float32, np.float64, np.longdouble],
@@ -225,7 +226,7 @@ def maximum_sctype(t: Any) -> Any:
 
 
 def obj2sctype(rep: Any, default: Any = None) -> Any:
-    """The scalar type of a dtype, a type, the name of one, or an array; ``default`` of anything else."""
+    """The scalar type of a dtype, a type, a type's name, or an array; ``default`` for other values."""
     if isinstance(rep, type) and issubclass(rep, np.generic):
         return rep
     try:
@@ -235,7 +236,7 @@ def obj2sctype(rep: Any, default: Any = None) -> Any:
 
 
 def issctype(rep: Any) -> bool:
-    """Whether something stands for a scalar type."""
+    """Whether a value denotes a scalar type."""
     return isinstance(rep, (type, np.dtype)) and obj2sctype(rep, np.object_) is not np.object_
 
 
@@ -251,7 +252,7 @@ def sctype2char(sctype: Any) -> str:
 
 
 def find_common_type(array_types: Sequence[Any], scalar_types: Sequence[Any]) -> np.dtype:
-    """The dtype that holds arrays of some dtypes, and scalars where these are of a higher kind.
+    """The common dtype of arrays of some dtypes, and of scalars if their kind is higher.
 
     Examples
     --------
@@ -266,7 +267,7 @@ def find_common_type(array_types: Sequence[Any], scalar_types: Sequence[Any]) ->
 
 
 class _ByType:
-    """Table of answers that are asked for by subscript, with a type."""
+    """A table that is indexed by types."""
 
     def __init__(self, find: Callable[[Any], Any]) -> None:
         self._find = find
@@ -275,5 +276,5 @@ class _ByType:
         return self._find(key)
 
 
-#: ``cast["float32"]`` makes arrays of that dtype, ``nbytes["float32"]`` is how many bytes one element has.
+#: ``cast["float32"]`` makes arrays of that dtype; ``nbytes["float32"]`` is the size of an element in bytes.
 cast, nbytes = _ByType(lambda key: lambda x: np.asarray(x, key)), _ByType(lambda key: np.dtype(key).itemsize)

@@ -1,4 +1,4 @@
-"""Names that NumPy has dropped or renamed."""
+"""Rules for names that NumPy has removed or renamed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def names(node: ast.Attribute, source: Source) -> None:
 
 
 def _module(node: ast.AST, source: Source) -> str:
-    """The text by which NumPy itself is called."""
+    """The text by which the code refers to NumPy."""
     while isinstance(node, ast.Attribute):
         node = node.value
         if source.resolve(node) == "numpy":
@@ -60,7 +60,7 @@ def _module(node: ast.AST, source: Source) -> str:
 
 @rule(ast.Call)
 def calls(node: ast.Call, source: Source) -> None:
-    """``np.reshape(newshape=)`` and functions that others have taken over."""
+    """``np.reshape(newshape=)`` and functions that were replaced by others."""
     name = source.resolve(node.func)
     if not name.startswith("numpy.") or source.guarded(node):
         return
@@ -87,7 +87,7 @@ def calls(node: ast.Call, source: Source) -> None:
 
 @rule(ast.Call)
 def methods(node: ast.Call, source: Source) -> None:
-    """``x.tostring()``, ``x.ptp()``, ``x.itemset(i, v)``, which arrays have no more."""
+    """``x.tostring()``, ``x.ptp()``, ``x.itemset(i, v)``, methods that arrays no longer have."""
     function = node.func
     if not isinstance(function, ast.Attribute) or function.attr in source.functions or source.guarded(node) \
             or source.resolve(function):
@@ -106,8 +106,8 @@ def methods(node: ast.Call, source: Source) -> None:
 
 
 def _item(array: str, value: ast.expr, index: list[ast.expr], source: Source) -> str:
-    """The place that ``itemset`` writes to: an integer counts over all axes, a tuple is a subscript; nothing where
-    neither can be told without computing the array twice."""
+    """The target of ``itemset``: an integer is a flat index, a tuple a subscript; empty if this cannot be told without
+    computing the array twice."""
     text = ", ".join(source.of(each) for each in index)
     if len(index) != 1 or isinstance(index[0], ast.Tuple):
         return f"{array}[{text or '()'}]"
@@ -120,7 +120,7 @@ def _item(array: str, value: ast.expr, index: list[ast.expr], source: Source) ->
 
 @rule(ast.Call)
 def sizes(node: ast.Call, source: Source) -> None:
-    """``npr.choice(size=x)`` of a number that is computed: NumPy took one with a point for the integer in it."""
+    """``npr.choice(size=x)`` with a computed number: older NumPys accepted floats."""
     name = source.resolve(node.func)
     if not re.fullmatch(r"numpy\.random\.(choice|randint|permutation|shuffle|randn|rand)", name):
         return
@@ -131,12 +131,12 @@ def sizes(node: ast.Call, source: Source) -> None:
         source.wrap(size, "int(", ")")
 
 
-#: Functions that give one number, perhaps with a point.
+#: Functions that return a number, which may be a float.
 _NUMBERS = {"round", "rint", "floor", "ceil", "minimum", "maximum", "min", "max", "sum", "abs", "float"}
 
 
 def _number(node: ast.AST, source: Source, depth: int) -> bool:
-    """Whether it is a number that may have a point, and surely no shape."""
+    """Whether an expression is a number that may be a float, and certainly not a shape."""
     if isinstance(node, ast.BinOp):
         return not any(isinstance(side, (ast.Tuple, ast.List)) for side in ast.walk(node)) and (
             not isinstance(node.op, ast.FloorDiv))
@@ -152,7 +152,7 @@ def _number(node: ast.AST, source: Source, depth: int) -> bool:
 
 @rule(ast.Call)
 def numbers(node: ast.Call, source: Source) -> None:
-    """``float(x.asnumpy())``, ``math.exp(x.asnumpy())``: NumPy makes no number of what has an axis, as MXNet's has."""
+    """``float(x.asnumpy())``, ``math.exp(x.asnumpy())``: NumPy no longer converts arrays with axes to numbers."""
     name = node.func.id if isinstance(node.func, ast.Name) and node.func.id not in source.bound else ""
     if name in ("float", "int") or source.resolve(node.func).startswith("math."):
         for argument in node.args:
@@ -175,7 +175,7 @@ def formats(node: ast.BinOp, source: Source) -> None:
 
 
 def _take_out(node: ast.AST, source: Source) -> None:
-    """Have the one element of what ``asnumpy`` gives, in a file that uses MXNet."""
+    """Take the single element of the result of ``asnumpy``, in files that use MXNet."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "asnumpy" \
             and source.once("uses MXNet", lambda: any(full.partition(".")[0] in ("mxnet", "opreg")
                                                       for full in source.aliases.values())):
@@ -184,13 +184,13 @@ def _take_out(node: ast.AST, source: Source) -> None:
 
 @rule(ast.Subscript)
 def subscripts(node: ast.Subscript, source: Source) -> None:
-    """``x[[slice(0, 2), 1]]``: a list of slices, which NumPy took for a tuple."""
+    """``x[[slice(0, 2), 1]]``: a list of slices, which older NumPys treated as a tuple."""
     if _slices(node.slice, source):
         source.wrap(node.slice, "tuple(", ")")
 
 
 def _slices(node: ast.AST, source: Source) -> bool:
-    """Whether it is a list with slices in it, or a name of nothing but such lists in its function."""
+    """Whether an expression is a list with slices, or a name of such lists only, in its function."""
     if isinstance(node, ast.BinOp):
         return _slices(node.left, source) or _slices(node.right, source)
     if isinstance(node, (ast.List, ast.ListComp)):
@@ -210,7 +210,7 @@ def _named_slices(names: Sequence[ast.Name], source: Source) -> bool:
 
 
 def _appends_slice(name: ast.Name, source: Source) -> bool:
-    """Whether a name stands in ``name.append(slice(...))``."""
+    """Whether a name occurs in ``name.append(slice(...))``."""
     method = source.parents[name]
     call = source.parents[method]
     return isinstance(method, ast.Attribute) and method.attr == "append" and isinstance(call, ast.Call) \

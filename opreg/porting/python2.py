@@ -1,4 +1,4 @@
-"""The syntax of Python 2 as that of Python 3, by fissix, the fork of lib2to3 that is kept; it is met here alone."""
+"""Conversion of Python 2 syntax by fissix, the maintained fork of lib2to3; only this module uses it."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ..errors import DeviceError
 
 __all__ = ["Modern", "NeedsParser", "modern"]
 
-#: Its fixers for code that Python 3 cannot read. Names and meanings are the business of rules.
+#: Fixers for syntax that Python 3 cannot parse. Rules handle names and changed meanings.
 _FIXERS = ("except", "exec", "ne", "print", "raise", "repr", "throw", "tuple_params")
 
 
 class NeedsParser(DeviceError):
-    """A file is of Python 2, and the parser that reads it is not installed."""
+    """A file is Python 2, and the parser for it is not installed."""
 
 
-#: Its tools remember what they read last, and modules are imported in several threads.
+#: Its tools have global state, and modules are imported in several threads.
 _LOCK = lock()
 
 
 class Modern(NamedTuple):
-    """A text for Python 3: itself, whether it was for Python 2, what could not be converted, and for each line the one
-    that it was."""
+    """A text for Python 3: the text, whether it was Python 2, parts that could not be converted, and the old line of
+    each line."""
 
     text: str
     old: bool
@@ -37,19 +37,19 @@ class Modern(NamedTuple):
 
 
 def modern(text: str) -> Modern:
-    """The text of a module, readable for Python 3.
+    """The code of a module, in the syntax of Python 3.
 
     Parameters
     ----------
     text : str
-        For Python 2 or 3; lines end in ``\\n`` alone.
+        Code of Python 2 or 3; lines end in ``\\n`` alone.
 
     Raises
     ------
     SyntaxError
-        It is of neither.
+        When the code is valid in neither.
     NeedsParser
-        It is of Python 2, and fissix is not installed.
+        For Python 2 code, when fissix is not installed.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def modern(text: str) -> Modern:
     same = range(1, text.count("\n") + 2)
     first, mixed = _refused(text), False
     if isinstance(first, IndentationError) and (spaces := _spaces(text)) != text:
-        text, mixed = spaces, True  # Python 3 reads no file that mixes them
+        text, mixed = spaces, True  # Python 3 refuses files that mix tabs and spaces
         first = _refused(text)
     if first is None:
         return Modern(text, mixed, [], same)
@@ -74,16 +74,16 @@ def modern(text: str) -> Modern:
     if tree is None:
         lines = text.split("\n")
         line, column = max(_place(tool.refused) or (first.lineno or 1, 0) for tool in tools)
-        line = min(line, len(lines))  # the end of a text may be on a line of its own
+        line = min(line, len(lines))  # the end of a text may be on its own line
         raise SyntaxError("neither Python 2 nor Python 3", ("<text>", line, column + 1, lines[line - 1]))
     for leaf in tree.leaves():
         if leaf.value[:1].isdigit():
             leaf.value = _number(leaf.value)
         elif leaf.value[-1:] in ("'", '"'):
             leaf.value = re.sub(r"^[uU]([rR])", r"\1", leaf.value)
-    result = str(tree).replace("xxx_todo_changeme", "together")  # its word for an argument that was a tuple
+    result = str(tree).replace("xxx_todo_changeme", "together")  # its name for an argument that was a tuple
     still = _refused(result)
-    if isinstance(still, IndentationError):  # a text that Python 3 cannot read for another reason is not asked for tabs
+    if isinstance(still, IndentationError):  # tabs matter only if Python 3 refuses the text because of them
         result = _spaces(result)
         still = _refused(result)
     if still is not None:
@@ -92,7 +92,7 @@ def modern(text: str) -> Modern:
 
 
 def _lines(tree: Any) -> list[int]:
-    """Lines that those of a tree's text were read from."""
+    """Original lines of the lines of a tree's text."""
     lines = [0]
     for leaf in tree.leaves():
         before, inside = leaf.prefix.count("\n"), leaf.value.count("\n")
@@ -102,7 +102,7 @@ def _lines(tree: Any) -> list[int]:
         lines[-1] = lines[-1] or leaf.lineno - before
         lines += range(leaf.lineno - before + 1, leaf.lineno + 1)
         lines += range(leaf.lineno + 1, leaf.lineno + inside + 1) if leaf.value != "\n" else [0]
-    for i in reversed(range(len(lines) - 1)):  # what stands in front of something made was in front of the next thing
+    for i in reversed(range(len(lines) - 1)):  # the prefix of a new node was the prefix of the next one
         lines[i] = lines[i] or max(0, lines[i + 1] - 1)
     last = 1
     for i, line in enumerate(lines):
@@ -111,7 +111,7 @@ def _lines(tree: Any) -> list[int]:
 
 
 def _read(text: str, tools: Sequence[Any]) -> tuple[Any, list[str]]:
-    """The tree of a text by the first tool that can read it, and what it could not convert; else None."""
+    """The tree of a text by the first tool that parses it, and parts that it could not convert; else None."""
     for tool in tools:
         tool.refused = None
         tool.said.clear()
@@ -120,7 +120,7 @@ def _read(text: str, tools: Sequence[Any]) -> tuple[Any, list[str]]:
             tree = tool.refactor_string(text, "<text>")
         except (RecursionError, MemoryError):
             raise
-        except Exception as error:  # it looks for imports from __future__ before it begins to take note of errors
+        except Exception as error:  # it looks for future imports before it records errors
             tool.refused, tree = error, None
         if tree is not None:
             return tree, tool.said + tool.fixer_log
@@ -128,7 +128,7 @@ def _read(text: str, tools: Sequence[Any]) -> tuple[Any, list[str]]:
 
 
 def _place(error: Exception | None) -> tuple[int, int] | None:
-    """Line and column of what a tool refused, where it says so: its parser's error, or its tokenizer's."""
+    """Line and column of an error of a tool's parser or tokenizer."""
     match getattr(error, "context", getattr(error, "args", None)):
         case (_, (int(line), int(column))):
             return line, column
@@ -137,7 +137,7 @@ def _place(error: Exception | None) -> tuple[int, int] | None:
 
 @functools.cache
 def _tools() -> list[Any]:
-    """Readers of Python 2: with ``print`` as a statement, as a function, and with ``exec`` as one, too."""
+    """Parsers of Python 2: with ``print`` as a statement, as a function, and with ``exec`` as one, too."""
     from fissix.refactor import RefactoringTool
 
     class Tool(RefactoringTool):
@@ -153,17 +153,17 @@ def _tools() -> list[Any]:
             self.said.append(msg % args)
 
         def log_debug(self, msg: str, *args: Any) -> None:
-            """Nobody asks for it."""
+            """Ignore debug messages."""
 
     functions = ("print_function", "exec_function")
     return [Tool(dict.fromkeys(functions[:count], True)) for count in range(3)]
 
 
 def _refused(text: str) -> SyntaxError | None:
-    """The reason why Python 3 cannot read a text; None where it can."""
+    """The reason why Python 3 cannot parse a text; None if it can."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # escapes in texts, comparisons by `is`
+            warnings.simplefilter("ignore")  # invalid escapes, comparisons of literals by `is`
             compile(text, "<text>", "exec", dont_inherit=True)
             for node in ast.walk(ast.parse(text)) if ">>" in text else ():
                 if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift) and isinstance(node.left, ast.Name) \
@@ -182,14 +182,14 @@ def _number(text: str) -> str:
 
 
 def _spaces(text: str) -> str:
-    """The text with spaces for the tabs that lines begin with, to the next eighth column as in Python 2."""
+    """The text with leading tabs expanded to spaces, to multiples of eight columns as in Python 2."""
     inside = set(_continued(text))
     return "".join(line if number in inside else re.sub(r"^[ \t]+", lambda match: match[0].expandtabs(8), line)
                    for number, line in enumerate(text.splitlines(keepends=True), 1))
 
 
 def _continued(text: str) -> Iterator[int]:
-    """Lines that begin inside of a text in quotes."""
+    """Lines that begin inside of a string."""
     quotes = re.compile(r"#[^\n]*|('''|\"\"\")(?:\\.|[^\\])*?\1|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"",
                         re.DOTALL)
     for match in quotes.finditer(text):

@@ -1,4 +1,4 @@
-"""Rewriting rules by kind of node: names, methods, and lists and integers of Python 2."""
+"""Rules by kind of node: names, methods, and lists and integers of Python 2."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["RULES", "rule", "looks_old"]
 Rule = Callable[[Any, Source], None]
 _F = TypeVar("_F", bound=Rule)
 
-#: Rules by the kind of node they look at.
+#: Rules by the kind of their nodes.
 RULES: dict[type[ast.AST], list[Rule]] = {}
 
 
 def rule(*kinds: type[ast.AST]) -> Callable[[_F], _F]:
-    """A decorator of functions that look at nodes of these kinds and change their text."""
+    """A decorator of functions that handle nodes of these kinds and change their text."""
     def wrap(function: _F) -> _F:
         for kind in kinds:
             RULES.setdefault(kind, []).append(function)
@@ -32,7 +32,7 @@ _VIEWS = {"iteritems": "items", "itervalues": "values", "iterkeys": "keys", "vie
 
 
 def looks_old(source: Source) -> bool:
-    """Whether a file that Python 3 can read uses what it has not: names and methods of Python 2 alone."""
+    """Whether a file that Python 3 can parse uses names or methods of Python 2 only."""
     for node in source.parents:
         if isinstance(node, ast.Name):
             found = node.id in BUILTINS and node.id not in source.bound and not source.guarded(node)
@@ -48,7 +48,7 @@ def looks_old(source: Source) -> bool:
 
 @rule(ast.Name)
 def builtin(node: ast.Name, source: Source) -> None:
-    """``xrange`` and other builtins that go by another name."""
+    """``xrange`` and other builtins that were renamed."""
     new = BUILTINS.get(node.id)
     if new is None or node.id in source.bound or source.guarded(node) or not isinstance(node.ctx, ast.Load):
         return
@@ -58,7 +58,7 @@ def builtin(node: ast.Name, source: Source) -> None:
         return
     if node.id == "reload" and isinstance(call, ast.Call) and ast.unparse(call) == "reload(sys)":
         if isinstance(up := source.parents[call], ast.Expr):
-            source.replace(up, "pass")  # it is there to reach setdefaultencoding
+            source.replace(up, "pass")  # its purpose is setdefaultencoding
         return
     if node.id == "execfile" and isinstance(call, ast.Call) and len(call.args) == 1:
         source.wrap(call.args[0], "", ", globals()")
@@ -74,14 +74,14 @@ def builtin(node: ast.Name, source: Source) -> None:
 
 @rule(ast.Call)
 def methods(node: ast.Call, source: Source) -> None:
-    """``d.iteritems()``, ``d.has_key(k)``, ``it.next()`` and calls that are gone."""
+    """``d.iteritems()``, ``d.has_key(k)``, ``it.next()`` and other removed methods."""
     function = node.func
     if not isinstance(function, ast.Attribute) or source.guarded(node):
         return
     name, own = function.attr, function.attr in source.functions
     if name in _VIEWS and not node.args and not own:
         source.rename(function, _VIEWS[name])
-        # Lists of views are of no use, and what iterates lazily may be changed meanwhile in neither Python.
+        # A list of a view is not needed: lazy iterators must not see changes in either Python.
     elif name == "has_key" and len(node.args) == 1 and not own:
         key, of = source.of(node.args[0]), source.of(function.value)
         if not isinstance(node.args[0], (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call)):
@@ -100,14 +100,14 @@ def methods(node: ast.Call, source: Source) -> None:
         source.rename(function, "safe_load")
 
 
-#: Functions that give iterators.
+#: Functions that return iterators.
 _ITERATORS = {"iter", "enumerate", "zip", "map", "filter", "izip", "imap", "open", "walk", "reader", "cycle", "chain",
               "count", "islice", "finditer", "iteritems", "itervalues", "iterkeys"}
 
 
 def _is_iterator(node: ast.AST, source: Source) -> bool:
-    """Whether ``next`` takes it: in a file for Python 2 it may be anything but the object whose method this is, which
-    may have a ``next`` of its own that ``__next__`` calls; elsewhere what is made as an iterator."""
+    """Whether ``next`` accepts a value: in a file for Python 2 any value except the object of this method, whose own
+    ``next`` may be called by ``__next__``; otherwise only values that are iterators."""
     if isinstance(node, ast.Call):
         name = ast.unparse(node.func).rpartition(".")[2]
         return name in _ITERATORS or name in source.generators or (source.old and name != "super")
@@ -129,21 +129,21 @@ def _stands_alone(node: ast.AST, source: Source) -> bool:
 
 @rule(ast.Attribute)
 def attributes(node: ast.Attribute, source: Source) -> None:
-    """``f.func_name`` and its kin."""
+    """``f.func_name`` and similar attributes."""
     if node.attr in ATTRIBUTES and source.old and not source.guarded(node):
         source.rename(node, ATTRIBUTES[node.attr])
 
 
 @rule(ast.Expr)
 def bare_print(node: ast.Expr, source: Source) -> None:
-    """``print`` on a line of its own."""
+    """``print`` alone on a line."""
     if isinstance(node.value, ast.Name) and node.value.id == "print":
         source.wrap(node.value, "", "()")
 
 
 @rule(ast.ClassDef)
 def special_methods(node: ast.ClassDef, source: Source) -> None:
-    """``next`` of an iterator, ``__nonzero__``, ``__div__``; and the metaclass."""
+    """``next`` of an iterator, ``__nonzero__``, ``__div__``, and the metaclass."""
     methods = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
     names = {*methods, *(ast.unparse(target) for each in node.body if isinstance(each, ast.Assign)
                          for target in each.targets)}
@@ -167,7 +167,7 @@ def special_methods(node: ast.ClassDef, source: Source) -> None:
 
 @rule(ast.Call)
 def comparing(node: ast.Call, source: Source) -> None:
-    """``sort(cmp=f)``: a key is made of the comparison."""
+    """``sort(cmp=f)``: the comparison becomes a key function."""
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
     for keyword in node.keywords if name in ("sort", "sorted") else ():
         if keyword.arg == "cmp" and not any(other.arg == "key" for other in node.keywords):
@@ -195,7 +195,7 @@ _LIST_METHODS = {"sort", "append", "index", "extend", "remove", "insert", "pop",
 
 
 def _lazy(node: ast.AST, source: Source) -> str:
-    """The name of what gives an iterator or a view where Python 2 gave a list; else empty."""
+    """The name of a function that returns an iterator or view where Python 2 returned a list; else empty."""
     if not isinstance(node, ast.Call) or source.guarded(node):
         return ""
     function = node.func

@@ -1,4 +1,4 @@
-"""Checks of operators: one use, run in every way it can be, and the contract that it keeps."""
+"""Checks of an operator: it is run in every way that users can run it, and the results are compared."""
 
 from __future__ import annotations
 

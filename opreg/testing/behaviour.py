@@ -1,4 +1,4 @@
-"""The contract of what is run: what it does with inputs, memory and chance."""
+"""Checks that an operator runs, repeats its results, and leaves its inputs and others' memory alone."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ..core import generators
 from ..core.spec import is_floating, is_numpy_float
 from ..errors import NotDifferentiableError, OpError
 from .comparison import disagreement
-from .contract import Failed, Skipped, arriving, check, first_line
+from .contract import Failed, Skipped, check, first_line, output_gradients
 from .subjects import TensorUse
 from .uses import Subject, Use, heads
 
 __all__ = ["runs"]
 
 
-# ---------------------------------------------------------------------------------------------------- chance
+# ---------------------------------------------------------------------------------------------------- randomness
 
 
 @check("runs")
 def runs(use: Subject) -> None:
-    """It runs on these inputs."""
+    """The operator runs on these inputs."""
     use.run()
 
 
 @check("backward", ())
 def runs_backward(use: Subject) -> str | None:
-    """Its gradient runs, with what it declared to read."""
+    """Backward runs, and reads only arrays that the operator declared."""
     outs = use.run().outs
     if not use.wanted or not any(is_floating(out.dtype) for out in outs):
         raise Skipped("no floating input, or no floating output")
@@ -48,7 +48,7 @@ def runs_backward(use: Subject) -> str | None:
 
 
 def _declare(text: str) -> str:
-    """The declaration that a Prop lacks for its backward to get the arrays that it reads."""
+    """The change of ``declare_backward_dependency`` that lets backward read the array named in an error."""
     if "out_grad" in text:
         return "super().__init__(need_top_grad=True), or return out_grad too from declare_backward_dependency"
     what = "in_data" if "in_data" in text else "out_data"
@@ -57,7 +57,7 @@ def _declare(text: str) -> str:
 
 @check("deterministic", ("written",))
 def deterministic(use: Subject) -> str | None:
-    """The same inputs give the same, and random numbers come from generators that ``mx.random.seed`` seeds."""
+    """The same inputs give the same outputs; random values come from the generators that ``mx.random.seed`` seeds."""
 
     def twice(seed: Callable[[], None]) -> bool:
         found = []
@@ -77,13 +77,13 @@ def deterministic(use: Subject) -> str | None:
     if twice(_seed_others):
         raise Failed("runs with the same inputs and the same mx.random.seed differ: it draws from NumPy's or Python's "
                      "own generator", "draw with mx.nd.random, as in mx.nd.random.uniform(shape=x.shape)")
-    raise Failed("runs with the same inputs differ, whatever is seeded: it keeps something from call to call, or draws "
-                 "from a generator of its own", "keep what lasts in an auxiliary state (a Parameter of a Cell), draw "
+    raise Failed("runs with the same inputs differ, whatever is seeded: it stores something between calls, or draws "
+                 "from a generator of its own", "store it in an auxiliary state (a Parameter of a Cell), or draw "
                  "with mx.nd.random")
 
 
 def _seed_others() -> None:
-    np.random.seed(1)  # noqa: NPY002  it is what users draw from
+    np.random.seed(1)  # noqa: NPY002  users draw from this generator
     random.seed(1)
 
 
@@ -92,8 +92,8 @@ def _seed_others() -> None:
 
 @check("inputs")
 def inputs_stay(use: Subject) -> None:
-    """Inputs, and the output gradients, are as they were."""
-    given = arriving(use)
+    """Running leaves inputs and output gradients unchanged."""
+    given = output_gradients(use)
     sent = None if given is None else [None if g is None else g.copy() for g in given]
     moved = ({*use.op.traits.mutates} if isinstance(use, Use) else set())
     runs = [("forward", use.run())]
@@ -107,22 +107,22 @@ def inputs_stay(use: Subject) -> None:
                              f"work on a copy: {use.names[i]} = {use.names[i]}.copy()")
     for g, kept in zip(given or (), sent or ()):
         if g is not None and kept is not None and not np.array_equal(g, kept):
-            raise Failed("backward changes the gradient that arrives", "work on a copy of it")
+            raise Failed("backward changes an output gradient in place", "work on a copy of it")
 
 
 @check("own memory", ())
 def own_memory(use: Subject) -> None:
-    """Outputs share memory with nothing."""
+    """No output shares memory with an input or with another output."""
     if isinstance(use, TensorUse):
-        raise Skipped("tensors are values: changing one changes no other")
+        raise Skipped("tensors cannot be changed in place")
     values = [array(each, None, each.dtype) for each in use.arrays]
     outs = use.invoke(values, cpu())
     outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
     for i, out in enumerate(outs):
         for name, value in zip(use.names, values):
             if np.may_share_memory(out._data, value._data):
-                raise Failed(f"output {i} shares memory with the input {name!r}: who changes one changes both",
+                raise Failed(f"output {i} shares memory with the input {name!r}: a write to one changes both",
                              f"return a copy: {name}.copy()")
         for j in range(i):
             if np.may_share_memory(out._data, outs[j]._data):
-                raise Failed(f"outputs {j} and {i} share memory: who changes one changes both", "return a copy")
+                raise Failed(f"outputs {j} and {i} share memory: a write to one changes both", "return a copy")

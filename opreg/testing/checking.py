@@ -1,4 +1,4 @@
-"""Checking an operator: every question of the contract asked, and what fails made small."""
+"""Runs all checks on an operator, and looks for a smaller example of each failure."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from ..core.spec import is_numpy_float
 from ..custom.dry_run import undisturbed
 from ..custom.operator import CHECK
 from ..errors import NotDifferentiableError, warn
-from . import behaviour, gradients, registered, ways  # noqa: F401  their questions are asked, in this order
+from . import behaviour, gradients, registered, ways  # noqa: F401  importing them registers their checks, in this order
 from .behaviour import runs
 from .contract import CHECKS, Check, Failed, Skipped, told_again
 from .gradients import NOT_LOOKED_AT, whole_numbers
 from .report import NOT_ASKED, Report, Verdict
-from .subjects import FunctionUse, TensorUse, subject, weights_kept
+from .subjects import FunctionUse, TensorUse, subject, weights_restored
 from .uses import Subject, Use
 
 __all__ = ["examine", "names"]
 
-#: How often a failing check is run again on something smaller.
+#: Smaller examples tried after a failure.
 _TRIALS = 16
-#: Numbers of an input that an example shows.
-_SHOWN = 12
+#: The report shows the values of an input up to this many elements, and the shape of a larger one.
+_MAX_SHOWN = 12
 
 
 @CHECK.provide
 def examine(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any],
             tell: Callable[[str, Verdict | None], object] = lambda title, verdict: None) -> Report:
-    """See ``mx.operator.check``; ``tell`` is called with the title, and then with it and each verdict."""
+    """The body of ``mx.operator.check``; ``tell`` receives the title and None first, then it and each verdict."""
     with undisturbed(), Recording(False, False), np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         use = subject(what, inputs, attrs)
         tell(use.title, None)
         verdicts: list[Verdict] = []
-        with told_again(use), weights_kept(what):
+        with told_again(use), weights_restored(what):
             for verdict in counted(_verdicts(use), f"checking {use.title}", len(CHECKS), lambda verdict: verdict.name):
                 tell(use.title, verdict)
                 verdicts.append(verdict)
@@ -52,7 +52,7 @@ def examine(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any],
 
 
 def names() -> list[tuple[str, str]]:
-    """The checks in their order: the name of each, and what it asks."""
+    """The name and the question of each check, in the order in which they run."""
     return [(each.name, each.asks) for each in CHECKS]
 
 
@@ -70,7 +70,7 @@ def _verdicts(use: Subject) -> Iterator[Verdict]:
 
 
 def _asked(ask: Callable[[Subject], str | None], use: Subject) -> tuple[str, str, str]:
-    """How a question is answered: outcome, text and what to change."""
+    """Run one check: the outcome, the finding, and the suggested change."""
     try:
         return "ok", ask(use) or "", ""
     except Skipped as reason:
@@ -79,7 +79,7 @@ def _asked(ask: Callable[[Subject], str | None], use: Subject) -> tuple[str, str
         return "failed", str(failure), failure.change
     except NotDifferentiableError as error:
         return "skipped", f"no gradient: {_short(error)}", ""
-    except (Exception, SystemExit) as error:  # of what is checked
+    except (Exception, SystemExit) as error:  # errors of the checked code
         notes = [*getattr(error, "__notes__", ())]
         return "failed", f"{type(error).__name__}: {_short(error)}" + (f" ({notes[0]})" if notes else ""), ""
 
@@ -95,16 +95,16 @@ def _verdict(each: Check, use: Subject) -> Verdict:
         small = use
         for _ in range(3):
             found = next(((other, said) for other in itertools.islice(_smaller(small), _TRIALS)
-                          if (said := _alike(other, each, text))), None)
+                          if (said := _same_failure(other, each, text))), None)
             if found is None:
                 break
-            small, text = found  # of the run that failed: it may not fail each time
+            small, text = found  # the text of the smaller example, since a failure may not repeat
         example = _shown(small)
     return Verdict(each.name, each.asks, outcome, text, change, example)
 
 
-def _alike(use: Subject, each: Check, text: str) -> str | None:
-    """How what failed before fails on this, too; None if it does not, or another thing fails."""
+def _same_failure(use: Subject, each: Check, text: str) -> str | None:
+    """The text of a failure of this check on smaller inputs that begins as the first failure did; else None."""
     if each.name != "runs" and _asked(runs, use)[0] != "ok":
         return None
     outcome, found, _ = _asked(each.ask, use)
@@ -112,7 +112,7 @@ def _alike(use: Subject, each: Check, text: str) -> str | None:
 
 
 def _smaller(use: Subject) -> Iterator[Subject]:
-    """The same with fewer rows and columns, then with rounder numbers."""
+    """The same subject with fewer rows and columns, then with rounded values."""
     for size in sorted({dim for each in use.arrays for dim in each.shape if dim > 1}, reverse=True):
         for fewer in (1, 2):
             if fewer < size:
@@ -129,10 +129,10 @@ def _smaller(use: Subject) -> Iterator[Subject]:
 
 
 def _shown(use: Subject) -> str:
-    """Inputs and attributes in words."""
+    """Inputs and attributes as text."""
     parts = []
     for name, each in zip(use.names, use.arrays):
-        numbers = " ".join(np.array2string(each, precision=4, separator=", ").split()) if each.size <= _SHOWN else \
+        numbers = " ".join(np.array2string(each, precision=4, separator=", ").split()) if each.size <= _MAX_SHOWN else \
             f"{each.shape}"
         parts.append(f"{name} = {numbers} {each.dtype}")
     keywords: Mapping[str, Any] = use.given if isinstance(use, Use) else \

@@ -1,4 +1,4 @@
-"""Whether numbers agree: with others, and gradients with central differences."""
+"""Comparison of arrays within tolerances, and of gradients with central differences."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from ..core.spec import is_floating, show
 
 __all__ = ["TOLERANCES", "Slope", "disagreement", "position", "slopes", "worst_slope"]
 
-#: Relative tolerances by dtype, for results that were computed in another order.
+#: Relative tolerances by dtype, for results whose sums may run in another order.
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2, "bfloat16": 3e-2}
-#: How many elements of an input are moved one by one to find the one whose gradient is worst.
+#: Elements of an input whose derivatives are measured one by one, to find the worst one.
 _ELEMENTS = 48
-#: The distance of two points, and the differences that count as none: in float64, and where something inside computes
-#: in float32 whatever goes in.
+#: The step of central differences and their tolerance: for float64, and where some part computes in float32.
 _FINE, _COARSE = (2e-6, 1e-5), (2.0 ** -6, 1e-2)
 
 
 def position(flat: int, shape: Sequence[int]) -> str:
-    """Position of an element, in words."""
+    """The index of an element as text."""
     at = tuple(map(int, np.unravel_index(flat, tuple(shape)))) if shape else ()
     return f" at {at}" if at else ""
 
 
 def disagreement(actual: np.ndarray, expected: np.ndarray, tolerance: float | None = None) -> str | None:
-    """How an array differs from the one expected, the worst element named; None where they agree.
+    """The element in which an array differs most from the expected one, as text; None where they agree.
 
-    Floating numbers may differ by a share of the largest, which follows from the dtypes where it is not given.
+    Floating values may differ by ``tolerance`` relative to the expected values; the dtype gives its default.
 
     Examples
     --------
@@ -58,7 +57,7 @@ def disagreement(actual: np.ndarray, expected: np.ndarray, tolerance: float | No
 
 
 class Slope(NamedTuple):
-    """An element of a gradient: where it is, what it is, and what central differences say."""
+    """An element of a gradient: its flat index, its value, and its value by central differences."""
 
     flat: int
     exact: float
@@ -67,7 +66,7 @@ class Slope(NamedTuple):
 
 def slopes(total: Callable[[np.ndarray], float], base: np.ndarray, directions: Sequence[np.ndarray], coarse: bool
            ) -> list[float]:
-    """Central differences of a function of an array, in these directions."""
+    """Derivatives of a function at an array, along each direction, by central differences."""
     step = (_COARSE if coarse else _FINE)[0]
     found = []
     for direction in directions:
@@ -78,25 +77,25 @@ def slopes(total: Callable[[np.ndarray], float], base: np.ndarray, directions: S
 
 def worst_slope(total: Callable[[np.ndarray], float], base: np.ndarray, gradient: np.ndarray, coarse: bool,
                 seed: int = 0, tolerance: float | None = None) -> tuple[Slope | None, list[Slope]]:
-    """Whether a gradient fits central differences, in random directions that move all elements at once.
+    """Compare a gradient with central differences, in random directions that move all elements at once.
 
     Parameters
     ----------
     total, base, gradient
-        The function of an array, where it is differentiated, and what is to be its gradient.
+        The function of an array, the point, and the gradient to compare.
     coarse : bool
-        Whether something inside computes in float32, so that points have to lie further apart.
+        Whether some part computes in float32, which needs a larger step.
     seed : int
-        Which directions.
+        Seed of the random directions.
     tolerance : float, optional
-        The differences that count as none, relative to the largest number; by default as ``coarse`` says.
+        Accepted difference, relative to the largest element of the gradient; ``coarse`` decides the default.
 
     Returns
     -------
     worst : Slope or None
-        Where it does not, of the elements that were then moved one by one the one that is farthest off.
+        The most wrong of the elements in ``every``; None where the gradient agrees.
     every : list of Slope
-        Those elements.
+        Elements whose derivatives were then measured one by one.
     """
     if not base.size:
         return None, []

@@ -1,8 +1,8 @@
-"""The contract of an operator: what a check is, what it answers, and how its findings are worded.
+"""The form of a check: a function that examines a subject, and the outcomes that it reports.
 
-A check returns where all is well, a note or nothing; raises ``Failed`` with what is wrong and what to change, or
-``Skipped`` with the reason why it is not asked. Any other exception that leaves it counts as a failure. The questions
-are in ``behaviour``, ``gradients``, ``registered`` and ``ways``.
+A check that passes returns None or a note. It raises ``Failed`` with the fault and a change, or ``Skipped`` with a
+reason. Any other exception counts as a failure. The checks stand in ``behaviour``, ``gradients``, ``registered`` and
+``ways``.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .comparison import disagreement
 from .subjects import FunctionUse, TensorUse
 from .uses import Heads, Result, Subject, Use, heads
 
-__all__ = ["CHECKS", "Check", "Failed", "Skipped", "arriving", "check", "compare", "differentiated", "first_line",
+__all__ = ["CHECKS", "Check", "Failed", "Skipped", "check", "compare", "differentiated", "first_line",
            "moved", "name_of_body", "name_of_top", "place_of", "told_again"]
 
 
 class Failed(Exception):
-    """Something is wrong; ``change`` says what to write."""
+    """The check found a fault; ``change`` says how to mend it."""
 
     def __init__(self, text: str, change: str = ""):
         super().__init__(text)
@@ -32,16 +32,16 @@ class Failed(Exception):
 
 
 class Skipped(Exception):
-    """The question is not asked, for a reason."""
+    """The check does not apply, for the reason given."""
 
 
-#: It is given a function, and may call it several times.
+#: Type of check functions; one may be called several times.
 Question: TypeAlias = Callable[[Any], str | None]
 
 
 @dataclass(frozen=True)
 class Check:
-    """A question with its name, in a sentence; and the checks without which it is not asked."""
+    """A check: its function, its name, its question as a sentence, and the checks that have to pass first."""
 
     name: str
     asks: str
@@ -54,7 +54,7 @@ CHECKS: list[Check] = []
 
 def check(name: str, needs: Sequence[str] = ("backward", "written", "deterministic"), before: str | None = None
           ) -> Callable[[Question], Question]:
-    """Add a function to the checks, as the last one or ``before`` another; its docstring is what it asks."""
+    """Register a function as the last check, or ahead of the check ``before``; its docstring is its question."""
 
     def add(ask: Question) -> Question:
         place = len(CHECKS) if before is None else [each.name for each in CHECKS].index(before)
@@ -68,14 +68,14 @@ def check(name: str, needs: Sequence[str] = ("backward", "written", "determinist
 
 
 def name_of_top(use: Subject) -> str:
-    """Name of the output gradient in the code that computes the gradient of this subject."""
+    """The name of the output gradient in the user's gradient code."""
     if isinstance(use, Use):
         return "out_grad[0]" if isinstance(use.attrs, PropUse) else "g"
     return "the gradient that backward is given" if isinstance(use, FunctionUse) else "dout"
 
 
 def place_of(use: Subject, i: int) -> str:
-    """Place in the user's code that writes the gradient of an input."""
+    """The place in the user's code that sets the gradient of an input."""
     if isinstance(use, Use) and isinstance(use.attrs, PropUse):
         return f"in_grad[{i}] in backward"
     where = {Use: "the gradient rule", FunctionUse: "backward", TensorUse: "bprop"}[type(use)]
@@ -83,7 +83,7 @@ def place_of(use: Subject, i: int) -> str:
 
 
 def name_of_body(use: Subject) -> str:
-    """The code that computes, as a user calls it."""
+    """The name of the user's function that computes the outputs."""
     if isinstance(use, Use):
         return "forward" if isinstance(use.attrs, PropUse) else "the function"
     return "forward" if isinstance(use, FunctionUse) else "construct"
@@ -97,24 +97,24 @@ def compare(found: Result, expected: Result, use: Subject, what: str, change: st
     for i, (out, want) in enumerate(zip(found.outs, expected.outs)):
         far = disagreement(out, want, tolerance)
         if far:
-            raise Failed(f"{what} output {i} is another: {far}", change)
+            raise Failed(f"{what} output {i} differs: {far}", change)
     for i, want in expected.grads.items():
         far = disagreement(found.grads[i], want, tolerance) if i in found.grads else "it is missing"
         if far:
-            raise Failed(f"{what} the gradient of {use.names[i]!r} is another: {far}", change)
+            raise Failed(f"{what} the gradient of {use.names[i]!r} differs: {far}", change)
     for i, (after, want) in list(enumerate(zip(found.after, expected.after)))[use.count:]:
         far = disagreement(after, want, tolerance)
         if far:
-            raise Failed(f"{what} the state {use.names[i]!r} is another afterwards: {far}", change)
+            raise Failed(f"{what} the state {use.names[i]!r} differs afterwards: {far}", change)
 
 
-def arriving(use: Subject) -> Heads:
-    """Gradients of its outputs: the same random numbers each time."""
+def output_gradients(use: Subject) -> Heads:
+    """Output gradients of a subject: random values, the same in each call."""
     return heads(use, use.run().outs)
 
 
 def differentiated(use: Subject) -> tuple[Heads, Result]:
-    """Head gradients and a run with gradients; without, where there are none."""
+    """Output gradients, and a run with input gradients; a run without them where there are none."""
     result = use.run()
     given = heads(use, result.outs)
     if not use.wanted or not any(is_floating(out.dtype) for out in result.outs):
@@ -126,12 +126,12 @@ def differentiated(use: Subject) -> tuple[Heads, Result]:
 
 
 def moved(use: Subject) -> Subject:
-    """The same with other numbers: every floating one is moved a little, and its sign kept."""
+    """The same subject on other inputs: all floating values are scaled by 0.75."""
     return use.having([each * each.dtype.type(0.75) if is_numpy_float(each.dtype) else each for each in use.arrays])
 
 
 def first_line(error: BaseException) -> str:
-    """First line of an exception's text; its kind where it has none."""
+    """The first line of an exception's text, or its class where it has no text."""
     return (str(error) or type(error).__name__).split("\n")[0]
 
 
@@ -140,7 +140,7 @@ def first_line(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def told_again(use: Subject) -> Iterator[None]:
-    """A stretch of code after which warnings come as if it had not been."""
+    """A context that forgets, on exit, the warnings that were given inside, so that they can appear again."""
     registered = getattr(use.attrs, "registered", None) if isinstance(use, Use) else None
     told = set() if registered is None else set(registered.told)
     try:

@@ -1,4 +1,4 @@
-"""The contract of gradients: those by central differences, first and second order."""
+"""Checks of first and second derivatives against central differences."""
 
 from __future__ import annotations
 
@@ -16,34 +16,44 @@ from ..core.mode import Recording
 from ..core.spec import is_floating, is_numpy_float
 from ..errors import NotDifferentiableError
 from .comparison import Slope, disagreement, position, worst_slope
-from .contract import Failed, Skipped, arriving, check, differentiated, first_line, name_of_body, name_of_top, place_of
+from .contract import (
+    Failed,
+    Skipped,
+    check,
+    differentiated,
+    first_line,
+    name_of_body,
+    name_of_top,
+    output_gradients,
+    place_of,
+)
 from .subjects import TensorUse
 from .uses import Heads, Subject, Use
 
 __all__ = ["NOT_LOOKED_AT", "whole_numbers"]
 
-#: How it begins what is said where inputs have no gradient.
+#: The first words of the reason where no input is floating, so that no gradient is checked.
 NOT_LOOKED_AT = "no gradient was looked at: "
-#: Factor that makes values of float32 fall between two values of float32.
+#: Factor that moves float32 values between two neighbours in float32.
 _ASIDE = 1 + 2.0 ** -40
 
 
 def whole_numbers(use: Subject) -> str:
-    """Kind of inputs that have no gradient, and the values to give instead."""
+    """The dtypes of inputs that have no gradient, and a hint to give floating values."""
     kinds = sorted({each.dtype.name for each in use.arrays[:use.count]})
     return f"the inputs are {', '.join(kinds)}, give floating numbers"
 
 
 def _wide(use: Subject) -> tuple[Subject, bool]:
-    """The same in float64 where it can be, and whether it is computed in less all the same."""
+    """The subject in float64 if it runs there, and whether some part of it computes in less precision."""
     try:
         wide = use.having([each.astype(np.float32) if is_floating(each.dtype) and not is_numpy_float(each.dtype)
-                           else each for each in use.arrays]).cast(np.float64)  # bfloat16 is none of NumPy's own
+                           else each for each in use.arrays]).cast(np.float64)  # NumPy cannot cast bfloat16 to it
         outs = [out for out in wide.run().outs if is_numpy_float(out.dtype)]
-    except Exception:  # whatever keeps it from float64, its own dtype is what it is made for
+    except Exception:  # it does not run in float64, so its own dtype is checked
         return use, True
     coarse = _in_float32(outs)
-    if coarse:  # or it only moves numbers that float32 holds: those that it does not hold tell
+    if coarse:  # a copy of float32 values looks the same: values between those of float32 decide
         with contextlib.suppress(Exception):
             aside = wide.having([each * _ASIDE if is_numpy_float(each.dtype) else each for each in wide.arrays])
             coarse = _in_float32([out for out in aside.run().outs if is_numpy_float(out.dtype)])
@@ -51,13 +61,13 @@ def _wide(use: Subject) -> tuple[Subject, bool]:
 
 
 def _in_float32(outs: Sequence[np.ndarray]) -> bool:
-    """Whether float32 holds all elements."""
+    """Whether float32 represents all outputs exactly."""
     with np.errstate(all="ignore"):
         return all(np.array_equal(out.astype(np.float32), out, equal_nan=True) for out in outs)
 
 
 def _integral(outs: Sequence[np.ndarray]) -> bool:
-    """Whether all elements are so round that they tell nothing about how they were computed."""
+    """Whether all outputs are multiples of 1/1024, so that they do not tell the precision of the computation."""
     with np.errstate(all="ignore"):
         return all(np.array_equal(out * 1024, np.round(out * 1024), equal_nan=True) for out in outs)
 
@@ -66,21 +76,21 @@ def _weighed(use: Subject, given: Heads, arrays: Sequence[np.ndarray]) -> float:
     outs = use.having(arrays).run().outs
     for i, (out, g) in enumerate(zip(outs, given or ())):
         if g is not None and out.shape != g.shape:
-            raise Skipped(f"output {i} has another shape when numbers move a little: give numbers where it stays")
+            raise Skipped(f"output {i} changes its shape when inputs move a little: give inputs where it does not")
     return float(sum((out.astype(np.float64) * g).sum() for out, g in zip(outs, given or ()) if g is not None))
 
 
 def _jittered(use: Subject) -> Subject:
-    """The same a little aside, where it has a derivative if it had none by chance."""
+    """The same subject at slightly moved inputs, away from a point without a derivative."""
     rng = np.random.default_rng(5)
     return use.having([each + (0.01 * rng.standard_normal(each.shape) * (0.1 + np.abs(each))).astype(each.dtype)
                        if is_numpy_float(each.dtype) else each for each in use.arrays])
 
 
 def _off(use: Subject, coarse: bool, ones: bool = False) -> tuple[int, Slope, list[Slope]] | None:
-    """An input whose gradient is not that by central differences, with its worst element and others.
+    """The first input whose gradient disagrees with central differences, its worst element, and the elements measured.
 
-    The gradients from above are random numbers, or ``ones``, with which what comes is easier to read.
+    Output gradients are random, or ``ones``, which make the numbers of a report easier to read.
     """
     given, result = differentiated(use)
     if ones:
@@ -101,16 +111,16 @@ def _off(use: Subject, coarse: bool, ones: bool = False) -> tuple[int, Slope, li
     return None
 
 
-def _resting(wide: Subject, coarse: bool) -> Subject | None:
-    """The same with its states at rest, where its gradient is right; None where it is not then, or has none."""
+def _inference(wide: Subject, coarse: bool) -> Subject | None:
+    """The subject outside of training, if its gradient is right there; None otherwise."""
     if len(wide.arrays) == wide.count or not wide.train:
         return None
     rest = wide.in_mode(False)
     return rest if _off(rest, coarse) is None else None
 
 
-def _look_at_rest(wide: Subject, coarse: bool) -> None:
-    """Fail where its gradient is wrong when it is not in training, and another than in training is right."""
+def _check_inference_gradient(wide: Subject, coarse: bool) -> None:
+    """Fail where the outputs outside of training differ from those in training, and the gradient there is wrong."""
     rest = wide.in_mode(False)
     if not (isinstance(wide, Use) and wide.op.where is not None and wide.train) or not any(
             map(disagreement, wide.run().outs, rest.run().outs)):
@@ -118,51 +128,53 @@ def _look_at_rest(wide: Subject, coarse: bool) -> None:
     off = _off(rest, coarse)
     if off is not None and _off(_jittered(rest), coarse) is not None:
         i, worst, _ = off
-        raise Failed(f"where nothing trains the gradient of {wide.names[i]!r}"
+        raise Failed(f"outside of training the gradient of {wide.names[i]!r}"
                      f"{position(worst.flat, wide.arrays[i].shape)} is {worst.exact:.6g}, central differences say "
-                     f"{worst.numeric:.6g}", f"{place_of(wide, i)} has to mind is_train, as {name_of_body(wide)} does")
+                     f"{worst.numeric:.6g}",
+                     f"{place_of(wide, i)} has to depend on is_train, as {name_of_body(wide)} does")
 
 
-#: Note about gradients that leave out how states move.
-_AT_REST = "with its states at rest: when it trains they move with its inputs, which its gradient leaves out"
+#: Note for a subject whose gradient is right only outside of training.
+_INFERENCE_ONLY = ("outside of training: the gradient leaves out that in training the states change with "
+                   "the inputs")
 
 
 @check("gradient")
 def gradient(use: Subject) -> str | None:
-    """Gradients are those by central differences in float64, in random directions, and numbers everywhere."""
+    """Gradients agree with central differences in float64, along random directions, and are never NaN."""
     if use.loss:
         raise Skipped("a loss: its gradient is not that of what it returns")
     if use.count and not any(is_floating(each.dtype) for each in use.arrays):
         raise Skipped(NOT_LOOKED_AT + whole_numbers(use))
-    given = arriving(use)
+    given = output_gradients(use)
     if not use.wanted or all(g is None for g in given or ()):
         raise Skipped("no floating input, or no floating output")
     use.run(given, grads=True)
     wide, coarse = _wide(use)
     if not all(np.isfinite(each).all() for each in (*wide.arrays, *wide.run().outs) if is_numpy_float(each.dtype)):
-        raise Skipped("a number among its inputs or outputs is infinite or none: give it others")
+        raise Skipped("an input or output is infinite or NaN: give it other values")
     for i, found in differentiated(wide)[1].grads.items():
         if np.isnan(found).any():
             place = position(int(np.argmax(np.isnan(found))), found.shape)
-            raise Failed(f"the gradient of {use.names[i]!r}{place} is nan, where inputs and outputs are numbers",
+            raise Failed(f"the gradient of {use.names[i]!r}{place} is nan, where inputs and outputs are finite",
                          f"{place_of(use, i)}: give it a number there, as mx.nd.where(x == 0, 0, …) does for 0 / 0")
         if np.isinf(found).any():
-            raise Skipped(f"the gradient of {use.names[i]!r} is infinite here: give it other numbers")
+            raise Skipped(f"the gradient of {use.names[i]!r} is infinite here: give it other values")
     off = _off(wide, coarse)
     if off is None or _off(_jittered(wide), coarse) is None:  # steps and corners have no derivative
-        _look_at_rest(wide, coarse)
-        return "in float32, which something inside computes in" if coarse else None
-    if _resting(wide, coarse) is not None:
-        return _AT_REST
+        _check_inference_gradient(wide, coarse)
+        return "in float32, since some part computes in it" if coarse else None
+    if _inference(wide, coarse) is not None:
+        return _INFERENCE_ONLY
     plain = _off(wide, coarse, ones=True)
     i, worst, every = plain or off
-    above = "" if plain else ", where those from above are others than one"
+    above = "" if plain else ", for output gradients other than one"
     raise Failed(f"the gradient of {use.names[i]!r}{position(worst.flat, use.arrays[i].shape)} is {worst.exact:.6g}, "
                  f"central differences say {worst.numeric:.6g}{above}", _mend(wide, i, every))
 
 
 def _factor(every: Sequence[Slope]) -> float | None:
-    """How many times too large all elements are, where they agree in that."""
+    """The factor by which all elements are too large, if it is one; else None."""
     pairs = np.array([(each.exact, each.numeric) for each in every])
     pairs = pairs[np.abs(pairs[:, 1]) > 1e-6 + 1e-3 * np.abs(pairs[:, 1]).max()]
     if len(pairs) < 2:
@@ -172,46 +184,46 @@ def _factor(every: Sequence[Slope]) -> float | None:
 
 
 def _mend(use: Subject, i: int, every: Sequence[Slope]) -> str:
-    """The expression to write instead."""
+    """The change to suggest."""
     name, place = use.names[i], place_of(use, i)
     if all(each.exact == 0 for each in every):
-        return f"nothing arrives at {name!r}: {place} is never computed"
-    given = arriving(use) or []
+        return f"the gradient of {name!r} is all zeros: {place} is never computed"
+    given = output_gradients(use) or []
     doubled = [None if g is None else 2 * g for g in given]
     try:
         once, twice = use.run(given, grads=True).grads[i], use.run(doubled, grads=True).grads[i]
     except Exception:
         once = twice = np.zeros(0)
     if once.size and np.array_equal(once, twice):
-        return f"multiply by the gradient from above: {place} has to be {name_of_top(use)} * …"
+        return f"multiply by the output gradient: {place} has to be {name_of_top(use)} * …"
     factor = _factor(every)
     if factor is not None:
         return f"{place}: multiply it by {1 / factor:.4g}, all of it is {factor:.4g} times what it should be"
     wrong = sum(abs(each.exact - each.numeric) > 1e-4 * max(1e-3, abs(each.exact), abs(each.numeric))
                 for each in every)
-    return f"{place}: {wrong} of the {len(every)} elements that were looked at are wrong" + (
-        f". With traced = True and without a gradient of its own it follows from {name_of_body(use)}"
+    return f"{place}: {wrong} of the {len(every)} checked elements are wrong" + (
+        f". With traced = True the gradient can be left out: it is derived from {name_of_body(use)}"
         if isinstance(use, Use) and use.op.op_type else "")
 
 
 @check("second order", ("backward", "written", "deterministic", "gradient"))
 def second_order(use: Subject) -> str | None:
-    """The gradient of the gradient is that by central differences, where there is one."""
+    """Second derivatives agree with central differences of the gradient."""
     if use.loss:
         raise Skipped("a loss: its gradient is not that of what it returns")
     wide, coarse = _wide(use)
-    given = arriving(wide)
+    given = output_gradients(wide)
     wanted = [i for i in wide.wanted if not (isinstance(wide, TensorUse) and i >= len(wide.places))]
     if not wanted or all(g is None for g in given or ()):
         raise Skipped("no floating input, or no floating output")
     if coarse or any(wide.arrays[i].dtype.itemsize < 8 for i in wanted):
-        raise Skipped("it does not compute in float64, and differences of differences need it")
+        raise Skipped("it does not compute in float64, which second differences need")
     wide.run(given, grads=True)
     rest = None
     if _off(wide, coarse) is not None:
-        rest = _resting(wide, coarse)
+        rest = _inference(wide, coarse)
         if rest is None:
-            raise Skipped("the first has no derivative here")
+            raise Skipped("the gradient has no derivative here")
         wide = rest
     rng = np.random.default_rng(2)
     weights = {i: rng.standard_normal(wide.arrays[i].shape) for i in wanted}
@@ -229,22 +241,22 @@ def second_order(use: Subject) -> str | None:
 
         worst, _ = worst_slope(total, wide.arrays[i], found[i], coarse, i)
         if worst is not None and abs(worst.numeric) > 1e6 * max(1.0, abs(worst.exact)):
-            raise Skipped("the gradient makes a jump here")
+            raise Skipped("the gradient is discontinuous here")
         if worst is not None:
             raise Failed(f"the second derivative in {wide.names[i]!r}{position(worst.flat, wide.arrays[i].shape)} is "
                          f"{worst.exact:.6g}, central differences of the gradient say {worst.numeric:.6g}",
-                         "write the gradient in operators of what it is given; numbers that were taken out (asnumpy, "
+                         "write the gradient with operators on its arguments; values that were taken out (asnumpy, "
                          "detach, BlockGrad) count as constants")
     if rest is not None:
-        return _AT_REST
+        return _INFERENCE_ONLY
     return None if any(each.any() for each in found.values()) else "it is zero: the function is linear here"
 
 
 @check("directions")
 def directions(use: Subject) -> None:
-    """Its rule for directions gives the derivative along one by central differences."""
+    """The jvp rule agrees with central differences along a random direction."""
     if not isinstance(use, Use) or use.op.where is None or use.op.rules.jvp is None:
-        raise Skipped("it has no rule for directions")
+        raise Skipped("it has no jvp rule")
     wide, coarse = _wide(use)
     if coarse or use.stochastic or not wide.wanted:
         raise Skipped("it draws random numbers" if use.stochastic else "it does not compute in float64")
@@ -272,7 +284,7 @@ def directions(use: Subject) -> None:
 
         worst, _ = worst_slope(total, np.zeros(()), np.asarray((found.asnumpy() * weight).sum()), coarse)
         if worst is not None:
-            raise Failed(f"along a direction of its inputs the derivative of output {i}, weighed by random numbers, is "
+            raise Failed(f"along a random direction the derivative of output {i}, in a random weighted sum, is "
                          f"{worst.exact:.6g}, central differences say {worst.numeric:.6g}",
                          "the jvp rule returns for each output the sum over inputs of its derivative times t")
 
@@ -282,9 +294,9 @@ def directions(use: Subject) -> None:
 
 @check("attributes", ("backward", "written", "deterministic", "gradient"))
 def attributes(use: Subject) -> str | None:
-    """With another value of an attribute it is another: nothing is kept of the one before, gradients follow."""
+    """Another value of each attribute gives a right gradient, and results cached for the old value are not reused."""
     if not isinstance(use, Use) or use.op.where is None:
-        raise Skipped("it has none that are registered" if not isinstance(use, Use) else "it is built in")
+        raise Skipped("it has no registered attributes" if not isinstance(use, Use) else "it is built in")
     looked = []
     for field in use.op.signature.schema.fields:
         value = use.given.get(field.name, field.default)
@@ -297,16 +309,16 @@ def attributes(use: Subject) -> str | None:
             each.run()
         except Exception:  # it refuses the value
             continue
-        _look_for_kept(use, each, field.name, value, other)
-        _look_at_gradient(each, f"{field.name}={other!r}", field.name)
+        _look_for_cached(use, each, field.name, value, other)
+        _check_gradient(each, f"{field.name}={other!r}", field.name)
         looked.append(f"{field.name}={other!r}")
     if not looked:
-        raise Skipped("it has none that could be given otherwise")
+        raise Skipped("it has no attribute that takes another value")
     return ", ".join(looked)
 
 
 def _another(kind: Any, value: Any) -> Any:
-    """Another value of an attribute; None where none is known."""
+    """Another value for an attribute, or None for types without a known one."""
     if typing.get_origin(kind) is Literal:
         return next((each for each in typing.get_args(kind) if each != value), None)
     if isinstance(value, bool):
@@ -318,10 +330,11 @@ def _another(kind: Any, value: Any) -> Any:
     return None
 
 
-def _look_for_kept(use: Use, other: Use, name: str, value: object, changed: object) -> None:
-    """Fail where the value before decides, as long as the inputs have a shape that was seen with it.
+def _look_for_cached(use: Use, other: Use, name: str, value: object, changed: object) -> None:
+    """Fail where an attribute's old value decides results for an input shape that was used with it before.
 
-    Its results for rows do not depend on how many there are, and the attribute decides where it was first.
+    First check that the attribute changes the results, and that the result of a row does not depend on the number of
+    rows.
     """
     def repeated(each: Use, times: int) -> list[np.ndarray]:
         arrays = [np.concatenate([a] * times) if i < each.count and a.ndim and len(a) == rows else a
@@ -333,16 +346,16 @@ def _look_for_kept(use: Use, other: Use, name: str, value: object, changed: obje
     rows = len(use.arrays[0])
     try:
         new, first, second = repeated(other, 3), repeated(use, 5), repeated(use, 7)
-    except Exception:  # not made for more rows
+    except Exception:  # other numbers of rows are refused
         return
     if any(map(disagreement, new, first)) and not any(map(disagreement, first, second)):
-        raise Failed(f"with {name}={changed!r} it gives what it gave with {name}={value!r} before, for inputs of a "
-                     "shape that it has seen", f"make {name} part of the key that results are kept by, or keep nothing "
+        raise Failed(f"with {name}={changed!r} its results are those of {name}={value!r} for inputs of a "
+                     "shape that it has seen", f"make {name} part of the key of its cache, or cache nothing "
                                                "outside of the call")
 
 
-def _look_at_gradient(use: Use, title: str, name: str) -> None:
-    """Fail where the gradient is not that by central differences."""
+def _check_gradient(use: Use, title: str, name: str) -> None:
+    """Fail where a gradient disagrees with central differences."""
     given, result = differentiated(use)
     if use.loss or not result.grads or all(g is None for g in given or ()):
         return
@@ -351,7 +364,7 @@ def _look_at_gradient(use: Use, title: str, name: str) -> None:
     if not all(np.isfinite(each).all() for each in outs if is_numpy_float(each.dtype)):
         return
     off = _off(wide, coarse)
-    if off is None or _off(_jittered(wide), coarse) is None or _resting(wide, coarse) is not None:
+    if off is None or _off(_jittered(wide), coarse) is None or _inference(wide, coarse) is not None:
         return
     i, worst, _ = off
     raise Failed(f"with {title} the gradient of {use.names[i]!r}{position(worst.flat, use.arrays[i].shape)} is "

@@ -1,4 +1,4 @@
-"""The contract of registered operators: what they answer, what they write, and what they are in graphs and files."""
+"""Checks of registered operators: inferred shapes and dtypes, requests, graphs and files."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ from .uses import Subject, Use, bind, graph, heads, symbol
 
 __all__ = ["plannable"]
 
-#: Fills of results before two runs: a result that has both of them afterwards was never written.
+#: Values that results hold before two runs; an element that holds both of them afterwards was never written.
 _FILLS = (7, 13)
 
 
 def _operator(use: Subject) -> Use:
     if not isinstance(use, Use):
-        raise Skipped("not registered under a name: it has no such answers")
+        raise Skipped("it is not registered, so it infers nothing")
     return use
 
 
 def _prop(use: Subject) -> tuple[Use, Any]:
-    """The use of an operator that is a ``CustomOpProp``, and its Prop."""
+    """The subject of an operator that is a ``CustomOpProp``, and the Prop; skips other subjects."""
     if not (isinstance(use, Use) and isinstance(use.attrs, PropUse)):
         raise Skipped("it returns its results" if not isinstance(use, Use) or use.op.op_type else "it is built in")
     return use, use.attrs.prop
 
 
-# ---------------------------------------------------------------------------------------------------- answers
+# ---------------------------------------------------------------------------------------------------- inference
 
 
 @check("pure", ())
 def pure(use: Subject) -> None:
-    """``list_*`` and ``infer_*`` answer the same each time, and leave alone what they are given."""
+    """``list_*`` and ``infer_*`` methods repeat their answers, and do not change their arguments."""
     use = _operator(use)
     arguments = use.arrays[:use.count]
     shapes, kinds = [list(each.shape) for each in arguments], [each.dtype.type for each in arguments]
@@ -60,7 +60,7 @@ def pure(use: Subject) -> None:
                                              Use(use.op, use.arrays, use.given).attrs) for _ in range(2))
         if first != second:
             raise Failed(f"infer answers {first[1]}, then {second[1]}, to the same shapes",
-                         "let it depend on the shapes and attributes alone")
+                         "compute it from the shapes and attributes alone")
         return
     prop, again = use.attrs.prop, Use(use.op, use.arrays, use.given).attrs.prop  # type: ignore[attr-defined]
     kind = type(prop).__name__
@@ -78,16 +78,16 @@ def pure(use: Subject) -> None:
         for found in answers[1:]:
             if found != answers[0]:
                 raise Failed(f"{kind}.{method} answers {answers[0]}, then {found}, to the same question",
-                             "make the answer anew each time, of attributes and arguments alone")
+                             "compute the answer from attributes and arguments alone")
 
 
 def _plain(answer: Any) -> Any:
-    """An answer as it is now: lists that are kept may change."""
+    """A copy of an answer, since the Prop may change its lists later."""
     return [_plain(each) for each in answer] if isinstance(answer, (list, tuple)) else answer
 
 
 def _sizes(use: Use) -> list[Use]:
-    """The same with other sizes: each dimension once one, once twice as long, in all inputs that have it."""
+    """Subjects with other sizes: each length is replaced by one and by its double, in all inputs that have it."""
     found = [use]
     for size in sorted({dim for each in use.arrays for dim in each.shape if dim}):
         for factor in (0, 2):
@@ -104,7 +104,7 @@ def _sizes(use: Use) -> list[Use]:
 
 @check("inferred", ())
 def inferred(use: Subject) -> str | None:
-    """Shapes and dtypes are those inferred, for several sizes and dtypes."""
+    """Outputs have the inferred shapes and dtypes, for several sizes and dtypes."""
     use = _operator(use)
     if use.op.rules.data_dependent:
         raise Skipped("its shapes depend on values")
@@ -120,7 +120,7 @@ def inferred(use: Subject) -> str | None:
         try:
             _, shapes = each.op.infer_shapes([a.shape for a in each.arrays], [None] * count, each.attrs)
             _, kinds = each.op.infer_dtypes([a.dtype for a in each.arrays], [None] * count, each.attrs)
-        except Exception:  # it refuses them
+        except Exception:  # inputs that the operator refuses
             continue
         _assigned(each, shapes, kinds)
         try:
@@ -129,25 +129,25 @@ def inferred(use: Subject) -> str | None:
                 outs = each.run().outs
         except ShapeError as error:
             if each is use or each.op.op_type:
-                raise Failed(first_line(error), "let infer_shape say what is written, or write what it says") from None
+                raise Failed(first_line(error), "return the shape of the output from infer_shape") from None
             continue
-        except Exception:  # of sizes that it is not made for
+        except Exception:  # the operator does not support these sizes
             if each is use:
                 raise
             continue
         for warning in told:
             if "is repeated to fill it" in str(warning.message):
-                raise Failed(str(warning.message), "let infer_shape say what is written, or write what it says")
+                raise Failed(str(warning.message), "return the shape of the output from infer_shape")
         looked += 1
         for i, out in enumerate(outs):
             if (known(shapes[i]) and out.shape != shapes[i]) or (kinds[i] is not None and out.dtype != kinds[i]):
                 raise Failed(f"output {i} is {show(out.shape)} {out.dtype}, inferred was {show(shapes[i])} {kinds[i]}",
-                             "let infer_shape and infer_type say what is written")
+                             "return the shape and dtype of the output from infer_shape and infer_type")
     return f"{looked} kinds of inputs"
 
 
 def _assigned(use: Use, shapes: Sequence[Any], kinds: Sequence[Any]) -> None:
-    """Fail where what ``assign`` is given is of a kind or width that its output is not inferred to be."""
+    """Fail where ``assign`` receives values that the inferred dtype of the output cannot hold."""
     if not isinstance(use.attrs, PropUse) or not all(map(known, shapes)):
         return
     ctx, names = cpu(), use.attrs.outputs
@@ -167,7 +167,7 @@ def _assigned(use: Use, shapes: Sequence[Any], kinds: Sequence[Any]) -> None:
         with Recording(False, use.train):
             custom_op.forward(is_train=use.train, req=["write"] * len(outs), in_data=ins[:use.count], out_data=outs,
                               aux=ins[use.count:])
-    except Exception:  # another check says that
+    except Exception:  # another check reports that
         return
     widest = max([each.dtype.itemsize for each in use.arrays if is_floating(each.dtype)], default=0)
     for i, src in given.items():
@@ -176,7 +176,7 @@ def _assigned(use: Use, shapes: Sequence[Any], kinds: Sequence[Any]) -> None:
         found, kind = np.dtype(src.dtype), np.dtype(outs[i].dtype)
         if (is_floating(found) and not is_floating(kind)) or (
                 is_floating(found) and kind.itemsize < min(found.itemsize, widest)):
-            raise Failed(f"{names[i]!r} is inferred to be {kind} and is assigned {found}: numbers are lost",
+            raise Failed(f"{names[i]!r} is inferred to be {kind} and is assigned {found}: values are rounded",
                          f"let infer_type answer {found} for it" if not is_floating(kind) else
                          "let infer_type answer the dtype of the input, in_type[0], for it")
 
@@ -193,7 +193,7 @@ def _fresh(use: Use) -> list[NDArray]:
 
 
 def _forward(use: Use, reqs: Sequence[str], fill: int, like: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Outputs after ``forward``, which held a number before."""
+    """The outputs after ``forward`` wrote into arrays that were filled with one value."""
     custom_op: Any = use.attrs.create(cpu(), {}, use.arrays)  # type: ignore[attr-defined]
     ins, outs = _fresh(use), _filled(like, fill)
     with Recording(False, use.train):
@@ -203,8 +203,7 @@ def _forward(use: Use, reqs: Sequence[str], fill: int, like: Sequence[np.ndarray
 
 
 def _backward(use: Use, reqs: Sequence[str], fill: int, blind: bool = False) -> list[np.ndarray]:
-    """Gradients after ``backward``, which held a number before; ``blind`` leaves out the arrays that it did not ask
-    for."""
+    """The gradients after ``backward`` wrote into arrays filled with one value; ``blind`` hides undeclared arrays."""
     custom_op: Any = use.attrs.create(cpu(), {}, use.arrays)  # type: ignore[attr-defined]
     like = use.run().outs
     ins, outs, grads = _fresh(use), _filled(like, 0), _filled(use.arrays[:use.count], fill)
@@ -243,8 +242,8 @@ def written(use: Subject) -> None:
         left = (one == np.full_like(one, _FILLS[0])) & (two == np.full_like(two, _FILLS[1]))
         if left.any() and one.dtype.itemsize > 1:
             raise Failed(f"forward never writes {use.attrs.outputs[i]!r}"  # type: ignore[attr-defined]
-                         f"{position(int(np.argmax(left)), left.shape)}: what was in memory stays",
-                         f"self.assign(out_data[{i}], req[{i}], value) with a value for all of it")
+                         f"{position(int(np.argmax(left)), left.shape)}: old memory content stays",
+                         f"self.assign(out_data[{i}], req[{i}], value) with a value for every element")
     if not _differentiable(use, prop):
         return
     first, second = (_backward(use, ["write"] * use.count, fill) for fill in _FILLS)
@@ -252,14 +251,14 @@ def written(use: Subject) -> None:
         left = (first[i] == _FILLS[0]) & (second[i] == _FILLS[1])
         if left.any() and not ("label" in use.names[i] and left.all()):
             where = ": it counts as zeros" if left.all() else \
-                f"{position(int(np.argmax(left)), left.shape)}: what was in memory stays"
+                f"{position(int(np.argmax(left)), left.shape)}: old memory content stays"
             raise Failed(f"backward never writes the gradient of {use.names[i]!r}{where}",
-                         f"self.assign(in_grad[{i}], req[{i}], value), with 0 where it has none")
+                         f"self.assign(in_grad[{i}], req[{i}], value), with 0 where the gradient is zero")
 
 
 @check("requests")
 def requests(use: Subject) -> str | None:
-    """``write`` stores, ``add`` adds and ``null`` leaves alone, each output and gradient."""
+    """The requests ``write``, ``add`` and ``null`` store, add to, and leave alone each output and gradient."""
     use = _operator(use)
     if isinstance(use.attrs, PropUse) and not use.stochastic:
         _requests_of(use)
@@ -302,14 +301,14 @@ def _fulfilled(what: str, place: str, i: int, req: str, found: np.ndarray, resul
         return
     far = disagreement(found, want, 1e-5 if found.dtype.itemsize > 2 else 2e-2)
     if far:
-        does = {"write": "is not stored", "add": "is not added to what was there", "null": "is written all the same"}
-        raise Failed(f"{what}: asked to {req!r} it {does[req]}: {far}",
-                     f"self.assign({place}, req[{i}], value), which does as is asked")
+        does = {"write": "is not stored", "add": "is not added to the old value", "null": "is written"}
+        raise Failed(f"{what}: with the request {req!r} it {does[req]}: {far}",
+                     f"self.assign({place}, req[{i}], value), which obeys the request")
 
 
 @check("dependencies")
 def dependencies(use: Subject) -> str | None:
-    """Backward uses nothing that it did not declare to need."""
+    """Backward reads only arrays that the operator declared."""
     use = _operator(use)
     if isinstance(use.attrs, PropUse):
         prop, attrs = use.attrs.prop, use.attrs
@@ -323,7 +322,7 @@ def dependencies(use: Subject) -> str | None:
         for i in use.wanted:
             far = disagreement(blind[i], seeing[i])
             if far:
-                raise Failed(f"the gradient of {use.names[i]!r} reads what was not declared: without it {far}",
+                raise Failed(f"the gradient of {use.names[i]!r} reads an array that was not declared: without it {far}",
                              "super().__init__(need_top_grad=True), or name it in declare_backward_dependency")
         return None
     if use.loss and use.wanted:
@@ -333,8 +332,8 @@ def dependencies(use: Subject) -> str | None:
         alone, top = use.run(None, grads=True).grads, use.run(sent, grads=True).grads
         for i, want in alone.items():
             if disagreement(top[i], want):
-                raise Failed(f"a loss starts gradients, and that of {use.names[i]!r} reads one from above: "
-                             f"{disagreement(top[i], want)}", "take loss=True away, or g out of the gradient")
+                raise Failed(f"a loss has no output gradient, but the gradient of {use.names[i]!r} reads one: "
+                             f"{disagreement(top[i], want)}", "remove loss=True, or g from the gradient")
         return None
     if use.op.traits.unread:
         unread = use.op.traits.unread
@@ -342,14 +341,14 @@ def dependencies(use: Subject) -> str | None:
                                 for i, each in enumerate(use.arrays)])
         compare(blind_use.run(), use.run(), use, "without the numbers of inputs that are declared unread")
         return None
-    raise Skipped("it declares none")
+    raise Skipped("it declares no dependencies")
 
 
 # ---------------------------------------------------------------------------------------------------- graphs
 
 
 def plannable(use: Use) -> bool:
-    """Whether it has outputs, and their shapes do not depend on numbers."""
+    """Whether the operator has outputs whose shapes do not depend on values."""
     outputs: list[Any] = [None] * len(use.op.signature.outputs(use.attrs))
     shapes = use.op.infer_shapes([each.shape for each in use.arrays], outputs, use.attrs)[1]
     return bool(shapes) and all(known(shape) for shape in shapes)
@@ -357,7 +356,7 @@ def plannable(use: Use) -> bool:
 
 @check("graph")
 def in_a_graph(use: Subject) -> None:
-    """Bound in a graph, alone and between other nodes, it gives what it gives eagerly, run after run."""
+    """A graph gives the eager results in each run, where the operator stands alone and between other nodes."""
     use = _operator(use)
     if not plannable(use):
         raise Skipped("its shapes depend on values")
@@ -377,7 +376,7 @@ def in_a_graph(use: Subject) -> None:
     for out, want in zip(executor.forward(is_train=use.train), wanted.outs):
         far = disagreement(out.asnumpy(), want)
         if far:
-            raise Failed(f"run a second time in a graph, on other numbers, it gives others than eagerly: {far}", change)
+            raise Failed(f"a second run in a graph, on other inputs, differs from eager: {far}", change)
 
 
 # ---------------------------------------------------------------------------------------------------- files
@@ -385,7 +384,7 @@ def in_a_graph(use: Subject) -> None:
 
 @check("states")
 def states(use: Subject) -> None:
-    """Check that states stay as they are outside of training."""
+    """States change only in training."""
     use = _operator(use)
     if len(use.arrays) == use.count:
         raise Skipped("it has no states")
@@ -393,19 +392,19 @@ def states(use: Subject) -> None:
     for name, state, found in zip(use.names[use.count:], use.arrays[use.count:], after[use.count:]):
         far = disagreement(found, state)
         if far:
-            raise Failed(f"it changes the state {name!r} when it does not train: {far}",
-                         "move it only if is_train: a keyword-only parameter of a function, a parameter of forward")
+            raise Failed(f"it changes the state {name!r} outside of training: {far}",
+                         "change it only if is_train: a keyword-only parameter of a function, a parameter of forward")
 
 
 @check("saved", ("written",))
 def saved(use: Subject) -> None:
-    """Saved in a file and loaded it is the same: attributes, names, weights, results."""
+    """A file restores the operator: its attributes, names, weights and results."""
     if isinstance(use, TensorUse):
         return _checkpoint(use)
     if not isinstance(use, Use):
-        raise Skipped("an autograd.Function is in no file")
+        raise Skipped("an autograd.Function cannot be saved")
     if find(use.op.name) is not use.op:
-        raise Skipped("it is not registered, so that no file can name it")
+        raise Skipped("it is not registered, so a file cannot name it")
     schema = use.op.signature.schema
     for name, value in use.attrs.items():
         if name in schema:
@@ -414,11 +413,11 @@ def saved(use: Subject) -> None:
                 again = schema[name](text)
             except Exception as error:
                 raise Failed(f"the attribute {name}={value!r} cannot be read from text: {first_line(error)}",
-                             f"annotate it with a type that has a text: {name}: float, int, bool, str or a tuple"
+                             f"annotate it with a type that text can hold: {name}: float, int, bool, str or a tuple"
                              ) from None
-            kept = type(again) is type(value) and schema[name].text(again) == text  # arrays have no one truth value
-            if not kept and again != value and again == again:  # NaN is another than itself
-                raise Failed(f"the attribute {name}={value!r} is {again!r} once it was saved and loaded",
+            kept = type(again) is type(value) and schema[name].text(again) == text  # arrays have no single truth value
+            if not kept and again != value and again == again:  # NaN differs from itself
+                raise Failed(f"the attribute {name}={value!r} is {again!r} after saving and loading",
                              f"annotate it with its type, as in {name}: {type(value).__name__}, or take it as text")
     if not plannable(use) or not use.arrays:
         raise Skipped("its shapes depend on values" if use.arrays else "it has no inputs")
@@ -427,7 +426,7 @@ def saved(use: Subject) -> None:
     for question in ("list_arguments", "list_outputs", "list_auxiliary_states"):
         if getattr(loaded, question)() != getattr(made, question)():
             raise Failed(f"{question} answers {getattr(loaded, question)()} once loaded, "
-                         f"{getattr(made, question)()} before", "let it depend on the attributes alone")
+                         f"{getattr(made, question)()} before", "compute it from the attributes alone")
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "check.params")
         save_arrays(path, {name: array(each, None, each.dtype) for name, each in zip(use.names, use.arrays)})
@@ -440,8 +439,8 @@ def saved(use: Subject) -> None:
     for i, (out, want) in enumerate(zip(executor.forward(is_train=use.train), use.run().outs)):
         far = disagreement(out.asnumpy(), want)
         if far:
-            raise Failed(f"saved and loaded, output {i} is another: {far}",
-                         "what decides about results has to be an attribute: a keyword of the constructor or function")
+            raise Failed(f"output {i} differs after saving and loading: {far}",
+                         "values that decide results have to be attributes: keywords of the constructor or function")
     return None
 
 
@@ -452,7 +451,7 @@ def _checkpoint(use: TensorUse) -> None:
     names = [each.name for each in weights]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise Failed(f"two parameters are called {twice!r}: a checkpoint has room for one",
+        raise Failed(f"two parameters are called {twice!r}: a checkpoint holds one of them",
                      "give each a name of its own: Parameter(value, name=…)")
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "check.params")

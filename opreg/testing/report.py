@@ -11,7 +11,7 @@ from ..core.looks import escaped
 __all__ = ["NOT_ASKED", "Verdict", "Report"]
 
 _WIDTH = 120
-#: How the reason begins why a check was skipped that needs another.
+#: The first words of the reason why a check is skipped: another check failed.
 NOT_ASKED = "not asked after"
 
 
@@ -24,15 +24,15 @@ class Verdict:
     name : str
         The check.
     asks : str
-        What it asks, in a sentence.
+        Its question, as a sentence.
     outcome : {"ok", "failed", "skipped"}
-        How it ended.
+        The outcome.
     text : str
         The finding, or the reason of the skip.
     change : str
-        Of one that failed, what to write.
+        The suggested change, after a failure.
     example : str
-        Of one that failed, the smallest inputs found that show it.
+        The smallest failing inputs that were found.
     """
 
     name: str
@@ -76,11 +76,12 @@ class Report(Sequence[Verdict]):
 
     @property
     def failed(self) -> list[Verdict]:
-        """The verdicts that are against it."""
+        """The verdicts of checks that failed."""
         return [verdict for verdict in self._verdicts if verdict.outcome == "failed"]
 
     def without(self, *names: str) -> Report:
-        """The same but for some checks, those that are not meant to hold: the gradient of a step that has another."""
+        """A report without some checks, such as the gradient check of an operator whose gradient is wrong on
+        purpose."""
         for name in names:
             self[name]
         return Report(self.title, [verdict for verdict in self._verdicts if verdict.name not in names])
@@ -92,7 +93,7 @@ class Report(Sequence[Verdict]):
         return self
 
     def __getitem__(self, key: int | str) -> Verdict:  # type: ignore[override]
-        """The verdict of a check by its name, or by number."""
+        """The verdict of a check, by its name or index."""
         if isinstance(key, str):
             for verdict in self._verdicts:
                 if verdict.name == key:
@@ -109,8 +110,9 @@ class Report(Sequence[Verdict]):
     def __bool__(self) -> bool:
         return self.ok
 
-    def _told(self) -> list[tuple[Verdict, list[str]]]:
-        """The verdicts, each with the names of those that failed for one cause: they say the same."""
+    def _merged(self) -> list[tuple[Verdict, list[str]]]:
+        """Verdicts to print: checks that failed with the same text and change are merged; each comes with their
+        names."""
         same: dict[tuple[str, str], list[str]] = {}
         for verdict in self.failed:
             same.setdefault((verdict.text, verdict.change), []).append(verdict.name)
@@ -130,7 +132,7 @@ class Report(Sequence[Verdict]):
     def __str__(self) -> str:
         width = max(len(verdict.name) for verdict in self) + 2
         lines = [self._summary]
-        for verdict, names in self._told():
+        for verdict, names in self._merged():
             if verdict.text.startswith(NOT_ASKED):
                 continue
             shown = verdict.lines() or [""]
@@ -158,5 +160,5 @@ class Report(Sequence[Verdict]):
             f'<tr><td style="color:{colours[verdict.outcome]}">{verdict.outcome}</td>'
             f'<td style="text-align:left" title="{escaped(verdict.asks)}">{escaped(", ".join(names))}</td>'
             f'<td style="text-align:left">{"<br>".join(map(escaped, verdict.lines()))}</td></tr>'
-            for verdict, names in self._told())
+            for verdict, names in self._merged())
         return f"<table><caption>{escaped(self._summary)}</caption>{rows}</table>"

@@ -1,4 +1,4 @@
-"""Subjects of checks: operators, Functions, Cells and functions of tensors, each as something that is run."""
+"""Subjects of checks: operators, Functions, Cells and functions of tensors, with one interface to run them."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from ..interop.jax_functions import function_of_jax
 from ..interop.torch_operators import function_of_torch
 from .uses import Heads, Result, Subject, Use
 
-__all__ = ["FunctionUse", "TensorUse", "compiled", "in_a_cell", "operator_of", "subject", "weights_kept"]
+__all__ = ["FunctionUse", "TensorUse", "compiled", "in_a_cell", "operator_of", "subject", "weights_restored"]
 
 
 # --------------------------------------------------------------------------------------------- autograd.Function
 
 
 class FunctionUse(Subject):
-    """An ``autograd.Function``: a class with what its instances are made of, or an instance to be copied."""
+    """An ``autograd.Function``: a class and its constructor arguments, or an instance, which is copied for each run."""
 
     train = True
 
@@ -54,7 +54,7 @@ class FunctionUse(Subject):
         return _parameters(self._forward, len(self.arrays), skipped=1)
 
     def invoke(self, values: Sequence[Any], ctx: Context, out: Sequence[NDArray] | None = None) -> Any:
-        """Call an instance of its own, since each is called once."""
+        """Call a new instance, since a Function instance can be called once."""
         if isinstance(self.function, type):
             return self.function(**self.keywords)(*values)
         return copy.copy(self.function)(*values)
@@ -69,11 +69,11 @@ class TensorUse(Subject):
     Attributes
     ----------
     function : callable
-        What is called.
+        The Cell or function.
     args : list
-        What it is called with, of which those at ``places`` are inputs.
+        Its arguments; those at ``places`` are the inputs.
     parameters : list of Parameter
-        Those of a Cell, a copy of the user's.
+        Parameters of a Cell, which is a copy of the user's.
     """
 
     train = False
@@ -85,22 +85,22 @@ class TensorUse(Subject):
         self.parameters: list[Any] = list(owner.trainable_params()) if isinstance(owner, Cell) else []
         self.states: list[Any] = ([each for each in owner.get_parameters() if not each.requires_grad]
                                   if isinstance(owner, Cell) else [])
-        self.arrays = [_numbers(args[i]) for i in self.places] + [
+        self.arrays = [_as_array(args[i]) for i in self.places] + [
             each.asnumpy() for each in (*self.parameters, *self.states)]
         self._words = _parameters(getattr(owner, "construct", owner), len(args))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the parameters of the function, and of the weights."""
+        """Names of the inputs: the function's parameters, then the weights."""
         return (*[self._words[i] for i in self.places], *[each.name for each in (*self.parameters, *self.states)])
 
     @property
     def count(self) -> int:
-        """How many of the inputs are arguments or weights that are trained."""
+        """Number of inputs that are arguments or trained weights."""
         return len(self.places) + len(self.parameters)
 
     def calling(self, function: Callable[..., Any]) -> TensorUse:
-        """The same inputs of another function."""
+        """A copy of this subject that calls another function."""
         other = copy.copy(self)
         other.function = function
         return other
@@ -133,7 +133,7 @@ class TensorUse(Subject):
         return Result([each.asnumpy() for each in outs], after, found)
 
     def second(self, given: Heads, weights: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
-        """Gradients of the weighted sum of the gradients in the inputs, those in weights left out."""
+        """Second derivatives with respect to the arguments: the gradients of a weighted sum of first derivatives."""
         places = [i for i in weights if i < len(self.places)]
         values = [made(each, cpu()) for each in self._copies()[:len(self.places)]]
         self._place_weights(self._copies(), cpu())
@@ -167,7 +167,7 @@ class TensorUse(Subject):
         return outs
 
     def _floating(self, values: Sequence[Any], places: Sequence[int], moved: Sequence[Any], every: list[Any]) -> Any:
-        """The floating outputs with other values at some places; all outputs are left in a list."""
+        """Floating outputs with other values for some arguments; ``every`` receives all outputs."""
         values = list(values)
         for i, value in zip(places, moved):
             values[i] = value
@@ -176,7 +176,7 @@ class TensorUse(Subject):
         return floating[0] if len(floating) == 1 else tuple(floating)
 
     def _differentiated(self, values: Sequence[Any]) -> tuple[list[Any], Callable[..., Sequence[Any]] | None]:
-        """All outputs, and a function from gradients of the floating ones to those of what is wanted."""
+        """All outputs, and a function from gradients of the floating outputs to those of the wanted inputs."""
         every: list[Any] = []
         places = [i for i in self.wanted if i < len(self.places)]
         if not self.wanted:
@@ -192,13 +192,13 @@ class TensorUse(Subject):
 
 
 def compiled(use: Subject) -> TensorUse:
-    """The same, compiled into a graph."""
+    """The subject compiled into a graph."""
     tensors = _in_tensors(use)
     return tensors.calling(Jitted(getattr(tensors.function, "function", tensors.function)))
 
 
 def in_a_cell(use: Subject) -> TensorUse:
-    """The same as part of a Cell in its mode, around which the other holds."""
+    """The subject inside a Cell that has its mode, while the mode outside is the other one."""
     tensors = _in_tensors(use)
 
     class Around(Cell):
@@ -211,7 +211,7 @@ def in_a_cell(use: Subject) -> TensorUse:
 
 
 def _in_tensors(use: Subject) -> TensorUse:
-    """The same of tensors; auxiliary states are Parameters."""
+    """The subject as a function of tensors, with auxiliary states as Parameters."""
     if isinstance(use, TensorUse):
         return use
     assert isinstance(use, Use)
@@ -227,7 +227,7 @@ def _in_tensors(use: Subject) -> TensorUse:
     return tensors
 
 
-# --------------------------------------------------------------------------------------------- what was given
+# --------------------------------------------------------------------------------------------- users' objects
 
 
 def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subject:
@@ -236,7 +236,7 @@ def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subje
     Raises
     ------
     ArgumentError
-        When it is nothing that can be checked, or inputs are missing that do not follow from the others.
+        When the object cannot be checked, or the shape of a missing input cannot be inferred.
     """
     theirs = function_of_torch(what, inputs, attrs) or function_of_jax(what, inputs, attrs)
     if theirs is not None:
@@ -244,9 +244,9 @@ def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subje
         attrs = {}
     op = operator_of(what)
     if op is not None:
-        return _operator_use(op, _together(op, inputs, dict(attrs)), dict(attrs))
+        return _operator_use(op, _as_arrays(op, inputs, dict(attrs)), dict(attrs))
     if isinstance(what, autograd.Function) or (isinstance(what, type) and issubclass(what, autograd.Function)):
-        return FunctionUse(what, [_numbers(each) for each in inputs], attrs)
+        return FunctionUse(what, [_as_array(each) for each in inputs], attrs)
     if isinstance(what, type) and issubclass(what, Cell):
         raise ArgumentError(f"check: {what.__name__} is a class: make a Cell of it, as in check({what.__name__}(), x)")
     if callable(what) and not isinstance(what, type):
@@ -255,17 +255,17 @@ def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subje
         title = ("compiled " if is_compiled else "") + (f"Cell {name}" if isinstance(inner, Cell) else
                                                         f"function {name}")
         if isinstance(inner, Cell):
-            with contextlib.suppress(Exception):  # one that cannot be copied is checked itself
+            with contextlib.suppress(Exception):  # a Cell that cannot be copied is checked itself
                 inner = copy.deepcopy(inner)
         if not any(_is_array(each) for each in inputs):
-            raise ArgumentError(f"check: {title} is given no array: check({name}, x) with an x like those it is for")
+            raise ArgumentError(f"check: {title} has no input: call check({name}, x) with a typical x")
         return TensorUse(inner, inputs, attrs, title)
     raise ArgumentError(f"check: expected an operator, its name or Prop, an autograd.Function, a Cell or a function of "
                         f"tensors, got {what!r}")
 
 
 def _cells(what: Any) -> list[Cell]:
-    """The Cells that something is, or that a function knows by its name, its closure or as whose method it is."""
+    """The Cells that an object is or uses: itself, the Cell of a method, and the globals and closure of a function."""
     what = getattr(what, "function", what)
     known_by = [what, getattr(what, "__self__", None)]
     if inspect.isfunction(what):
@@ -275,8 +275,8 @@ def _cells(what: Any) -> list[Cell]:
 
 
 @contextlib.contextmanager
-def weights_kept(what: Any) -> Iterator[None]:
-    """A stretch of code after which the weights of Cells are what they were."""
+def weights_restored(what: Any) -> Iterator[None]:
+    """A context that restores the weights of Cells at its end."""
     weights = [each for cell in _cells(what) for each in cell.get_parameters()]
     before = [(each, each._data, each._data.copy()) for each in weights]
     try:
@@ -289,7 +289,7 @@ def weights_kept(what: Any) -> Iterator[None]:
 
 
 def operator_of(what: Any) -> Op | None:
-    """The operator that something is: itself, by name or function, or by the Prop that it was registered with."""
+    """The operator of an object: an Op, a name, a function of an operator, or a registered Prop; None for others."""
     if isinstance(what, Op):
         return what
     if isinstance(what, str):
@@ -302,7 +302,7 @@ def operator_of(what: Any) -> Op | None:
 
 
 def _operator_use(op: Op, arrays: list[np.ndarray], attrs: dict[str, Any]) -> Use:
-    """A use; inputs that were left out are made, of the shapes that follow."""
+    """A subject for an operator; missing inputs are random arrays of the inferred shapes."""
     use = Use(op, arrays, attrs)
     names, count = use.names, len(arrays)
     if count > len(names):
@@ -316,15 +316,15 @@ def _operator_use(op: Op, arrays: list[np.ndarray], attrs: dict[str, Any]) -> Us
     rng = np.random.default_rng(0)
     for name, shape, dtype in list(zip(names, shapes, dtypes))[count:]:
         if not known(shape):
-            raise ArgumentError(f"check: {use.title} needs {name!r}, whose shape does not follow from the others: "
+            raise ArgumentError(f"check: {use.title} needs {name!r}, whose shape cannot be inferred from the others: "
                                 f"give arrays for {', '.join(names)}")
         arrays.append(rng.uniform(0.5, 1.5, shape).astype(dtype or np.float32))
     return Use(op, arrays, attrs)
 
 
-def _together(op: Op, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[np.ndarray]:
-    """Inputs as NumPy arrays; lists in the dtype that the operator declares for them, or that the others have."""
-    arrays = [_numbers(each) for each in inputs]
+def _as_arrays(op: Op, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[np.ndarray]:
+    """Inputs as NumPy arrays; a list gets the operator's declared dtype, or the dtype of the other inputs."""
+    arrays = [_as_array(each) for each in inputs]
     lists = [i for i, each in enumerate(inputs) if not _is_array(each)]
     use = Use(op, arrays, attrs)
     floating = {each.dtype for i, each in enumerate(arrays) if i not in lists and is_floating(each.dtype)}
@@ -343,8 +343,8 @@ def _is_array(value: object) -> bool:
     return isinstance(value, (NDArray, TensorBase, np.ndarray))
 
 
-def _numbers(value: Any) -> np.ndarray:
-    """An input as a NumPy array, of lists and numbers in float32 as ``nd.array`` makes them."""
+def _as_array(value: Any) -> np.ndarray:
+    """An input as a NumPy array; lists and scalars become float32, as in ``nd.array``."""
     if isinstance(value, (NDArray, Tensor)):
         return value.asnumpy()
     if isinstance(value, np.ndarray):
@@ -353,7 +353,7 @@ def _numbers(value: Any) -> np.ndarray:
 
 
 def _parameters(function: Callable[..., Any], count: int, skipped: int = 0) -> tuple[str, ...]:
-    """Names of as many positional parameters of a function, by number where it has none."""
+    """Names of the first positional parameters of a function; a number where a parameter has no name."""
     names = []
     try:
         for parameter in list(inspect.signature(function).parameters.values())[skipped:]:

@@ -1,6 +1,6 @@
-"""How one use of an operator is run, eagerly and in an executor. Results are NumPy arrays.
+"""Runs one use of an operator eagerly and in an executor; results are NumPy arrays.
 
-The tests of built-in operators and the check of users' operators run them by this.
+The tests of built-in operators and the check of users' operators share it.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from ..core.spec import is_floating, is_numpy_float
 
 __all__ = ["Heads", "Result", "Subject", "Use", "bind", "eager", "graph", "heads", "second", "symbol"]
 
-#: Gradients to send to each output, None to one that is no floating-point value; None altogether for a loss.
+#: Gradients of the outputs; None for an output that is not floating, and None instead of the list for a loss.
 Heads = Sequence[np.ndarray | None] | None
 
 
 class Subject:
-    """Something that is run: inputs, and how it is called with them.
+    """A callable and its inputs, with one interface to run it in every way.
 
     Attributes
     ----------
     title : str
-        What it is, as reports name it.
+        Its title in reports.
     arrays : list of array
         Inputs: arguments, then states.
     train : bool
@@ -58,7 +58,7 @@ class Subject:
 
     @property
     def count(self) -> int:
-        """How many of the inputs are arguments; the others are states."""
+        """Number of inputs that are arguments; the others are states."""
         return len(self.arrays)
 
     @property
@@ -68,28 +68,28 @@ class Subject:
 
     @property
     def loss(self) -> bool:
-        """Whether its gradient needs none from above."""
+        """Whether backward needs no output gradient."""
         return False
 
     def having(self, arrays: Sequence[np.ndarray]) -> Self:
-        """The same with other inputs."""
+        """A copy of this subject with other inputs."""
         other = copy.copy(self)
         other.arrays = list(arrays)
         return other
 
     def seed(self) -> None:
-        """Let what it draws be what it draws in every run."""
+        """Seed the generators, so that random values are the same in every run."""
         if self.stochastic:
             generators.seed(1)
 
     def in_mode(self, train: bool) -> Self:
-        """The same in training, or not."""
+        """A copy of this subject in training mode, or not."""
         other = self.having(self.arrays)
         other.train = train
         return other
 
     def cast(self, dtype: Any) -> Self:
-        """The same with floating inputs in a dtype."""
+        """A copy of this subject with floating inputs in another dtype."""
         return self.having([each.astype(dtype) if is_numpy_float(each.dtype) else each for each in self.arrays])
 
     def invoke(self, values: Sequence[Any], ctx: Context, out: Sequence[NDArray] | None = None) -> Any:
@@ -100,15 +100,14 @@ class Subject:
             ctx: Context | None = None, between: Callable[[], object] | None = None) -> Result:
         """Run it as users do; with ``grads`` also backward from the given head gradients.
 
-        ``raw`` are arrays of any layout in the place of the inputs, which it is run on as they are; ``between`` is
-        called behind forward.
+        ``raw`` replaces the inputs by arrays of any memory layout; ``between`` is called between forward and backward.
         """
         ctx = ctx or cpu()
         raw = None if raw is None else [NDArray(each, ctx) for each in raw]  # type: ignore[misc]
         return eager(self, ctx, given, grads, raw, between=between)  # type: ignore[arg-type]
 
     def second(self, given: Heads, weights: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
-        """Gradients of the weighted sum of the gradients, by input number."""
+        """Second derivatives by input: the gradients of a weighted sum of first derivatives."""
         return second(self, given or [], weights)[0]
 
 
@@ -130,12 +129,12 @@ class Use(Subject):
 
     @classmethod
     def of(cls, row: Any, dtype: str | None = None) -> Use:
-        """A row's use of its operator, floating inputs in a dtype, or in what the operator makes of it for them."""
+        """Make a use of a row's operator, attributes and inputs; floating inputs take ``dtype``, if it is given."""
         use = cls(get(row.op), [np.asarray(each) for each in row.inputs], dict(row.attrs), row.train)
         return use if dtype is None else use.cast(dtype)
 
     def cast(self, dtype: Any) -> Use:
-        """The same with floating inputs in a dtype, or in what the operator makes of it for them."""
+        """A copy with floating inputs in another dtype, or in the dtype that the operator infers for them."""
         floats = [i for i, each in enumerate(self.arrays) if is_numpy_float(each.dtype)]
         if not floats:
             return self
@@ -176,11 +175,11 @@ class Use(Subject):
 
     @property
     def loss(self) -> bool:
-        """Whether its gradient needs none from above."""
+        """Whether backward needs no output gradient."""
         return bool(self.op.loss(self.attrs))
 
     def call(self, values: Sequence[Any], ctx: Any = None) -> tuple[tuple, dict[str, Any]]:
-        """Arguments and keywords of a call as users write it, arrays among the attributes on a context."""
+        """Arguments and keywords of a call, as users write it; array attributes are moved to the context."""
         given = self.given if ctx is None else {name: _placed(value, ctx) for name, value in self.given.items()}
         if self.op.signature.variadic or self.op.signature.per_instance:
             return tuple(values), dict(given)
@@ -196,7 +195,7 @@ class Use(Subject):
 
 @dataclass
 class Result:
-    """Visible outputs, gradients by input number, and all inputs as they are afterwards."""
+    """Outputs, gradients by input number, and all inputs after the run."""
 
     outs: list[np.ndarray]
     after: list[np.ndarray]
@@ -214,7 +213,8 @@ def _listed(found: Any) -> list[Any]:
 
 
 def heads(use: Subject, outs: Sequence[np.ndarray], seed: int = 1) -> list[np.ndarray | None] | None:
-    """Gradients to send to each output, None to one that is no floating-point value; None altogether for a loss."""
+    """Random gradients for the outputs; None for an output that is not floating, and None instead of the list for a
+    loss."""
     if use.loss:
         return None
     rng = np.random.default_rng(seed)
@@ -222,7 +222,7 @@ def heads(use: Subject, outs: Sequence[np.ndarray], seed: int = 1) -> list[np.nd
 
 
 def _differentiable(outs: Sequence[NDArray], given: Sequence[Any] | None, ctx: Any) -> tuple[list, list | None]:
-    """The outputs that gradients arrive at, and these."""
+    """The outputs that have gradients, and the gradients given for them."""
     kept = [i for i, out in enumerate(outs) if out._entry is not None and is_floating(out._data.dtype)]
     if given is None:
         return [outs[i] for i in kept], None
@@ -258,7 +258,8 @@ def _gradient(value: NDArray) -> np.ndarray:
 
 
 def second(use: Subject, given: Sequence[np.ndarray | None], weights: dict[int, np.ndarray]) -> tuple[dict, dict]:
-    """Gradients of the weighted sum of the gradients, with respect to inputs and to head gradients."""
+    """Second derivatives, with respect to inputs and to output gradients: gradients of a weighted sum of first
+    derivatives."""
     values = [array(each, None, each.dtype) for each in use.arrays]
     for i in use.wanted:
         values[i].attach_grad()
@@ -276,7 +277,7 @@ def second(use: Subject, given: Sequence[np.ndarray | None], weights: dict[int, 
 
 
 def symbol(use: Use, around: bool = False, ctx: Any = None) -> Symbol:
-    """The use as a symbol of variables; with ``around`` there are nodes before it and behind it too."""
+    """The operator as a symbol of variables; ``around`` adds nodes in front of it and behind it."""
     values: list[Any] = [Variable(name) for name in use.names]
     count = len(use.op.signature.arguments(use.attrs))
     if around:
@@ -293,7 +294,7 @@ def symbol(use: Use, around: bool = False, ctx: Any = None) -> Symbol:
 
 def bind(use: Use, ctx: Any = None, reqs: dict[int, str] | None = None, before: dict[int, np.ndarray] | None = None,
          around: bool = False) -> Any:
-    """An executor of the use, with a request for each input number and what its gradient holds before."""
+    """An executor of the operator, with requests by input number and the values that gradients hold before."""
     ctx = ctx or cpu()
     names, count = use.names, len(use.op.signature.arguments(use.attrs))
     values = {name: array(each, ctx, each.dtype) for name, each in zip(names, use.arrays)}
@@ -308,7 +309,7 @@ def bind(use: Use, ctx: Any = None, reqs: dict[int, str] | None = None, before: 
 def graph(use: Use, ctx: Any = None, given: Sequence[np.ndarray | None] | None = None,
           reqs: dict[int, str] | None = None, before: dict[int, np.ndarray] | None = None, around: bool = False,
           grads: bool = False) -> Result:
-    """Run in an executor; ``grads`` says whether backward too."""
+    """Run the operator in an executor; ``grads`` says whether backward runs, too."""
     ctx = ctx or cpu()
     if grads and reqs is None:
         reqs = dict.fromkeys(use.wanted, "write")

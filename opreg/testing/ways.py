@@ -1,4 +1,4 @@
-"""The contract of ways to run: in other order, in graphs, with other dtypes, shapes and layouts, on other devices."""
+"""Checks that an operator gives the same results in threads, graphs, other dtypes, layouts and devices."""
 
 from __future__ import annotations
 
@@ -29,27 +29,28 @@ from .uses import Heads, Result, Subject, Use
 
 __all__ = ["LAYOUTS"]
 
-_NO_NUMBERS = "must not look at numbers, or keep any: use mx.nd.where instead of if, or leave traced away"
+_NO_VALUES = "must not read values, or store any: use mx.nd.where instead of if, or leave out traced"
 
 
 @check("interleaved")
 def interleaved(use: Subject) -> None:
-    """Two runs forward, then the first one backward: a run keeps what it needs apart from others'."""
+    """Backward of one run is right after another forward run: runs store nothing in common."""
     given, expected = differentiated(use)
     if not expected.grads:
         raise Skipped("no gradient")
     other = moved(use)
     result = use.run(given, grads=True, between=lambda: other.run(given, grads=True))
     compare(Result(result.outs, [], result.grads), expected, use, "when it runs once more before backward",
-            "keep nothing outside of the call: what backward needs it is given, or finds in what this call saved")
+            "store nothing outside of the call: backward reads its arguments and the arrays saved by its own forward")
 
 
-#: How often two threads run it, and for how many seconds one waits for the other before each line of user code.
+#: Runs in two threads, and the seconds that a thread waits for the other ahead of each line of user code.
 _RUNS, _TURN = 20, 0.02
 
 
 def _in_step(lines: threading.Barrier) -> Callable[..., Any]:
-    """A trace of threads that run user code line by line, each line at once; one that waits in vain runs on alone."""
+    """A trace function that makes two threads run user code line by line together; a thread whose wait ends goes on
+    alone."""
     def each(frame: types.FrameType, event: str, argument: object) -> Callable[..., Any] | None:
         if event == "line":
             with contextlib.suppress(threading.BrokenBarrierError):
@@ -61,11 +62,11 @@ def _in_step(lines: threading.Barrier) -> Callable[..., Any]:
 
 @check("threads")
 def threads(use: Subject) -> None:
-    """In two threads at once, on inputs of one shape, it gives what it gives in one."""
+    """Two threads that run it at once, on inputs of one shape, get the results of one thread."""
     if isinstance(use, TensorUse):
-        raise Skipped("what is checked of it has one set of parameters")
+        raise Skipped("its Cell has one set of parameters")
     if use.stochastic:
-        raise Skipped("it draws random numbers, in whatever order threads run")
+        raise Skipped("it draws random values, whose order depends on the threads")
     pairs = [(each, *differentiated(each)) for each in (use, moved(use))]
     ready, wrong = threading.Barrier(len(pairs)), []
     runs = [threading.Barrier(len(pairs)) for _ in range(_RUNS)]
@@ -83,9 +84,9 @@ def threads(use: Subject) -> None:
         try:
             for lines in runs:
                 compare(in_step(lines, each, given, expected), expected, use, "in two threads at once",
-                        "keep nothing outside of the call: memory that calls share is written by both")
+                        "store nothing outside of the call: both threads write to memory that calls share")
         except threading.BrokenBarrierError:
-            pass  # the other thread found a mistake
+            pass  # the other thread found the fault
         except Exception as error:
             wrong.append(error)
             ready.abort()
@@ -104,30 +105,30 @@ def threads(use: Subject) -> None:
 
 @check("compiled", ("backward", "written", "deterministic", "graph"))
 def runs_compiled(use: Subject) -> str | None:
-    """Compiled by ``jit`` it gives what it gives eagerly, with gradients."""
+    """``jit`` gives the eager results and gradients."""
     _in_graphs(use)
     given, expected = differentiated(use)
     compare(_run_like(compiled(use), given, expected), expected, use, "compiled",
-            f"{name_of_body(use)} must depend on its inputs alone: no numbers of other arrays, no time, no counters")
+            f"{name_of_body(use)} must depend on its inputs alone: no values of other arrays, no time, no counters")
     return None
 
 
 @check("in a Cell", ("backward", "written", "deterministic", "graph", "compiled"))
 def runs_in_a_cell(use: Subject) -> None:
-    """In a Cell, eager and compiled, in training and not, it gives what it gives alone, with gradients."""
+    """A Cell around it gives its results and gradients, eager and compiled, in training and outside of it."""
     _in_graphs(use)
     change = f"{name_of_body(use)} must depend on its inputs alone, and on its mode by is_train"
     for each in (use.in_mode(True), use.in_mode(False)) if isinstance(use, Use) else (use,):
         given, expected = differentiated(each)
         cell = in_a_cell(each)
-        mode = "in training" if each.train else "not in training"
-        compare(_run_like(cell, given, expected), expected, use, f"in a Cell that is {mode}", change)
-        compare(_run_like(compiled(cell), given, expected), expected, use, f"in a compiled Cell that is {mode}", change)
+        mode = "in training" if each.train else "outside of training"
+        compare(_run_like(cell, given, expected), expected, use, f"in a Cell {mode}", change)
+        compare(_run_like(compiled(cell), given, expected), expected, use, f"in a compiled Cell {mode}", change)
 
 
 @check("traced")
 def traced(use: Subject) -> str | None:
-    """Traced once and run on other numbers it gives what running it gives."""
+    """A trace made with some inputs gives the right results on others."""
     if isinstance(use, FunctionUse) or (isinstance(use, Use) and not use.op.traits.traced):
         raise Skipped("not traced: it runs as Python")
     _in_graphs(use)
@@ -135,20 +136,20 @@ def traced(use: Subject) -> str | None:
     for each in (use, other, use):
         given, expected = differentiated(each)
         if isinstance(each, Use) and isinstance(each.attrs, CustomUse):
-            compare(Result(expected.outs, []), _called(each), use, "traced", f"{name_of_body(use)} {_NO_NUMBERS}")
+            compare(Result(expected.outs, []), _called(each), use, "traced", f"{name_of_body(use)} {_NO_VALUES}")
         compare(_run_like(graph.having(each.arrays), given, expected), expected, use,
-                "traced once and run on other numbers" if each is other else "traced",
-                f"{name_of_body(use)} {_NO_NUMBERS}")
+                "traced once and run on other inputs" if each is other else "traced",
+                f"{name_of_body(use)} {_NO_VALUES}")
     outside = sorted({name for function in _bodies(use) for name in _read_outside(function)})
-    return f"it reads {', '.join(outside)} from outside: graphs keep what they were when it was traced" \
+    return f"it reads {', '.join(outside)} from outside: graphs use their values at the time of tracing" \
         if outside else None
 
 
 @check("samples")
 def samples(use: Subject) -> None:
-    """Its rule for many samples gives what one sample after the other gives."""
+    """The vmap rule gives the results of a loop over the samples."""
     if not isinstance(use, Use) or use.op.where is None or use.op.rules.vmap is None:
-        raise Skipped("it has no rule for many samples")
+        raise Skipped("it has no vmap rule")
     if use.stochastic or len(use.arrays) > use.count:
         raise Skipped("it draws random numbers" if use.stochastic else "it has states")
     ctx = cpu()
@@ -168,12 +169,12 @@ def samples(use: Subject) -> None:
         outs = outs if isinstance(outs, (list, tuple)) else [outs]
         names = ", ".join(name for name, own in zip(use.names, batched) if own)
         compare(Result([out.asnumpy() for out in outs], []), Result([np.stack(one) for one in zip(*alone)], []), use,
-                f"for many samples of {names}", "the vmap rule returns outputs with a first axis of samples, each of "
-                                                "its sample alone")
+                f"for many samples of {names}", "the vmap rule returns outputs with a first axis of samples; "
+                                                "each depends on its sample alone")
 
 
 def _called(use: Use) -> Result:
-    """Result of a function called with arrays, as it would be without a trace."""
+    """The results of a user's function called with arrays, without tracing."""
     ctx, attrs = cpu(), cast(CustomUse, use.attrs)
     use.seed()
     with Recording(False, use.train), ctx:
@@ -182,7 +183,7 @@ def _called(use: Use) -> Result:
 
 
 def _bodies(use: Subject) -> list[Any]:
-    """The functions and methods of a user that are traced."""
+    """The user's functions and methods that are traced."""
     if not isinstance(use, Use) or use.op.where is None:
         return []
     if not isinstance(use.attrs, PropUse):
@@ -201,7 +202,7 @@ def _read_outside(function: Any) -> list[str]:
     values = {name: function.__globals__[name] for name, is_read in read.scope.items()
               if is_read and name in function.__globals__}
     for name in read.outer & cells.keys():
-        with contextlib.suppress(ValueError):  # one that has no value yet
+        with contextlib.suppress(ValueError):  # a variable without a value yet
             values[name] = cells[name].cell_contents
     return [name for name, value in values.items() if not callable(value) and not inspect.ismodule(value)]
 
@@ -224,7 +225,7 @@ def _run_like(use: Subject, given: Heads, expected: Result) -> Result:
 
 @check("dtypes")
 def dtypes(use: Subject) -> str | None:
-    """In float16, float32 and float64 it gives the same, as far as these tell numbers apart."""
+    """Results in float16 and float32 agree with float64, within the precision of the dtype."""
     if not any(is_numpy_float(each.dtype) for each in use.arrays) or use.stochastic:
         raise Skipped("it draws random numbers, others for each" if use.stochastic else "no floating input")
     try:
@@ -265,18 +266,18 @@ def _same_in(title: str, tolerance: float, use: Subject, result: Result, wide: R
         if lost.any():
             flat = int(np.argmax(lost))
             raise Failed(f"in {title} {what}{position(flat, out.shape)} is {out.flat[flat]}, not {want.flat[flat]:.6g}",
-                         f"something on the way leaves the range of {title}: small constants are 0 in it, large ones "
+                         f"an intermediate value leaves the range of {title}: small constants are 0 in it, large ones "
                          "infinite; compute that part in float32, and cast the result")
         big = np.abs(want) >= largest
         far = disagreement(np.where(big, 0, out).astype(out.dtype), np.where(big, 0, want), tolerance)
         if far and strict:
-            raise Failed(f"in {title} {what} is another: {far}", "compute in float32 what adds up or cancels, and cast "
+            raise Failed(f"in {title} {what} differs: {far}", "compute sums and differences in float32, and cast "
                                                                  "the result")
 
 
 @check("empty", ())
 def empty(use: Subject) -> str | None:
-    """With no rows it gives no rows, or refuses in words."""
+    """Inputs without rows give outputs without rows, or an error that says so."""
     shapes = [each.shape for each in use.arrays[:_places(use)]]
     if not shapes or not shapes[0]:
         raise Skipped("its first input has no dimensions")
@@ -293,7 +294,7 @@ def empty(use: Subject) -> str | None:
         raise Skipped(f"refused: {first_line(error)}") from None
     except Exception as error:
         raise Failed(f"it fails on shape {show(none.arrays[0].shape)}: {type(error).__name__}: {first_line(error)}",
-                     "let no rows pass, or refuse them in infer_shape with a ValueError that says so") from error
+                     "accept inputs without rows, or raise a ValueError in infer_shape that says so") from error
     for i, (out, shape) in enumerate(zip(outs, expected or [out.shape for out in outs])):
         if known(shape) and out.shape != shape:
             raise Failed(f"the shape of output {i} is {show(out.shape)}, inferred was {show(shape)}")
@@ -320,7 +321,7 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @check("strided")
 def strided(use: Subject) -> None:
-    """However its inputs lie in memory it gives the same."""
+    """Inputs of any memory layout give the same results."""
     if not any(each.ndim and each.size > 1 for each in use.arrays):
         raise Skipped("its inputs have one element")
     given, expected = differentiated(use)
@@ -328,7 +329,7 @@ def strided(use: Subject) -> None:
         raw = [layout(each) if each.ndim else each.copy() for each in use.arrays]
         result = use.run(given, grads=bool(expected.grads), raw=raw)
         compare(result, expected, use, f"on {name} inputs",
-                "use elements by their place, not by their order in memory: np.ascontiguousarray(x) first, where code "
+                "index elements, do not rely on their order in memory: np.ascontiguousarray(x) first, where code "
                 "needs that")
 
 
@@ -337,7 +338,7 @@ def strided(use: Subject) -> None:
 
 @check("devices")
 def devices(use: Subject) -> None:
-    """On a GPU it gives what it gives on the host."""
+    """A GPU gives the results of the host."""
     if not num_gpus():
         raise Skipped("no GPU here")
     given, expected = differentiated(use)

@@ -1,5 +1,5 @@
-"""Parts of a training script around an executor; each part is a module of its own and loads when a program asks for it.
-So do MindSpore's names of this package."""
+"""Parts of a training script around an executor; each part is a module that is imported at its first use. MindSpore's
+names of this package are found here, too."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The store on which a weight moves as soon as any process pushes: ``dist_async``.
+"""The asynchronous store ``dist_async``: a weight is updated as soon as any process pushes a gradient.
 
-There are no servers. A key's weight, states and count of updates lie in the memory of one rank, which the others reach
-by MPI's one-sided calls: who pushes takes the key's lock, fetches them, lets the optimizer move them, and brings them
-back. Nobody waits for anybody but for the lock of a key.
+There are no servers. The weight, states and update count of a key lie in the memory of one rank, which the others
+access by one-sided MPI calls: a push takes the key's lock, fetches them, applies the optimizer, and writes them back.
+Ranks wait for each other only at the lock of a key.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ __all__ = ["KIND", "AsyncKVStore"]
 #: The type of this store.
 KIND = "dist_async"
 
-#: Bytes to a multiple of which everything begins: a line of most caches, which holds a lock or a count by itself.
+#: Alignment of all parts, in bytes: a line of most caches, so that a lock or a count has one for itself.
 _LINE = 64
-#: An optimizer's state of a weight that this store can hold: arrays, or nothing.
+#: State of an optimizer that this store can hold: arrays, or None.
 _State: TypeAlias = "NDArray | tuple[_State, ...] | None"
 
 
 class _Entry(NamedTuple):
-    """A key: where it lies, behind its lock, and this rank's memory for it, in which it is moved."""
+    """A key: its place in the window, behind its lock, and this rank's buffers in which it is updated."""
 
     window: Window
     owner: int
@@ -60,11 +60,11 @@ class _Entry(NamedTuple):
 
 
 class AsyncKVStore(DistKVStore):
-    """A store of all processes on which each push moves a weight at once, along what one process brings.
+    """A store of all processes in which each push updates a weight at once, by the gradient of one process.
 
-    All ranks begin the same keys, and choose the same optimizer, together. After that each pushes, pulls and saves when
-    it likes. Weights are kept on the host; the keys that are begun in one call are spread over the ranks, the largest
-    first, each to the rank that has the least.
+    All ranks initialize the same keys, and set the same optimizer, together. After that each pushes, pulls and saves at
+    any time. Weights lie on the host; the keys of one ``init`` are distributed over the ranks, the largest first, each
+    to the rank with the least memory in use.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class AsyncKVStore(DistKVStore):
     # ------------------------------------------------------------------------------------------- where keys lie
 
     def _place(self, names: Sequence[Key]) -> None:
-        """Spread keys over the ranks, with what is kept of them."""
+        """Distribute keys and their states over the ranks."""
         states = {name: self._begun(name, self._updater) for name in names}
         sizes = {name: 2 * _LINE + sum(map(_lines, [self._kept[name], *leaves(states[name])])) for name in names}
         before, where = list(self._loads), {}
@@ -113,7 +113,7 @@ class AsyncKVStore(DistKVStore):
 
     @staticmethod
     def _entry(window: Window, owner: int, offset: int, size: int, weight: NDArray, state: _State) -> _Entry:
-        """A key in memory of its own: the count, the weight, and the states, as they lie in the window."""
+        """Buffers for a key, in the layout of the window: count, weight, and states."""
         memory, end = np.zeros(size - _LINE, np.uint8), _LINE
 
         def moved(array: NDArray) -> NDArray:
@@ -127,7 +127,7 @@ class AsyncKVStore(DistKVStore):
         return _Entry(window, owner, offset, memory, memory[:8].view(np.int64), moved(weight), mapped(state, moved))
 
     def _begun(self, name: Key, updater: object) -> _State:
-        """First state that an optimizer keeps of a weight."""
+        """The initial state of a weight in an optimizer."""
         if not isinstance(updater, Updater):
             return None
         optimizer = updater.optimizer
@@ -139,10 +139,10 @@ class AsyncKVStore(DistKVStore):
         return cast(_State, state)
 
     def _set_updater(self, updater: Callable[[Any, Any, Any], object]) -> None:
-        """Begin anew with the weights that there are, and the states of another optimizer; all ranks call this."""
+        """Start again from the current weights, with the states of another optimizer; all ranks call this."""
         for name in self._entries:
             self._begun(name, updater)  # refused before anything has changed
-        self.barrier()  # nobody pushes any more
+        self.barrier()  # no rank pushes after this
         for name, entry in self._entries.items():
             entry.fetch()
             self._kept[name] = entry.weight
@@ -156,14 +156,14 @@ class AsyncKVStore(DistKVStore):
     # ------------------------------------------------------------------------------------------- what ranks do
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
-        """Bring gradients: each key's weight moves along the sum of those of this process, by itself, at once.
+        """Push gradients: each key's weight is updated at once by the sum of this process's gradients.
 
         Raises
         ------
         ArgumentError
-            Without an optimizer or updater, as in MXNet, and for an optimizer that keeps more than arrays.
+            Without an optimizer or updater, as in MXNet, and for an optimizer whose state is not only arrays.
         RankError
-            When another rank has failed, or is gone.
+            When another rank has failed or ended.
         """
         if self._updater is None:
             raise ArgumentError(f"kvstore: push: stores of the kind {self.type!r} have nothing that sums of all "
@@ -194,7 +194,7 @@ class AsyncKVStore(DistKVStore):
             self._tried = True
 
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
-        """Copy weights into arrays, as they are now: one, or those of all contexts, for each key."""
+        """Copy the current weights into arrays: one for each key, or those of all contexts."""
         if out is None:
             raise ArgumentError("kvstore: pull: expected arrays to copy into, out=")
         for name, _ in pairs("pull", key, out):
@@ -213,7 +213,7 @@ class AsyncKVStore(DistKVStore):
                 entry.bring()
 
     def set_gradient_compression(self, compression_params: Any) -> None:
-        """Refused: weights travel, no gradients.
+        """Refused: this store sends weights, not gradients.
 
         Raises
         ------
@@ -226,7 +226,7 @@ class AsyncKVStore(DistKVStore):
     # ------------------------------------------------------------------------------------------- states
 
     def _states(self) -> Updater:
-        """The updater, with the states and counts of all keys as they are now; any rank may ask."""
+        """The updater, with the current states and counts of all keys; any rank may call this."""
         updater = super()._states()
         optimizer = updater.optimizer
         for name, entry in self._entries.items():
@@ -237,14 +237,14 @@ class AsyncKVStore(DistKVStore):
         return updater
 
     def load_optimizer_states(self, fname: str) -> None:
-        """Read the optimizer's states from a file, for all ranks: one is enough to call it."""
+        """Read the optimizer's states from a file, for all ranks; one rank calls it."""
         with reading(fname) as file:
             content = file.read()
         updater = super()._states()
         updater.set_states(content)
         names = list(self._entries)
         weights = [self._entries[name].weight for name in names]
-        read = updater._with_states(names, weights, weights)  # before anything is changed: they fit
+        read = updater._with_states(names, weights, weights)  # checked before anything is changed
         counts = updater.optimizer._index_update_count
         for name, *_, state in read:
             entry = self._entries[name]
@@ -258,7 +258,7 @@ class AsyncKVStore(DistKVStore):
 
 
 def _lines(array: NDArray) -> int:
-    """Bytes of an array, up to where the next may begin."""
+    """Bytes of an array, rounded up to the alignment."""
     return -(-array.size * np.dtype(array.dtype).itemsize // _LINE) * _LINE
 
 
@@ -269,5 +269,5 @@ def _leaves(state: Any) -> list[Any]:
 
 
 def _numbers(optimizer: Optimizer) -> dict[str, object]:
-    """Settings of an optimizer without the count of its updates."""
+    """Settings of an optimizer without its update count."""
     return {name: value for name, value in optimizer.settings().items() if name != "num_update"}

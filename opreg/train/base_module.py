@@ -1,4 +1,4 @@
-"""BaseModule: training, scoring and prediction, written over what every module can do."""
+"""BaseModule: training, scoring and prediction, by methods that every module has."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ __all__ = ["BaseModule"]
 
 #: Weights or auxiliary states by name.
 Params: TypeAlias = Mapping[str, NDArray] | None
-#: A function, or several, called at the end of something.
+#: A function, or several, called at an event.
 Callbacks: TypeAlias = Callable[..., object] | Sequence[Callable[..., object]] | None
 #: A logger, or the module ``logging``.
 Logger: TypeAlias = logging.Logger | ModuleType
-#: Requests for gradients: one for all, by position, or by name.
+#: Gradient requests: one for all, by position, or by name.
 GradReq: TypeAlias = str | Sequence[str] | Mapping[str, str]
 #: Keywords of an optimizer.
 Settings: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Any]]
 
-#: The store of gradients, or its type.
+#: The store of gradients, or its name.
 Store: TypeAlias = "KVStoreBase | str | None"
 
-#: Initial values of weights when nobody says.
+#: Default initializer of weights.
 SMALL = Uniform(0.01)
 
 
@@ -61,7 +61,7 @@ def _call(callbacks: Callbacks, *args: object) -> None:
 
 
 def _check_input_names(symbol: Symbol, names: Sequence[str], typename: str, throw: bool) -> None:
-    """Refuse names that a symbol has no arguments of, or warn of them; ``typename`` says what they are, ``data``."""
+    """Refuse names that are no arguments of a symbol, or warn of them; ``typename`` is their role, such as ``data``."""
     arguments = symbol.list_arguments()
     for name in names:
         if name not in arguments:
@@ -69,7 +69,7 @@ def _check_input_names(symbol: Symbol, names: Sequence[str], typename: str, thro
 
 
 def _check_names_match(data_names: Sequence[str], data_shapes: Descriptions, name: str, throw: bool) -> None:
-    """Refuse descriptions of other inputs than those that are named, or warn of them."""
+    """Refuse descriptions whose names differ from the inputs' names, or warn of them."""
     found = [desc[0] for desc in data_shapes]
     if sorted(found) != sorted(data_names):
         _object(f"{name}_shapes: described are {', '.join(found) or 'none'}; {name}_names says "
@@ -84,7 +84,7 @@ def _object(text: str, throw: bool) -> None:
 
 def _parse_data_desc(data_names: Sequence[str], label_names: Sequence[str], data_shapes: Descriptions,
                      label_shapes: Descriptions | None) -> tuple[list[DataDesc], list[DataDesc] | None]:
-    """Descriptions of inputs and labels, of which the inputs have to be those that are named."""
+    """Descriptions of inputs and labels; those of inputs must have the inputs' names."""
     data = [desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in data_shapes]
     _check_names_match(data_names, data, "data", True)
     labels = None if label_shapes is None else \
@@ -96,8 +96,8 @@ def _parse_data_desc(data_names: Sequence[str], label_names: Sequence[str], data
 class BaseModule:
     """A network that can be trained.
 
-    A subclass has ``bind``, ``init_params``, ``get_params``, ``init_optimizer``, ``forward``, ``backward``,
-    ``update``, ``get_outputs`` and ``update_metric``; the rest is written over those.
+    A subclass defines ``bind``, ``init_params``, ``get_params``, ``init_optimizer``, ``forward``, ``backward``,
+    ``update``, ``get_outputs`` and ``update_metric``; the other methods use these.
     """
 
     def __init__(self, logger: Logger = logging):
@@ -133,7 +133,7 @@ class BaseModule:
 
     def init_params(self, initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
-        """Set the weights for the first time."""
+        """Initialize the weights."""
         raise NotImplementedError
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
@@ -142,7 +142,7 @@ class BaseModule:
 
     def init_optimizer(self, kvstore: Store = "local", optimizer: str | Optimizer = "sgd",
                        optimizer_params: Settings = (("learning_rate", 0.01),), force_init: bool = False) -> None:
-        """Choose how weights move."""
+        """Set the optimizer."""
         raise NotImplementedError
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
@@ -154,11 +154,11 @@ class BaseModule:
         raise NotImplementedError
 
     def update(self) -> None:
-        """Move the weights along the gradients."""
+        """Update the weights."""
         raise NotImplementedError
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
-        """The outputs of the last forward; the next writes into the same arrays."""
+        """The outputs of the last forward; the next forward overwrites them."""
         raise NotImplementedError
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
@@ -166,23 +166,23 @@ class BaseModule:
         raise NotImplementedError
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
-        """The arguments that are neither inputs nor weights; here none."""
+        """The arguments that are neither inputs nor weights; none by default."""
         return []
 
     def set_states(self, states: Sequence[NDArray | Sequence[NDArray]] | None = None, value: float | None = None
                    ) -> None:
-        """Set the arguments that are neither inputs nor weights; here none."""
+        """Set the arguments that are neither inputs nor weights; none by default."""
 
     def update_metric(self, eval_metric: metrics.EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
         """Add the last outputs to a metric."""
         raise NotImplementedError
 
     def install_monitor(self, mon: Monitor) -> None:
-        """Let a monitor look inside."""
+        """Install a monitor."""
         raise NotImplementedError
 
     def prepare(self, data_batch: Any, sparse_row_id_fn: object = None) -> None:
-        """Get ready for a batch; a module of several shapes changes over."""
+        """Prepare for a batch; a module with several shapes switches to its shape."""
 
     # ------------------------------------------------------------------------------------- weights
 
@@ -208,17 +208,17 @@ class BaseModule:
     # ------------------------------------------------------------------------------------- a batch
 
     def forward_backward(self, data_batch: Any) -> None:
-        """Outputs and gradients of a batch, as in training."""
+        """Compute outputs and gradients of a training batch."""
         self.forward(data_batch, is_train=True)
         self.backward()
 
     def _learn(self, data_batch: Any) -> None:
-        """Outputs and gradients of a batch, and weights that have moved along them."""
+        """Compute outputs and gradients of a batch, and update the weights."""
         self.forward_backward(data_batch)
         self.update()
 
     def _measure(self, eval_metric: metrics.EvalMetric, data_batch: Any) -> None:
-        """Add the last outputs to a metric, with the labels of a batch, or of the batches of a list."""
+        """Add the last outputs to a metric, with the labels of a batch, or of a list of batches."""
         if isinstance(data_batch, list):
             self.update_metric(eval_metric, [batch.label for batch in data_batch], pre_sliced=True)
         else:
@@ -231,7 +231,7 @@ class BaseModule:
                 raise OpError(f"the module is not ready: call {calls[state]} first")
 
     def _stays_bound(self, force_rebind: bool) -> bool:
-        """Whether it is bound already and is not to be bound again, which is said."""
+        """Whether it is bound already and must not be bound again; logs a warning then."""
         stays = self.binded and not force_rebind
         if stays:
             self.logger.warning("the module is bound already; force_rebind=True binds it again")
@@ -249,9 +249,9 @@ class BaseModule:
         eval_data : DataIter
             The batches.
         eval_metric : EvalMetric, or what ``metric.create`` takes
-            The quantity to measure.
+            The metric.
         num_batch : int or None
-            How many batches at most.
+            Largest number of batches.
         batch_end_callback, score_end_callback : function, or list of them
             Called with a ``BatchEndParam``.
         """
@@ -274,7 +274,7 @@ class BaseModule:
 
     def iter_predict(self, eval_data: Batches, num_batch: int | None = None, reset: bool = True,
                      sparse_row_id_fn: object = None) -> Iterator[tuple[list[NDArray], int, DataBatch]]:
-        """Outputs of each batch without padding, the batch's number, and the batch."""
+        """Outputs of each batch without padding, the number of the batch, and the batch."""
         self._needs("binded", "params_initialized")
         if reset:
             eval_data.reset()
@@ -293,11 +293,11 @@ class BaseModule:
         Parameters
         ----------
         eval_data : DataIter, NDArray or NumPy array
-            Inputs to predict for; an array goes through as one batch.
+            The inputs; an array is one batch.
         merge_batches : bool
-            Whether outputs are joined; else there is a list for each batch.
+            Whether outputs of batches are concatenated; otherwise there is a list for each batch.
         always_output_list : bool
-            Whether one output comes in a list too.
+            Whether a single output is returned in a list, too.
         """
         if isinstance(eval_data, (NDArray, np.ndarray)):
             self._needs("binded", "params_initialized")
@@ -324,28 +324,29 @@ class BaseModule:
             force_init: bool = False, begin_epoch: int = 0, num_epoch: int | None = None,
             validation_metric: metrics.MetricLike | None = None, monitor: Monitor | None = None,
             sparse_row_id_fn: object = None, *, progress: bool | None = None) -> None:
-        """Train: bind, begin the weights and the optimizer if it is still to be done, and go over the data.
+        """Train: bind, initialize weights and optimizer if that was not done, and iterate over the data.
 
         Parameters
         ----------
         train_data, eval_data : DataIter
-            Batches to learn from, and to validate with after each epoch.
+            Batches for training, and for validation after each epoch.
         eval_metric, validation_metric : EvalMetric, or what ``metric.create`` takes
-            What is logged of either; the second is the first by default.
+            Metrics of training and of validation; the second is the first by default.
         epoch_end_callback : function of epoch, symbol, weights and auxiliary states
             Called after each epoch.
         batch_end_callback, eval_end_callback, eval_batch_end_callback : function of ``BatchEndParam``
-            Called after each batch, validation, and batch of it.
+            Called after each batch, each validation, and each batch of a validation.
         optimizer, optimizer_params, kvstore
             See ``init_optimizer``.
         initializer, arg_params, aux_params, allow_missing, force_init
             See ``init_params``; uniform values up to 0.01 by default.
         begin_epoch, num_epoch : int
-            The first epoch's number, and the one after the last's.
+            Number of the first epoch, and the number after the last one.
         monitor : Monitor
-            Looks inside.
+            A monitor of the network's arrays.
         progress : bool, optional
-            Whether a line shows where the training is; by default as ``OPREG_PROGRESS`` says, else on a terminal.
+            Whether a progress line is shown; the environment variable ``OPREG_PROGRESS`` sets the default, otherwise it
+            is shown on a terminal.
         """
         if num_epoch is None:
             raise ArgumentError("fit: num_epoch is needed, the number of epochs")
@@ -371,7 +372,7 @@ class BaseModule:
                     self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
                 self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.perf_counter() - began)
                 arg_params, aux_params = self.get_params()
-                self.set_params(arg_params, aux_params)  # auxiliary states of several contexts agree from here on
+                self.set_params(arg_params, aux_params)  # makes auxiliary states of all contexts equal
                 _call(epoch_end_callback, epoch, self.symbol, arg_params, aux_params)
                 scores: list[tuple[str, float]] = []
                 if eval_data is not None:
@@ -384,7 +385,7 @@ class BaseModule:
 
     def _epoch(self, epoch: int, train_data: Batches, eval_metric: metrics.EvalMetric, batch_end_callback: Callbacks,
                monitor: Monitor | None) -> list[tuple[str, float]]:
-        """Learn from all batches; the metric's names and values, as they are before callbacks may reset it."""
+        """Train on all batches; returns names and values of the metric, read before callbacks may reset it."""
         eval_metric.reset()
         values: list[tuple[str, float]] | None = None
         batches, nbatch = iter(train_data), 0

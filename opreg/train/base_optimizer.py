@@ -1,4 +1,4 @@
-"""The base of all optimizers: rates, decay, counts of updates, and updates of one weight or of several."""
+"""The base of all optimizers: learning rates, weight decay, update counts, and updates of one weight or of several."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Optimizer"]
 
-#: The function that makes an updater of an optimizer.
+#: A function that makes an updater of an optimizer.
 UPDATER = Slot("training")
 
 FLOAT16, FLOAT32 = np.dtype("float16"), np.dtype("float32")
@@ -48,8 +48,8 @@ Update: TypeAlias = tuple[Index, NDArray, NDArray, Any]
 def apply(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs: object) -> None:
     """Run the operator of that name on a weight, in place.
 
-    The rates change from step to step, so a call by attributes would prepare them anew each time: the kernel,
-    which takes them as they are, is called itself.
+    The rates change in each step, so a call by attributes would prepare them each time: the kernel is called directly
+    instead.
     """
     if any(value._sparse for value in (weight, grad, *states)):
         updated(name, weight, grad, states, attrs)
@@ -61,12 +61,12 @@ def apply(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs: 
 
 
 def zeros_of(weight: NDArray) -> NDArray:
-    """A state that begins with zeros, stored as the weight is."""
+    """A state of zeros, with the storage type of the weight."""
     return zeros(weight.shape, weight.context, weight.dtype, weight.stype)
 
 
 def rows(*columns: Any) -> list[tuple[Any, ...]]:
-    """Lists of indices, weights, gradients and states as a list of updates; what stands alone as one of one."""
+    """A list of updates from lists of indices, weights, gradients and states, or from one of each."""
     if not isinstance(columns[0], (list, tuple)):
         return [columns]
     counts = [len(column) for column in columns]
@@ -75,12 +75,12 @@ def rows(*columns: Any) -> list[tuple[Any, ...]]:
     return list(zip(*columns))
 
 
-# The methods of a class by which it moves a weight.
+# Methods by which a class updates a weight.
 _methods = operator.attrgetter("update", "update_all", "_move", "update_multi_precision")
 
 
 def _by_operators(kind: Any) -> bool:
-    """Whether what a class does with a weight is what operators do, and nothing more."""
+    """Whether all updates of a class are operators, and nothing else."""
     return _are_operators(kind, _methods(kind))
 
 
@@ -95,7 +95,7 @@ def _are_operators(kind: Any, methods: tuple[object, ...]) -> bool:
 
 
 class Factors(Protocol):
-    """An object with a weight's own factors of rate and decay."""
+    """An object with factors of learning rate and decay for a weight."""
 
     lr_mult: float
     wd_mult: float
@@ -103,46 +103,46 @@ class Factors(Protocol):
 
 @_REGISTERED.of
 class Optimizer:
-    """The base of all optimizers: rates, decay, and how often each weight was updated.
+    """The base of all optimizers: learning rates, weight decay, and the update count of each weight.
 
     A subclass defines ``create_state(index, weight)`` and ``update(index, weight, grad, state)``.
 
     Parameters
     ----------
     rescale_grad : float
-        Gradients are multiplied by it; usually one over the batch size.
+        Factor of the gradients, usually one over the batch size.
     param_idx2name : dict of int to str
         Names of the weights, for rates by name. Parameters that end in neither ``_weight`` nor ``_gamma`` are not
         decayed.
     wd : float
-        Decay of weights.
+        Weight decay.
     clip_gradient : float or None
-        Bound of the rescaled gradient's numbers.
+        Bound to which the rescaled gradient is clipped.
     learning_rate : float or None
-        The rate; 0.01 by default.
+        The learning rate; 0.01 by default.
     lr_scheduler : LRScheduler or None
-        Gives the rate by the number of updates; begins with ``learning_rate`` if that is given.
+        Computes the rate from the number of updates; ``learning_rate``, if given, is its base rate.
     sym : Symbol or None
-        Its variables' ``__lr_mult__`` and ``__wd_mult__`` are heeded.
+        A symbol whose variables have ``__lr_mult__`` and ``__wd_mult__``.
     begin_num_update : int
-        Where the number of updates begins.
+        Initial number of updates.
     multi_precision : bool
         Whether float16 weights are updated in a float32 copy.
     param_dict : dict of int to objects with ``lr_mult`` and ``wd_mult``
-        The weights' own factors; come before those by name.
+        Factors of the weights; they override those by name.
     """
 
     opt_registry = _REGISTERED
 
-    #: Ends of names whose weights are decayed.
+    #: Endings of names whose weights are decayed.
     _decayed: tuple[str, ...] = ("_weight", "_gamma")
-    #: Whether every element of a weight moves by itself, so that each rank may have a part. Each class says
-    #: so of itself; those that move weights by operators need not.
+    #: Whether each element of a weight is updated independently, so that each rank may update a part. Each class
+    #: declares this, except those that update by operators.
     elementwise = False
     #: Settings that are a number or None.
     _may_be_none = frozenset({"clip_gradient"})
 
-    if not TYPE_CHECKING:  # any name would do
+    if not TYPE_CHECKING:  # any name is possible
 
         def __getattr__(self, name: str) -> Any:
             words = UPDATES.get(name)
@@ -161,7 +161,7 @@ class Optimizer:
         self.wd = wd
         self.clip_gradient = clip_gradient
         self.multi_precision = multi_precision
-        self.allow_np_array = MODE.np_array  # MXNet's programs read it; updates take arrays of either kind
+        self.allow_np_array = MODE.np_array  # MXNet's programs read it; updates accept arrays of either kind
         self.begin_num_update = self.num_update = begin_num_update
         self._all_index_update_counts: dict[int, dict[Index, int]] = {0: {}}
         self._index_update_count = self._all_index_update_counts[0]
@@ -177,7 +177,7 @@ class Optimizer:
 
     @staticmethod
     def register(klass: type[Optimizer]) -> type[Optimizer]:
-        """Make an optimizer known by its class's name in lower case; a decorator."""
+        """A decorator that registers an optimizer by the name of its class in lower case."""
         return Optimizer.opt_registry.enter(klass)
 
     @staticmethod
@@ -199,18 +199,18 @@ class Optimizer:
         return Optimizer.opt_registry.made(Optimizer.opt_registry.find(name), **kwargs)
 
     def updater(self) -> Updater:
-        """The updater that applies this to weights by index, and keeps a state for each."""
+        """The updater that applies this optimizer to weights by index, and holds their states."""
         updater: Updater = UPDATER.function(self)
         return updater
 
     # ------------------------------------------------------------------------------------------- states
 
     def create_state(self, index: Any, weight: NDArray) -> State:
-        """The state of a weight between updates: None, an array, or a tuple of those."""
+        """The initial state of a weight: None, an array, or a tuple of arrays."""
         return None
 
     def create_state_multi_precision(self, index: Any, weight: NDArray) -> State:
-        """The same with a float32 copy of a float16 weight, if ``multi_precision``: ``(copy, state)``."""
+        """The initial state of a weight; for a float16 weight with ``multi_precision``, ``(float32 copy, state)``."""
         if self._in_float32(weight):
             copy = weight.astype(FLOAT32)
             return copy, self.create_state(index, copy)
@@ -224,12 +224,12 @@ class Optimizer:
     # ------------------------------------------------------------------------------------------- updates
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Move a weight and its state by one step, or several, given in lists.
+        """Update a weight and its state by one step, or several weights, given in lists.
 
         Raises
         ------
         ShapeError, DTypeError, ArgumentError
-            When gradient or state do not fit the weight. Nothing has been moved, and nothing counted.
+            When gradient or state do not fit the weight; then nothing was changed or counted.
         """
         listed = isinstance(index, (list, tuple))
         updates = rows(index, weight, grad, state) if listed else ((index, weight, grad, state),)
@@ -244,12 +244,12 @@ class Optimizer:
                 raise
 
     def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
-        """Count an update that is known to fit, and do it."""
+        """Count and apply an update that was checked."""
         name, states = self._operator(state)
         apply(name, weight, grad, *states, **self._attributes(*self._counted(index)))
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """The same for a state made by ``create_state_multi_precision``."""
+        """Update a weight, given a state by ``create_state_multi_precision``."""
         if isinstance(index, (list, tuple)):
             self.update_all(rows(index, weight, grad, state))
         elif self.multi_precision and weight.dtype == FLOAT16:
@@ -260,9 +260,9 @@ class Optimizer:
             self.update(index, weight, grad, state)
 
     def update_all(self, updates: Sequence[Update]) -> None:
-        """Move several weights: index, weight, gradient and a state made by ``create_state_multi_precision`` each.
+        """Update several weights: index, weight, gradient and a state by ``create_state_multi_precision`` for each.
 
-        A class that names its operator moves them by one call for all that share rates and dtype.
+        If the class names its operator, one call updates all weights with the same rates and dtype.
         """
         by_operator = len(updates) > 1 and self.one_by_one() is None and not any(
             weight._sparse or grad._sparse for _, weight, grad, _ in updates)
@@ -286,20 +286,19 @@ class Optimizer:
     # ------------------------------------------------------------------------------------ several by one rule
 
     def one_by_one(self) -> str | None:
-        """The reason why each weight is moved by itself; None where operators do it, of which one call moves many
-        weights."""
+        """The reason why weights are updated one by one; None if one call of an operator updates many."""
         if self.multi_precision:
             return "multi_precision: float16 weights move in float32 copies"
         return None if _by_operators(type(self)) else f"{type(self).__name__} moves each weight by itself"
 
     def undivided(self) -> str | None:
-        """The reason why a part of a weight cannot be moved by itself; None where every element moves alone."""
+        """The reason why a part of a weight cannot be updated separately; None if all elements are independent."""
         if vars(type(self)).get("elementwise") or _by_operators(type(self)):
             return None
         return f"{type(self).__name__} may look at a weight as a whole; one that does not says elementwise = True"
 
     def rows_of(self, updates: Sequence[Update]) -> list[Row]:
-        """Weights as ``count_updates`` wants them, of an optimizer that moves them by operators."""
+        """Weights in the form of ``count_updates``, for an optimizer that updates by operators."""
         rows: list[Row] = []
         kinds: dict[tuple[Any, ...], int] = {}
         for index, weight, grad, state in updates:
@@ -309,7 +308,7 @@ class Optimizer:
         return rows
 
     def count_updates(self, rows: Sequence[Row]) -> list[Alike]:
-        """Count an update of every weight; which of them move alike now, and by which attributes."""
+        """Count an update of each weight; returns the weights that can be updated together, with their attributes."""
         counted: dict[tuple[Any, ...], list[int]] = {}
         device = None
         for i, (index, _, ctx, kind, _) in enumerate(rows):
@@ -325,11 +324,11 @@ class Optimizer:
         return list(together.values())
 
     def _operator(self, state: Any) -> tuple[str, tuple[NDArray, ...]]:
-        """The operator that moves a weight with this state, and the arrays of the state that it takes."""
+        """The operator that updates a weight with this state, and the arrays of the state for it."""
         raise NotImplementedError(f"{type(self).__name__} does not say how a weight moves: define update")
 
     def _attributes(self, count: int, lr: float, wd: float) -> dict[str, Any]:
-        """Its attributes, by the number of the update, rate and decay; and perhaps others, which it does not read."""
+        """Attributes of the operator, given the number of the update, rate and decay; the operator may ignore some."""
         return dict(lr=lr, wd=wd, rescale_grad=self.rescale_grad, clip_gradient=self._bound)
 
     def _check(self, index: Index, weight: NDArray, grad: NDArray, state: State) -> None:
@@ -376,22 +375,22 @@ class Optimizer:
 
     @property
     def learning_rate(self) -> float:
-        """The rate now."""
+        """The current learning rate."""
         return self.lr if self.lr_scheduler is None else self.lr_scheduler(self.num_update)
 
     def set_learning_rate(self, lr: float) -> None:
-        """Set the rate; a scheduler would forget it at once, so there must be none."""
+        """Set the learning rate; refused if there is a scheduler, which would override it."""
         if self.lr_scheduler is not None:
             raise UserWarning("the learning rate comes from the lr_scheduler; set its base_lr instead")
         self.lr = lr
 
     def set_lr_mult(self, args_lr_mult: Mapping[Index, float]) -> None:
-        """Set factors of the rate by name or index; others go back to those of the symbol, else to one."""
+        """Set factors of the rate by name or index; for others the symbol's factors apply, else one."""
         self.lr_mult = {**self._from_symbol("__lr_mult__"), **args_lr_mult}
 
     def set_wd_mult(self, args_wd_mult: Mapping[Index, float]) -> None:
-        """Set factors of the decay by name or index; others go back to those of the symbol, else to one for
-        names that end in ``_weight`` or ``_gamma`` and zero for other names."""
+        """Set factors of the decay by name or index; for others the symbol's factors apply, else one for names that end
+        in ``_weight`` or ``_gamma``, and zero for other names."""
         plain: dict[Index, float] = {name: 0.0 for name in self.idx2name.values() if not name.endswith(self._decayed)}
         self.wd_mult = {**plain, **self._from_symbol("__wd_mult__"), **args_wd_mult}
 
@@ -429,7 +428,7 @@ class Optimizer:
         self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
 
     def _update_count(self, index: Any) -> int:
-        """Count an update of a weight, or of those of a list; returns how many the last has had with this one."""
+        """Count an update of a weight, or of several; returns the number of updates of the last one."""
         if isinstance(index, (list, tuple)):
             return [0, *map(self._update_count, index)][-1]
         counts = self._index_update_count
@@ -439,7 +438,7 @@ class Optimizer:
         return count
 
     def _uncount(self, index: Index, count: int | None, num_update: int) -> None:
-        """Go back to what was counted before an update that failed."""
+        """Undo the count of an update that failed."""
         self.num_update = num_update
         if count is None:
             self._index_update_count.pop(index, None)
@@ -447,21 +446,21 @@ class Optimizer:
             self._index_update_count[index] = count
 
     def _step(self, index: Index) -> tuple[int, dict[str, float]]:
-        """Count an update; its number, and the attributes nearly all operators take."""
+        """Count an update; returns its number, and the attributes common to nearly all operators."""
         count, lr, wd = self._counted(index)
         return count, Optimizer._attributes(self, count, lr, wd)
 
     def _counted(self, index: Index) -> tuple[int, float, float]:
-        """Count an update; its number, and the weight's rate and decay."""
+        """Count an update; returns its number, and the weight's rate and decay."""
         return self._update_count(index), self._get_lr(index), self._get_wd(index)
 
     @property
     def _bound(self) -> float:
-        """``clip_gradient`` as operators have it."""
+        """``clip_gradient`` in the form of operators."""
         return self.clip_gradient or -1.0
 
     def _prepared(self, grad: NDArray) -> NDArray:
-        """``g``, for rules written in array arithmetic."""
+        """The rescaled and clipped gradient, for rules in array arithmetic."""
         return self._clip(grad * self.rescale_grad)
 
     def _clip(self, g: NDArray) -> NDArray:
@@ -470,12 +469,12 @@ class Optimizer:
     # ------------------------------------------------------------------------------------------ settings
 
     def settings(self) -> dict[str, float | str | None]:
-        """The optimizer's own numbers, words and switches by name, as they are saved."""
+        """The optimizer's settings by name, as they are saved."""
         return {name: value for name, value in vars(self).items()
                 if not name.startswith("_") and isinstance(value, (int, float, str, type(None)))}
 
     def check_settings(self, settings: Mapping[str, object]) -> None:
-        """Refuse settings that are not of its own kind.
+        """Refuse settings that are not this optimizer's.
 
         Raises
         ------

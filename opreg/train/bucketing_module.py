@@ -1,4 +1,4 @@
-"""BucketingModule: one set of weights under symbols that differ by a key, such as the length of sequences."""
+"""BucketingModule: one set of weights shared by symbols that differ by a key, such as the length of sequences."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
 
 __all__ = ["BucketingModule"]
 
-#: A function of a key that gives the symbol, and the names of its data and of its labels.
+#: A function of a key that returns the symbol, and the names of its data and of its labels.
 SymbolMaker: TypeAlias = Callable[[Any], tuple[Symbol, Sequence[str] | None, Sequence[str] | None]]
 
 
 class BucketingModule(BaseModule):
-    """One set of weights under symbols that differ by a key, such as the length of sequences.
+    """One set of weights shared by symbols that differ by a key, such as the length of sequences.
 
     Parameters
     ----------
     sym_gen : function of a key
-        Returns symbol, data names and label names. Names that it leaves to the symbols are counted anew for each key,
-        so layers made in the same order have the same weights.
+        Returns symbol, data names and label names. Automatic names are counted from the start for each key, so layers
+        made in the same order share weights.
     default_bucket_key
         The key of the symbol that has all weights.
     context, work_load_list, fixed_param_names, state_names, group2ctxs
-        As ``Module`` has them.
+        See ``Module``.
 
     Notes
     -----
-    Copies and pickles hold the module of the default key; those of other keys are made when they are wanted.
+    Copies and pickles hold the module of the default key; modules of other keys are made when they are needed.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class BucketingModule(BaseModule):
         self._settings: dict[str, Any] = dict(context=context, work_load_list=work_load_list,
                                               fixed_param_names=fixed_param_names, state_names=state_names,
                                               group2ctxs=group2ctxs, compression_params=compression_params)
-        self._loaded: dict[Hashable, Symbol] = {}  # symbols by key that come from files
+        self._loaded: dict[Hashable, Symbol] = {}  # symbols of keys, read from files
         self._preset: tuple[dict[str, NDArray], dict[str, NDArray]] = {}, {}
         self._buckets: dict[Hashable, Module] = {}
         self._curr_bucket_key = default_bucket_key
@@ -95,7 +95,7 @@ class BucketingModule(BaseModule):
     # ------------------------------------------------------------------------------------------- files
 
     def save_checkpoint(self, prefix: str, epoch: int, remove_amp_cast: bool = False) -> None:
-        """Write the weights, the keys that have come, numbers, and the symbol of each: all files, or none."""
+        """Write the weights, the used keys, which are numbers, and the symbol of each: all files, or none."""
         self._needs("binded", "params_initialized")
         for key in self._buckets:
             if isinstance(key, bool) or not isinstance(key, (int, np.integer)):
@@ -109,14 +109,14 @@ class BucketingModule(BaseModule):
     @staticmethod
     def load(prefix: str, epoch: int, sym_gen: SymbolMaker | None = None, default_bucket_key: Any = None,
              **kwargs: Any) -> BucketingModule:
-        """A module from what ``save_checkpoint`` wrote; its weights are set when it is bound.
+        """A module from files of ``save_checkpoint``; its weights are set when it is bound.
 
         Parameters
         ----------
         prefix, epoch
-            As they were saved.
+            Prefix and epoch of the checkpoint.
         sym_gen, default_bucket_key, **kwargs
-            As the constructor has them; symbols of keys that were saved come from their files.
+            Arguments of the constructor; symbols of saved keys are read from their files.
         """
         arrays = load(f"{prefix}.buckets")
         if not isinstance(arrays, list) or len(arrays) != 1 or arrays[0].ndim != 1:
@@ -129,7 +129,7 @@ class BucketingModule(BaseModule):
     def load_dict(sym_dict: Mapping[Any, Symbol] | None = None, sym_gen: SymbolMaker | None = None,
                   default_bucket_key: Any = None, arg_params: Params = None, aux_params: Params = None,
                   **kwargs: Any) -> BucketingModule:
-        """The same from symbols by key and from weights."""
+        """A module from symbols by key, and weights."""
         needed: dict[str, object] = dict(sym_dict=sym_dict, sym_gen=sym_gen, arg_params=arg_params,
                                          aux_params=aux_params)
         for name, value in needed.items():
@@ -186,7 +186,7 @@ class BucketingModule(BaseModule):
     def bind(self, data_shapes: Descriptions, label_shapes: Descriptions | None = None, for_training: bool = True,
              inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Any = None,
              grad_req: GradReq = "write") -> None:
-        """Make arrays and plans of the default key; those of others follow when they come."""
+        """Make arrays and plans of the default key; those of other keys are made at their first batch."""
         if self._stays_bound(force_rebind):
             return
         if shared_module is not None:
@@ -205,7 +205,7 @@ class BucketingModule(BaseModule):
 
     def switch_bucket(self, bucket_key: Hashable, data_shapes: Descriptions, label_shapes: Descriptions | None = None
                       ) -> None:
-        """Change over to a key; its module is made when it first comes."""
+        """Switch to a key; its module is made at its first use."""
         self._needs("binded")
         default = self._buckets[self._default_bucket_key]
         if bucket_key not in self._buckets:
@@ -224,7 +224,7 @@ class BucketingModule(BaseModule):
             self._curr_module.borrow_optimizer(default)
 
     def prepare(self, data_batch: Any, sparse_row_id_fn: object = None) -> None:
-        """Change over to the key of a batch."""
+        """Switch to the key of a batch."""
         key = getattr(data_batch, "bucket_key", None)
         if key is not None:
             self.switch_bucket(key, data_batch.provide_data, data_batch.provide_label)
@@ -259,7 +259,7 @@ class BucketingModule(BaseModule):
 
     def init_optimizer(self, kvstore: Store = "local", optimizer: str | Optimizer = "sgd",
                        optimizer_params: Settings = (("learning_rate", 0.01),), force_init: bool = False) -> None:
-        """Choose how weights move; see ``Module.init_optimizer``."""
+        """Set the optimizer; see ``Module.init_optimizer``."""
         default = self._buckets[self._default_bucket_key]
         default.init_optimizer(kvstore, optimizer, optimizer_params, force_init)
         for module in self._buckets.values():
@@ -277,7 +277,7 @@ class BucketingModule(BaseModule):
         self._curr_module.backward(out_grads)
 
     def update(self) -> None:
-        """Move the weights along the gradients of the last backward."""
+        """Update the weights by the gradients of the last backward."""
         self._needs("binded", "params_initialized", "optimizer_initialized")
         self._curr_module.update()
 
@@ -294,7 +294,7 @@ class BucketingModule(BaseModule):
         self._curr_module.update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon: Monitor) -> None:
-        """Let a monitor look inside, into modules of keys to come too."""
+        """Install a monitor, also in modules of future keys."""
         self._monitor = mon
         for module in self._buckets.values():
             module.install_monitor(mon)

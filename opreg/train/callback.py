@@ -1,4 +1,4 @@
-"""Callbacks: what a training loop calls after each batch or epoch."""
+"""Callbacks: functions that a training loop calls after each batch or epoch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ if not TYPE_CHECKING:  # MindSpore has its callbacks in a module of this name, t
 
 
 def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
-    """A callback for the end of an epoch: saves a checkpoint, named by the number of epochs done, every ``period``."""
+    """A callback for the end of an epoch: saves a checkpoint every ``period`` epochs, named by the number of finished
+    epochs."""
     period = max(1, int(period))
 
     def callback(iter_no: int, sym: Symbol | None, arg: Mapping[str, NDArray], aux: Mapping[str, NDArray]) -> None:
@@ -38,12 +39,12 @@ class _Saving(Protocol):
     """A module that can save itself."""
 
     def save_checkpoint(self, prefix: str, epoch: int, save_optimizer_states: bool = False) -> object:
-        """Save what it computes, its parameters, and the optimizer's states where they are asked for."""
+        """Save the symbol, the parameters, and on request the optimizer's states."""
 
 
 def module_checkpoint(mod: _Saving, prefix: str, period: int = 1, save_optimizer_states: bool = False
                       ) -> Callable[..., None]:
-    """The same for a module, which can save its optimizer's states too."""
+    """A callback for the end of an epoch: saves a checkpoint of a module, and on request its optimizer's states."""
     period = max(1, int(period))
 
     def callback(iter_no: int, sym: object = None, arg: object = None, aux: object = None) -> None:
@@ -72,11 +73,11 @@ class Speedometer:
     Parameters
     ----------
     batch_size : int
-        Samples a batch.
+        Number of samples of a batch.
     frequent : int
-        Batches between two lines.
+        Number of batches between two lines.
     auto_reset : bool
-        Whether the metric begins anew after each line.
+        Whether the metric is reset after each line.
     """
 
     def __init__(self, batch_size: int, frequent: int = 50, auto_reset: bool = True):
@@ -84,9 +85,9 @@ class Speedometer:
         self.init, self.tic, self.last_count = False, 0.0, 0
 
     def __call__(self, param: BatchEndParam) -> None:
-        """Take note of a batch."""
+        """Note a batch, and log if it is time."""
         count = param.nbatch
-        if self.last_count > count:  # another epoch
+        if self.last_count > count:  # a new epoch
             self.init = False
         self.last_count = count
         if not self.init:
@@ -109,14 +110,14 @@ class Speedometer:
 
 
 class ProgressBar:
-    """A callback for the end of a batch: a bar that grows in one line, or is logged where there is no terminal.
+    """A callback for the end of a batch: a progress bar in one line, which is logged without a terminal.
 
     Parameters
     ----------
     total : int
-        Batches in all.
+        Number of all batches.
     length : int
-        Characters of the full bar.
+        Length of the full bar in characters.
     """
 
     def __init__(self, total: int, length: int = 80):
@@ -125,7 +126,7 @@ class ProgressBar:
         self._epoch, self._first = -1, 0
 
     def __call__(self, param: BatchEndParam) -> None:
-        """Take note of a batch."""
+        """Note a batch, and update the bar."""
         if not wanted():
             logging.info("%s\r", self._bar(param.nbatch))
             return
@@ -147,7 +148,7 @@ class LogValidationMetricsCallback:
     """A callback for the end of a validation: logs its metrics."""
 
     def __call__(self, param: BatchEndParam) -> None:
-        """Log."""
+        """Log the metrics."""
         if param.eval_metric:
             for name, value in param.eval_metric.get_name_value():
                 logging.info("Epoch[%d] Validation-%s=%f", param.epoch, name, value)

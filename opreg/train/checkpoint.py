@@ -31,20 +31,20 @@ class BatchEndParam(NamedTuple):
 
 def save_checkpoint(prefix: str, epoch: int, symbol: Symbol | None, arg_params: Mapping[str, NDArray],
                     aux_params: Mapping[str, NDArray], remove_amp_cast: bool = True) -> None:
-    """Write a symbol, if there is one, and weights: both files, or neither.
+    """Write weights, and a symbol if there is one: both files, or neither.
 
     Parameters
     ----------
     prefix : str
-        Where, and how the names begin.
+        Prefix of the paths.
     epoch : int
-        Number of the checkpoint, four digits of the file's name.
+        Number of the checkpoint, written with four digits in the file's name.
     symbol : Symbol or None
         The network.
     arg_params, aux_params : dict of str to NDArray
         Its weights and auxiliary states.
     remove_amp_cast : bool
-        Whether the file is to hold no ``amp_cast`` and ``amp_multicast``.
+        Whether to remove ``amp_cast`` and ``amp_multicast`` from the symbol.
     """
     with together():
         write(prefix, epoch, symbol, arg_params, aux_params, remove_amp_cast)
@@ -53,30 +53,30 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Symbol | None, arg_params: 
 
 def write(prefix: str, epoch: int, symbol: Symbol | None, arg_params: Mapping[str, NDArray],
           aux_params: Mapping[str, NDArray], remove_amp_cast: bool) -> None:
-    """Write the files of ``save_checkpoint``, one after the other."""
+    """Write the files of ``save_checkpoint``."""
     if symbol is not None:
         symbol.save(f"{prefix}-symbol.json", remove_amp_cast)
     save(f"{prefix}-{epoch:04d}.params", prefixed(arg_params, aux_params))
 
 
 def tell_saved(what: str, path: str) -> None:
-    """Log which file was saved."""
+    """Log the path of a saved file."""
     logging.info('Saved %s to "%s"', what, path)
 
 
 def prefixed(arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]) -> dict[str, NDArray]:
-    """Weights and auxiliary states in one dict, as a file holds them."""
+    """Weights and auxiliary states in one dict, with the prefixes of a file."""
     return {**{f"arg:{name}": value for name, value in arg_params.items()},
             **{f"aux:{name}": value for name, value in aux_params.items()}}
 
 
 def split(fname: str, loaded: object) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """Weights and auxiliary states from what a file holds.
+    """Weights and auxiliary states from the content of a file.
 
     Raises
     ------
     FileFormatError
-        When arrays have no names, or names that say neither.
+        When arrays have no names, or names without a valid prefix.
     """
     params: dict[str, dict[str, NDArray]] = {"arg": {}, "aux": {}}
     if not isinstance(loaded, dict):

@@ -1,4 +1,4 @@
-"""Recurrent cells whose products are convolutions: input, output and states are images."""
+"""Convolutional recurrent cells: input, output and states are images."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ def _leaky(inputs: Symbol, **kwargs: Any) -> Symbol:
 
 
 class BaseConvRNNCell(BaseRNNCell):
-    """A cell with a convolution of the input and one of the last output, which keeps its size.
+    """Base of cells with one convolution of the input and one of the last output, which keeps its size.
 
     Parameters
     ----------
     input_shape : tuple of int
-        The input of a step, the batch first.
+        Shape of the input of a step, with the batch first.
     num_hidden : int
         Channels of the output.
     h2h_kernel, h2h_dilate : tuple of int
-        Window and spacing over the last output; the window is odd.
+        Kernel and dilation of the convolution of the last output; the kernel is odd.
     i2h_kernel, i2h_stride, i2h_pad, i2h_dilate : tuple of int
         The convolution of the input.
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
-        How the weights begin; None leaves it to the global initializer.
+        Initial values of the weights; None uses the global initializer.
     activation : str or function
         See the operator ``Activation``; by default a leaky rectifier with slope 0.2.
     conv_layout : str
-        Axes of images, as the operator ``Convolution`` has it.
+        Layout of images; see the operator ``Convolution``.
     """
 
     _prefix_of_kind = ""
@@ -89,7 +89,7 @@ class BaseConvRNNCell(BaseRNNCell):
 
 
 class ConvRNNCell(BaseConvRNNCell):
-    """The plain cell, convolving.
+    """The convolutional Elman cell.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class ConvRNNCell(BaseConvRNNCell):
 
 
 class ConvLSTMCell(BaseConvRNNCell):
-    """Long short-term memory, convolving; the states are output and cell.
+    """The convolutional cell of long short-term memory; the states are output and cell.
 
     X. Shi et al., Convolutional LSTM network: a machine learning approach for precipitation nowcasting, 2015.
     """
@@ -141,7 +141,7 @@ class ConvLSTMCell(BaseConvRNNCell):
 
 
 class ConvGRUCell(BaseConvRNNCell):
-    """The gated recurrent unit, convolving."""
+    """The convolutional gated recurrent unit."""
 
     _prefix_of_kind = "ConvGRU_"
 

@@ -1,8 +1,8 @@
-"""Stores that all processes of a program share: what each pushes is added up over all of them.
+"""Stores shared by all processes of a program: pushed arrays are summed over all of them.
 
-There are no servers. Every rank keeps the weights and moves them along the same sums by the same optimizer, so they
-stay alike, bit for bit, where the sums are: MPI gives all ranks one result. Settings that have to be alike are
-compared when a store is begun.
+There are no servers. Each rank holds the weights and updates them by the same sums with the same optimizer, so they
+stay bit-identical: MPI returns the same sums to all ranks. Settings that have to be equal are compared when a store is
+created.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from .stores import Key, KVStore, KVStoreBase, pairs
 
 __all__ = ["KINDS", "DistKVStore", "Horovod"]
 
-#: Kinds of stores of all processes; they differ in where MXNet computes the sums.
+#: Kinds of stores of all processes; in MXNet they differ in where sums are computed.
 KINDS = ("dist", "dist_sync", "dist_device_sync", "dist_sync_device")
 
 
 class DistKVStore(KVStore):
-    """A store of all processes: what is pushed to a key is added up over the contexts of each and over all of them.
+    """A store of all processes: pushed arrays are summed over the contexts of each process and over all processes.
 
-    All ranks begin the same keys, and push and pull them in the same order. A program that was started once is rank 0
+    All ranks initialize the same keys, and push and pull them in the same order. A program without a launcher is rank 0
     of 1.
 
     Parameters
     ----------
     type : str
-        ``dist_sync``, ``dist_device_sync`` or ``dist``, which are one here.
+        ``dist_sync``, ``dist_device_sync`` or ``dist``, which behave the same here.
 
     Examples
     --------
@@ -52,14 +52,14 @@ class DistKVStore(KVStore):
         self._sums: dict[Key, Array] = {}
 
     def init(self, key: Any, value: Any) -> None:
-        """Begin one key, or those of a list, with the values of rank 0.
+        """Initialize a key, or several, with the values of rank 0.
 
         Raises
         ------
         ArgumentError
-            For a key that is there already, or of another kind than the others.
+            For a key that exists already, or has another type than the others.
         RankError
-            When other ranks begin others, or others' shapes or dtypes.
+            When ranks differ in keys, shapes or dtypes.
         """
         begun = [(name, arrays[0]) for name, arrays in pairs("init", key, value)]
         self._group.agree("what kvstore.init begins", "\n".join(
@@ -79,14 +79,14 @@ class DistKVStore(KVStore):
         return {name: NDArray(request.wait(), local[name].context) for name, request in requests.items()}
 
     def _memory(self, key: Key, array: NDArray) -> Array:
-        """Memory for the sum of a key; the same each time."""
+        """A buffer for the sum of a key, which is reused."""
         memory = self._sums.get(key)
         if memory is None or memory.dtype != array.dtype:
             memory = self._sums[key] = array.copy()._data
         return memory
 
     def _exchanged(self, key: Key, array: NDArray) -> Array:
-        """The sum of what all ranks send in two bits for each element, in the order of ranks."""
+        """The sum over all ranks of gradients compressed to two bits for each element, in the order of ranks."""
         assert self._threshold is not None
         xp, sent = array.context.xp, self._compressed(key, -1, array)._data.reshape(-1)
         codes = xp.zeros((-(-sent.size // 4), 4), "uint8")
@@ -100,12 +100,12 @@ class DistKVStore(KVStore):
         return total.reshape(array.shape)
 
     def set_optimizer(self, optimizer: Optimizer) -> None:
-        """Let an optimizer update stored weights by the gradients that all ranks push.
+        """Let an optimizer update stored weights by the gradients pushed by all ranks.
 
         Raises
         ------
         RankError
-            When other ranks have another, or others' settings.
+            When ranks differ in the optimizer or its settings.
         """
         numbers = {name: value for name, value in sorted(vars(optimizer).items())
                    if isinstance(value, (bool, int, float, str, type(None)))}
@@ -114,7 +114,7 @@ class DistKVStore(KVStore):
         super().set_optimizer(optimizer)
 
     def agree(self, what: str, text: str) -> None:
-        """Go on if all ranks say the same, as ``Group.agree``."""
+        """Continue if all ranks give the same text; see ``Group.agree``."""
         self._group.agree(what, text)
 
     def barrier(self) -> None:
@@ -123,7 +123,8 @@ class DistKVStore(KVStore):
 
 @KVStoreBase.register
 class Horovod(KVStoreBase):
-    """A store that adds up over all processes and keeps nothing, as MXNet's for Horovod; each rank moves its weights.
+    """A store that sums over all processes and stores nothing, as MXNet's for Horovod; each rank updates its own
+    weights.
 
     Examples
     --------
@@ -142,15 +143,15 @@ class Horovod(KVStoreBase):
 
     @property
     def local_rank(self) -> int:
-        """The number of this worker on its machine, as the launcher says; else its rank."""
+        """The number of this worker on its machine, from the launcher; else its rank."""
         return told(LOCAL_RANKS, self.rank)
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
-        """Copy values of rank 0 into arrays of all."""
+        """Copy values of rank 0 into arrays of all ranks."""
         self._each(key, value, out, "broadcast", self._group.ibroadcast)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
-        """Add up values over all ranks, and copy the sums into arrays, by default those that are pushed."""
+        """Sum values over all ranks, and copy the sums into arrays, by default the pushed ones."""
         self._each(key, value, value if out is None else out, "pushpull", self._group.iallreduce)
 
     @staticmethod
@@ -169,9 +170,9 @@ class Horovod(KVStoreBase):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Nothing: the weights are moved elsewhere."""
+        """False for all capabilities: weights are updated outside of the store."""
         return False
 
     def set_optimizer(self, optimizer: Optimizer) -> None:
-        """Refused: it keeps no weights."""
+        """Refused: the store holds no weights."""
         raise ArgumentError("kvstore: stores of the kind 'horovod' keep no weights; an updater of each rank moves them")

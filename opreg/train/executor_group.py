@@ -1,4 +1,4 @@
-"""DataParallelExecutorGroup: an executor for each context, and the part of a batch that each works on."""
+"""DataParallelExecutorGroup: an executor for each context, each working on a part of the batch."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ["DataParallelExecutorGroup"]
 
-# Shapes of batches whose executors are kept.
+# Shapes of batches whose executors are cached.
 _MOST_SHAPES = 16
 
 
 def describe(what: str, shapes: Iterable[object] | None) -> list[DataDesc]:
-    """Descriptions of inputs from those, or from pairs of name and shape."""
+    """Descriptions of inputs, from descriptions or pairs of name and shape."""
     descriptions = []
     for pair in shapes or ():
         if not isinstance(pair, (tuple, list)) or len(pair) < 2 or not isinstance(pair[0], str):
@@ -45,26 +45,26 @@ class DataParallelExecutorGroup(GroupSteps):
     symbol : Symbol
         The network.
     contexts : list of Context
-        Where to compute.
+        The devices.
     workload : list of float or None
-        How large each context's share of a batch is; equal by default.
+        Relative size of each context's part of a batch; equal by default.
     data_shapes, label_shapes : list of DataDesc or of pairs, or None
-        Names and shapes of what comes with a batch. Entries that the network has no argument for count for nothing.
+        Names and shapes of the arrays of a batch. Entries without an argument in the network are ignored.
     param_names : sequence of str
         The weights.
     for_training, inputs_need_grad : bool
-        Whether gradients are kept, and those of the inputs, too.
+        Whether gradients are computed, and also those of the inputs.
     shared_group : DataParallelExecutorGroup or None
-        Another, over as many contexts, whose weights with their gradients are used; inputs and states of the same name
-        lie in the same memory.
+        Another group with the same number of contexts, whose weights and gradients are shared; inputs and states of the
+        same name share memory.
     logger, state_names
-        As MXNet has them; nothing is logged, and states are the arguments that are neither inputs nor weights.
+        A logger, without effect; and the names of arguments that are neither inputs nor weights.
     fixed_param_names : sequence of str or None
-        Weights that stay.
+        Weights that are not trained.
     grad_req : str, list or dict
-        As ``Symbol.bind`` has it, for the weights.
+        Gradient requests of the weights; see ``Symbol.bind``.
     group2ctxs : dict, list of dict, or None
-        As ``Module`` has it.
+        See ``Module``.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class DataParallelExecutorGroup(GroupSteps):
         if shared_group is not None and len(shared_group.contexts) != len(self.contexts):
             raise ArgumentError(f"bind: what is shared is bound on {len(shared_group.contexts)} contexts, expected "
                                 f"{len(self.contexts)}")
-        #: Arrays of each context that are no weights; groups that share weights take theirs from here.
+        #: Arrays of each context that are no weights; groups that share weights share these.
         self.shared_data_arrays: list[dict[str, NDArray]] = \
             [{} for _ in self.contexts] if shared_group is None else shared_group.shared_data_arrays
         #: The samples of each context; None for all of them.
@@ -131,7 +131,7 @@ class DataParallelExecutorGroup(GroupSteps):
         return dict(zip(self.arg_names, grad_req))
 
     def reduce(self, reduction: Reduction | None) -> None:
-        """Let the gradients of the weights become those of all ranks, or this one's, whatever the shapes of batches."""
+        """Sum the gradients of the weights over all ranks, or do so no longer, for all shapes of batches."""
         for executors, _ in self._shaped.values():
             for executor in executors:
                 executor.reduce(reduction)
@@ -154,7 +154,7 @@ class DataParallelExecutorGroup(GroupSteps):
 
     @property
     def batch_size(self) -> int | None:
-        """Samples of a batch, or None where no layout says which axis counts them."""
+        """Samples of a batch, or None if no layout has an axis of samples."""
         return parts.samples(self._inputs())
 
     @property
@@ -164,7 +164,7 @@ class DataParallelExecutorGroup(GroupSteps):
 
     @property
     def grad_arrays(self) -> list[list[NDArray | None]]:
-        """The gradients of those; None for a weight that has none."""
+        """The gradients of the weights; None for a weight without one."""
         return [[executor.grad_dict[name] for executor in self.execs] for name in self.param_names]
 
     @property
@@ -174,11 +174,11 @@ class DataParallelExecutorGroup(GroupSteps):
 
     @property
     def _total_exec_bytes(self) -> int:
-        """Bytes that the plans of all executors hold beside arguments, outputs and gradients."""
+        """Bytes of the plans of all executors, without arguments, outputs and gradients."""
         return sum(executor.plan(self.for_training).nbytes for executor in self.execs)
 
     def reshape(self, data_shapes: Descriptions, label_shapes: Descriptions | None) -> None:
-        """Change over to inputs of other shapes; the weights stay.
+        """Switch to inputs of other shapes; the weights are kept.
 
         Raises
         ------

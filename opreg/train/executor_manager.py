@@ -1,4 +1,4 @@
-"""The trainer of networks before ``Module``: a batch cut among executors, one for each context."""
+"""The trainer of networks before ``Module``: a batch divided among executors, one for each context."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["DataParallelExecutorGroup", "DataParallelExecutorManager"]
 
 
 def _split_input_slice(batch_size: int, work_load_list: Sequence[float]) -> list[slice]:
-    """Slices of samples of each device, in proportion to its load; a ``ShapeError`` if there are too few for all."""
+    """Slices of samples for each device, in proportion to its load; a ``ShapeError`` if there are too few samples."""
     return parts.shares(batch_size, work_load_list)
 
 
@@ -39,7 +39,7 @@ def _check_arguments(symbol: Symbol) -> None:
 
 
 def _load_general(data: Sequence[NDArray], targets: Sequence[Any]) -> None:
-    """Copy arrays to others, or cut to lists of pairs of a slice and an array."""
+    """Copy arrays to other arrays, or to lists of pairs of a slice and an array."""
     for source, target in zip(data, targets):
         if isinstance(target, NDArray):
             target[:] = source
@@ -61,22 +61,22 @@ def _load_label(batch: Any, targets: Sequence[Any]) -> None:
 
 
 class DataParallelExecutorManager:
-    """Executors for all contexts, and the loop's steps over them.
+    """Executors for all contexts, and the steps of a training loop.
 
     Parameters
     ----------
     symbol : Symbol
         The network.
     ctx : list of Context
-        Where to compute.
+        The devices.
     train_data : DataIter
-        Says what comes with a batch.
+        Describes the arrays of a batch.
     arg_names, param_names, aux_names : list of str or None
         Arguments, weights and auxiliary states; those of the symbol by default.
     work_load_list : list of float or None
-        How large each context's share of a batch is; equal by default.
+        Relative size of each context's part of a batch; equal by default.
     logger : logger
-        Takes part in nothing.
+        Accepted without effect.
     sym_gen : function of a key or None
         The symbol for batches that have a ``bucket_key``; all share the weights.
     """
@@ -108,7 +108,7 @@ class DataParallelExecutorManager:
                                          False, shared, logging)
 
     def install_monitor(self, monitor: Monitor) -> None:
-        """Let a monitor look inside."""
+        """Install a monitor."""
         self._monitor = monitor
         for group in self._groups.values():
             for executor in group.execs:
@@ -135,7 +135,7 @@ class DataParallelExecutorManager:
             executor.copy_params_from(arg_params, aux_params)
 
     def copy_to(self, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]) -> None:
-        """Fill arrays with weights and auxiliary states, means over the contexts."""
+        """Copy weights and auxiliary states, averaged over the contexts, to arrays."""
         for names, copies, target in ((self.param_names, self.param_arrays, arg_params),
                                       (self.aux_names, self.aux_arrays, aux_params)):
             for name, arrays in zip(names, copies):
@@ -143,7 +143,7 @@ class DataParallelExecutorManager:
                 target[name][:] = sum(host[1:], host[0]) / len(host)
 
     def load_data_batch(self, data_batch: Any) -> None:
-        """Copy a batch to the contexts; the symbol of its key computes next, where symbols differ by one."""
+        """Copy a batch to the contexts; if symbols differ by key, that of the batch is used next."""
         key = getattr(data_batch, "bucket_key", None)
         if self.sym_gen is not None and key not in self._groups:
             symbol = self.sym_gen(key)

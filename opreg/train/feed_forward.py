@@ -1,4 +1,4 @@
-"""FeedForward: a network that is trained and asked in one call each, from before ``Module``."""
+"""FeedForward: MXNet's interface before ``Module``, which trains and predicts in one call each."""
 
 from __future__ import annotations
 
@@ -39,28 +39,28 @@ _LOGGED = LogValidationMetricsCallback()
 
 
 class FeedForward:
-    """A network with one input and one label, which ``fit`` trains and ``predict`` asks.
+    """A network with one input and one label, which ``fit`` trains and ``predict`` runs.
 
     Parameters
     ----------
     symbol : Symbol, or function of a bucket key
         The network.
     ctx : Context or list of Context
-        Where to compute.
+        The devices.
     num_epoch, begin_epoch : int
-        The number after the last epoch's, and the first one's.
+        The number after the last epoch, and the number of the first.
     epoch_size : int or None
-        Batches of an epoch; by default all.
+        Number of batches of an epoch; all by default.
     optimizer : str or Optimizer
-        How weights move; further keywords are its settings.
+        The optimizer; further keywords are its settings.
     initializer : Initializer
         Initial values of weights.
     numpy_batch_size : int
-        The size of batches that are cut of arrays.
+        Batch size for arrays.
     arg_params, aux_params : dict of str to NDArray
-        Weights and auxiliary states to begin with.
+        Initial weights and auxiliary states.
     allow_extra_params : bool
-        Whether there may be some among them that the network does not have.
+        Whether names that the network lacks are allowed.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class FeedForward:
         return {**vars(self), "_pred_exec": None}
 
     def _check_arguments(self) -> None:
-        """Refuse a symbol with one name twice, and leave out weights that it does not have, if there may be some."""
+        """Refuse a symbol with duplicate names, and drop weights that it lacks if ``allow_extra_params``."""
         if self.argument_checked:
             return
         _check_arguments(self.symbol)
@@ -114,7 +114,7 @@ class FeedForward:
         return name.endswith(("data", "label"))
 
     def _init_params(self, inputs: Descriptions, overwrite: bool = False) -> tuple[list[str], list[str], list[str]]:
-        """Weights and auxiliary states for inputs like these: those that are there already, or initialized."""
+        """Weights and auxiliary states for inputs like these: the existing ones, or initialized ones."""
         described = [desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in inputs]
         known = {desc.name: desc for desc in described if desc.name in self.symbol.list_arguments()}
         shapes = self.symbol.infer_shape(**{name: desc.shape for name, desc in known.items()})
@@ -146,7 +146,7 @@ class FeedForward:
     # -------------------------------------------------------------------------------------- data
 
     def _init_iter(self, X: Any, y: Any, is_train: bool) -> Any:
-        """Batches, from those or from arrays."""
+        """An iterator over batches, from an iterator or arrays."""
         if not isinstance(X, (np.ndarray, NDArray)):
             if not isinstance(X, DataIter) and not hasattr(X, "provide_data"):
                 raise TypeError(f"X: expected a DataIter, an NDArray or a NumPy array, got {type(X).__name__}")
@@ -180,7 +180,7 @@ class FeedForward:
     # ------------------------------------------------------------------------------------ asking
 
     def _init_predictor(self, input_shapes: Descriptions, type_dict: Mapping[str, Any] | None = None) -> Executor:
-        """An executor for inputs like these, with the weights in it."""
+        """An executor for inputs like these, with the weights."""
         shapes = {**{name: value.shape for name, value in self.arg_params.items()}, **dict(input_shapes)}
         executor = self._pred_exec
         if executor is None or self.symbol.infer_shape(**shapes)[0] != [each.shape for each in executor.arg_arrays]:
@@ -190,7 +190,7 @@ class FeedForward:
         return executor
 
     def _asked(self, X: Any, num_batch: int | None) -> Iterator[tuple[Any, list[NDArray]]]:
-        """The batches, each with the outputs for it."""
+        """The batches, each with its outputs."""
         if self.arg_params is None:
             raise ArgumentError("FeedForward: there are no weights yet; fit it, or give it arg_params")
         types = {name: value.dtype for name, value in self.arg_params.items()}
@@ -209,11 +209,11 @@ class FeedForward:
         Parameters
         ----------
         X : DataIter, NDArray or NumPy array
-            Inputs to predict for.
+            The inputs.
         num_batch : int or None
-            How many batches at most.
+            Largest number of batches.
         return_data : bool
-            Whether data and labels come with them.
+            Whether data and labels are returned, too.
         """
         X = self._init_iter(X, None, is_train=False)
         if reset:
@@ -247,22 +247,22 @@ class FeedForward:
             logger: Logger | None = None, work_load_list: Sequence[float] | None = None, monitor: Monitor | None = None,
             eval_end_callback: Callbacks = _LOGGED, eval_batch_end_callback: Callbacks = None, *,
             progress: bool | None = None) -> None:
-        """Train on batches, or on arrays of samples and labels, which are shuffled and cut.
+        """Train on batches, or on arrays of samples and labels, which are shuffled and divided into batches.
 
         Parameters
         ----------
         X, y
-            A DataIter; or an array of samples, and one of labels.
+            A DataIter; or an array of samples, and an array of labels.
         eval_data : DataIter, or pair of data and labels
-            To validate with after each epoch.
+            Data for validation after each epoch.
         eval_metric : EvalMetric, or what ``metric.create`` takes
-            What is measured of either.
+            The metric of training and validation.
         epoch_end_callback : function of epoch, symbol, weights and auxiliary states
             Called after each epoch.
         batch_end_callback, eval_end_callback, eval_batch_end_callback : function of ``BatchEndParam``
-            Called after each batch, validation, and batch of it.
+            Called after each batch, each validation, and each batch of a validation.
         kvstore, work_load_list, progress
-            As ``Module`` has them.
+            See ``Module``.
         """
         if self.num_epoch is None:
             raise ArgumentError("FeedForward: num_epoch is needed, the number of epochs")
@@ -307,7 +307,7 @@ class FeedForward:
 
     def _epoch(self, epoch: int, module: Any, data: Any, metric: metrics.EvalMetric, batch_end_callback: Callbacks,
                monitor: Monitor | None, logger: Any) -> None:
-        """Learn from ``epoch_size`` batches, or from all; the data begin anew where they end."""
+        """Train on ``epoch_size`` batches, or on all; the data restart when they end."""
         metric.reset()
         nbatch = empty = 0
         while True:
@@ -324,7 +324,7 @@ class FeedForward:
                 if nbatch == self.epoch_size:
                     return
             empty = empty + 1 if nbatch == began else 0
-            if empty > 1:  # the first time the epoch before may have ended with the data
+            if empty > 1:  # at first the data may have ended with the epoch before
                 raise ArgumentError("fit: there are no batches")
             logger.info("Epoch[%d] Resetting Data Iterator", epoch)
             data.reset()
@@ -348,7 +348,7 @@ class FeedForward:
     # ------------------------------------------------------------------------------------- files
 
     def save(self, prefix: str, epoch: int | None = None, remove_amp_cast: bool = True) -> None:
-        """Write symbol and weights, as ``save_checkpoint``; the epoch is the last by default."""
+        """Write symbol and weights, as ``save_checkpoint``; by default under the number of epochs trained."""
         epoch = self.num_epoch if epoch is None else epoch
         if epoch is None:
             raise ArgumentError("save: the number of the epoch is needed")
@@ -356,7 +356,7 @@ class FeedForward:
 
     @staticmethod
     def load(prefix: str, epoch: int, ctx: Context | Sequence[Context] | None = None, **kwargs: Any) -> FeedForward:
-        """A network from a checkpoint; keywords are those of the constructor."""
+        """A network from a checkpoint; keywords are arguments of the constructor."""
         symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
         return FeedForward(symbol, ctx, arg_params=arg_params, aux_params=aux_params, begin_epoch=epoch, **kwargs)
 
@@ -368,7 +368,7 @@ class FeedForward:
                logger: Logger | None = None, work_load_list: Sequence[float] | None = None,
                eval_end_callback: Callbacks = _LOGGED, eval_batch_end_callback: Callbacks = None, **kwargs: Any
                ) -> FeedForward:
-        """A network that has been trained: the constructor and ``fit`` in one."""
+        """Make a network and train it: the constructor and ``fit`` in one."""
         model = FeedForward(symbol, ctx, num_epoch, epoch_size, optimizer, initializer, **kwargs)
         model.fit(X, y, eval_data, eval_metric, epoch_end_callback, batch_end_callback, kvstore, logger,
                   work_load_list, eval_end_callback=eval_end_callback, eval_batch_end_callback=eval_batch_end_callback)

@@ -1,4 +1,4 @@
-"""Helpers of MindSpore's ``train._utils``: folders that are made, and values that are checked."""
+"""Helpers of MindSpore's ``train._utils``: making folders, and checking types."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["check_value_type"]
 
 
 def check_value_type(arg_name: str, arg_value: object, valid_types: type | Iterable[type]) -> None:
-    """Refuse a value of another type; a boolean is no int.
+    """Refuse a value of another type; a boolean does not count as int.
 
     Raises
     ------
     TypeError
-        Naming the argument, the types that are valid, and what came.
+        The error names the argument, the valid types, and the type of the value.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def check_value_type(arg_name: str, arg_value: object, valid_types: type | Itera
 
 
 def _make_directory(path: str, arg_name: str = "path") -> str:
-    """Make a folder, with those above it; returns its whole path."""
+    """Make a folder and its parents; returns its absolute path."""
     if not isinstance(path, str):
         raise TypeError(f"{arg_name} must be text, got {type(path).__name__}")
     if not path.strip():

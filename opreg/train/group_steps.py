@@ -1,4 +1,4 @@
-"""Steps of a training loop over all executors of a module, for programs that write the loop themselves."""
+"""Steps of a training loop over all executors of a module, for programs with their own loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["GroupSteps"]
 
 
 class GroupSteps:
-    """The steps of a loop over executors that divide a batch."""
+    """The steps of a loop over executors that share a batch."""
 
     symbol: Symbol
     execs: list[Executor]
@@ -61,7 +61,7 @@ class GroupSteps:
 
     @property
     def data_layouts(self) -> list[int]:
-        """The axis of samples of each input; -1 where it is not divided."""
+        """The axis of samples of each input; -1 if it is not divided."""
         return [DataDesc.get_batch_axis(desc.layout) for desc in self.data_shapes]
 
     @property
@@ -97,7 +97,7 @@ class GroupSteps:
             executor.copy_params_from(arg_params, aux_params, allow_extra_params=allow_extra)
 
     def get_params(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray]) -> None:
-        """Fill dicts with weights and auxiliary states on the host, means over the contexts."""
+        """Fill dicts with weights and auxiliary states on the host, averaged over the contexts."""
         for names, kind, target in ((self.param_names, "arg_dict", arg_params),
                                     (self.aux_names, "aux_dict", aux_params)):
             for name in names:
@@ -128,7 +128,7 @@ class GroupSteps:
         return [DataDesc.get_batch_axis(output.attr("__layout__")) for output in self.symbol]
 
     def get_outputs(self, merge_multi_context: bool = True, begin: int = 0, end: int | None = None) -> list[Any]:
-        """The outputs of the last forward, from one number to another."""
+        """The outputs of the last forward, from index ``begin`` to before ``end``."""
         listed = [list(copies) for copies in zip(*(executor.outputs for executor in self.execs))][begin:end]
         if not merge_multi_context:
             return listed
@@ -155,6 +155,6 @@ class GroupSteps:
                                     dict(zip(names, executor.outputs)))
 
     def install_monitor(self, mon: Monitor) -> None:
-        """Let a monitor look inside."""
+        """Install a monitor."""
         for executor in self.execs:
             mon.install(executor)

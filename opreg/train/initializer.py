@@ -1,8 +1,8 @@
 """Initial values of weights: initializers by name, by pattern, or from a file.
 
-An initializer is called with a name and an array, and fills the array. The ending of the name decides: a bias
-begins with zeros, a gamma with ones, and a weight as the class says. The attribute ``__init__`` of a
-variable, which ``sym.var(init=...)`` sets, takes precedence.
+An initializer is called with a name and an array, and fills the array. The ending of the name decides: a bias gets
+zeros, a gamma ones, and a weight the values of the class. The attribute ``__init__`` of a variable, which
+``sym.var(init=...)`` sets, takes precedence.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REGISTERED = Named("initializer")
 
 
 class InitDesc(str):
-    """The name of an array to be filled, with what is known about it.
+    """The name of an array to fill, with its attributes.
 
     Parameters
     ----------
@@ -43,12 +43,12 @@ class InitDesc(str):
     attrs : dict
         Attributes of the variable; ``__init__`` names an initializer.
     global_init : Initializer
-        The one the others stand in for.
+        The initializer of arrays without their own.
 
     Attributes
     ----------
     is_state : bool
-        Whether it is an auxiliary state, which begins with zeros where its name says nothing.
+        Whether it is an auxiliary state, which is filled with zeros unless its name decides.
     """
 
     attrs: Mapping[str, str]
@@ -63,7 +63,7 @@ class InitDesc(str):
 
 
 def register(cls: type, *names: str) -> type:
-    """Make an initializer known by its class's name in lower case; a decorator.
+    """A decorator that registers an initializer by the name of its class in lower case.
 
     Examples
     --------
@@ -81,21 +81,21 @@ alias = _REGISTERED.alias
 
 #: A function that fills an array by its name, or an initializer.
 Fill: TypeAlias = Callable[[str, NDArray], None]
-#: One, or the name or text of one; None leaves arrays to somebody else.
+#: An initializer, its name, or its text; None leaves arrays to another initializer.
 InitializerLike: TypeAlias = Fill | str | None
 
 
 @INITIALIZER.provide
 def create(initializer: Fill | str, **kwargs: Any) -> Any:
-    """An initializer from one, from its name, or from what ``dumps`` wrote.
+    """An initializer, from itself, its name, or the text that ``dumps`` returned.
 
     Raises
     ------
     AttrError
-        For an unregistered name, for keywords that the initializer does not take, and for those that are not made
-        of text: ``Load`` opens files and ``Mixed`` runs patterns, so no file may ask for them.
+        For an unregistered name, for unknown keywords, and for initializers that text may not create: ``Load`` opens
+        files and ``Mixed`` runs patterns, so no file may name them.
     FileFormatError
-        For text that ``dumps`` did not write.
+        For text in another format.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def create(initializer: Fill | str, **kwargs: Any) -> Any:
 
 @_REGISTERED.of
 class Initializer:
-    """Fills arrays by name. A subclass says in ``_init_weight(name, arr)`` how weights begin.
+    """Fills arrays by name; a subclass defines ``_init_weight(name, arr)`` for weights.
 
     Keyword arguments are what ``dumps`` writes.
     """
@@ -125,15 +125,15 @@ class Initializer:
 
     def set_verbosity(self, verbose: bool = False, print_func: Callable[[NDArray], object] | None = None
                       ) -> Initializer:
-        """Log each array that is filled, and what ``print_func`` says of it; by default its norm."""
+        """Log each array that is filled, with the result of ``print_func``, by default its norm."""
         self._verbose = verbose
         self._print_func = print_func or _size
         return self
 
     def dumps(self) -> str:
-        """Name and settings as JSON, from which ``create`` makes it again."""
+        """Name and settings as JSON, for ``create``."""
         self._kwargs = {name: _numbers(value) if isinstance(value, (NDArray, np.ndarray)) else value
-                        for name, value in self._kwargs.items()}  # lists, as programs read them afterwards
+                        for name, value in self._kwargs.items()}  # lists, as programs read them later
         return json.dumps([type(self).__name__.lower(), self._kwargs], default=_numbers)
 
     def __eq__(self, other: object) -> bool:
@@ -147,7 +147,7 @@ class Initializer:
         Raises
         ------
         ArgumentError
-            When the name says nothing about what the array is.
+            When the name does not tell the role of the array.
         """
         if not isinstance(desc, str):
             raise ArgumentError(f"initializer: expected the name of the array, got {type(desc).__name__}")
@@ -171,7 +171,7 @@ class Initializer:
                 return
         self._init_default(desc, arr)
 
-    #: Initial values by the ending of a name; the first that fits counts.
+    #: Initial values by the ending of a name; the first match decides.
     _suffixes: Sequence[tuple[str, str]] = (
         ("weight", "_init_weight"), ("bias", "_init_bias"), ("gamma", "_init_gamma"), ("beta", "_init_beta"),
         ("moving_mean", "_init_zero"), ("running_mean", "_init_zero"), ("moving_avg", "_init_zero"),
@@ -180,7 +180,7 @@ class Initializer:
         ("bias_quantize", "_init_quantized_bias"),
     )
 
-    #: Initial values by beginning and ending of a plain name, a habit of early programs.
+    #: Initial values by prefix and ending of a plain name, a convention of early programs.
     _prefixes: Sequence[tuple[str, str, str]] = (
         ("upsampling", "", "_init_bilinear"), ("stn_loc", "weight", "_init_zero"),
         ("stn_loc", "bias", "_init_loc_bias"),
@@ -233,7 +233,7 @@ class Initializer:
 
 
 def _numbers(value: object) -> Any:
-    """Numbers of NumPy and arrays, as JSON has them."""
+    """NumPy scalars and arrays converted for JSON."""
     if isinstance(value, NDArray):
         value = value.asnumpy()
     if isinstance(value, (np.ndarray, np.generic)):
@@ -276,7 +276,7 @@ class One(Initializer):
 
 
 class Constant(Initializer):
-    """One number, or an array's numbers."""
+    """One value, or the elements of an array."""
 
     def __init__(self, value: ArrayLike):
         super().__init__(value=value)
@@ -296,7 +296,7 @@ class Constant(Initializer):
 
 
 class Uniform(Initializer):
-    """Uniform numbers between ``-scale`` and ``scale``."""
+    """Uniform values between ``-scale`` and ``scale``."""
 
     def __init__(self, scale: float = 0.07):
         super().__init__(scale=scale)
@@ -307,7 +307,7 @@ class Uniform(Initializer):
 
 
 class Normal(Initializer):
-    """Normal numbers with mean zero and standard deviation ``sigma``."""
+    """Normal values with mean zero and standard deviation ``sigma``."""
 
     def __init__(self, sigma: float = 0.01):
         super().__init__(sigma=sigma)
@@ -318,7 +318,7 @@ class Normal(Initializer):
 
 
 class Orthogonal(Initializer):
-    """``scale`` times an orthogonal matrix, of the first dimension against all others.
+    """``scale`` times an orthogonal matrix, of the first axis against all others.
 
     A. Saxe, J. McClelland, S. Ganguli, Exact solutions to the nonlinear dynamics of learning in deep linear
     neural networks, 2013.
@@ -326,9 +326,9 @@ class Orthogonal(Initializer):
     Parameters
     ----------
     scale : float
-        Length of each row or column.
+        Norm of each row or column.
     rand_type : {"uniform", "normal"}
-        The numbers that are made orthogonal.
+        Distribution of the values that are orthogonalised.
     """
 
     def __init__(self, scale: float = 1.414, rand_type: str = "uniform"):
@@ -346,7 +346,7 @@ class Orthogonal(Initializer):
 
 
 class Xavier(Initializer):
-    """Random numbers whose size suits the numbers of inputs and outputs of a layer.
+    """Random values whose scale depends on the numbers of inputs and outputs of a layer.
 
     X. Glorot, Y. Bengio, Understanding the difficulty of training deep feedforward neural networks, 2010. The
     scale is ``sqrt(magnitude / n)``.
@@ -354,9 +354,9 @@ class Xavier(Initializer):
     Parameters
     ----------
     rnd_type : {"uniform", "gaussian"}
-        Uniform numbers between plus and minus the scale, or normal ones with it as standard deviation.
+        Uniform values between plus and minus the scale, or normal values with the scale as standard deviation.
     factor_type : {"avg", "in", "out"}
-        What ``n`` is: the number of inputs of a unit, of outputs, or their mean.
+        Whether ``n`` is the number of inputs of a unit, of outputs, or their mean.
     magnitude : float
         See above.
     """
@@ -382,8 +382,7 @@ class Xavier(Initializer):
 
 
 class MSRAPrelu(Xavier):
-    """Normal elements whose size suits layers followed by a rectifier that is ``slope`` times its input below
-    zero.
+    """Normal values with a scale for layers followed by a leaky rectifier of slope ``slope``.
 
     K. He, X. Zhang, S. Ren, J. Sun, Delving deep into rectifiers, 2015.
     """
@@ -394,7 +393,7 @@ class MSRAPrelu(Xavier):
 
 
 class Bilinear(Initializer):
-    """The window of a bilinear enlargement, for Deconvolution and UpSampling; the same in every channel."""
+    """The kernel of a bilinear upsampling, for Deconvolution and UpSampling; the same in each channel."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -406,7 +405,7 @@ class Bilinear(Initializer):
 
 
 class LSTMBias(Initializer):
-    """Zeros, but ``forget_bias`` for the forget gate, the second quarter of the array."""
+    """Zeros, with ``forget_bias`` for the forget gate, the second quarter of the array."""
 
     def __init__(self, forget_bias: float = 1.0):
         super().__init__(forget_bias=forget_bias)
@@ -422,16 +421,16 @@ class LSTMBias(Initializer):
 
 
 class FusedRNN(Initializer):
-    """The one array of parameters of the operator ``RNN``, part by part.
+    """Initializes the parameter array of the operator ``RNN``, part by part.
 
     Parameters
     ----------
     init : Initializer, str or None
-        For the weights; None leaves them to the global initializer.
+        Initializer of the weights; None uses the global initializer.
     num_hidden, num_layers, mode, bidirectional
-        As the operator has them.
+        See the operator ``RNN``.
     forget_bias : float
-        Bias of the forget gate of an LSTM; half of it goes to either of the two biases that are added up.
+        Bias of the forget gate of an LSTM, half of it in each of the two biases, which are added.
     """
 
     def __init__(self, init: InitializerLike, num_hidden: int, num_layers: int, mode: str, bidirectional: bool = False,
@@ -460,16 +459,16 @@ class FusedRNN(Initializer):
 
 
 class Load(Initializer):
-    """Arrays from a file or dictionary; ``default_init`` for those it does not have.
+    """Arrays from a file or dict; ``default_init`` for names that these lack.
 
     Parameters
     ----------
     param : str or dict of str to NDArray
-        File name or arrays; prefixes ``arg:`` and ``aux:`` are taken off.
+        File name or arrays; prefixes ``arg:`` and ``aux:`` are removed.
     default_init : Initializer
-        For the other names.
+        Initializer of the other names.
     verbose : bool
-        Whether to log where each array comes from.
+        Whether to log the source of each array.
     """
 
     of_text = False
@@ -486,7 +485,7 @@ class Load(Initializer):
         self.default_init, self.verbose = default_init, verbose
 
     def __call__(self, desc: str, arr: NDArray) -> None:
-        """Fill an array with the one of its name."""
+        """Copy the array of this name."""
         loaded = self.param.get(str(desc))
         if loaded is None:
             if self.default_init is None:
@@ -502,7 +501,7 @@ class Load(Initializer):
 
 
 class Mixed(Initializer):
-    """Initializers by pattern: the first regular expression found in a name decides.
+    """Initializers by pattern: the first regular expression that is found in a name decides.
 
     Examples
     --------
@@ -522,7 +521,7 @@ class Mixed(Initializer):
         self.map = [(re.compile(pattern), create(initializer)) for pattern, initializer in zip(patterns, initializers)]
 
     def __call__(self, desc: str, arr: NDArray) -> None:
-        """Fill an array by the first pattern that fits."""
+        """Fill an array by the first pattern that is found in its name."""
         for pattern, initializer in self.map:
             if pattern.match(desc):
                 initializer(desc, arr)

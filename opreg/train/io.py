@@ -1,4 +1,4 @@
-"""Batches and iterators over them, as ``mx.io`` has them."""
+"""Batches, and iterators over them, with the names of ``mx.io``."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Stores of arrays by key, where gradients meet and weights are kept, as MXNet has them: ``kv.create("local")``.
+"""Stores of arrays by key, which sum gradients and hold weights, with MXNet's names: ``kv.create("local")``.
 
-``local`` and ``device`` add up gradients of a module's contexts; ``dist_sync`` and its kin what all processes do;
-on ``dist_async`` each process moves the weights by itself. A store of another kind is a class that derives from
-``KVStoreBase`` and is registered; ``create`` finds it by its name, and ``Module`` and ``FeedForward`` ask nothing of it
-but what the base class lists.
+``local`` and ``device`` sum gradients over a module's contexts, ``dist_sync`` and its variants over all processes; with
+``dist_async`` each process updates the weights separately. A store of another kind is a class that derives from
+``KVStoreBase`` and is registered; ``create`` finds it by name, and ``Module`` and ``FeedForward`` use only methods of
+the base class.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ __all__ = ["KVStoreBase", "KVStore", "TestStore", "create"]
 
 __getattr__ = inner(__name__)
 
-#: Kinds of stores in one process; they differ in where MXNet computes the sums, which is a matter of devices here.
+#: Kinds of stores in one process; in MXNet they differ in where sums are computed.
 _KINDS = ("local", "device", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device", "nccl")
-#: Beginnings of the names of stores that are missing here.
+#: Prefixes of the names of stores that are not available.
 _ELSEWHERE = ("dist", "byteps", "p3")
-#: Most elements of a weight that a store of the kind local updates; modules update larger ones.
+#: Largest number of elements of a weight that a store of the kind local updates; modules update larger ones.
 _UPDATED_THERE = 1 << 24
 
 
 def create(name: str = "local") -> KVStoreBase:
-    """A store of a kind: ``local`` or ``device``, ``dist_sync``, ``dist_device_sync`` or ``dist_async``, ``horovod``,
-    or a class that was registered, as the example ``teststore``.
+    """A store by its kind: ``local`` or ``device``, ``dist_sync``, ``dist_device_sync`` or ``dist_async``, ``horovod``,
+    or a registered class, such as the example ``teststore``.
 
     Raises
     ------
     ArgumentError
-        For a kind there is not; those that need servers are among them.
+        For an unknown kind, and for kinds that need servers.
     """
     if not isinstance(name, str):
         raise TypeError(f"kvstore: expected the name of a kind, got {type(name).__name__}")
@@ -67,7 +67,7 @@ def create(name: str = "local") -> KVStoreBase:
 
 def _create_kvstore(kvstore: KVStoreBase | str | None, num_device: int, arg_params: Mapping[str, NDArray]
                     ) -> tuple[KVStoreBase | None, bool]:
-    """A store, or None where one device needs none, and whether the weights are updated in it, as MXNet decides it."""
+    """A store, or None if one device needs none, and whether the weights are updated in it, decided as in MXNet."""
     there = bool(int(os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1")))
     store: KVStoreBase | None
     if isinstance(kvstore, str):
@@ -83,7 +83,7 @@ def _create_kvstore(kvstore: KVStoreBase | str | None, num_device: int, arg_para
 
 
 def _create_sparse_kvstore(kvstore: KVStoreBase | str | None) -> tuple[KVStoreBase, bool]:
-    """A store for weights that are ``row_sparse``, which are updated in it."""
+    """A store for ``row_sparse`` weights, which are updated in it."""
     if isinstance(kvstore, str):
         return create(kvstore), True
     if isinstance(kvstore, KVStoreBase):
@@ -93,8 +93,9 @@ def _create_sparse_kvstore(kvstore: KVStoreBase | str | None) -> tuple[KVStoreBa
 
 def _initialize_kvstore(kvstore: Any, param_arrays: Sequence[Sequence[NDArray]], arg_params: Mapping[str, NDArray],
                         param_names: Sequence[str], update_on_kvstore: bool) -> None:
-    """Begin a store with weights; where they are updated there, or by several processes, all copies begin alike."""
-    if isinstance(kvstore, KVStore) and (update_on_kvstore or kvstore.num_workers > 1):  # at once, which is quicker
+    """Initialize a store with weights; if they are updated there, or by several processes, all copies get the same
+    values."""
+    if isinstance(kvstore, KVStore) and (update_on_kvstore or kvstore.num_workers > 1):  # in one call, which is faster
         names = list(param_names)
         kvstore.broadcast(names, [arg_params[name] for name in names], out=[list(copies) for copies in param_arrays])
         return
@@ -107,39 +108,39 @@ def _initialize_kvstore(kvstore: Any, param_arrays: Sequence[Sequence[NDArray]],
 
 def _trained(param_arrays: Sequence[Sequence[NDArray]], grad_arrays: Sequence[Sequence[NDArray | None]]
              ) -> list[tuple[int, list[NDArray], list[Any]]]:
-    """Number, weights and gradients of the weights that have a gradient."""
+    """Index, weights and gradients of the weights that have a gradient."""
     return [(i, list(weights), list(grads)) for i, (weights, grads) in enumerate(zip(param_arrays, grad_arrays))
             if grads[0] is not None]
 
 
 def _pushpull(kvstore: Any, param_names: Sequence[str], trained: Sequence[tuple[int, list[NDArray], list[Any]]],
               weights_back: bool) -> None:
-    """Push gradients, and fetch weights, or what became of the gradients."""
-    if isinstance(kvstore, KVStore) and trained:  # all at once, which is quicker
+    """Push gradients, and pull weights, or the sums of gradients."""
+    if isinstance(kvstore, KVStore) and trained:  # in one call, which is faster
         numbers, weights, grads = zip(*trained)
         kvstore.pushpull([param_names[i] for i in numbers], list(grads), list(weights) if weights_back else None)
         return
-    for i, own, pushed in trained:  # a store of another kind is asked as MXNet asks it
+    for i, own, pushed in trained:  # stores of other classes are called as MXNet calls them
         kvstore.pushpull(param_names[i], pushed, out=own if weights_back else None, priority=-i)
 
 
 def _update_params_on_kvstore(param_arrays: Sequence[Sequence[NDArray]],
                               grad_arrays: Sequence[Sequence[NDArray | None]], kvstore: Any, param_names: Sequence[str]
                               ) -> None:
-    """Push gradients to a store that moves the weights, and fetch these."""
+    """Push gradients to a store that updates the weights, and pull the weights."""
     _pushpull(kvstore, param_names, _trained(param_arrays, grad_arrays), True)
 
 
 def _update_params(param_arrays: Sequence[Sequence[NDArray]], grad_arrays: Sequence[Sequence[NDArray | None]],
                    updater: Callable[[Any, Any, Any], object], num_device: int, kvstore: Any = None,
                    param_names: Sequence[str] = ()) -> None:
-    """Add up gradients in a store, if there is one, and move the weights of each context along them."""
+    """Sum gradients in a store, if there is one, and update the weights of each context."""
     trained = _trained(param_arrays, grad_arrays)
     if kvstore is not None:
         _pushpull(kvstore, param_names, trained, False)
     for k in range(num_device):
         rows = [(i * num_device + k, grads[k], weights[k]) for i, weights, grads in trained]
-        if rows and isinstance(updater, Updater):  # together, which is quicker
+        if rows and isinstance(updater, Updater):  # in one call, which is faster
             updater(*map(list, zip(*rows)))
         else:
             for row in rows:

@@ -1,4 +1,4 @@
-"""Learning rates that change with the number of updates; each scheduler can begin with a warmup."""
+"""Learning rates as functions of the number of updates, with an optional warmup."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class LRScheduler:
     base_lr : float
         The rate after the warmup; an optimizer sets it to its ``learning_rate``.
     warmup_steps : int
-        How many updates the warmup takes.
+        Number of updates of the warmup.
     warmup_begin_lr : float
-        The rate it begins with.
+        The rate at the begin of the warmup.
     warmup_mode : {"linear", "constant"}
-        Whether the rate rises to ``base_lr`` during the warmup or stays where it begins.
+        Whether the rate rises linearly to ``base_lr`` during the warmup, or is constant.
 
     Raises
     ------
     ArgumentError
-        When the warmup makes no sense.
+        When the settings of the warmup are invalid.
     """
 
     def __init__(self, base_lr: float = 0.01, warmup_steps: int = 0, warmup_begin_lr: float = 0,
@@ -56,7 +56,7 @@ class LRScheduler:
         return self.warmup_begin_lr + rise
 
     def __call__(self, num_update: int) -> float:
-        """The rate at an update, the highest number of updates any weight has had."""
+        """The rate for a number of updates, the largest one of all weights."""
         raise NotImplementedError(f"{type(self).__name__} does not say how the rate changes: define __call__")
 
 
@@ -66,7 +66,7 @@ def _check_factor(factor: float) -> None:
 
 
 class FactorScheduler(LRScheduler):
-    """The rate times ``factor`` after every ``step`` updates, not below ``stop_factor_lr``.
+    """Multiplies the rate by ``factor`` every ``step`` updates, down to ``stop_factor_lr``.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class FactorScheduler(LRScheduler):
 
 
 class MultiFactorScheduler(LRScheduler):
-    """The rate times ``factor`` after each of the numbers of updates in ``step``, a rising list.
+    """Multiplies the rate by ``factor`` at each number of updates in the increasing list ``step``.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class MultiFactorScheduler(LRScheduler):
 
 
 class _Falling(LRScheduler):
-    """A rate that falls from ``base_lr`` at the end of the warmup to ``final_lr`` at ``max_update``."""
+    """Base of rates that decrease from ``base_lr`` at the end of the warmup to ``final_lr`` at ``max_update``."""
 
     def __init__(self, max_update: int, base_lr: float, final_lr: float, warmup_steps: int, warmup_begin_lr: float,
                  warmup_mode: str):
@@ -141,7 +141,7 @@ class _Falling(LRScheduler):
         self.max_steps = max_update - warmup_steps
 
     def shape(self, part: float) -> float:
-        """The share of the decay that is left when ``part`` of the updates are done."""
+        """The remaining part of the decrease when ``part`` of the updates are done."""
         raise NotImplementedError
 
     def __call__(self, num_update: int) -> float:
@@ -154,7 +154,7 @@ class _Falling(LRScheduler):
 
 
 class PolyScheduler(_Falling):
-    """The rate falls as a power of the updates that are left, from ``base_lr`` to ``final_lr``.
+    """Decreases the rate from ``base_lr`` to ``final_lr`` by a power of the remaining updates.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class PolyScheduler(_Falling):
 
 
 class CosineScheduler(_Falling):
-    """The rate falls along half a cosine wave, from ``base_lr`` to ``final_lr``.
+    """Decreases the rate from ``base_lr`` to ``final_lr`` along half a cosine wave.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Measures of how well predictions fit labels, added up over batches.
+"""Metrics of predictions against labels, accumulated over batches.
 
-A metric is updated with lists of labels and predictions, arrays in the same order, and asked with ``get`` for its name
-and value since the last ``reset``. It adds up twice: ``reset_local`` begins anew what ``get`` tells, ``get_global``
-goes on. Sums are kept on the host in double precision.
+A metric is updated with lists of labels and predictions, in the same order; ``get`` returns its name and value since
+the last ``reset``. It has two sums: ``reset_local`` resets that of ``get``, not that of ``get_global``. Sums are
+computed on the host in double precision.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _REGISTERED = Named("metric")
 Arrays: TypeAlias = ArrayLike | Sequence[ArrayLike]
 #: A function of label and prediction that returns a value, or a sum and a count.
 Measure: TypeAlias = Callable[[numpy.ndarray, numpy.ndarray], float | tuple[float, int]]
-#: Arguments that ``create`` makes a metric of.
+#: Arguments from which ``create`` makes a metric.
 MetricLike: TypeAlias = "EvalMetric | str | Mapping[str, Any] | Measure | Sequence[MetricLike]"
 
 
 def register(klass: type, *names: str) -> type:
-    """Make a metric known by its class's name in lower case, and by further names; a decorator."""
+    """A decorator that registers a metric by the name of its class in lower case, and by further names."""
     return _REGISTERED.enter(klass, *names)
 
 
@@ -46,8 +46,8 @@ alias = _REGISTERED.alias
 
 
 def create(metric: MetricLike, *args: Any, **kwargs: Any) -> EvalMetric:
-    """A metric from one, from its name, from a function of label and prediction, from what ``get_config`` gave or that
-    as JSON, or from a list of those.
+    """A metric, from itself, its name, a function of label and prediction, the result of ``get_config`` or its JSON, or
+    a list of these.
 
     Raises
     ------
@@ -77,7 +77,8 @@ def _host(array: Any) -> numpy.ndarray:
 
 
 def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool = False) -> tuple[Any, Any]:
-    """Labels and predictions as they are, or with ``wrap`` in lists, of one length or with ``shape`` one shape.
+    """Labels and predictions, with ``wrap`` in lists, after a check that their lengths, or with ``shape`` their shapes,
+    are equal.
 
     Raises
     ------
@@ -97,15 +98,15 @@ def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool 
 
 @_REGISTERED.of
 class EvalMetric:
-    """A value that is added up over batches. A subclass adds to ``sum_metric`` and ``num_inst`` in ``update``, and to
-    ``global_sum_metric`` and ``global_num_inst`` if there is to be a value that ``reset_local`` leaves alone.
+    """A value accumulated over batches. A subclass adds to ``sum_metric`` and ``num_inst`` in ``update``, and to
+    ``global_sum_metric`` and ``global_num_inst`` if there is a value that ``reset_local`` does not reset.
 
     Parameters
     ----------
     name : str
-        As ``get`` tells it.
+        Name returned by ``get``.
     output_names, label_names : list of str or None
-        Which predictions and labels ``update_dict`` takes, in order; all by default.
+        Names of the predictions and labels for ``update_dict``, in order; all by default.
     """
 
     def __init__(self, name: str, output_names: Sequence[str] | None = None, label_names: Sequence[str] | None = None,
@@ -115,7 +116,7 @@ class EvalMetric:
         self._kwargs = {key: value for key, value in kwargs.items() if key != "has_global_stats"}
         self.reset()
 
-    # A subclass may set what it needs in a reset of its own.
+    # A subclass may set its attributes in its own reset.
     sum_metric, num_inst = 0.0, 0
     global_sum_metric, global_num_inst = 0.0, 0
 
@@ -123,7 +124,7 @@ class EvalMetric:
         return f"EvalMetric: {dict(self.get_name_value())}"
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make it again."""
+        """The arguments from which ``create`` makes it again."""
         return {**self._kwargs, "metric": type(self).__name__, "name": self.name, "output_names": self.output_names,
                 "label_names": self.label_names}
 
@@ -151,16 +152,16 @@ class EvalMetric:
         self.global_num_inst += count
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Reset the metric."""
         self.global_sum_metric, self.global_num_inst = 0.0, 0
         self.reset_local()
 
     def reset_local(self) -> None:
-        """Begin anew what ``get`` tells."""
+        """Reset the value of ``get``."""
         self.sum_metric, self.num_inst = 0.0, 0
 
     def _value(self, total: float, count: int) -> float:
-        """The metric by sum and count."""
+        """The metric from sum and count."""
         return total / count
 
     def get(self) -> tuple[Any, Any]:
@@ -168,8 +169,8 @@ class EvalMetric:
         return self.name, _plain(self._value(self.sum_metric, self.num_inst)) if self.num_inst else float("nan")
 
     def get_global(self) -> tuple[Any, Any]:
-        """Name and value since the last ``reset``, whatever ``reset_local`` did."""
-        if not self.global_num_inst:  # nothing yet, or a subclass that adds up once only
+        """Name and value since the last ``reset``, not affected by ``reset_local``."""
+        if not self.global_num_inst:  # no update yet, or a subclass with one sum only
             return self.get()
         return self.name, _plain(self._value(self.global_sum_metric, self.global_num_inst))
 
@@ -178,17 +179,17 @@ class EvalMetric:
         return _pairs(self.get())
 
     def get_global_name_value(self) -> list[tuple[str, float]]:
-        """Pairs of name and value as ``get_global`` tells them."""
+        """Pairs of name and value, as in ``get_global``."""
         return _pairs(self.get_global())
 
 
 def _plain(value: Any) -> Any:
-    """A number of NumPy's as one of Python's, which is printed without its type."""
+    """A NumPy scalar as a Python number, which is printed without its type."""
     return value.item() if isinstance(value, numpy.generic) else value
 
 
 def _pairs(told: tuple[Any, Any]) -> list[tuple[str, float]]:
-    """The answer of ``get``, one name or several, as pairs."""
+    """The result of ``get``, with one name or several, as pairs."""
     names, values = (part if isinstance(part, list) else [part] for part in told)
     return list(zip(names, values))
 
@@ -207,12 +208,12 @@ class CompositeEvalMetric(EvalMetric):
         self.metrics.append(create(metric))
 
     def get_metric(self, index: int) -> EvalMetric:
-        """The metric at a place.
+        """The metric at an index.
 
         Raises
         ------
         ArgumentError
-            When there is none.
+            When the index is out of range.
         """
         if not -len(self.metrics) <= index < len(self.metrics):
             raise ArgumentError(f"there is no metric {index}: there are {len(self.metrics)}")
@@ -261,12 +262,12 @@ class CompositeEvalMetric(EvalMetric):
 
 @alias("acc")
 class Accuracy(EvalMetric):
-    """The share of right classes.
+    """The fraction of correct classes.
 
     Parameters
     ----------
     axis : int
-        Where a prediction's scores are; predictions of the labels' rank are classes themselves.
+        Axis of the scores; predictions with the labels' rank are class numbers.
 
     Examples
     --------
@@ -293,7 +294,7 @@ class Accuracy(EvalMetric):
 
 @alias("top_k_accuracy", "top_k_acc")
 class TopKAccuracy(EvalMetric):
-    """The share of labels among the ``top_k`` highest scores, more than one."""
+    """The fraction of labels among the ``top_k`` highest scores; ``top_k`` is more than one."""
 
     def __init__(self, top_k: int = 1, name: str = "top_k_accuracy", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None):
@@ -315,15 +316,15 @@ class TopKAccuracy(EvalMetric):
                 self._add(float((scores.astype("int64") == wanted).sum()), wanted.size)
                 continue
             count = min(self.top_k, scores.shape[1])
-            # As MXNet sorts, so that among equal scores the same win.
+            # sorted as in MXNet, so that the same of equal scores win
             best = numpy.argsort(scores.astype("float32"), axis=1)[:, scores.shape[1] - count:]
             self._add(float((best == wanted[:, None]).sum()), wanted.size)
 
 
 class _Binary(EvalMetric):
-    """A score made of the four counts of right and wrong answers to a yes-or-no question.
+    """Base of scores computed from true and false positives and negatives.
 
-    ``average`` is "macro" for the mean of the batches' scores, "micro" for the score of all answers together.
+    ``average`` is "macro" for the mean of the batches' scores, "micro" for the score of all samples together.
     """
 
     def __init__(self, name: str, output_names: Sequence[str] | None, label_names: Sequence[str] | None,
@@ -335,7 +336,7 @@ class _Binary(EvalMetric):
         super().__init__(name, output_names, label_names, average=average)
 
     def score(self, true_yes: float, false_yes: float, false_no: float, true_no: float) -> float:
-        """The score by the four counts."""
+        """The score from the four counts."""
         raise NotImplementedError
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
@@ -368,7 +369,7 @@ class _Binary(EvalMetric):
 
 @register
 class F1(_Binary):
-    """The harmonic mean of precision and recall of two classes, the second being the one looked for."""
+    """The F1 score, the harmonic mean of precision and recall, of two classes; the second is the positive one."""
 
     def __init__(self, name: str = "f1", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None, average: str = "macro"):
@@ -396,7 +397,7 @@ class MCC(_Binary):
 
 @register
 class PCC(EvalMetric):
-    """The correlation of right and predicted classes, any number of them: Matthews' coefficient for more than two."""
+    """The correlation of true and predicted classes: Matthews' coefficient for any number of classes."""
 
     def __init__(self, name: str = "pcc", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None, has_global_stats: bool = True):
@@ -444,12 +445,12 @@ class PCC(EvalMetric):
 
 @alias("ce", "cross-entropy")
 class CrossEntropy(EvalMetric):
-    """The mean of minus the logarithm of the probability given to the right class.
+    """The mean negative log-probability of the correct class.
 
     Parameters
     ----------
     eps : float
-        Added to the probabilities.
+        Term added to the probabilities.
     """
 
     def __init__(self, eps: float = 1e-12, name: str = "cross-entropy", output_names: Sequence[str] | None = None,
@@ -468,7 +469,7 @@ class CrossEntropy(EvalMetric):
 
 @alias("nll_loss", "nll-loss")
 class NegativeLogLikelihood(CrossEntropy):
-    """The same under another name."""
+    """``CrossEntropy`` under another name."""
 
     def __init__(self, eps: float = 1e-12, name: str = "nll-loss", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None):
@@ -477,14 +478,14 @@ class NegativeLogLikelihood(CrossEntropy):
 
 @register
 class Perplexity(EvalMetric):
-    """The exponential of the mean of minus the logarithm of the probability given to the right class.
+    """The exponential of the mean negative log-probability of the correct class.
 
     Parameters
     ----------
     ignore_label : int or None
-        Labels of this value do not count.
+        A label whose samples are ignored.
     axis : int
-        Where a prediction's probabilities are.
+        Axis of the probabilities.
     """
 
     def __init__(self, ignore_label: int | None, axis: int = -1, name: str = "perplexity",
@@ -501,7 +502,7 @@ class Perplexity(EvalMetric):
                 raise ShapeError(f"labels and predictions differ in number: {wanted.size} and "
                                  f"{chances.size // classes}")
             counted = numpy.ones(wanted.size, bool) if self.ignore_label is None else wanted != self.ignore_label
-            # A label that is no class counts as the nearest class, as the labels of the last words of sentences do.
+            # a label that is no class is clipped to the classes, as are labels of the last words of sentences
             nearest = numpy.clip(wanted, 0, classes - 1)
             of_label = chances.reshape(-1, classes)[numpy.arange(wanted.size)[counted], nearest[counted]]
             total -= float(numpy.log(numpy.maximum(of_label.astype(float), 1e-10)).sum())
@@ -516,7 +517,7 @@ class Perplexity(EvalMetric):
 
 
 class _Error(EvalMetric):
-    """The mean over batches of a batch's mean error."""
+    """Base of metrics that average a batch's mean error over batches."""
 
     def measure(self, difference: numpy.ndarray) -> float:
         """The error of a batch by its differences."""
@@ -572,7 +573,7 @@ class PearsonCorrelation(EvalMetric):
     Parameters
     ----------
     average : {"macro", "micro"}
-        The mean of the batches' correlations, or that of all pairs together.
+        Whether it is the mean of the batches' correlations, or the correlation of all pairs.
     """
 
     def __init__(self, name: str = "pearsonr", output_names: Sequence[str] | None = None,
@@ -606,7 +607,7 @@ class PearsonCorrelation(EvalMetric):
 
 @register
 class Loss(EvalMetric):
-    """The mean of the outputs themselves; labels are not read."""
+    """The mean of the outputs; labels are ignored."""
 
     def __init__(self, name: str = "loss", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None):
@@ -647,7 +648,7 @@ class CustomMetric(EvalMetric):
     name : str
         The function's name by default.
     allow_extra_outputs : bool
-        Whether there may be more predictions than labels; those have no label and do not count.
+        Whether there may be more predictions than labels; the surplus is ignored.
     """
 
     def __init__(self, feval: Measure, name: str | None = None, allow_extra_outputs: bool = False,
@@ -674,7 +675,7 @@ class CustomMetric(EvalMetric):
 
 
 def np(numpy_feval: Measure, name: str | None = None, allow_extra_outputs: bool = False) -> CustomMetric:
-    """The metric of a function of label and prediction.
+    """A metric by a function of label and prediction.
 
     Examples
     --------

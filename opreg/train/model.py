@@ -1,4 +1,4 @@
-"""model: checkpoints, ``FeedForward``, and what training loops ask of stores, under the names that MXNet has there."""
+"""model: checkpoints, ``FeedForward``, and helpers of stores, under the names of MXNet's module."""
 
 from __future__ import annotations
 

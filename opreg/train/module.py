@@ -1,4 +1,4 @@
-"""Modules: a symbol with its weights and an optimizer, several of them, and steps in Python between them."""
+"""Modules: a symbol with its weights and an optimizer; several modules in a row; and modules in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Monitor: statistics of the arrays inside a network, every few batches."""
+"""Monitor: statistics of a network's arrays every few batches."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def _mean_size(x: NDArray) -> NDArray:
 
 
 class Monitor:
-    """Collects a number from each array of a network whose name fits a pattern.
+    """Collects a statistic of each array of a network whose name matches a pattern.
 
     Parameters
     ----------
     interval : int
-        Batches from one look to the next.
+        Number of batches between two collections.
     stat_func : function of NDArray
-        The number, or a list of them; by default the norm over the root of the count.
+        The statistic, or a list of several; by default the norm divided by the root of the size.
     pattern : str
         Regular expression of names.
     sort : bool
-        Whether results come by name.
+        Whether results are sorted by name.
     monitor_all : bool
-        Whether nodes' inputs are looked at too.
+        Whether inputs of nodes are included, too.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Monitor:
         self.step, self.activated = 0, False
 
     def install(self, exe: Executor) -> None:
-        """Look into an executor too."""
+        """Collect from another executor, too."""
         self.exes.append(exe)
         if self.activated:
             exe.set_monitor_callback(self._note, self.monitor_all)
@@ -70,7 +70,7 @@ class Monitor:
             self.queue.append((self.step, name, self.stat_func(array)))
 
     def tic(self) -> None:
-        """Before a batch: begin to look if it is time."""
+        """Start collecting if it is time; called before a batch."""
         if self.step % self.interval == 0:
             self.queue, self.activated = [], True
             for exe in self.exes:
@@ -78,7 +78,7 @@ class Monitor:
         self.step += 1
 
     def toc(self) -> list[tuple[int, str, str]]:
-        """Records of a batch: batch number, name and statistics as text, for every array seen."""
+        """Results of a batch: its number, name and statistic as text, for each array."""
         if not self.activated:
             return []
         self.activated = False
@@ -94,7 +94,7 @@ class Monitor:
         return [(step, name, _text(values)) for step, name, values in seen]
 
     def toc_print(self) -> None:
-        """The same, logged."""
+        """Log the results of ``toc``."""
         for step, name, text in self.toc():
             logging.info("Batch: %7d %30s %s", step, name, text)
 

@@ -1,4 +1,4 @@
-"""Classes that scripts reach by name: initializers, metrics, optimizers."""
+"""Registries of classes that scripts find by name: initializers, metrics, optimizers."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ..core.files import json_of
+from ..core.json_text import json_of
 from ..errors import ArgumentError, AttrError, FileFormatError, did_you_mean, note
 
 __all__ = ["BASES", "Named", "NotRegistered", "get_registry", "get_register_func", "get_alias_func", "get_create_func"]
 
 C = TypeVar("C", bound=type)
 
-#: Classes by the base class that they derive from.
+#: Registries by the base class of their classes.
 BASES: dict[type, Named] = {}
 
 
 class Named(dict[str, type]):
-    """Classes by their names in lower case.
+    """A registry: classes by their names in lower case.
 
     Parameters
     ----------
     kind : str
-        Their name in messages.
+        The kind of the classes, for messages.
 
     Examples
     --------
@@ -38,16 +38,16 @@ class Named(dict[str, type]):
         self.kind = kind
 
     def of(self, base_class: C) -> C:
-        """Let these be the classes that ``get_registry`` finds for a base class; a decorator of it."""
+        """A decorator of a base class: ``get_registry`` finds this registry for it."""
         BASES[base_class] = self
         return base_class
 
     def enter(self, cls: C, *names: str) -> C:
-        """Make a class known by its own name and by further ones; one that takes another's place says so."""
+        """Register a class by its own name and further ones; warns if it replaces another class."""
         return self.put(cls, cls.__name__, *names)
 
     def put(self, cls: C, *names: str) -> C:
-        """Make a class known by these names alone."""
+        """Register a class by the given names only."""
         for name in map(str.lower, names):
             before = self.get(name, cls)
             if before is not cls:
@@ -57,27 +57,27 @@ class Named(dict[str, type]):
         return cls
 
     def alias(self, *names: str) -> Callable[[C], C]:
-        """The decorator that makes a class known by further names as well."""
+        """A decorator that registers a class by further names."""
         return lambda cls: self.enter(cls, *names)
 
     def make(self, spec: str | Mapping[str, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Object that a name, or its written description, stands for.
+        """An object of a registered class, from a name or a description as text.
 
         Parameters
         ----------
         spec : str or dict
-            A name; or as JSON, or as the dict that says the same, ``["name", {keywords}]`` or
-            ``{kind: "name", keywords}``. Objects made from text take numbers and words: classes that take paths or
-            functions, marked with ``of_text = False``, are made by programs only.
+            A name; or, as JSON or a dict, ``["name", {keywords}]`` or ``{kind: "name", keywords}``. Text may give
+            numbers and strings only: classes with paths or functions as arguments, marked with ``of_text = False``,
+            cannot be created from text.
         args, kwargs
-            For the class, with a name.
+            Arguments of the class, if ``spec`` is a name.
 
         Raises
         ------
         AttrError
-            For an unregistered name, and for keywords that the class does not take.
+            For an unregistered name, and for unknown keywords.
         FileFormatError
-            For text that says no such thing.
+            For text in another format.
         """
         if isinstance(spec, str) and spec.lstrip()[:1] not in ("[", "{"):
             cls = self.find(spec)
@@ -95,7 +95,7 @@ class Named(dict[str, type]):
         return cls(**keywords)
 
     def made(self, cls: type, **kwargs: Any) -> Any:
-        """An object of a class that hands keywords on to its bases; a note names the nearest that one of them takes."""
+        """An object of a class that passes keywords to its bases; a note suggests the nearest valid keyword."""
         try:
             return cls(**kwargs)
         except TypeError as error:
@@ -107,7 +107,7 @@ class Named(dict[str, type]):
             raise
 
     def _written(self, spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Name and keywords of a written text."""
+        """Name and keywords of a description as text."""
         said = json_of(spec, f"{self.kind} {_short(spec)}") if isinstance(spec, str) else spec
         name = keywords = None
         if isinstance(said, list) and said and len(said) <= 2:
@@ -127,7 +127,7 @@ class Named(dict[str, type]):
                             f"{', '.join(inspect.signature(cls).parameters) or 'nothing'}") from None
 
     def find(self, name: str) -> type:
-        """The class of a name; AttrError, with the nearest names, where there is none."""
+        """The class of a name; raises an AttrError with the nearest names if there is none."""
         cls = self.get(name.lower())
         if cls is None:
             raise AttrError(f"there is no {self.kind} {_short(name)!r}. {did_you_mean(name.lower(), self)}")
@@ -135,8 +135,8 @@ class Named(dict[str, type]):
 
 
 class NotRegistered(ArgumentError, AssertionError):
-    """A class is registered, or made, that does not belong there. It is an AssertionError, too, which programs of
-    MXNet catch."""
+    """A class is registered, or created, that does not derive from the base class. It is also an AssertionError, which
+    programs of MXNet catch."""
 
 
 def _of(base_class: type, kind: str | None = None) -> Named:
@@ -144,7 +144,7 @@ def _of(base_class: type, kind: str | None = None) -> Named:
 
 
 def get_registry(base_class: type) -> dict[str, type]:
-    """Classes that are registered for a base class, by their names in lower case.
+    """The classes registered for a base class, by their names in lower case.
 
     Examples
     --------
@@ -161,14 +161,14 @@ def get_registry(base_class: type) -> dict[str, type]:
 
 
 def get_register_func(base_class: type, nickname: str) -> Callable[..., Any]:
-    """Decorator that registers classes for a base class, ``register(cls, name=None)``.
+    """A decorator that registers classes for a base class: ``register(cls, name=None)``.
 
     Parameters
     ----------
     base_class : type
-        What they derive from; it raises NotRegistered for a class that does not.
+        The base class; the decorator raises NotRegistered for a class that does not derive from it.
     nickname : str
-        Their name in messages.
+        The kind of the classes, for messages.
     """
     named = _of(base_class, nickname)
 
@@ -181,7 +181,7 @@ def get_register_func(base_class: type, nickname: str) -> Callable[..., Any]:
 
 
 def get_alias_func(base_class: type, nickname: str) -> Callable[..., Any]:
-    """Decorator with names, ``alias("a", "b")``, that registers a class by them; see ``get_register_func``."""
+    """A decorator that registers a class by names, ``alias("a", "b")``; see ``get_register_func``."""
     register = get_register_func(base_class, nickname)
 
     def alias(*names: str) -> Callable[[C], C]:
@@ -196,10 +196,10 @@ def get_alias_func(base_class: type, nickname: str) -> Callable[..., Any]:
 
 
 def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
-    """Function that makes an object of a class that is registered, ``create(name, *args, **kwargs)``.
+    """A function that makes an object of a registered class: ``create(name, *args, **kwargs)``.
 
-    An object of the base class is given back as it is; a dict, or JSON, says name and keywords. It raises
-    NotRegistered for an unregistered name.
+    An object of the base class is returned unchanged; a dict or JSON gives name and keywords. It raises NotRegistered
+    for an unregistered name.
     """
     named = _of(base_class, nickname)
 
@@ -226,7 +226,7 @@ def _short(spec: object) -> str:
     return text if len(text) <= 80 else f"{text[:80]}…"
 
 
-#: Tests of values read from text, by annotation.
+#: Tests of values that were read from text, by annotation.
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "float": lambda value: type(value) in (int, float) and abs(value) < float("inf"),
     "int": lambda value: type(value) is int,
@@ -237,7 +237,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def _check_type(label: str, cls: type, key: str, value: object) -> None:
-    """Refuse a value that is not of the type that the class annotates."""
+    """Refuse a value whose type differs from the annotation of the class."""
     parameter = inspect.signature(cls).parameters.get(key)
     annotation = str(parameter.annotation) if parameter is not None else ""
     wanted = annotation.split(" | ")

@@ -1,9 +1,9 @@
-"""Optimizers: how weights move along their gradients, a class each.
+"""Optimizers: rules that update weights by their gradients, one class each.
 
-Weights are told apart by an index or a name. Most rules are operators (``sgd_update``, ``adam_update`` …),
-which write the weight and its state in place; the formulas and their sources are written there, and what the others
-have in common with them, and with those of MindSpore, in ``builtin.update_formulas``. Unless a
-class says otherwise, ``g = clip(rescale_grad * grad)``.
+Weights are identified by an index or a name. Most rules are operators (``sgd_update``, ``adam_update`` …), which write
+the weight and its state in place; their formulas and sources are documented there, and shared formulas, also with
+MindSpore's optimizers, are in ``builtin.update_formulas``. Unless a class tells otherwise, ``g = clip(rescale_grad *
+grad)``.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ create = Optimizer.create_optimizer
 
 @register
 class SGD(Optimizer):
-    """Gradient descent, with momentum if it is not zero.
+    """Stochastic gradient descent, with optional momentum.
 
     Parameters
     ----------
     momentum : float
-        How much of the last step goes into the next.
+        Factor of the previous step in the next one.
     lazy_update : bool
-        Whether a gradient of some rows moves these rows alone; the momentum of the others stays, too.
+        Whether a sparse gradient updates only its rows, and their momentum.
     """
 
     _plain, _with_momentum = "sgd_update", "sgd_mom_update"
@@ -82,7 +82,7 @@ class SGD(Optimizer):
 
 @register
 class NAG(SGD):
-    """Nesterov's accelerated gradient; gradient descent when ``momentum`` is zero."""
+    """Nesterov's accelerated gradient; plain gradient descent if ``momentum`` is zero."""
 
     _with_momentum = "nag_mom_update"
 
@@ -97,7 +97,7 @@ class ccSGD(SGD):
 
 @register
 class Signum(Optimizer):
-    """Steps of one size: the sign of the gradient, or with momentum of its moving average.
+    """Steps of equal size by the sign of the gradient, or with momentum of its moving average.
 
     J. Bernstein et al., signSGD: compressed optimisation for non-convex problems, 2018.
 
@@ -106,7 +106,7 @@ class Signum(Optimizer):
     momentum : float
         Zero for the sign of the gradient itself.
     wd_lh : float
-        Decay of the weight apart from the gradient.
+        Weight decay that is not part of the gradient.
     """
 
     def __init__(self, learning_rate: float = 0.01, momentum: float = 0.9, wd_lh: float = 0.0, **kwargs: Any):
@@ -125,14 +125,14 @@ class Signum(Optimizer):
 
 @register
 class DCASGD(Optimizer):
-    """Gradient descent that makes up for a delay of the gradient.
+    """Gradient descent with compensation for a delayed gradient.
 
     S. Zheng et al., Asynchronous stochastic gradient descent with delay compensation, 2017.
 
     Parameters
     ----------
     momentum : float
-        How much of the last step goes into the next.
+        Factor of the previous step in the next one.
     lamda : float
         Strength of the compensation.
     """
@@ -160,7 +160,7 @@ class DCASGD(Optimizer):
 
 @register
 class SGLD(Optimizer):
-    """Half a gradient step and normal noise of variance ``learning_rate``.
+    """Stochastic gradient Langevin dynamics: half a gradient step plus normal noise of variance ``learning_rate``.
 
     M. Welling, Y. Teh, Bayesian learning via stochastic gradient Langevin dynamics, 2011.
     """
@@ -177,7 +177,7 @@ class SGLD(Optimizer):
 
 
 class _Moments(Optimizer):
-    """An optimizer that keeps moving averages of the gradient and its square."""
+    """Base of optimizers with moving averages of the gradient and its square."""
 
     def __init__(self, learning_rate: float, beta1: float, beta2: float, epsilon: float, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
@@ -187,7 +187,7 @@ class _Moments(Optimizer):
         return zeros_of(weight), zeros_of(weight)
 
     def _corrected(self, count: int) -> float:
-        """The factor of the rate that corrects averages which began at zero."""
+        """The factor of the rate that corrects averages with initial zeros."""
         return math.sqrt(1.0 - self.beta2**count) / (1.0 - self.beta1**count)
 
     @property
@@ -197,7 +197,7 @@ class _Moments(Optimizer):
 
 @register
 class Adam(_Moments):
-    """Steps by the moving average of the gradient over the root of that of its square.
+    """Adam: steps by the moving average of the gradient, divided by the root of that of its square.
 
     D. Kingma, J. Ba, Adam: a method for stochastic optimization, 2014.
     """
@@ -217,14 +217,14 @@ class Adam(_Moments):
 
 @register
 class AdamW(_Moments):
-    """Adam with the decay apart: the weight also shrinks by ``learning_rate * wd`` of itself.
+    """Adam with decoupled weight decay: the weight also shrinks by ``learning_rate * wd`` times itself.
 
     I. Loshchilov, F. Hutter, Decoupled weight decay regularization, 2017.
 
     Parameters
     ----------
     correct_bias : bool
-        Whether the averages' beginning at zero is made up for.
+        Whether the averages are corrected for their initial zeros.
     """
 
     elementwise = True
@@ -244,7 +244,7 @@ class AdamW(_Moments):
 
 @register
 class LAMB(_Moments):
-    """Adam's direction, in each array with a length in proportion to the weight's.
+    """Adam's direction, scaled for each array to the norm of the weight.
 
     Y. You et al., Large batch optimization for deep learning: training BERT in 76 minutes, 2019.
 
@@ -253,7 +253,7 @@ class LAMB(_Moments):
     lower_bound, upper_bound : float or None
         Bounds of the weight's norm.
     bias_correction : bool
-        Whether the averages' beginning at zero is made up for.
+        Whether the averages are corrected for their initial zeros.
     """
 
     _may_be_none = Optimizer._may_be_none | {"lower_bound", "upper_bound"}
@@ -274,7 +274,7 @@ class LAMB(_Moments):
 
 @register
 class Adamax(Optimizer):
-    """Adam with the largest gradient instead of the root of the average square, from the same paper."""
+    """Adam with a decaying maximum of absolute gradients in place of the root, from the same paper."""
 
     elementwise = True
 
@@ -304,7 +304,7 @@ class Nadam(_Moments):
     Parameters
     ----------
     schedule_decay : float
-        How fast the momentum rises to ``beta1``.
+        Decay of the difference between the momentum and ``beta1``.
     """
 
     elementwise = True
@@ -357,7 +357,7 @@ class FTML(Optimizer):
 
 @register
 class AdaGrad(Optimizer):
-    """Steps over the root of the sum of squares of all gradients so far.
+    """AdaGrad: steps divided by the root of the sum of all squared gradients.
 
     J. Duchi, E. Hazan, Y. Singer, Adaptive subgradient methods for online learning and stochastic
     optimization, 2011.
@@ -379,7 +379,7 @@ class AdaGrad(Optimizer):
 
 @register
 class GroupAdaGrad(Optimizer):
-    """AdaGrad with one step size for each row of a weight; there is no decay."""
+    """AdaGrad with one step size for each row of a weight, without weight decay."""
 
     def __init__(self, eps: float = 1e-5, **kwargs: Any):
         super().__init__(**kwargs)
@@ -401,19 +401,19 @@ class GroupAdaGrad(Optimizer):
 
 @register
 class RMSProp(Optimizer):
-    """Steps over the root of a moving average of the squared gradient.
+    """RMSProp: steps divided by the root of a moving average of the squared gradient.
 
     Parameters
     ----------
     gamma1 : float
-        How much of the average is kept.
+        Decay factor of the average.
     gamma2 : float
         Momentum, if ``centered``.
     centered : bool
-        Whether the gradient's variance is taken instead of its square, as A. Graves does, Generating
-        sequences with recurrent neural networks, 2013.
+        Whether the variance of the gradient is used instead of its square, after A. Graves, Generating sequences with
+        recurrent neural networks, 2013.
     clip_weights : float or None
-        Bound of the weights' numbers.
+        Bound to which weights are clipped.
     """
 
     _may_be_none = Optimizer._may_be_none | {"clip_weights"}
@@ -437,16 +437,16 @@ class RMSProp(Optimizer):
 
 @register
 class AdaDelta(Optimizer):
-    """Steps whose size follows those of the last steps; there is no learning rate.
+    """AdaDelta: step sizes are derived from those of past steps; there is no learning rate.
 
     M. Zeiler, ADADELTA: an adaptive learning rate method, 2012.
 
     Parameters
     ----------
     rho : float
-        How much of the averages is kept.
+        Decay factor of the averages.
     epsilon : float
-        Keeps the first steps from being zero.
+        Term that keeps the first steps from being zero.
     """
 
     elementwise = True
@@ -470,18 +470,18 @@ class AdaDelta(Optimizer):
 
 @register
 class Ftrl(Optimizer):
-    """Follow the regularised leader, which makes weights exactly zero.
+    """FTRL, follow the regularised leader, which makes weights exactly zero.
 
     H. McMahan et al., Ad click prediction: a view from the trenches, 2013.
 
     Parameters
     ----------
     lamda1 : float
-        Strength of the pull to zero.
+        Strength of the L1 regularisation.
     beta : float
         Smooths the step sizes.
     learning_rate : float
-        The rate without a schedule. A schedule keeps its own ``base_lr``, as in MXNet.
+        The rate without a schedule; a schedule uses its own ``base_lr``, as in MXNet.
     """
 
     def __init__(self, lamda1: float = 0.01, learning_rate: float = 0.1, beta: float = 1, **kwargs: Any):
@@ -503,17 +503,17 @@ class Ftrl(Optimizer):
 
 @register
 class LARS(SGD):
-    """Gradient descent with momentum, in each array with a rate in proportion to its weight's norm.
+    """Gradient descent with momentum, with a rate for each array that is proportional to its weight's norm.
 
-    Y. You, I. Gitman, B. Ginsburg, Large batch training of convolutional networks, 2017. Gammas, betas and
-    biases are moved by the plain rate.
+    Y. You, I. Gitman, B. Ginsburg, Large batch training of convolutional networks, 2017. Gammas, betas and biases use
+    the plain rate.
 
     Parameters
     ----------
     eta : float
         Factor of the rate.
     eps : float
-        Keeps the rate finite.
+        Term that keeps the rate finite.
     momentum_correction : bool
         Whether momentum is scaled when the rate changes.
     """
@@ -558,21 +558,22 @@ class LARS(SGD):
 
 @register
 class LBSGD(SGD):
-    """Gradient descent for large batches: gradients are gathered, and the rate rises to where a large batch wants it.
+    """Gradient descent for large batches: gradients are accumulated, and the rate rises in a warmup.
 
     Parameters
     ----------
     warmup_strategy : {"linear", "power2", "sqrt", "lars"}
-        How the rate's factor rises to ``batch_scale``: with the updates, their square, their root; or in each array
-        in proportion to the root of the weight's norm over the gradient's, between 0.01 and 100, at all times.
+        How the factor of the rate rises to ``batch_scale``: linearly, quadratically, or as a root of the updates;
+        "lars" instead always uses, for each array, the root of the ratio of the norms of weight and gradient, between
+        0.01 and 100.
     warmup_epochs : int
-        How many epochs that takes.
+        Number of epochs of the warmup.
     batch_scale : int
-        Updates whose mean gradient makes one step.
+        Number of updates whose mean gradient makes one step.
     updates_per_epoch : int
-        Updates an epoch.
+        Number of updates of an epoch.
     begin_epoch : int
-        The epoch it begins with.
+        Number of the first epoch.
     num_epochs : int
         Has no effect.
     """
@@ -625,9 +626,9 @@ class LBSGD(SGD):
 
 @register
 class Test(Optimizer):
-    """Adds the rescaled gradient to the weight and remembers the sum; for tests."""
+    """Adds the rescaled gradient to the weight, and stores the sum as its state; for tests."""
 
-    __test__ = False  # not one of pytest's
+    __test__ = False  # not a test class of pytest
 
     elementwise = True
 

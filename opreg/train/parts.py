@@ -1,4 +1,5 @@
-"""Parts of a batch for contexts: cut along the axis of samples that layouts name, and joined again."""
+"""Parts of a batch for contexts: batches are divided along the axis of samples in their layout, and results
+concatenated."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def shares(size: int, loads: Sequence[float]) -> list[slice]:
     Raises
     ------
     ShapeError
-        When there are too few.
+        When there are too few samples.
 
     Examples
     --------
@@ -48,13 +49,13 @@ def shares(size: int, loads: Sequence[float]) -> list[slice]:
 
 
 def samples(descriptions: Sequence[DataDesc]) -> int | None:
-    """Number of samples of a batch, from its first array that has an axis for them; None where none has."""
+    """Number of samples of a batch, from the first array with an axis of samples; None without any."""
     counts = (desc.shape[axis] for desc in descriptions if (axis := DataDesc.get_batch_axis(desc.layout)) >= 0)
     return next(counts, None)
 
 
 def agree(descriptions: Sequence[DataDesc]) -> None:
-    """Refuse a batch that cannot be divided, since its arrays differ in the number of samples."""
+    """Refuse a batch whose arrays differ in the number of samples."""
     by_count: dict[int, DataDesc] = {}
     for desc in descriptions:
         axis = DataDesc.get_batch_axis(desc.layout)
@@ -70,7 +71,7 @@ def agree(descriptions: Sequence[DataDesc]) -> None:
 
 
 def own_shape(description: DataDesc, share: slice | None) -> Shape:
-    """The shape of the part of an input that one context works on."""
+    """The shape of one context's part of an input."""
     axis, shape = DataDesc.get_batch_axis(description.layout), list(description.shape)
     if share is not None and axis >= 0:
         shape[axis] = share.stop - share.start
@@ -78,7 +79,7 @@ def own_shape(description: DataDesc, share: slice | None) -> Shape:
 
 
 def cut(value: Any, share: slice | None, axis: int) -> Any:
-    """The samples of one context; all of them where there is but one, or no axis of samples."""
+    """The samples of one context; all of them if there is one context, or no axis of samples."""
     if share is None or axis < 0:
         return value
     if axis == 0:
@@ -87,7 +88,7 @@ def cut(value: Any, share: slice | None, axis: int) -> Any:
 
 
 def joined(parts: Sequence[NDArray], axis: int) -> NDArray:
-    """Join the results of the contexts to one array on the first; the first's where there is no axis of samples."""
+    """The results of the contexts, concatenated on the first; the first's if there is no axis of samples."""
     if len(parts) == 1 or axis < 0:
         return parts[0]
     return concatenate([part.as_in_context(parts[0].context) for part in parts], axis=axis)
@@ -99,12 +100,12 @@ def places(group2ctxs: Groups, count: int) -> list[dict[str, Context] | None]:
     Parameters
     ----------
     group2ctxs : None, dict, or list of dict
-        One dict for each context; or one of a context, or of a list of them, for all.
+        A dict for each context; or one dict for all, whose values are a context, or a list of contexts.
 
     Raises
     ------
     ArgumentError
-        When a list is of another length, or something is no context.
+        When a list has another length, or an element is no context.
     """
     if group2ctxs is None:
         return [None] * count
@@ -133,7 +134,7 @@ def places(group2ctxs: Groups, count: int) -> list[dict[str, Context] | None]:
 
 
 def structure(symbol: Symbol) -> str:
-    """The operators of a network and what each reads, a line each; names and attributes are left out.
+    """The operators of a network and the inputs of each, one in each line, without names and attributes.
 
     Examples
     --------

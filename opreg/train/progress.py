@@ -1,4 +1,4 @@
-"""Progress of a training, as one line that moves: the epoch's share, rate, metrics and the time left."""
+"""Progress of a training as a single line: fraction of the epoch, speed, metrics and remaining time."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ Values: TypeAlias = Sequence[tuple[str, object]]
 
 
 class TrainingLine:
-    """The progress line of ``fit`` on a terminal, as a ``with`` statement; nothing if it is not wanted.
+    """The progress line of ``fit`` on a terminal, as a ``with`` statement; shows nothing if it is not wanted.
 
-    If messages are logged to the terminal, those of the epoch say how it ended; else the line stays and says it.
-    A ``ProgressBar`` among the callbacks has the terminal to itself.
+    If log messages go to the terminal, they report the end of an epoch; otherwise the line stays and reports it. A
+    ``ProgressBar`` among the callbacks replaces the line.
 
     Parameters
     ----------
     wish : bool, optional
-        Whether it is wanted; by default as the environment says, else where there is a terminal.
+        Whether it is shown; by default the environment variable decides, otherwise whether there is a terminal.
     data : DataIter
         The batches.
     epochs : int
-        The number behind the last epoch's.
+        The number after the last epoch.
     callbacks : list of function
-        What is called after each batch.
+        Callbacks after each batch.
     logger : Logger, or module ``logging``
-        Where epochs are logged.
+        Logger of epochs.
     """
 
     def __init__(self, wish: bool | None, data: Any, epochs: int, callbacks: Sequence[Callable[..., object]],
@@ -58,15 +58,15 @@ class TrainingLine:
             self._line.__exit__()
 
     def begin(self) -> Sequence[Callable[..., object]]:
-        """An epoch begins; what is to be called after its batches."""
+        """Begin an epoch; returns the callbacks for its batches."""
         if self._line is None:
             return self._callbacks
         self._done = 0
         self._line.begin()
-        return [self._trained, *self._callbacks]  # before others reset the metric
+        return [self._trained, *self._callbacks]  # before other callbacks reset the metric
 
     def values(self, metric: EvalMetric | None) -> Values:
-        """Values of a metric, as far as the line shows them."""
+        """The values of a metric that the line shows."""
         return [] if self._line is None or metric is None else metric.get_global_name_value()
 
     def _trained(self, param: BatchEndParam) -> None:
@@ -84,7 +84,7 @@ class TrainingLine:
         return f"Epoch[{epoch}] of {self._epochs}"
 
     def validating(self, callbacks: Sequence[Callable[..., object]]) -> Sequence[Callable[..., object]]:
-        """Callbacks for the batches of the validation."""
+        """Callbacks for the batches of a validation."""
         return callbacks if self._line is None else [self._validated, *callbacks]
 
     def _validated(self, param: BatchEndParam) -> None:
@@ -93,12 +93,12 @@ class TrainingLine:
             self._line.show(f"{self._title(param.epoch)} {'  '.join(said)}")
 
     def clear(self) -> None:
-        """Show nothing until there is something new."""
+        """Hide the line until the next update."""
         if self._line is not None:
             self._line.clear()
 
     def end(self, epoch: int, values: Values, scores: Values = ()) -> None:
-        """An epoch is over, with these metrics, and these of the validation."""
+        """End an epoch, with its metrics and those of its validation."""
         if self._line is None:
             return
         self._total = self._done or self._total
@@ -115,13 +115,13 @@ def _said(values: Values) -> list[str]:
 
 
 def _size(data: Any) -> int:
-    """Samples a batch, 0 if unknown."""
+    """Samples of a batch; 0 if unknown."""
     size = getattr(data, "batch_size", 0)
     return size if isinstance(size, int) else 0
 
 
 def batches_in(data: Any) -> int | None:
-    """Batches an epoch, as far as that is known before the first is over."""
+    """Batches of an epoch, if known before the first one ends."""
     if hasattr(data, "get_dataset_size"):
         size = data.get_dataset_size()
         return None if size is None else int(size)
@@ -134,7 +134,7 @@ def batches_in(data: Any) -> int | None:
 
 
 def _logged(logger: Any) -> bool:
-    """Whether what is logged of an epoch comes to a terminal."""
+    """Whether messages of a logger appear on a terminal."""
     each: Any = logging.root if logger is logging else logger
     if not getattr(each, "isEnabledFor", lambda level: False)(logging.INFO):
         return False

@@ -1,4 +1,4 @@
-"""Modules that compute in Python: a step, or a loss, among modules that are symbols."""
+"""Modules in Python: a step, or a loss, among modules that are symbols."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class PythonModule(BaseModule):
     Parameters
     ----------
     data_names, label_names, output_names : list of str
-        What comes, and what it makes; the labels may be None.
+        Names of inputs, labels and outputs; labels may be None.
     logger : logging module or logger
-        Where ``fit`` writes.
+        Logger of ``fit``.
     """
 
     def __init__(self, data_names: Sequence[str], label_names: Sequence[str] | None, output_names: Sequence[str],
@@ -62,21 +62,21 @@ class PythonModule(BaseModule):
         return self._output_shapes
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-        """No weights, and no auxiliary states."""
+        """Empty dicts: there are no weights or auxiliary states."""
         return {}, {}
 
     def init_params(self, initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
-        """Nothing is to be set."""
+        """Do nothing: there are no weights."""
         self.params_initialized = True
 
     def init_optimizer(self, kvstore: Store = "local", optimizer: str | Optimizer = "sgd",
                        optimizer_params: Settings = (("learning_rate", 0.01),), force_init: bool = False) -> None:
-        """Nothing is to be moved."""
+        """Do nothing: there are no weights."""
         self.optimizer_initialized = True
 
     def update(self) -> None:
-        """Nothing moves."""
+        """Do nothing: there are no weights."""
 
     def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
         """Add the last outputs to a metric, if it takes labels."""
@@ -90,7 +90,7 @@ class PythonModule(BaseModule):
     def bind(self, data_shapes: Descriptions, label_shapes: Descriptions | None = None, for_training: bool = True,
              inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Any = None,
              grad_req: GradReq = "write") -> None:
-        """Take note of the shapes of inputs and labels."""
+        """Store the shapes of inputs and labels."""
         if self._stays_bound(force_rebind):
             return
         if grad_req != "write":
@@ -107,23 +107,23 @@ class PythonModule(BaseModule):
         self._output_shapes = self._compute_output_shapes()
 
     def _compute_output_shapes(self) -> list[tuple[str, Shape]]:
-        """Pairs of name and shape of the outputs, from what is known of the inputs."""
+        """Pairs of name and shape of the outputs, from the stored input shapes."""
         raise NotImplementedError
 
 
 class PythonLossModule(PythonModule):
-    """A loss at the end of other modules: passes its input on, and makes its gradient by a function.
+    """A loss after other modules: returns its input, and computes the gradient by a function.
 
     Parameters
     ----------
     name : str
-        The output is called ``<name>_output``.
+        Name; the output is ``<name>_output``.
     data_names, label_names : sequence of str
-        One of each.
+        One name each.
     logger : logging module or logger
-        Where ``fit`` writes.
+        Logger of ``fit``.
     grad_func : function of scores and labels
-        Returns the gradient of the scores, an NDArray or what makes one. A subclass may define ``_backward_impl``
+        Returns the gradient of the scores, an NDArray or data for one. A subclass may define ``_backward_impl``
         instead, which sets ``self._scores_grad``.
     """
 
@@ -145,7 +145,7 @@ class PythonLossModule(PythonModule):
         return [(self.output_names[0], self._data_shapes[0].shape)]
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Take over the scores, and in training the labels."""
+        """Store the scores, and in training the labels."""
         self._scores = data_batch.data[0]
         if self.for_training if is_train is None else is_train:
             self._labels = data_batch.label[0]
@@ -165,7 +165,7 @@ class PythonLossModule(PythonModule):
         self._scores_grad = grad if isinstance(grad, NDArray) else array(np.asarray(grad))
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
-        """The scores that came."""
+        """The stored scores."""
         return [self._scores]
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
@@ -173,5 +173,5 @@ class PythonLossModule(PythonModule):
         return [self._scores_grad]
 
     def install_monitor(self, mon: Monitor) -> None:
-        """Refused: there is no executor to look into."""
+        """Refused: there is no executor."""
         raise NotImplementedError("PythonLossModule: there is no executor that a monitor could look into")

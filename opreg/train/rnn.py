@@ -1,4 +1,4 @@
-"""Recurrent networks: cells, sentences, and checkpoints with the weights of cells taken apart by gate."""
+"""Recurrent networks: cells, sentences, and checkpoints with the weights of cells split by gate."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __getattr__ = inner(__name__)
 
 def rnn_unroll(cell: BaseRNNCell, length: int, inputs: Steps | None = None, begin_state: list[Symbol] | None = None,
                input_prefix: str = "", layout: str = "NTC") -> tuple[Any, list[Symbol]]:
-    """``cell.unroll``, with variables ``<input_prefix>t0_data`` and so on where no inputs are given."""
+    """``cell.unroll``; without inputs, with variables ``<input_prefix>t0_data`` and so on."""
     warnings.warn("rnn_unroll is of old programs: call cell.unroll", DeprecationWarning, stacklevel=2)
     if inputs is None:
         inputs = [symbols.var(f"{input_prefix}t{i}_data") for i in range(length)]
@@ -57,7 +57,7 @@ def _cells(cells: Cells) -> list[BaseRNNCell]:
 
 def save_rnn_checkpoint(cells: Cells, prefix: str, epoch: int, symbol: Symbol, arg_params: Weights,
                         aux_params: Weights) -> None:
-    """``save_checkpoint`` with the weights of cells, one or a list, taken apart by gate."""
+    """``save_checkpoint`` with the weights of a cell, or of several, split by gate."""
     for cell in _cells(cells):
         arg_params = cell.unpack_weights(arg_params)
     checkpoint.save_checkpoint(prefix, epoch, symbol, arg_params, aux_params)
@@ -72,7 +72,7 @@ def load_rnn_checkpoint(cells: Cells, prefix: str, epoch: int) -> tuple[Symbol, 
 
 
 def do_rnn_checkpoint(cells: Cells, prefix: str, period: int = 1) -> Callable[..., None]:
-    """A callback for the end of an epoch that does ``save_rnn_checkpoint`` every ``period``."""
+    """A callback for the end of an epoch that calls ``save_rnn_checkpoint`` every ``period`` epochs."""
     period = max(1, int(period))
 
     def callback(iter_no: int, sym: Any = None, arg: Any = None, aux: Any = None) -> None:

@@ -1,7 +1,7 @@
 """Recurrent cells: symbols of one step, unrolled over time.
 
-A cell's weights are variables named by its prefix; ``unpack_weights`` and ``pack_weights`` take them apart by gate
-and put them together again, so that weights go from a fused cell to single ones and back.
+A cell's weights are variables named by its prefix; ``unpack_weights`` splits them by gate, and ``pack_weights`` joins
+them again, so that weights can be moved from a fused cell to single ones and back.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = ["RNNParams", "BaseRNNCell", "RNNCell", "LSTMCell", "GRUCell", "FusedR
            "BidirectionalCell", "ModifierCell", "DropoutCell", "ZoneoutCell", "ResidualCell"]
 
 Weights: TypeAlias = Mapping[str, NDArray]
-#: Inputs of several steps: one symbol of all, or one each.
+#: Inputs of several steps: one symbol of all, or one for each.
 Steps: TypeAlias = Symbol | Sequence[Symbol]
-#: An activation as the operator of that name has it, or a function of a symbol.
+#: An activation of the operator of that name, or a function of a symbol.
 Activation: TypeAlias = str | Callable[..., Symbol]
 #: Shape and layout of a state.
 StateInfo: TypeAlias = dict[str, Any]
@@ -38,7 +38,7 @@ def named(op: str, *inputs: Symbol, name: str) -> Symbol:
 
 
 class RNNParams:
-    """The variables of cells, made when they are first asked for; shared by cells that are given the same object.
+    """The variables of cells, made at their first use; cells with the same object share them.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class RNNParams:
         self._params: dict[str, Symbol] = {}
 
     def get(self, name: str, **kwargs: Any) -> Symbol:
-        """The variable of that name, prefix before it."""
+        """The variable of that name, with the prefix."""
         name = self._prefix + name
         if name not in self._params:
             self._params[name] = symbol.var(name, **kwargs)
@@ -61,7 +61,7 @@ class RNNParams:
 
 def _sequence(length: int, inputs: Steps, layout: str, merge: bool | None, in_layout: str | None = None
               ) -> tuple[Any, int]:
-    """Inputs as one symbol (``merge`` true), as a list of steps (false) or as they are (None), and the time axis."""
+    """Inputs as one symbol (``merge`` true), as a list of steps (false) or unchanged (None), and the time axis."""
     if "T" not in layout:
         raise ArgumentError(f"layout={layout!r}: expected a T, the axis of time")
     axis = layout.find("T")
@@ -87,15 +87,15 @@ def _sequence(length: int, inputs: Steps, layout: str, merge: bool | None, in_la
 class BaseRNNCell:
     """One step of a recurrent network.
 
-    Calling it with input and states gives output and next states, symbols. A subclass says so in ``__call__`` and has
+    Called with input and states, it returns output and next states, all symbols. A subclass defines ``__call__`` and
     ``state_info``; names of nodes count the steps since ``reset``.
 
     Parameters
     ----------
     prefix : str
-        How the names of weights and nodes begin.
+        Prefix of the names of weights and nodes.
     params : RNNParams or None
-        Where the weights are; its own by default.
+        The weights; its own by default.
     """
 
     def __init__(self, prefix: str = "", params: RNNParams | None = None):
@@ -105,7 +105,7 @@ class BaseRNNCell:
         self.reset()
 
     def reset(self) -> None:
-        """Begin to count steps anew, before the cell is used in another graph."""
+        """Reset the count of steps, before the cell is used in another graph."""
         self._init_counter = self._counter = -1
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
@@ -138,9 +138,9 @@ class BaseRNNCell:
         Parameters
         ----------
         func : function
-            Makes one from name, shape and layout; ``sym.zeros`` by default, or ``sym.var`` for an input.
+            Makes a state from name, shape and layout; ``sym.zeros`` by default, or ``sym.var`` for an input.
         **kwargs
-            More for it.
+            Further arguments of ``func``.
         """
         if self._modified:
             raise OpError("begin_state: ask the cell around this one, which adds to it")
@@ -156,7 +156,7 @@ class BaseRNNCell:
         return states
 
     def unpack_weights(self, args: Weights) -> dict[str, NDArray]:
-        """Weights with those of this cell taken apart by gate."""
+        """Weights, with those of this cell split by gate."""
         args = dict(args)
         if not self._gate_names:
             return args
@@ -187,15 +187,15 @@ class BaseRNNCell:
         Parameters
         ----------
         length : int
-            How many.
+            Number of steps.
         inputs : Symbol or list of Symbol
-            All steps in one, or one each.
+            All steps in one symbol, or a list of steps.
         begin_state : list of Symbol or None
             States before the first step; zeros by default.
         layout : str
             Axes of inputs and outputs: N of samples, T of time, C of features.
         merge_outputs : bool or None
-            Whether outputs come in one symbol or in a list; None leaves it to the cell.
+            Whether outputs are merged to one symbol, or a list; with None the cell decides.
 
         Returns
         -------
@@ -212,14 +212,14 @@ class BaseRNNCell:
         return _sequence(length, outputs, layout, merge_outputs)[0], states
 
     def _get_activation(self, inputs: Symbol, activation: Activation, **kwargs: Any) -> Symbol:
-        """An activation applied; cells of programs call it, too."""
+        """Apply an activation; users' cells call it, too."""
         if isinstance(activation, str):
             return symbol.surface("Activation")(inputs, act_type=activation, **kwargs)
         return activation(inputs, **kwargs)
 
 
 class _Weighted(BaseRNNCell):
-    """A cell with a weight and a bias for the input and for the last output."""
+    """Base of cells with a weight and a bias for the input and for the last output."""
 
     def __init__(self, num_hidden: int, prefix: str, params: RNNParams | None, bias_init: Initializer | None = None):
         super().__init__(prefix, params)
@@ -240,12 +240,12 @@ class _Weighted(BaseRNNCell):
 
 
 class RNNCell(_Weighted):
-    """The plain cell: ``activation(W x + U h + b)``.
+    """The Elman cell: ``activation(W x + U h + b)``.
 
     Parameters
     ----------
     num_hidden : int
-        Numbers in the output.
+        Length of the output.
     activation : str or function
         See the operator ``Activation``.
     """
@@ -304,7 +304,7 @@ class LSTMCell(_Weighted):
 
 
 class GRUCell(_Weighted):
-    """The gated recurrent unit, with the reset gate behind the product as cuDNN has it.
+    """The gated recurrent unit; the reset gate is applied after the product, as in cuDNN.
 
     K. Cho et al., Learning phrase representations using RNN encoder-decoder for statistical machine translation, 2014.
     """
@@ -338,9 +338,9 @@ class FusedRNNCell(BaseRNNCell):
     Parameters
     ----------
     num_hidden, num_layers, mode, bidirectional, dropout
-        As the operator has them.
+        See the operator ``RNN``.
     get_next_state : bool
-        Whether ``unroll`` gives the states after the last step.
+        Whether ``unroll`` returns the states after the last step.
     forget_bias : float
         Initial value of the bias of an LSTM's forget gate.
     prefix : str or None
@@ -404,7 +404,7 @@ class FusedRNNCell(BaseRNNCell):
         return _sequence(length, outputs, layout, merge_outputs)[0], after
 
     def unfuse(self) -> SequentialRNNCell:
-        """Single cells that take the weights ``unpack_weights`` gives, and compute the same."""
+        """Single cells that use the weights of ``unpack_weights``, and compute the same."""
         make: Callable[[str], BaseRNNCell] = {
             "rnn_relu": lambda prefix: RNNCell(self._num_hidden, "relu", prefix),
             "rnn_tanh": lambda prefix: RNNCell(self._num_hidden, "tanh", prefix),
@@ -427,7 +427,7 @@ class FusedRNNCell(BaseRNNCell):
 
 
 class _Several(BaseRNNCell):
-    """A cell made of cells: states and weights are theirs, one after the other."""
+    """Base of cells that consist of cells, whose states and weights they join."""
 
     def __init__(self, prefix: str = "", params: RNNParams | None = None):
         super().__init__(prefix, params)
@@ -478,7 +478,7 @@ class _Several(BaseRNNCell):
 
 
 class SequentialRNNCell(_Several):
-    """Cells one upon the other.
+    """Cells stacked on top of each other.
 
     Examples
     --------
@@ -494,7 +494,7 @@ class SequentialRNNCell(_Several):
         super().__init__("", params)
 
     def add(self, cell: BaseRNNCell) -> None:
-        """Add a cell on top."""
+        """Put a cell on top."""
         self._adopt(cell)
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
@@ -520,14 +520,14 @@ class SequentialRNNCell(_Several):
 
 
 class BidirectionalCell(_Several):
-    """Two cells, one of which reads from the end; their outputs are joined.
+    """Two cells, one of which runs backward over the sequence; their outputs are concatenated.
 
     Parameters
     ----------
     l_cell, r_cell : BaseRNNCell
-        The one that reads from the beginning, and the other.
+        The forward cell and the backward cell.
     output_prefix : str
-        How names of outputs begin.
+        Prefix of the outputs' names.
     """
 
     def __init__(self, l_cell: BaseRNNCell, r_cell: BaseRNNCell, params: RNNParams | None = None,
@@ -562,7 +562,7 @@ class BidirectionalCell(_Several):
 
 
 class ModifierCell(BaseRNNCell):
-    """A cell that adds something to another: weights and states are the other's."""
+    """Base of cells that modify another one, whose weights and states they use."""
 
     def __init__(self, base_cell: BaseRNNCell):
         base_cell._modified = True
@@ -605,7 +605,7 @@ class DropoutCell(BaseRNNCell):
     Parameters
     ----------
     dropout : float
-        Share of numbers that become zero in training.
+        Fraction of elements set to zero in training.
     """
 
     def __init__(self, dropout: float, prefix: str = "dropout_", params: RNNParams | None = None):
@@ -631,7 +631,7 @@ class DropoutCell(BaseRNNCell):
 
 
 class ZoneoutCell(ModifierCell):
-    """In training some elements of output or states keep their values of the step before.
+    """In training, replaces random elements of output or states by those of the step before.
 
     D. Krueger et al., Zoneout: regularizing RNNs by randomly preserving hidden activations, 2016.
 
@@ -640,7 +640,7 @@ class ZoneoutCell(ModifierCell):
     base_cell : BaseRNNCell
         The cell.
     zoneout_outputs, zoneout_states : float
-        The shares that stay.
+        Fractions of elements that are replaced.
     """
 
     def __init__(self, base_cell: BaseRNNCell, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0):
@@ -670,7 +670,7 @@ class ZoneoutCell(ModifierCell):
 
 
 class ResidualCell(ModifierCell):
-    """The input is added to the output, which must be as large."""
+    """Adds the input to the output; both have the same shape."""
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         output, states = self.base_cell(inputs, states)

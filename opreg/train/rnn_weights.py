@@ -1,4 +1,4 @@
-"""The one array that holds all weights of the operator ``RNN``: names, places and shapes of its parts."""
+"""The parameter array of the operator ``RNN``: names, positions and shapes of its parts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class PackedWeights:
     Parameters
     ----------
     num_hidden, num_layers, mode, bidirectional
-        As the operator has them.
+        See the operator ``RNN``.
     prefix : str
-        What names of the parts begin with.
+        Prefix of the names of the parts.
     """
 
     def __init__(self, num_hidden: int, num_layers: int, mode: str, bidirectional: bool, prefix: str = ""):
@@ -35,20 +35,20 @@ class PackedWeights:
 
     @property
     def _columns(self) -> int:
-        """Numbers that one row of a gate has in all layers, but for those of the input."""
+        """Number of elements in a row of a gate, summed over all layers, without the first layer's input."""
         return (self.layers - 1) * (self.hidden + len(self.directions) * self.hidden + 2) + self.hidden + 2
 
     def size(self, inputs: int) -> int:
-        """Number of elements for that many inputs."""
+        """Number of elements for a given number of inputs."""
         return len(self.directions) * self.hidden * len(self.gates) * (self._columns + inputs)
 
     def parts(self, size: int) -> Iterator[tuple[str, slice, tuple[int, ...]]]:
-        """Name, place and shape of each part of an array of that size.
+        """Name, position and shape of each part of an array of that size.
 
         Raises
         ------
         ShapeError
-            When arrays of these weights have other sizes.
+            When no number of inputs gives that size.
         """
         sides = len(self.directions)
         inputs, place = size // sides // self.hidden // len(self.gates) - self._columns, 0
@@ -71,6 +71,6 @@ class PackedWeights:
         return {name: whole[place].reshape(shape).copy() for name, place, shape in self.parts(whole.size)}
 
     def pack(self, parts: Mapping[str, NDArray]) -> NDArray:
-        """The array of parts by name."""
+        """The array of parts given by name."""
         size = self.size(parts[f"{self.prefix}l0_i2h{self.gates[0]}_weight"].shape[1])
         return concatenate([parts[name].reshape((-1,)) for name, _, _ in self.parts(size)])

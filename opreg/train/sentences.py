@@ -1,4 +1,4 @@
-"""Sentences: words as numbers, and batches of about one length."""
+"""Sentences: words encoded as numbers, and batches of sentences of similar length."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["BucketSentenceIter", "encode_sentences"]
 def encode_sentences(sentences: Sequence[Sequence[str]], vocab: dict[str, int] | None = None, invalid_label: int = -1,
                      invalid_key: str = "\n", start_label: int = 0, unknown_token: str | None = None
                      ) -> tuple[list[list[int]], dict[str, int]]:
-    """Words as numbers.
+    """Encode words as numbers.
 
     Parameters
     ----------
     sentences : list of lists of str
         The sentences to encode.
     vocab : dict of str to int or None
-        Numbers of words; without one they are counted from ``start_label`` as they come.
+        Numbers of words; by default words are numbered from ``start_label`` on, in order of first occurrence.
     invalid_label, invalid_key
         Number and word of the padding.
     unknown_token : str or None
-        The word that stands for those not in ``vocab``.
+        The word that replaces words missing in ``vocab``.
 
     Examples
     --------
@@ -63,17 +63,17 @@ def encode_sentences(sentences: Sequence[Sequence[str]], vocab: dict[str, int] |
 
 
 class BucketSentenceIter(DataIter):
-    """Batches of sentences of about one length; the labels are the words that follow.
+    """Batches of sentences of similar length; the labels are the next words.
 
     Parameters
     ----------
     sentences : list of lists of int
-        As ``encode_sentences`` gives them.
+        Sentences encoded by ``encode_sentences``.
     batch_size : int
-        Sentences a batch.
+        Number of sentences of a batch.
     buckets : list of int or None
-        Lengths; by default those that at least a batch of sentences have. A sentence goes into the shortest that
-        holds it, longer ones are left out.
+        Lengths of the buckets; by default those of at least ``batch_size`` sentences. A sentence goes into the smallest
+        bucket that holds it; longer ones are dropped.
     invalid_label : int
         Number of the padding.
     layout : {"NT", "TN"}
@@ -122,7 +122,7 @@ class BucketSentenceIter(DataIter):
         return DataDesc(name, shape if self.layout == "NT" else shape[::-1], self.dtype, self.layout)
 
     def reset(self) -> None:
-        """Begin anew, in another order; ``random.seed`` and ``np.random.seed`` say in which."""
+        """Restart in another order; ``random.seed`` and ``np.random.seed`` seed it."""
         random.shuffle(self.idx)
         for data in self.data:
             np.random.shuffle(data)  # noqa: NPY002 (as MXNet, from the generators that programs seed)

@@ -1,4 +1,4 @@
-"""SequentialModule: modules one behind the other, each fed with what the one before it computes."""
+"""SequentialModule: modules in a row, each with the outputs of the one before as inputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["SequentialModule"]
 
 
 class SequentialModule(BaseModule):
-    """Modules one behind the other, each fed with what the one before it computes.
+    """Modules in a row, each with the outputs of the one before as inputs.
 
     Examples
     --------
@@ -48,16 +48,16 @@ class SequentialModule(BaseModule):
         self._labels: list[DataDesc] | None = None
 
     def add(self, module: BaseModule, **kwargs: Any) -> SequentialModule:
-        """Put a module behind the others; returns the whole, so that calls may follow each other.
+        """Append a module; returns this one, so that calls can be chained.
 
         Parameters
         ----------
         module : BaseModule
-            Any kind of module.
+            The module.
         take_labels : bool
-            Whether it is given the labels.
+            Whether it gets the labels.
         auto_wiring : bool
-            Whether outputs of the module before go to its inputs in order, whatever they are called.
+            Whether outputs of the module before are matched to its inputs by order instead of name.
         """
         known = [self.META_TAKE_LABELS, self.META_AUTO_WIRING]
         for name in kwargs:
@@ -72,12 +72,12 @@ class SequentialModule(BaseModule):
 
     @property
     def data_names(self) -> list[str]:  # type: ignore[override]
-        """Names of the inputs, those of the first."""
+        """Names of the inputs of the first module."""
         return self._modules[0].data_names if self._modules else []
 
     @property
     def output_names(self) -> list[str]:  # type: ignore[override]
-        """Names of the outputs, those of the last."""
+        """Names of the outputs of the last module."""
         return self._modules[-1].output_names if self._modules else []
 
     @property
@@ -103,7 +103,7 @@ class SequentialModule(BaseModule):
     def bind(self, data_shapes: Descriptions, label_shapes: Descriptions | None = None, for_training: bool = True,
              inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Any = None,
              grad_req: GradReq = "write") -> None:
-        """Bind all modules, each to the outputs of the one before it."""
+        """Bind all modules, each to the outputs of the one before."""
         if self._stays_bound(force_rebind):
             return
         if shared_module is not None:
@@ -127,12 +127,12 @@ class SequentialModule(BaseModule):
 
     def init_params(self, initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
-        """Set the weights of all modules, each of which takes its own from the given ones.
+        """Set the weights of all modules; each takes its own from the given ones.
 
         Raises
         ------
         ArgumentError
-            When two modules have weights of one name, or something is given that none has.
+            When two modules have weights of the same name, or a given name belongs to no module.
         """
         if self.params_initialized and not force_init:
             return
@@ -163,7 +163,7 @@ class SequentialModule(BaseModule):
 
     def init_optimizer(self, kvstore: Store = "local", optimizer: str | Optimizer = "sgd",
                        optimizer_params: Settings = (("learning_rate", 0.01),), force_init: bool = False) -> None:
-        """Choose how weights move, in all modules alike."""
+        """Set the optimizer of all modules."""
         self._needs("binded", "params_initialized")
         if self.optimizer_initialized and not force_init:
             self.logger.warning("the optimizer is initialized already; force_init=True does it again")
@@ -195,7 +195,7 @@ class SequentialModule(BaseModule):
                 out_grads = module.get_input_grads()
 
     def update(self) -> None:
-        """Move the weights of all modules along the gradients of the last backward."""
+        """Update the weights of all modules by the gradients of the last backward."""
         self._needs("binded", "params_initialized", "optimizer_initialized")
         for module in self._modules:
             module.update()
@@ -219,7 +219,7 @@ class SequentialModule(BaseModule):
                 module.update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon: Monitor) -> None:
-        """Let a monitor look inside all modules."""
+        """Install a monitor in all modules."""
         self._needs("binded")
         for module in self._modules:
             module.install_monitor(mon)

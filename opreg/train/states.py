@@ -1,4 +1,4 @@
-"""States of optimizers as bytes: a ``.npz`` file of numbers and names, never code, that is believed as a whole or not.
+"""States of optimizers as bytes: a ``.npz`` file of numbers and names, never code, accepted completely or not at all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from opreg.ndarray.ndarray import NDArray, array
 from opreg.ndarray.npz_file import npz, read_npz
 from opreg.ndarray.params_file import Record
 
-from ..core.files import json_of
+from ..core.json_text import json_of
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, DTypeError, FileFormatError
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 _FORMAT = "opreg optimizer states 1"
 _NAME = "optimizer states"
-_DEEPEST = 8  # no optimizer's tuples go half as far
+_DEEPEST = 8  # no optimizer's tuples are half as deep
 
 
 class Saved(NamedTuple):
@@ -34,9 +34,9 @@ class Saved(NamedTuple):
     states : dict
         By index or name of the weight: arrays, numbers, None, or tuples of those.
     counts : dict of int to dict
-        By device and weight how often each was updated.
+        Update counts, by device and weight.
     num_update : int
-        The highest of those.
+        The largest count.
     optimizer : str or None
         Its name.
     settings : dict of str to number, text or None
@@ -76,7 +76,7 @@ def _index(index: object) -> int | str:
 
 
 def _packed(state: object, arrays: dict[str, np.ndarray]) -> dict[str, object]:
-    """A state as JSON, its arrays apart."""
+    """A state as JSON, with its arrays separated."""
     if isinstance(state, NDArray):
         name, host = f"array{len(arrays)}", state.asnumpy()
         arrays[name] = host.view(np.uint16) if host.dtype.name == "bfloat16" else host
@@ -97,7 +97,7 @@ def loads(content: bytes) -> Saved:
     Raises
     ------
     FileFormatError
-        When the bytes are something else, or damaged.
+        When the bytes have another format, or are damaged.
     """
     if not content.startswith(b"PK"):
         raise FileFormatError(f"{_NAME}: expected what get_states gave, which is a .npz file. States that another "
@@ -126,7 +126,7 @@ def _check(holds: bool, place: str, expected: str, found: object) -> None:
 
 
 def _pairs(place: str, pairs: Any, read: Callable[[str, Any], T]) -> dict[Any, T]:
-    """A list of pairs of an index and something as a dict."""
+    """A list of pairs of an index and a value as a dict."""
     _check(isinstance(pairs, list), place, "a list", pairs)
     values: dict[Any, T] = {}
     for pair in pairs:
@@ -144,7 +144,7 @@ def _number(place: str, value: Any) -> int:
 
 
 def _restored(place: str, packed: Any, arrays: dict[str, Any], depth: int) -> Any:
-    """A state; what is taken out of the arrays is there no longer, so that no file is larger in memory."""
+    """A state from its JSON; each array can be used once, so a file cannot expand in memory."""
     _check(isinstance(packed, dict) and depth <= _DEEPEST, place, "a state", packed)
     if packed.keys() == {"array", "dtype"}:
         name, dtype = packed["array"], packed["dtype"]

@@ -1,4 +1,4 @@
-"""KVStoreBase, what every store of arrays by key can be asked, and KVStore, the one of one process."""
+"""KVStoreBase, the interface of stores of arrays by key, and KVStore, a store in one process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Key = int | str
 
 
 class KVStoreBase:
-    """The interface of a store, as a module uses it; derive from it for another kind, and register the class.
+    """The interface of stores that modules use; derive from it for another kind, and register the class.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class KVStoreBase:
     >>> _ = KVStoreBase.kv_registry.pop("echo")
     """
 
-    #: The word for stores that run an optimizer.
+    #: Name of the capability to run an optimizer.
     OPTIMIZER = "optimizer"
     #: Classes by their names in lower case.
     kv_registry: ClassVar[dict[str, type[KVStoreBase]]] = {}
@@ -46,20 +46,20 @@ class KVStoreBase:
     num_workers: int
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
-        """Begin keys with values, and copy these into arrays."""
+        """Initialize keys with values, and copy these into arrays."""
         raise NotImplementedError
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
-        """Add up values, and copy what became of them into arrays."""
+        """Sum values, and copy the results into arrays."""
         raise NotImplementedError
 
     def set_optimizer(self, optimizer: Optimizer) -> None:
-        """Choose how pushed gradients update stored weights."""
+        """Set the optimizer that updates stored weights by pushed gradients."""
         raise NotImplementedError
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Whether it can do a thing; ``"optimizer"`` is the only one there is."""
+        """Whether it has a capability; ``"optimizer"`` is the only one."""
         raise NotImplementedError
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
@@ -71,21 +71,21 @@ class KVStoreBase:
         raise NotImplementedError
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
-        """Round pushed gradients to a few bits; refused where a store does not say otherwise."""
+        """Compress pushed gradients to a few bits; refused by default."""
         raise ArgumentError(f"kvstore: stores of the kind {self.type!r} do not compress gradients")
 
     @staticmethod
     def register(klass: K) -> K:
-        """Let ``create`` make this class by its name; returns it."""
+        """A decorator that registers a class for ``create``, by its name."""
         KVStoreBase.kv_registry[klass.__name__.lower()] = klass
         return klass
 
 
 @KVStoreBase.register
 class TestStore(KVStoreBase):
-    """MXNet's example of a store of one's own, ``"teststore"``: it keeps nothing and runs no optimizer."""
+    """MXNet's example of a user's store, ``"teststore"``: it stores nothing and runs no optimizer."""
 
-    __test__ = False  # what collects tests by the names of classes leaves it alone
+    __test__ = False  # test collectors skip it
     type, rank, num_workers = "teststore", 0, 1
 
     def broadcast(self, key: Any, value: NDArray, out: NDArray | list[NDArray], priority: int = 0) -> None:
@@ -95,7 +95,7 @@ class TestStore(KVStoreBase):
 
     def pushpull(self, key: Any, value: NDArray | list[NDArray], out: NDArray | list[NDArray] | None = None,
                  priority: int = 0) -> None:
-        """Add up values, and copy the sum into arrays, by default those of the values."""
+        """Sum values, and copy the sum into arrays, by default the pushed ones."""
         values = value if isinstance(value, list) else [value]
         total = sum(each.as_in_context(values[0].context) for each in values)
         for array in values if out is None else out if isinstance(out, list) else [out]:
@@ -103,14 +103,14 @@ class TestStore(KVStoreBase):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Whether it can do a thing; it runs no optimizer."""
+        """Whether it has a capability; it cannot run an optimizer."""
         if capability.lower() != KVStoreBase.OPTIMIZER:
             raise ArgumentError(f"kvstore: is_capable: {did_you_mean(capability, [KVStoreBase.OPTIMIZER])}")
         return False
 
 
 class KVStore(KVStoreBase):
-    """A store in one process: what is pushed to a key is added up there.
+    """A store in one process, which sums pushed arrays.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class KVStore(KVStoreBase):
     [2.0, 2.0]
     """
 
-    #: The number of this worker, and of all.
+    #: The rank of this worker, and the number of workers.
     rank = 0
     num_workers = 1
 
@@ -145,12 +145,12 @@ class KVStore(KVStoreBase):
     # ------------------------------------------------------------------------------------------- arrays
 
     def init(self, key: Any, value: Any) -> None:
-        """Begin one key, or those of a list, with values; it is copied.
+        """Initialize a key, or several, with copies of values.
 
         Raises
         ------
         ArgumentError
-            For a key that is there already, or of another kind than the others.
+            For a key that exists already, or has another type than the others.
         """
         for name, (array, *_) in pairs("init", key, value):
             if name in self._kept:
@@ -161,7 +161,7 @@ class KVStore(KVStoreBase):
             self._kept[name] = array.copy()
 
     def _merged(self, what: str, key: Any, value: Any) -> dict[Key, NDArray]:
-        """Sums by key of what is pushed, where the key's value is kept."""
+        """Sums of pushed arrays by key, on the device of the key's value."""
         values: dict[Key, list[NDArray]] = {}
         for name, arrays in pairs(what, key, value):
             self._own(what, name)
@@ -181,7 +181,7 @@ class KVStore(KVStoreBase):
         return merged
 
     def _compressed(self, key: Key, place: int, array: NDArray) -> NDArray:
-        """A gradient in two bits for each element; what is left over is added to the next."""
+        """A gradient compressed to two bits for each element; the remainder is added to the next one."""
         limit = self._threshold
         assert limit is not None
         before = self._residuals.get((key, place))
@@ -198,40 +198,40 @@ class KVStore(KVStoreBase):
         return self._kept[key]
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
-        """Bring values: their sum takes the place of what is kept, or moves it, where there is an updater.
+        """Push values: their sum replaces the stored value, or updates it if there is an updater.
 
         Parameters
         ----------
         key : int, str, or list of them
-            What for. Keys that stand several times in a list are added up.
+            Keys of the values; values of a repeated key are added.
         value : NDArray, list, or list of lists
             An array, or those of all contexts, for each key.
         priority : int
-            Counts for nothing: all is done in the call.
+            Accepted without effect: the call does all the work.
         """
         merged = self._merged("push", key, value)
         if self._updater is None:
             for name, total in merged.items():
                 self._kept[name][:] = total
-        elif isinstance(self._updater, Updater):  # all at once, which is quicker
+        elif isinstance(self._updater, Updater):  # in one call, which is faster
             self._updater(list(merged), list(merged.values()), [self._kept[name] for name in merged])
         else:
             for name, total in merged.items():
                 self._updater(name, total, self._kept[name])
 
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
-        """Copy what is kept into arrays: one, or those of all contexts, for each key.
+        """Copy stored values into arrays: one for each key, or those of all contexts.
 
         Parameters
         ----------
         key : int, str, or list of them
             Keys of the values.
         out : NDArray, list, or list of lists
-            Where they go, for each key.
+            Target arrays for each key.
         priority : int
-            Counts for nothing.
+            Accepted without effect.
         ignore_sparse : bool
-            Whether ``row_sparse`` arrays stay as they are, as in MXNet; ``row_sparse_pull`` fills them.
+            Whether ``row_sparse`` arrays are skipped, as in MXNet; ``row_sparse_pull`` fills them.
         """
         if out is None:
             raise ArgumentError("kvstore: pull: expected arrays to copy into, out=")
@@ -242,28 +242,28 @@ class KVStore(KVStoreBase):
                     array[:] = own
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
-        """The two in one; without ``out`` the values that are pushed are filled."""
+        """``push`` and ``pull``; without ``out`` the pushed arrays are overwritten."""
         self.push(key, value, priority)
         self.pull(key, value if out is None else out, priority, ignore_sparse=False)
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
-        """``init``, and ``pull``."""
+        """``init`` and ``pull``."""
         self.init(key, value)
         self.pull(key, out, priority, ignore_sparse=False)
 
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
-        """Copy rows of what is kept into ``row_sparse`` arrays.
+        """Copy rows of stored values into ``row_sparse`` arrays.
 
         Parameters
         ----------
         key : int, str, or list of them
             Keys of the rows.
         out : RowSparseNDArray, list, or list of lists
-            Where they go, for each key.
+            Target arrays for each key.
         priority : int
-            Counts for nothing.
+            Accepted without effect.
         row_ids : NDArray, list, or list of lists
-            The numbers of the rows, in any order; one array, or one for each that is filled.
+            Row numbers, in any order; one array, or one for each target.
 
         Raises
         ------
@@ -285,18 +285,18 @@ class KVStore(KVStoreBase):
             array[:] = sparse.retain(self._own("row_sparse_pull", name).tostype("row_sparse"), rows)
 
     def _store(self, key: Key, value: NDArray) -> None:
-        """Replace the value of a key, if the store has it."""
+        """Replace the value of a key, if the key exists."""
         if key in self._kept:
             self._kept[key][:] = value
 
     # ----------------------------------------------------------------------------------------- updating
 
     def set_optimizer(self, optimizer: Optimizer) -> None:
-        """Let an optimizer update stored weights by pushed gradients."""
+        """Set the optimizer that updates stored weights by pushed gradients."""
         self._set_updater(get_updater(optimizer))
 
     def set_updater(self, updater: Callable[[Any, Any, Any], object]) -> None:
-        """Let a function of key, pushed value and stored value change the latter in place."""
+        """Set a function of key, pushed value and stored value that changes the latter in place."""
         self._set_updater(updater)
 
     def _set_updater(self, updater: Callable[[Any, Any, Any], object]) -> None:
@@ -304,14 +304,14 @@ class KVStore(KVStoreBase):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Whether it can do a thing; ``"optimizer"``, which it can, is the only one there is."""
+        """Whether it has a capability; it has ``"optimizer"``, the only one."""
         if capability.lower() != KVStoreBase.OPTIMIZER:
             raise ArgumentError(f"kvstore: unknown capability {capability!r}, expected 'optimizer'")
         return True
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
-        """Round gradients that several contexts push, or that processes send each other, to two bits for each
-        element; the rest is added to the next.
+        """Compress gradients that contexts push, or that processes send, to two bits for each element; the remainder is
+        added to the next gradient.
 
         Parameters
         ----------
@@ -334,7 +334,7 @@ class KVStore(KVStoreBase):
         self._threshold = threshold
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
-        """Write the optimizer's states to a file, whole or not at all."""
+        """Write the optimizer's states to a file, completely or not at all."""
         with whole(fname) as file:
             file.write(self._states().get_states(dump_optimizer))
 
@@ -356,7 +356,8 @@ class KVStore(KVStoreBase):
 
 
 def pairs(what: str, key: Any, value: Any) -> list[tuple[Key, list[NDArray]]]:
-    """Keys, each with a list of arrays, from what callers write: a key with one or several, or lists of both."""
+    """Keys, each with a list of arrays, from a caller's arguments: a key with one array or several, or lists of
+    both."""
     keys: Sequence[Any]
     if isinstance(key, (list, tuple)):
         keys = key

@@ -1,7 +1,7 @@
 """Module: a symbol, its weights and an optimizer.
 
-Over several contexts a batch is divided, each context works on its part, and the gradients are added up. The weights
-move on the first context and are copied to the others.
+Over several contexts a batch is divided, each context works on its part, and the gradients are summed. The weights are
+updated on the first context and copied to the others.
 """
 
 from __future__ import annotations
@@ -55,24 +55,24 @@ class Module(BaseModule):
     symbol : Symbol
         The network.
     data_names, label_names : sequence of str or None
-        Arguments that come with each batch; all others are weights.
+        Arguments that are part of each batch; all others are weights.
     logger : logging module or logger
-        Where ``fit`` writes.
+        Logger of ``fit``.
     context : Context or list of Context
-        Where to compute; over several a batch is divided, along the axis that ``DataDesc.layout`` calls N.
+        The devices; several divide a batch along the axis N of ``DataDesc.layout``.
     work_load_list : list of float or None
-        How large each context's share of a batch is; equal by default.
+        Relative size of each context's part of a batch; equal by default.
     fixed_param_names : sequence of str or None
-        Weights that stay.
+        Weights that are not trained.
     state_names : sequence of str or None
-        Arguments that are neither, such as initial states; they begin as zeros, see ``set_states``.
+        Arguments that are neither, such as initial states; they are zeros until ``set_states``.
     group2ctxs : dict of str to Context or list of Context, list of dict, or None
-        Where the nodes of each ``ctx_group`` compute; a list has an entry for each context of the module.
+        Contexts of the nodes of each ``ctx_group``; a list has an entry for each context of the module.
 
     Notes
     -----
-    Copies and pickles of a module hold its weights, its optimizer and how it was bound; they are bound anew.
-    Monitors and results stay behind.
+    Copies and pickles of a module hold its weights, its optimizer and its binding, which is repeated. They do not hold
+    monitors and results.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class Module(BaseModule):
         if len(self._work_load_list) != len(self._context):
             raise ArgumentError(f"Module: work_load_list has {len(self._work_load_list)} entries, expected "
                                 f"{len(self._context)}, one for each context")
-        parts.places(group2ctxs, len(self._context))  # a mistake shows here, not at bind
+        parts.places(group2ctxs, len(self._context))  # an error is found here, not at bind
         self._symbol, self._group2ctxs = symbol, group2ctxs
         arguments = symbol.list_arguments()
         self.data_names, self._label_names = list(data_names or ()), list(label_names or ())
@@ -115,24 +115,24 @@ class Module(BaseModule):
         for name in self._label_names:
             if name not in arguments:
                 logger.warning("Module: label_names: the symbol has no argument %r", name)
-        # A label the symbol does not have is still given to metrics.
+        # a label that the symbol lacks is still passed to metrics
         inputs = {*self.data_names, *self._label_names, *self._state_names}
         self._param_names = [name for name in arguments if name not in inputs]
-        self._numbers = {name: i for i, name in enumerate(self._param_names)}  # as the optimizer knows them
+        self._numbers = {name: i for i, name in enumerate(self._param_names)}  # as the optimizer identifies them
         self._aux_names = symbol.list_auxiliary_states()
         self.output_names = self._output_names = symbol.list_outputs()
         self._output_axes = [DataDesc.get_batch_axis(symbol[i].attr("__layout__"))
                              for i in range(len(self.output_names))]
-        self._exec_group: DataParallelExecutorGroup  # from bind on
+        self._exec_group: DataParallelExecutorGroup  # set by bind
         self._preset: tuple[dict[str, NDArray], dict[str, NDArray]] | None = None
         self._preload_opt_states: str | None = None
-        self._unlabelled = False  # whether it was said that a batch to learn from has no labels
+        self._unlabelled = False  # whether missing labels of a training batch were reported
         self._optimizer: Any = None
         self._updater: Any = None
         self._compression_params = compression_params
-        self._kvstore: KVStoreBase | None = None  # a store that the caller gave; those by name are this process
+        self._kvstore: KVStoreBase | None = None  # a store given by the caller
         self._update_on_kvstore = False
-        self._reduction: Reduction | None = None  # over all ranks, of a store by name
+        self._reduction: Reduction | None = None  # over all ranks, for a store given by name
 
     @staticmethod
     def load(prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any) -> Module:
@@ -143,9 +143,9 @@ class Module(BaseModule):
         prefix, epoch
             See ``load_checkpoint``.
         load_optimizer_states : bool
-            Whether ``init_optimizer`` reads the optimizer's states too.
+            Whether ``init_optimizer`` reads the optimizer's states, too.
         **kwargs
-            As the constructor has them.
+            Arguments of the constructor.
         """
         symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
         module = Module(symbol, **kwargs)
@@ -156,7 +156,8 @@ class Module(BaseModule):
 
     def save_checkpoint(self, prefix: str, epoch: int, save_optimizer_states: bool = False,
                         remove_amp_cast: bool = True) -> None:
-        """Write symbol and weights, and the optimizer's states to ``prefix-0001.states``: all files, or none."""
+        """Write symbol and weights, and on request the optimizer's states to ``prefix-0001.states``: all files, or
+        none."""
         states = f"{prefix}-{epoch:04d}.states"
         with together():
             write(prefix, epoch, self.symbol, *self.get_params(), remove_amp_cast)
@@ -175,13 +176,13 @@ class Module(BaseModule):
 
     @property
     def data_shapes(self) -> list[DataDesc]:  # type: ignore[override]
-        """Descriptions of the inputs it is bound with."""
+        """Descriptions of the bound inputs."""
         self._needs("binded")
         return self._data_shapes
 
     @property
     def label_shapes(self) -> list[DataDesc] | None:  # type: ignore[override]
-        """Descriptions of the labels it is bound with, or None."""
+        """Descriptions of the bound labels, or None."""
         self._needs("binded")
         return self._label_shapes or None
 
@@ -195,16 +196,16 @@ class Module(BaseModule):
 
     # Attributes of a module that programs of MXNet read.
 
-    #: Whether ``_arg_params`` lag behind the weights; never, since they are read when they are asked for.
+    #: Whether ``_arg_params`` is out of date; never, since it reads the weights.
     _params_dirty = False
 
     def _sync_params_from_devices(self) -> None:
-        """Nothing: what ``_arg_params`` reads are the weights."""
+        """Do nothing: ``_arg_params`` reads the weights."""
 
     @property
     def _arg_params(self) -> dict[str, NDArray] | None:
-        """Copies of the weights, or those that it begins with; None where there are none. They may be set before it is
-        bound, and ``params_initialized`` with them."""
+        """Copies of the weights, or the initial ones; None without any. They may be set before binding, together with
+        ``params_initialized``."""
         return self.get_params()[0] if self.params_initialized else None
 
     @_arg_params.setter
@@ -213,7 +214,7 @@ class Module(BaseModule):
 
     @property
     def _aux_params(self) -> dict[str, NDArray] | None:
-        """The same of the auxiliary states."""
+        """Copies of the auxiliary states, or the initial ones; see ``_arg_params``."""
         return self.get_params()[1] if self.params_initialized else None
 
     @_aux_params.setter
@@ -221,7 +222,7 @@ class Module(BaseModule):
         self._take({}, params)
 
     def _take(self, args: Mapping[str, NDArray], aux: Mapping[str, NDArray]) -> None:
-        """Take weights or states, now or when it is bound."""
+        """Store given weights or states, in the executors or until binding."""
         if self.binded:
             self._exec_group.set_params(args, aux, allow_extra=True)
         else:
@@ -242,17 +243,17 @@ class Module(BaseModule):
         Parameters
         ----------
         data_shapes, label_shapes : list of DataDesc or of pairs
-            Names and shapes of what comes with a batch.
+            Names and shapes of the arrays of a batch.
         for_training : bool
-            Whether gradients are kept.
+            Whether gradients are computed.
         inputs_need_grad : bool
-            Whether those of the inputs are, too.
+            Whether gradients of the inputs are computed, too.
         force_rebind : bool
-            Whether to do it again.
+            Whether to repeat it if it was done already.
         shared_module : Module
-            Another whose weights are used.
+            A module whose weights are shared.
         grad_req : str, list or dict
-            As ``Symbol.bind`` has it, for the weights.
+            Gradient requests of the weights; see ``Symbol.bind``.
         """
         if self._stays_bound(force_rebind):
             return
@@ -291,11 +292,11 @@ class Module(BaseModule):
                     f"{', '.join(desc.name for desc in labels)}. Module(label_names=...) names them")
             if {*self._label_names, *(desc.name for desc in labels)} & set(self._symbol.list_arguments()):
                 raise ArgumentError(text)
-            self.logger.warning(text)  # they are for metrics alone
+            self.logger.warning(text)  # only metrics need them
         return data, labels
 
     def reshape(self, data_shapes: Descriptions, label_shapes: Descriptions | None = None) -> None:
-        """Change over to inputs of other shapes; the weights stay.
+        """Switch to inputs of other shapes; the weights are kept.
 
         Raises
         ------
@@ -331,26 +332,26 @@ class Module(BaseModule):
 
     def init_params(self, initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
-        """Set the weights.
+        """Initialize the weights.
 
         Parameters
         ----------
         initializer : Initializer, str or None
-            For weights that are not given; uniform values up to 0.01 by default. Weights with an initializer of their
-            own, ``sym.var(init=...)``, need none.
+            For weights that are not given; uniform values up to 0.01 by default. Weights with their own initializer,
+            ``sym.var(init=...)``, need none.
         arg_params, aux_params : dict of str to NDArray
-            Values to begin with.
+            Initial values.
         allow_missing : bool
-            Whether weights may be missing among them; the initializer makes those.
+            Whether weights may be missing; they are initialized.
         force_init : bool
-            Whether to do it again.
+            Whether to repeat it if it was done already.
         allow_extra : bool
-            Whether there may be arrays among them that the network does not have.
+            Whether names that the network lacks are allowed.
 
         Raises
         ------
         ArgumentError
-            Naming weights that are missing or too many.
+            The error names the missing or unexpected weights.
         """
         if self.params_initialized and not force_init:
             warnings.warn("the weights are set already, init_params leaves them; force_init=True sets them again",
@@ -360,7 +361,7 @@ class Module(BaseModule):
         fill: Fill | None = None if initializer is None else create(initializer)
         first, attrs, states = self._exec_group.execs[0], self._symbol.attr_dict(), beginnings(self._symbol._graph())
         attrs = {**attrs, **{name: {**attrs.get(name, {}), "__init__": text} for name, text in states.items()}}
-        todo: list[tuple[NDArray, NDArray | InitDesc]] = []  # nothing is written before all is known to be right
+        todo: list[tuple[NDArray, NDArray | InitDesc]] = []  # write nothing before all is checked
         for what, own, names, params in (("weight", first.arg_dict, self._param_names, arg_params),
                                          ("auxiliary state", first.aux_dict, self._aux_names, aux_params)):
             for name in params or ():
@@ -402,7 +403,7 @@ class Module(BaseModule):
                 other.aux_dict[name]._store(Ellipsis, first.aux_dict[name])
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-        """Copies of weights and auxiliary states, on the host; the latter are means over the contexts."""
+        """Copies of weights and auxiliary states, on the host; the latter are averaged over the contexts."""
         self._needs("params_initialized")
         if not self.binded:
             return self._preset or ({}, {})
@@ -418,19 +419,19 @@ class Module(BaseModule):
 
     def init_optimizer(self, kvstore: Store = "local", optimizer: str | Optimizer = "sgd",
                        optimizer_params: Settings = (("learning_rate", 0.01),), force_init: bool = False) -> None:
-        """Choose how weights move.
+        """Set the optimizer.
 
         Parameters
         ----------
         kvstore : KVStore, str or None
-            Where gradients meet: a store, which moves the weights if it can. By name it is this process, or with
-            ``dist_sync`` all of them, whose gradients are added up while backward goes on.
+            The store that sums gradients; it updates the weights if it can. A store given by name sums in this process,
+            or with ``dist_sync`` over all processes, during backward.
         optimizer : str or Optimizer
-            Its name, or one.
+            The optimizer, or its name.
         optimizer_params : dict, or pairs
-            For one given by name. ``rescale_grad`` is one over the batch size by default.
+            Settings of an optimizer given by name. ``rescale_grad`` is one over the batch size by default.
         force_init : bool
-            Whether to do it again.
+            Whether to repeat it if it was done already.
         """
         self._needs("binded", "params_initialized")
         if self.optimizer_initialized and not force_init:
@@ -439,12 +440,12 @@ class Module(BaseModule):
         group, count = self._exec_group, len(self._context)
         weights = {name: group.execs[0].arg_dict[name] for name in self._param_names}
         store, there = _create_kvstore(kvstore, count, weights)
-        if self._reduction is not None:  # of another store, before
+        if self._reduction is not None:  # in a store that was set before
             self._reduction = None
             group.reduce(None)
         if isinstance(kvstore, str) and type(store) is KVStore and self._compression_params is None:
-            store, there = None, False  # update() does in a step what it would do
-        each = count if store is not None and not there else 1  # where every context moves its own weights
+            store, there = None, False  # update() does both in one step
+        each = count if store is not None and not there else 1  # each context updates its own weights
         names: dict[int | str, str] = {i * each + k: name for i, name in enumerate(self._param_names)
                                        for k in range(each)}
         workers = store.num_workers if store is not None and "dist" in store.type and "_sync" in store.type else 1
@@ -456,12 +457,12 @@ class Module(BaseModule):
             self.logger.warning("init_optimizer: the optimizer multiplies gradients by %s, not by one over the batch "
                                 "size, %s", optimizer.rescale_grad, scale)
         if not optimizer.idx2name:
-            optimizer.idx2name = names  # factors of rates and decay are left as its maker set them
+            optimizer.idx2name = names  # factors of rates and decay are not changed
         if isinstance(store, DistKVStore):
             store.agree("the network", parts.structure(self._symbol))
         if isinstance(kvstore, str) and type(store) is DistKVStore and self._compression_params is None and count == 1:
             self._reduce(store, optimizer)
-            store, there = None, False  # and here, too, while backward goes on
+            store, there = None, False  # here, too, during backward
         self._optimizer, self._updater = optimizer, None if there else optimizers.get_updater(optimizer)
         self._kvstore, self._update_on_kvstore = store, there
         if store is not None:
@@ -476,17 +477,17 @@ class Module(BaseModule):
             self._preload_opt_states = None
 
     def _reduce(self, store: DistKVStore, optimizer: Optimizer) -> None:
-        """Begin with the weights of rank 0, and let gradients become the sums over all ranks from now on."""
+        """Copy the weights of rank 0, and sum gradients over all ranks from now on."""
         group = self._exec_group
         weights = {name: group.execs[0].arg_dict[name] for name in self._param_names}
-        store.set_optimizer(optimizer)  # which sees that all ranks have the same
+        store.set_optimizer(optimizer)  # checks that all ranks have the same optimizer
         _initialize_kvstore(store, group.param_arrays, weights, group.param_names, True)
         self._reduction = Reduction(world(), weights=[name for name in self._param_names
                                                           if group.execs[0].grad_dict[name] is not None])
         group.reduce(self._reduction)
 
     def borrow_optimizer(self, shared_module: Module) -> None:
-        """Use another module's optimizer and its states."""
+        """Share another module's optimizer and its states."""
         self._reduction = shared_module._reduction
         if self._reduction is not None:
             self._exec_group.reduce(self._reduction)
@@ -496,7 +497,7 @@ class Module(BaseModule):
         self.optimizer_initialized = True
 
     def save_optimizer_states(self, fname: str) -> None:
-        """Write the optimizer's states to a file, whole or not at all."""
+        """Write the optimizer's states to a file, completely or not at all."""
         self._needs("optimizer_initialized")
         if self._kvstore is not None and self._update_on_kvstore:
             self._kvstore.save_optimizer_states(fname)
@@ -516,15 +517,15 @@ class Module(BaseModule):
     # ------------------------------------------------------------------------------------- a batch
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Compute the outputs of a batch, of other shapes too.
+        """Compute the outputs of a batch, which may have other shapes.
 
         Parameters
         ----------
         data_batch : DataBatch, or list of them
-            Inputs in the order of ``data_shapes``, and labels; anything with ``data`` and perhaps ``label``. A list has
-            one for each context.
+            Inputs in the order of ``data_shapes``, and labels: an object with ``data`` and optionally ``label``, or a
+            list with one for each context.
         is_train : bool or None
-            Whether as in training; by default if it is bound for that.
+            Whether to run in training mode; by default if it is bound for training.
         """
         self._needs("binded", "params_initialized")
         self._load(data_batch, is_train)
@@ -532,7 +533,7 @@ class Module(BaseModule):
             executor.forward(is_train=self.for_training if is_train is None else is_train)
 
     def _load(self, data_batch: Any, is_train: bool | None) -> None:
-        """Bring a batch to where executors read it, which change over to its shapes."""
+        """Copy a batch to the executors, which switch to its shapes."""
         listed = isinstance(data_batch, list)  # a named tuple is a batch
         batches = data_batch if listed else [data_batch]
         if listed and len(batches) != len(self._exec_group.execs):
@@ -542,7 +543,7 @@ class Module(BaseModule):
                                getattr(batches[0], "provide_data", None))
         labels = [list(getattr(batch, "label", None) or ()) for batch in batches]
         if not self._label_shapes:
-            labels = [[] for _ in batches]  # it is bound without
+            labels = [[] for _ in batches]  # it is bound without labels
         if is_train and self._label_shapes and not any(labels) and not self._unlabelled:
             self._unlabelled = True
             self.logger.warning("a batch to learn from has no labels; %s keep what they held",
@@ -566,7 +567,7 @@ class Module(BaseModule):
     @staticmethod
     def _described(what: str, old: list[DataDesc], values: Sequence[Sequence[NDArray]],
                    provided: Descriptions | None) -> list[DataDesc]:
-        """Descriptions of the inputs, or of the labels, as they are for the arrays of these batches."""
+        """Descriptions of the inputs, or of the labels, with the shapes of these batches."""
         for arrays in values:
             if len(arrays) != len(old):
                 raise ArgumentError(f"forward: the {what} are {', '.join(desc.name for desc in old)}; got "
@@ -589,7 +590,7 @@ class Module(BaseModule):
         return descriptions
 
     def _without_labels(self, data: list[DataDesc]) -> list[DataDesc]:
-        """Descriptions of labels that do not come: their arrays still have to fit the batch."""
+        """Descriptions of labels for a batch without labels: their arrays have to fit the batch."""
         if data == self._data_shapes:
             return self._label_shapes
         size = parts.samples(data)
@@ -602,7 +603,7 @@ class Module(BaseModule):
         return descriptions
 
     def backward(self, out_grads: NDArray | Sequence[NDArray] | None = None) -> None:
-        """Compute the gradients; ``out_grads`` are those of outputs that come from no loss."""
+        """Compute the gradients; ``out_grads`` are the gradients of outputs that are no losses."""
         self._needs("binded", "params_initialized")
         if not self.for_training:
             raise ArgumentError("backward: the module is bound for inference; bind with for_training=True")
@@ -613,7 +614,7 @@ class Module(BaseModule):
                               [parts.cut(grad, share, axis) for grad, axis in zip(out_grads, self._output_axes)])
 
     def update(self) -> None:
-        """Move the weights along the gradients of the last backward."""
+        """Update the weights by the gradients of the last backward."""
         self._needs("binded", "params_initialized", "optimizer_initialized")
         if self._alone:
             self._optimized().update()
@@ -626,21 +627,21 @@ class Module(BaseModule):
         weights = [first.arg_dict[name] for name in names]
         grads: list[Any] = [first.grad_dict[name] for name in names]
         for other in self._exec_group.execs[1:]:
-            others: Any = other.grad_dict  # none of these is None, as none of the first's is
+            others: Any = other.grad_dict  # no gradient is None, since the first context has all
             grads = [grad + others[name].as_in_context(grad.context) for name, grad in zip(names, grads)]
-        self._updater([self._numbers[name] for name in names], grads, weights)  # together, which is quicker
+        self._updater([self._numbers[name] for name in names], grads, weights)  # in one call, which is faster
         for other in self._exec_group.execs[1:]:
             for name, weight in zip(names, weights):
                 other.arg_dict[name]._store(Ellipsis, weight)
 
     @property
     def _alone(self) -> bool:
-        """Whether one executor computes all, and an updater of ours moves the weights."""
+        """Whether one executor computes all, and an updater of this library updates the weights."""
         return len(self._exec_group.execs) == 1 and self._kvstore is None \
             and isinstance(self._updater, optimizers.Updater)
 
     def _optimized(self) -> Executor:
-        """The only executor, which knows how its weights move."""
+        """The single executor, with the updates of its weights as part of its plan."""
         (executor,) = self._exec_group.execs
         if executor.updater is not self._updater:
             executor.set_optimizer(self._updater, {name: self._numbers[name] for name in self._param_names
@@ -665,7 +666,8 @@ class Module(BaseModule):
                            group.param_names)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
-        """The outputs of the last forward, joined, or with ``merge_multi_context=False`` a list of each context's."""
+        """The outputs of the last forward, concatenated, or with ``merge_multi_context=False`` a list for each
+        context."""
         self._needs("binded", "params_initialized")
         listed = [list(copies) for copies in zip(*(executor.outputs for executor in self._exec_group.execs))]
         return self._merged(listed, self._output_axes) if merge_multi_context else listed
@@ -690,7 +692,7 @@ class Module(BaseModule):
 
     def set_states(self, states: Sequence[NDArray | Sequence[NDArray]] | None = None, value: float | None = None
                    ) -> None:
-        """Set the arguments named by ``state_names``: to arrays, a list for each context, or all to one number."""
+        """Set the arguments named by ``state_names``: to arrays, a list for each context, or to a number."""
         if (states is None) == (value is None):
             raise ArgumentError("set_states: expected states or a value, and not both")
         for i, name in enumerate(self._state_names):
@@ -707,9 +709,9 @@ class Module(BaseModule):
         Parameters
         ----------
         eval_metric : EvalMetric
-            What to add to.
+            The metric.
         labels : list of NDArray
-            In the order of ``label_shapes``.
+            Labels in the order of ``label_shapes``.
         pre_sliced : bool
             Whether labels are a list for each context.
         """
@@ -722,7 +724,7 @@ class Module(BaseModule):
             eval_metric.update_dict(OrderedDict(zip(names, own)), OrderedDict(zip(self.output_names, executor.outputs)))
 
     def install_monitor(self, mon: Monitor) -> None:
-        """Let a monitor look inside."""
+        """Install a monitor."""
         self._needs("binded")
         for executor in self._exec_group.execs:
             mon.install(executor)

@@ -1,6 +1,6 @@
-"""Helpers of tests: a context, arrays of random numbers, and comparison of arrays within tolerances.
+"""Helpers of tests: the default context, random arrays, and comparison of arrays within tolerances.
 
-Everybody finds these in ``opreg.test_utils``.
+They are found in ``opreg.test_utils``.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ T = TypeVar("T")
 
 
 class _State:
-    """State that checks of this process share."""
+    """State shared by the checks of this process."""
 
     rng = np.random.default_rng(0)
     seed: int | None = None
 
 
-#: A tolerance, those of dtypes, or None for the usual ones.
+#: A tolerance, a dict of tolerances by dtype, or None for the default.
 Tolerance: TypeAlias = float | Mapping[np.dtype, float] | None
 
-# By itemsize of floating dtypes: relative and absolute differences that count as none. Integers have to be equal.
+#: Default relative and absolute tolerances, by item size of floating dtypes. Integers have to be equal.
 _TOLERANCES = {2: (1e-2, 1e-1), 4: (1e-4, 1e-3), 8: (1e-5, 1e-20)}
 
 
@@ -50,7 +50,7 @@ def default_context() -> Context:
 
 
 def set_default_context(ctx: Context) -> None:
-    """Choose where checks run, and where new arrays of this thread go; inside of ``with ctx:`` until that ends.
+    """Set the context of checks, and of new arrays in this thread, until a surrounding ``with ctx:`` ends.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def set_default_context(ctx: Context) -> None:
 
 
 def default_dtype() -> type:
-    """The dtype of numbers where nothing else is said."""
+    """The default dtype of arrays."""
     return np.float32
 
 
@@ -74,18 +74,18 @@ def list_gpus() -> list[int]:
 
 
 def set_seed(seed: int) -> None:
-    """Start this module's random numbers over; a check that follows draws from this seed."""
+    """Seed the random values of this module; the next check uses this seed."""
     _State.rng, _State.seed = np.random.default_rng(seed), seed
 
 
 @contextlib.contextmanager
 def drawing() -> Iterator[np.random.Generator]:
-    """Random numbers for one check, whose failure tells how to have them again."""
+    """Random values for one check; a failure reports how to draw them again."""
     seed, _State.seed = _State.seed, None
     if seed is None:
         seed = int(_State.rng.integers(1 << 31))
     try:
-        yield np.random.default_rng((seed, 1))  # not those that set_seed gives to others
+        yield np.random.default_rng((seed, 1))  # separate from the values seeded by set_seed
     except AssertionError as error:
         raise AssertionError(f"{error}; set_seed({seed}) before the check draws the same numbers") from None
 
@@ -103,12 +103,12 @@ def _usual(dtype: DTypeLike) -> tuple[float, float]:
 
 
 def get_rtol(rtol: float | None = None, dtype: DTypeLike = np.float64) -> float:
-    """The relative difference that counts as none, by dtype where it is not given."""
+    """The relative tolerance, by default that of the dtype."""
     return _usual(dtype)[0] if rtol is None else rtol
 
 
 def get_atol(atol: float | None = None, dtype: DTypeLike = np.float64) -> float:
-    """The absolute difference that counts as none, by dtype where it is not given."""
+    """The absolute tolerance, by default that of the dtype."""
     return _usual(dtype)[1] if atol is None else atol
 
 
@@ -117,7 +117,7 @@ def _tolerance(dtype: np.dtype, given: Tolerance, usual: float) -> float:
 
 
 def get_tols(x: Any, y: Any, rtol: Tolerance, atol: Tolerance) -> tuple[float, float]:
-    """The relative and the absolute tolerance for two arrays, those of the coarser dtype where they are not given.
+    """Relative and absolute tolerance for two arrays, by default those of the less precise dtype.
 
     Examples
     --------
@@ -130,18 +130,18 @@ def get_tols(x: Any, y: Any, rtol: Tolerance, atol: Tolerance) -> tuple[float, f
 
 
 def same(a: ArrayLike, b: ArrayLike) -> bool:
-    """Whether two arrays are equal, shape included."""
+    """Whether two arrays have the same shape and elements."""
     return np.array_equal(host(a), host(b))
 
 
 def same_array(array1: NDArray, array2: NDArray) -> bool:
-    """Whether two arrays are the same memory."""
+    """Whether two arrays share memory."""
     return array1.context == array2.context and bool(array1.context.xp.shares_memory(array1._data, array2._data))
 
 
 def almost_equal(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None,
                  equal_nan: bool = False, use_broadcast: bool = True) -> bool:
-    """Whether two arrays are equal but for ``atol + rtol * abs(b)``."""
+    """Whether two arrays are equal up to ``atol + rtol * abs(b)``."""
     a, b = host(a), host(b)
     if not use_broadcast and a.shape != b.shape:
         return False
@@ -151,7 +151,7 @@ def almost_equal(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Toler
 
 def find_max_violation(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None
                        ) -> tuple[Shape, float]:
-    """Index where two arrays differ most, and that difference in tolerances."""
+    """The index where two arrays differ most, and that difference in units of the tolerance."""
     rtol, atol = get_tols(a, b, rtol, atol)
     a, b = (np.asarray(array, np.float64) for array in np.broadcast_arrays(host(a), host(b)))
     with np.errstate(all="ignore"):
@@ -164,12 +164,12 @@ def find_max_violation(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol:
 def assert_almost_equal(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None,
                         names: Sequence[str] = ("a", "b"), equal_nan: bool = False, use_broadcast: bool = True,
                         mismatches: object = None) -> None:
-    """Fail unless two arrays are equal but for ``atol + rtol * abs(b)``; say where they differ most.
+    """Fail unless two arrays are equal up to ``atol + rtol * abs(b)``; the error shows the largest difference.
 
     Raises
     ------
     AssertionError
-        With the place, both numbers, and how many places differ.
+        With the index and values of the largest difference, and the number of differing elements.
     """
     a, b = host(a), host(b)
     if not use_broadcast and a.shape != b.shape:
@@ -200,13 +200,13 @@ def _without_nan(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
 
 
 def almost_equal_ignore_nan(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None) -> bool:
-    """``almost_equal`` where neither is NaN."""
+    """``almost_equal``, without elements that are NaN in either array."""
     return almost_equal(*_without_nan(a, b), rtol, atol)
 
 
 def assert_almost_equal_ignore_nan(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None,
                                    names: Sequence[str] = ("a", "b")) -> None:
-    """``assert_almost_equal`` where neither is NaN."""
+    """``assert_almost_equal``, without elements that are NaN in either array."""
     assert_almost_equal(*_without_nan(a, b), rtol, atol, names)
 
 
@@ -224,7 +224,7 @@ def assert_exception(f: Callable[..., object], exception_type: type[BaseExceptio
 
 
 def rand_shape_nd(num_dim: int, dim: int = 10, allow_zero_size: bool = False) -> Shape:
-    """A shape of dimensions up to ``dim``."""
+    """A random shape with lengths up to ``dim``."""
     return tuple(int(length) for length in _State.rng.integers(0 if allow_zero_size else 1, dim + 1, num_dim))
 
 
@@ -251,20 +251,20 @@ def random_uniform_arrays(*shapes: Shape, low: float = 0.0, high: float = 1.0, d
 
 
 def rand_coord_2d(x_low: int, x_high: int, y_low: int, y_high: int) -> tuple[int, int]:
-    """A row and a column, each from its lower bound to below its upper one."""
+    """Random row and column numbers, from their lower to before their upper bounds."""
     return int(_State.rng.integers(x_low, x_high)), int(_State.rng.integers(y_low, y_high))
 
 
 def random_sample(population: Sequence[T], k: int) -> list[T]:
-    """Some of a sequence, in their order."""
+    """A random sample of a sequence, in the sequence's order."""
     return [population[i] for i in sorted(_State.rng.permutation(len(population))[:k])]
 
 
 def rand_ndarray(shape: Sequence[int], stype: str = "default", density: float | None = None, dtype: DTypeLike = None,
                  modifier_func: object = None, shuffle_csr_indices: bool = False, distribution: str | None = None,
                  ctx: Context | None = None) -> NDArray:
-    """An array of uniform values between -1 and 1; of a sparse one ``density`` of the rows, or of the numbers, are
-    there."""
+    """An array of uniform values between -1 and 1; in a sparse one the fraction ``density`` of rows, or elements, is
+    stored."""
     if stype != "default":
         return rand_sparse_ndarray(shape, stype, density, dtype)[0]
     return array(_State.rng.uniform(-1.0, 1.0, tuple(shape)), ctx, dtype or default_dtype())
@@ -274,7 +274,7 @@ def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None 
                         distribution: str | None = None, data_init: float | None = None, rsp_indices: Any = None,
                         modifier_func: Callable[[Any], Any] | None = None, shuffle_csr_indices: bool = False,
                         ctx: Context | None = None) -> tuple[NDArray, tuple[np.ndarray, ...]]:
-    """A sparse array of uniform values between -1 and 1, and what is stored of it.
+    """A sparse array of uniform values between -1 and 1, and its stored parts.
 
     Parameters
     ----------
@@ -283,9 +283,9 @@ def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None 
     stype : {"row_sparse", "csr"}
         Its storage type.
     density : float, optional
-        Which part of the rows, or of the numbers of a matrix, is stored; any by default.
+        Fraction of rows, or of elements of a matrix, that is stored; random by default.
     data_init : float, optional
-        The number that is stored everywhere.
+        Value of all stored elements.
     rsp_indices : sequence of int, optional
         The rows that are stored.
     """
@@ -319,7 +319,7 @@ def create_sparse_array_zd(shape: Sequence[int], stype: str, density: float, dat
                            rsp_indices: Any = None, dtype: DTypeLike = None,
                            modifier_func: Callable[[Any], Any] | None = None, shuffle_csr_indices: bool = False
                            ) -> NDArray:
-    """The array of ``rand_sparse_ndarray``; of a ``row_sparse`` one only ``rsp_indices`` are stored."""
+    """The array of ``rand_sparse_ndarray``; a ``row_sparse`` one stores only ``rsp_indices``."""
     return create_sparse_array(shape, stype, data_init, rsp_indices, dtype, modifier_func,
                                0.0 if stype == "row_sparse" else density)
 

@@ -1,8 +1,8 @@
-"""Files that examples and tests of MXNet fetch: from a folder where they lie already, else from where they are.
+"""Files that examples and tests of MXNet download, taken from a local folder if they exist there.
 
-They are looked for where they are to be stored, in the current folder, in its ``data``, and in ``MXNET_HOME`` (by
-default ``~/.mxnet``), its ``datasets`` and folders in there. If none has them the address is asked; a machine that
-is offline gets an error that says what to put where.
+A file is searched for at its target, in the current folder, in its ``data``, and in ``MXNET_HOME`` (by default
+``~/.mxnet``), its ``datasets`` and folders in there. If it is in none of them it is downloaded; without a connection
+the error tells where to put the file.
 """
 
 from __future__ import annotations
@@ -52,23 +52,23 @@ def nearby(name: str) -> Path | None:
 
 def download(url: str, fname: str | None = None, dirname: str | None = None, overwrite: bool = False, retries: int = 5
              ) -> str:
-    """Fetch a file, unless it is there; returns its path.
+    """Download a file, unless it exists; returns its path.
 
     Parameters
     ----------
     url : str
-        Where it is: an address, or a path.
+        An address, or a path.
     fname, dirname : str or None
         Name and folder of the file; by default the name in the address.
     overwrite : bool
-        Whether to fetch what is there, too.
+        Whether to download it even if it exists.
     retries : int
-        How often an address is asked.
+        Number of attempts.
 
     Raises
     ------
     OpError
-        The file is missing; says which file to put where.
+        When the file is missing; the message tells where to put it.
     """
     split = urllib.parse.urlsplit(url)
     name = fname or os.path.basename(split.path)
@@ -111,7 +111,7 @@ def get_mnist() -> dict[str, np.ndarray]:
 
 
 def get_mnist_ubyte() -> None:
-    """Put the four files of MNIST, unpacked, into the folder ``data``."""
+    """Put MNIST's four files, decompressed, into the folder ``data``."""
     for prefix in ("train", "t10k"):
         for name in (f"{prefix}-images-idx3-ubyte", f"{prefix}-labels-idx1-ubyte"):
             target = Path("data", name)
@@ -126,7 +126,7 @@ def get_mnist_ubyte() -> None:
 
 def get_mnist_iterator(batch_size: int, input_shape: Sequence[int], num_parts: int = 1, part_index: int = 0
                        ) -> tuple[NDArrayIter, NDArrayIter]:
-    """Batches of MNIST to learn from, shuffled, and to validate with: images of a shape, or numbers in a row."""
+    """Shuffled training batches and validation batches of MNIST: images of a shape, or flat vectors."""
     mnist, batches = get_mnist(), []
     for what in ("train", "test"):
         images, labels = mnist[f"{what}_data"], mnist[f"{what}_label"].astype(np.float32)
@@ -138,7 +138,7 @@ def get_mnist_iterator(batch_size: int, input_shape: Sequence[int], num_parts: i
 
 
 def get_mnist_pkl() -> None:
-    """Put MNIST into ``data/mnist.pkl.gz``: three pairs of images, numbers in a row from 0 to 1, and labels."""
+    """Put MNIST into ``data/mnist.pkl.gz``: three pairs of images, flat and from 0 to 1, and labels."""
     target = Path("data", "mnist.pkl.gz")
     if target.is_file():
         return
@@ -153,7 +153,7 @@ def get_mnist_pkl() -> None:
 
 
 def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
-    """Fetch a zip file into a folder, and unpack it there."""
+    """Download a zip file into a folder, and unpack it there."""
     name = download(url, data_origin_name, data_dir)
     try:
         with reading(name) as file, zipfile.ZipFile(file) as packed:
@@ -168,7 +168,7 @@ def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
 
 
 def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str) -> None:
-    """Fetch a file that bzip2 has packed into a folder, and unpack it there under a name."""
+    """Download a file packed with bzip2 into a folder, and unpack it there under a name."""
     target = Path(data_dir, data_name)
     if target.is_file():
         return

@@ -1,4 +1,4 @@
-"""Matrices that tests compute with, tolerances by dtype, and questions that MXNet's tests ask of a machine."""
+"""Matrices for tests, tolerances by dtype, and properties of the machine that MXNet's tests ask for."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WHOLE = tuple(map(np.dtype, ("bool", "int8", "uint8", "int32", "uint32", "int64
 
 
 class DummyIter(DataIter):
-    """The first batch of another iterator, again and again without an end."""
+    """Repeats the first batch of another iterator endlessly."""
 
     def __init__(self, real_iter: Any):
         super().__init__(real_iter.batch_size)
@@ -53,22 +53,22 @@ class DummyIter(DataIter):
 
 
 def default_rtols() -> dict[np.dtype, float]:
-    """Relative differences that count as none, by dtype."""
+    """Default relative tolerances, by dtype."""
     return {dtype: get_rtol(dtype=dtype) for dtype in (*_FRACTIONS, *_WHOLE)}
 
 
 def default_atols() -> dict[np.dtype, float]:
-    """Absolute differences that count as none, by dtype."""
+    """Default absolute tolerances, by dtype."""
     return {dtype: get_atol(dtype=dtype) for dtype in (*_FRACTIONS, *_WHOLE)}
 
 
 def default_numeric_eps() -> dict[np.dtype, float]:
-    """Distances for central differences, by dtype; powers of two."""
+    """Default steps of central differences, by dtype; powers of two."""
     return dict(zip(_FRACTIONS, (2.0 ** -6, 2.0 ** -9, 2.0 ** -14)))
 
 
 def effective_dtype(dat: Any) -> np.dtype:
-    """The dtype that an array is as exact as, which is its own."""
+    """The dtype that tells the precision of an array: its own."""
     return np.dtype(dat.dtype)
 
 
@@ -82,14 +82,14 @@ def get_tolerance(dat: Any, tol: Tolerance, default_tol: Mapping[np.dtype, float
 
 
 def get_etol(etol: float | None = None) -> float:
-    """The share of numbers that may be wrong, none by default."""
+    """The fraction of elements that may differ, zero by default."""
     return 0 if etol is None else etol
 
 
 def assert_almost_equal_with_err(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None,
                                  etol: float | None = None, names: tuple[str, str] = ("a", "b"),
                                  equal_nan: bool = False, mismatches: tuple[int, int] = (10, 10)) -> None:
-    """Fail unless two arrays are almost equal, but for a share ``etol`` of their numbers."""
+    """Fail unless two arrays are almost equal, except for a fraction ``etol`` of their elements."""
     if get_etol(etol) > 0:
         one, other = host(a), host(b)
         near = np.isclose(one, other, *get_tols(one, other, rtol, atol), equal_nan)
@@ -107,22 +107,22 @@ def checkShapes(a: Any, b: Any) -> None:
 
 
 def create_vector(size: int, dtype: DTypeLike = np.int64) -> NDArray:
-    """The numbers from zero."""
+    """The integers from zero."""
     return arange(0, size, dtype=dtype)
 
 
 def create_2d_tensor(rows: int, columns: int, dtype: DTypeLike = np.int64) -> NDArray:
-    """A matrix whose rows hold their number."""
+    """A matrix whose rows hold their row number."""
     return arange(0, rows, dtype=dtype).reshape((rows, 1)).broadcast_to((rows, columns))
 
 
 def get_identity_mat(size: int) -> NDArray:
-    """Ones on the diagonal, zeros elsewhere."""
+    """An identity matrix."""
     return array(np.eye(size, dtype=np.float32))
 
 
 def get_identity_mat_batch(size: int) -> NDArray:
-    """Two of those."""
+    """A batch of two identity matrices."""
     return array(np.stack([np.eye(size, dtype=np.float32)] * 2))
 
 
@@ -169,9 +169,9 @@ def new_sym_matrix_with_real_eigvals_nd(shape: Shape) -> np.ndarray:
 def check_speed(sym: Symbol, location: Mapping[str, np.ndarray] | None = None, ctx: Context | None = None, N: int = 20,
                 grad_req: str | Sequence[str] | Mapping[str, str] | None = None, typ: str = "whole", **kwargs: Any
                 ) -> float:
-    """Seconds of a forward, or with ``typ="whole"`` of a forward and a backward; the mean of N.
+    """Mean time in seconds of a forward pass, or with ``typ="whole"`` of forward and backward, over N runs.
 
-    ``Executor.profile`` says more.
+    ``Executor.profile`` gives more details.
     """
     if typ not in ("whole", "forward"):
         raise ArgumentError(f"check_speed: typ: expected 'whole' or 'forward', got {typ!r}")
@@ -196,20 +196,20 @@ def check_speed(sym: Symbol, location: Mapping[str, np.ndarray] | None = None, c
 
 
 def has_tvm_ops() -> bool:
-    """Whether operators are compiled by TVM, which none is."""
+    """False: no operator is compiled by TVM."""
     return False
 
 
 def is_op_runnable() -> bool:
-    """Whether operators that TVM would compile run; they do."""
+    """True: operators that TVM would compile run without it."""
     return True
 
 
 def is_aarch64_run() -> bool:
-    """Whether this is an ARM processor."""
+    """Whether the processor is an ARM processor."""
     return platform.machine() == "aarch64"
 
 
 def is_cd_run() -> bool:
-    """Whether the variable ``CD_JOB`` says that a release is being made."""
+    """Whether the environment variable ``CD_JOB`` is set for a release build."""
     return os.environ.get("CD_JOB") == "1"

@@ -1,6 +1,6 @@
-"""Tools of tests beside checks: variables of the environment, attempts, statistics, optimizers.
+"""Tools of tests: environment variables, repeated attempts, statistics, comparison of optimizers.
 
-Everybody finds these in ``opreg.test_utils``.
+They are found in ``opreg.test_utils``.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ __all__ = ["environment", "discard_stderr", "retry", "collapse_sum_like", "assig
 
 P = ParamSpec("P")
 R = TypeVar("R")
-#: An interval of numbers, or a number.
+#: An interval of values, or a value.
 Bucket: TypeAlias = tuple[float, float] | float
 
 
 @contextlib.contextmanager
 def environment(*args: str | Mapping[str, str | None] | None) -> Iterator[None]:
-    """Other variables of the environment for a while: a name and its value, or a dict; None takes one away.
+    """Set environment variables in a context: a name and its value, or a dict; None removes a variable.
 
     Examples
     --------
@@ -72,13 +72,13 @@ def environment(*args: str | Mapping[str, str | None] | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def discard_stderr() -> Iterator[None]:
-    """Leave out what is written to the standard error meanwhile."""
+    """Suppress the standard error in a context."""
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
         yield
 
 
 def retry(n: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator that calls a test up to ``n`` times, until no assertion of it fails."""
+    """A decorator that repeats a test up to ``n`` times, until no assertion fails."""
     if n < 1:
         raise ArgumentError(f"retry: expected a positive number, got {n}")
 
@@ -98,7 +98,7 @@ def retry(n: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def collapse_sum_like(a: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """An array added up to a shape that broadcasts to its own.
+    """An array summed to a shape that broadcasts to its own.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def collapse_sum_like(a: np.ndarray, shape: Sequence[int]) -> np.ndarray:
 
 
 def assign_each(the_input: ArrayLike, function: Callable[[float], float] | None) -> np.ndarray:
-    """Results of a function of one value for each element of an array; a copy where there is no function.
+    """An array with a function applied to each element; a copy without a function.
 
     Examples
     --------
@@ -130,8 +130,8 @@ def assign_each(the_input: ArrayLike, function: Callable[[float], float] | None)
 
 def assign_each2(input1: ArrayLike, input2: ArrayLike, function: Callable[[float, float], float] | None
                  ) -> np.ndarray:
-    """Results of a function of two numbers for each pair of elements of two arrays of one shape; a copy of the first
-    without."""
+    """An array with a function applied to each pair of elements of two arrays; a copy of the first without a
+    function."""
     if function is None:
         return np.array(input1)
     if np.shape(input1) != np.shape(input2):
@@ -141,7 +141,7 @@ def assign_each2(input1: ArrayLike, input2: ArrayLike, function: Callable[[float
 
 
 def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
-    """Whether two symbols have the same operators in the same order, and inputs at the same places."""
+    """Whether two symbols have the same operators in the same order, with the same inputs."""
     first, second = ([(node["op"], node["inputs"]) for node in json.loads(symbol.tojson())["nodes"]]
                      for symbol in (sym1, sym2))
     return first == second
@@ -169,13 +169,13 @@ def _drawn(generator: Callable[[int], ArrayLike], nsamples: int) -> np.ndarray:
 
 
 def mean_check(generator: Callable[[int], ArrayLike], mu: float, sigma: float, nsamples: int = 1000000) -> bool:
-    """Whether the mean of samples is within three deviations of where that of a distribution lies."""
+    """Whether the mean of samples is within three standard deviations of the distribution's mean."""
     samples = _drawn(generator, nsamples).astype(np.float64)
     return bool(abs(samples.mean() - mu) < 3 * sigma / math.sqrt(nsamples))
 
 
 def var_check(generator: Callable[[int], ArrayLike], sigma: float, nsamples: int = 1000000) -> bool:
-    """Whether the variance of samples is within three deviations of that of a normal distribution."""
+    """Whether the variance of samples is within three standard deviations of that of a normal distribution."""
     samples = _drawn(generator, nsamples).astype(np.float64)
     return bool(abs(samples.var(ddof=1) - sigma ** 2) < 3 * sigma ** 2 * math.sqrt(2 / (nsamples - 1)))
 
@@ -192,16 +192,16 @@ def _chance(statistic: float, freedom: int) -> float:
 
 def chi_square_check(generator: Callable[[int], ArrayLike], buckets: Sequence[Bucket], probs: Sequence[float],
                      nsamples: int = 1000000) -> tuple[float, np.ndarray, np.ndarray]:
-    """How likely samples are as far from a distribution as these, and how many lie in each bucket, found and expected.
+    """The p-value of a chi-square test of samples, and the observed and expected counts of each bucket.
 
     Parameters
     ----------
     generator : callable
-        Gives as many samples as it is asked for.
+        A function of a number that returns as many samples.
     buckets : list of (low, high), or of number
-        Intervals in rising order, or the numbers themselves; together all that can occur.
+        Increasing intervals, or the values themselves; together they cover the distribution.
     probs : sequence of float
-        How likely each is.
+        Probability of each bucket.
     nsamples : int
         Number of samples that are drawn.
     """
@@ -217,7 +217,8 @@ def chi_square_check(generator: Callable[[int], ArrayLike], buckets: Sequence[Bu
 def verify_generator(generator: Callable[[int], ArrayLike], buckets: Sequence[Bucket], probs: Sequence[float],
                      nsamples: int = 1000000, nrepeat: int = 5, success_rate: float = 0.2, alpha: float = 0.05
                      ) -> list[float]:
-    """Fail unless ``chi_square_check`` finds chances above ``alpha`` in this part of ``nrepeat`` attempts; gives them.
+    """Fail unless ``chi_square_check`` gives p-values above ``alpha`` in a fraction ``success_rate`` of ``nrepeat``
+    attempts; returns the p-values.
 
     Raises
     ------
@@ -250,16 +251,16 @@ def compare_ndarray_tuple(t1: Any, t2: Any, rtol: float | None = None, atol: flo
 def compare_optimizer(opt1: Optimizer, opt2: Optimizer, shapes: Any, dtype: DTypeLike, w_stype: str = "default",
                       g_stype: str = "default", rtol: float = 1e-4, atol: float = 1e-5, compare_states: bool = True,
                       ntensors: int = 1) -> None:
-    """Fail unless two optimizers take the same step from the same weights and gradients.
+    """Fail unless two optimizers make the same step from the same weights and gradients.
 
     Parameters
     ----------
     opt1, opt2 : Optimizer
-        The first moves dense arrays, the second those of the storage types.
+        The first updates dense arrays, the second arrays of the given storage types.
     shapes : tuple of int, or list of them
-        Of the weight, or of ``ntensors`` of them that are updated together.
+        Shape of the weight, or shapes of ``ntensors`` weights that are updated together.
     dtype : dtype
-        Of weights and gradients.
+        Dtype of weights and gradients.
     """
     def drawn(stype: str) -> list[NDArray]:
         return [rand_ndarray(shape, stype, dtype=dtype) for shape in (shapes if ntensors > 1 else [shapes])]

@@ -1,7 +1,7 @@
-"""Checks for people who write operators: outputs and gradients of symbols against NumPy and central differences.
+"""Checks for authors of operators: outputs and gradients of symbols against NumPy and central differences.
 
-An ``AssertionError`` tells the place and the size of a difference. Random numbers come from a generator that
-``set_seed`` starts over; a check that failed names the seed that makes it draw the same ones again.
+An ``AssertionError`` tells the position and size of a difference. Random values come from a generator that ``set_seed``
+seeds; a failed check names the seed that repeats it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [  # noqa: PLE0604  names of other modules are text, too
            "simple_forward", "numeric_grad", "check_numeric_gradient", "check_symbolic_forward",
            "check_symbolic_backward", "check_consistency", "check_gluon_hybridize_consistency",
            *test_arrays.__all__, *test_data.__all__, *test_samples.__all__, *test_tools.__all__,
-           # Names that programs expect from ``from test_utils import *``.
+           # names that programs expect from ``from test_utils import *``
            "mx", "np", "array", "Context", "current_context", "Features", "Symbol",  # noqa: F405  see __getattr__
            "get_cuda_compute_capability", "getenv", "setenv", "use_np"]
 
@@ -54,7 +54,7 @@ Arrays: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike] | None
 
 def _located(sym: Symbol, what: str, names: Sequence[str], arrays: Arrays, ctx: Context, dtype: DTypeLike
              ) -> dict[str, NDArray]:
-    """Arrays by name, from a dict or from a list in the symbol's order."""
+    """Arrays by name, from a dict or a list in the symbol's order."""
     if arrays is None:
         arrays = {}
     if isinstance(arrays, Mapping):
@@ -77,7 +77,7 @@ def _located(sym: Symbol, what: str, names: Sequence[str], arrays: Arrays, ctx: 
 
 
 def simple_forward(sym: Symbol, ctx: Context | None = None, is_train: bool = False, **inputs: ArrayLike) -> Any:
-    """The outputs of a symbol for NumPy arrays, as those; a list for several."""
+    """The outputs of a symbol for NumPy arrays, as NumPy arrays; a list if there are several."""
     ctx = ctx or default_context()
     executor = sym.bind(ctx, {name: array(host(value), ctx) for name, value in inputs.items()})
     outputs = [output.asnumpy() for output in executor.forward(is_train=is_train)]
@@ -94,13 +94,13 @@ def numeric_grad(executor: Executor | _Weighed, location: Mapping[str, ArrayLike
     executor : Executor
         The executor to run.
     location : dict of str to array
-        Arguments, at whose values the gradients are taken.
+        The arguments at which the gradients are computed.
     aux_states : dict of str to array or None
         Auxiliary states, set before every run.
     eps : float
-        Distance of the two points.
+        Step of the central differences.
     use_forward_train : bool
-        Whether to run as in training.
+        Whether to run in training mode.
     """
     values = {name: host(value) for name, value in location.items()}
     executor.copy_params_from({name: array(value, dtype=value.dtype) for name, value in values.items()},
@@ -135,20 +135,20 @@ def check_numeric_gradient(sym: Symbol, location: Arrays, aux_states: Arrays = N
                            grad_nodes: Sequence[str] | Mapping[str, str] | None = None,
                            use_forward_train: bool = True, ctx: Context | None = None, grad_stype_dict: object = None,
                            dtype: DTypeLike = np.float32) -> None:
-    """Fail unless a symbol's gradients are those by central differences.
+    """Fail unless a symbol's gradients agree with central differences.
 
-    The differences are taken in float64, where the symbol can be computed in it.
+    The differences are computed in float64, if the symbol runs in it.
 
     Parameters
     ----------
     sym : Symbol
-        Its outputs are multiplied by random numbers and added up.
+        The symbol; its outputs are summed with random weights.
     location : list or dict of array
         Its arguments.
     aux_states : list or dict of array
         Its auxiliary states.
     numeric_eps, rtol, atol : float
-        Distance of the two points, and differences that count as none.
+        Step of the central differences, and tolerances.
     grad_nodes : list of str, or dict of str to request
         Arguments whose gradients are checked; by default all real ones. With the request "add" they must be added
         to the gradient before; with "null" it must stay.
@@ -174,7 +174,7 @@ def check_numeric_gradient(sym: Symbol, location: Arrays, aux_states: Arrays = N
     requests = dict(grad_nodes) if isinstance(grad_nodes, Mapping) else dict.fromkeys(grad_nodes, "write")
     with drawing() as rng:
         shapes: Any = sym.infer_shape(**{name: value.shape for name, value in args.items()})[1]
-        heads = [rng.uniform(0.1, 1.1, shape) for shape in shapes]  # never near zero, where much would pass
+        heads = [rng.uniform(0.1, 1.1, shape) for shape in shapes]  # not near zero, where errors would go unnoticed
         before: dict[str, np.ndarray] = {
             name: rng.normal(size=value.shape).astype(value.dtype) for name, value in args.items()}
         grads = _gradients(sym, ctx, args, aux, requests, before, heads)
@@ -189,7 +189,7 @@ def check_numeric_gradient(sym: Symbol, location: Arrays, aux_states: Arrays = N
 def _gradients(sym: Symbol, ctx: Context, args: Mapping[str, NDArray], aux: Mapping[str, NDArray],
                requests: Mapping[str, str], before: Mapping[str, np.ndarray], heads: Sequence[np.ndarray]
                ) -> dict[str, np.ndarray]:
-    """Gradients after backward in arrays that held numbers before."""
+    """Gradients after backward, in arrays that held other values before."""
     grads = {name: array(before[name], ctx, args[name].dtype) for name in requests}
     executor = sym.bind(ctx, {name: value.copy() for name, value in args.items()}, grads,
                         {name: requests.get(name, "null") for name in args},
@@ -199,20 +199,20 @@ def _gradients(sym: Symbol, ctx: Context, args: Mapping[str, NDArray], aux: Mapp
     return {name: grad.asnumpy() for name, grad in grads.items()}
 
 
-# By itemsize of gradients: the distance of the two points, and which differences count as none, relative and absolute.
+# By item size of gradients: step of the central differences, relative and absolute tolerance.
 _SLOPES = {2: (1e-3, 1e-2, 1e-1), 4: (1e-3, 1e-3, 1e-4), 8: (1e-6, 1e-4, 1e-6)}
-#: The same where something inside computes in float32, whatever goes in.
+#: The same, where some part computes in float32.
 _COARSE = (2.0 ** -7, 2.5e-3, 5e-4)
 
 
 def _differences(sym: Symbol, ctx: Context, args: Mapping[str, NDArray], aux: Mapping[str, NDArray],
                  requests: Mapping[str, str], heads: Sequence[np.ndarray], eps: float | None, is_train: bool
                  ) -> tuple[dict[str, np.ndarray], tuple[float, float]]:
-    """Central differences of what is asked for, and how far gradients may be from them."""
+    """Central differences for the requested gradients, and their tolerances."""
     usual = _SLOPES[min([np.dtype(args[name].dtype).itemsize for name in requests] or [8])]
     try:
         weighed, args, aux = _weighed(sym, ctx, _wide(args, ctx), _wide(aux, ctx), heads, is_train)
-    except Exception:  # whatever keeps it from float64, its own dtype is what it is made for
+    except Exception:  # it does not run in float64, so its own dtype is used
         weighed, args, aux = _weighed(sym, ctx, args, aux, heads, is_train)
     wanted = {name: args[name].asnumpy() for name, request in requests.items() if request != "null"}
     states = {name: value.asnumpy() for name, value in aux.items()}
@@ -238,12 +238,12 @@ def _weighed(sym: Symbol, ctx: Context, args: Mapping[str, NDArray], aux: Mappin
 
 
 class _Weighed:
-    """An executor whose outputs are multiplied by given numbers.
+    """An executor whose outputs are summed with given weights.
 
     Attributes
     ----------
     coarse : bool
-        Whether all outputs so far were float32, whatever their dtype says: something inside computes in it.
+        Whether float32 represents all outputs so far, so that some part computes in float32.
     """
 
     def __init__(self, executor: Executor, heads: Sequence[np.ndarray]):
@@ -260,7 +260,7 @@ class _Weighed:
 def check_symbolic_forward(sym: Symbol, location: Arrays, expected: Any, rtol: float | None = None,
                            atol: float | None = None, aux_states: Arrays = None, ctx: Context | None = None,
                            equal_nan: bool = False, dtype: DTypeLike = np.float32) -> list[NDArray]:
-    """Fail unless a symbol's outputs are those expected.
+    """Fail unless a symbol's outputs are the expected ones.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def check_symbolic_backward(sym: Symbol, location: Arrays, out_grads: Arrays, ex
                             grad_req: str | Sequence[str] | Mapping[str, str] = "write",
                             ctx: Context | None = None, grad_stypes: object = None, equal_nan: bool = False,
                             dtype: DTypeLike = np.float32) -> dict[str, NDArray]:
-    """Fail unless a symbol's gradients are those expected.
+    """Fail unless a symbol's gradients are the expected ones.
 
     Parameters
     ----------
@@ -342,29 +342,29 @@ def check_consistency(sym: Symbol | Sequence[Symbol], ctx_list: Sequence[Mapping
                       rtol: float | None = None, atol: float | None = None, raise_on_err: bool = True,
                       ground_truth: object = None, equal_nan: bool = False, use_uniform: bool = False,
                       rand_type: DTypeLike = np.float64) -> list[np.ndarray]:
-    """Fail unless a symbol computes the same on several contexts or in several dtypes.
+    """Fail unless a symbol gives the same results on several contexts or in several dtypes.
 
     Parameters
     ----------
     sym : Symbol, or list of Symbol
-        What to run; one for each entry of ``ctx_list``.
+        The symbol, or one for each entry of ``ctx_list``.
     ctx_list : list of dict
         Each with ``ctx``, the shapes of inputs by name, and optionally ``type_dict``, their dtypes.
     scale : float
-        Standard deviation of the numbers that go in.
+        Standard deviation of the random inputs.
     grad_req : str
         Gradients are compared too unless it is "null".
     arg_params, aux_params : dict of str to array
-        Arguments and auxiliary states to begin with.
+        Initial arguments and auxiliary states.
     use_uniform : bool
-        Draw between ``-scale`` and ``scale``, all alike.
+        Whether inputs are uniform between ``-scale`` and ``scale``.
     rand_type : dtype
-        Of the numbers that are drawn.
+        Dtype of the random inputs.
 
     Returns
     -------
     list of arrays
-        Outputs of the entry with the finest dtype, which the others are compared with.
+        Outputs of the entry with the most precise dtype, the reference of the comparison.
     """
     symbols = sym if isinstance(sym, (list, tuple)) else [sym] * len(ctx_list)
     executors = [symbol.simple_bind(grad_req=grad_req, **settings) for symbol, settings in zip(symbols, ctx_list)]
@@ -392,7 +392,7 @@ def check_consistency(sym: Symbol | Sequence[Symbol], ctx_list: Sequence[Mapping
 
 
 def _results(executor: Executor, backward: bool) -> dict[str, np.ndarray]:
-    """Outputs of a run, and gradients where they are asked for."""
+    """Outputs of a run, and on request gradients."""
     outputs = executor.forward(is_train=backward)
     results = {f"output {i}": output.asnumpy() for i, output in enumerate(outputs)}
     if backward:
@@ -421,7 +421,7 @@ def check_gluon_hybridize_consistency(net_builder: Callable[..., Any], data_l: S
     Raises
     ------
     AssertionError
-        Where numbers differ by more than ``rtol`` and ``atol`` allow.
+        When values differ by more than ``rtol`` and ``atol`` allow.
     """
     net = net_builder(prefix="net_")
     net.initialize()

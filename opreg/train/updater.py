@@ -1,4 +1,4 @@
-"""The updater: an optimizer together with the states of the weights that it moves."""
+"""The updater: an optimizer together with the states of its weights."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["Updater", "get_updater"]
 
 
 class Updater:
-    """Applies an optimizer to weights by index, and keeps a state for each.
+    """Applies an optimizer to weights by index, and holds their states.
 
     Parameters
     ----------
     optimizer : Optimizer
-        How weights move.
+        The optimizer.
 
     Examples
     --------
@@ -44,12 +44,12 @@ class Updater:
         self.states: dict[Index, Any] = {}
         self.states_synced: dict[Index, bool] = {}
         self.aggregate_updates = False
-        #: How states are divided among ranks, where an executor says so.
+        #: The division of states among ranks, if an executor divides them.
         self.sharding: Sharding | None = None
 
     def __call__(self, index: Index | Sequence[Index], grad: NDArray | Sequence[NDArray],
                  weight: NDArray | Sequence[NDArray]) -> None:
-        """Move one weight, or the weights of a list.
+        """Update one weight, or the weights of a list.
 
         Raises
         ------
@@ -60,7 +60,7 @@ class Updater:
 
     def _with_states(self, index: Index | Sequence[Index], grad: NDArray | Sequence[NDArray],
                      weight: NDArray | Sequence[NDArray]) -> list[Update]:
-        """Updates with the states that are kept, which are made where there are none."""
+        """Updates with their states; missing states are created."""
         updates = []
         for i, g, w in rows(index, grad, weight):
             if i not in self.states:
@@ -77,22 +77,22 @@ class Updater:
     # --------------------------------------------------------------- as executors have it, see opreg.symbol.update
 
     def indices(self, names: Sequence[str]) -> dict[str, Index]:
-        """Keys by which the optimizer knows weights: their numbers in its ``param_idx2name``, or their names."""
+        """Keys of weights in the optimizer: their numbers in its ``param_idx2name``, or their names."""
         numbers = {name: i for i, name in self.optimizer.idx2name.items()}
         return {name: numbers.get(name, name) for name in names}
 
     def one_by_one(self) -> str | None:
-        """The reason why each weight has to be moved by itself; None where operators move many at once."""
+        """The reason why weights are updated one by one; None if one call of an operator updates many."""
         if type(self).__call__ is not Updater.__call__:
             return f"{type(self).__name__} says itself what a call does"
         return self.optimizer.one_by_one()
 
     def undivided(self) -> str | None:
-        """The reason why a part of a weight cannot be moved by itself; None where every element moves alone."""
+        """The reason why a part of a weight cannot be updated separately; None if all elements are independent."""
         return self.optimizer.undivided()
 
     def rows(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> list[Row]:
-        """Weights that ``count_updates`` is to count.
+        """Weights in the form of ``count_updates``.
 
         Raises
         ------
@@ -105,23 +105,23 @@ class Updater:
         return self.optimizer.rows_of(updates)
 
     def count_updates(self, rows: Sequence[Row]) -> list[Alike]:
-        """Count an update of every weight; which of them move alike now, and by which attributes."""
+        """Count an update of each weight; returns the weights that can be updated together, with their attributes."""
         return self.optimizer.count_updates(rows)
 
     def _fitted(self, index: Index, weight: NDArray) -> State:
-        """A state that was read, once it is known to be what the optimizer would keep of this weight."""
+        """A state from a file, after a check that it fits this weight and optimizer."""
         fresh = self.optimizer.create_state_multi_precision(index, weight)
         return _fit(self.optimizer._label(index), self.states[index], fresh, weight)
 
     def sync_state_context(self, state: Any, context: Context) -> Any:
-        """A state on a device."""
+        """A state, moved to a device."""
         return mapped(state, lambda array: array.as_in_context(context))
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
-        """All states as bytes, with the numbers of updates.
+        """All states as bytes, with the update counts.
 
-        They are a ``.npz`` file: numbers and names, never code. States that are divided among ranks become whole, for
-        which all ranks call this.
+        The bytes are a ``.npz`` file of numbers and names, never code. States that are divided among ranks are
+        gathered, for which all ranks have to call this.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class Updater:
         return files.dumps(files.Saved(states, optimizer._all_index_update_counts, optimizer.num_update, *more))
 
     def set_states(self, states: bytes) -> None:
-        """Take over what ``get_states`` gave, all of it or nothing.
+        """Restore the result of ``get_states``, completely or not at all.
 
         Raises
         ------
@@ -159,11 +159,11 @@ class Updater:
 
 
 def _fit(label: str, saved: State, fresh: State, weight: NDArray) -> State:
-    """The saved state, if it is of the kind of a fresh one; the fresh one where nothing was saved."""
+    """The saved state if it has the form of a new one; the new one if nothing was saved."""
     if saved is None:
         return fresh
     if isinstance(saved, NDArray) and (fresh is None or isinstance(fresh, NDArray)):
-        like = weight if fresh is None else fresh  # a momentum that is zero now does no harm
+        like = weight if fresh is None else fresh  # a momentum whose factor is zero now does no harm
         if saved.shape != like.shape:
             raise ShapeError(f"{label} of shape {weight.shape}: the state that was read has shape {saved.shape}, "
                              f"expected {like.shape}")
@@ -186,5 +186,5 @@ def _kind(state: State) -> str:
 
 @UPDATER.provide
 def get_updater(optimizer: Optimizer) -> Updater:
-    """A function of index, gradient and weight that moves the weight and remembers its state."""
+    """A function of index, gradient and weight that updates the weight and stores its state."""
     return Updater(optimizer)

@@ -1,4 +1,4 @@
-"""Instruments of plans: explanations, times, estimates, memory, checks, a monitor."""
+"""Inspection of plans: explanations, profiles, estimates, memory use, checks, and monitors."""
 
 from __future__ import annotations
 

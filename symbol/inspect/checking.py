@@ -1,8 +1,9 @@
-"""Checking kernels: beside each fast one the reference runs on the same inputs, and the differences are kept.
+"""Checks of kernels: the reference kernel runs beside each faster one, on the same inputs, and differences are
+recorded.
 
-For finding out which kernel is wrong, when one may be: every step takes as long as both kernels, and its inputs are
-copied before. A fused or folded step is compared with the operators it is made of, one by one. Operators that draw
-random numbers draw the same twice.
+This serves to find a wrong kernel. It is slow: each step copies its inputs and runs both kernels. A fused or folded
+step
+is compared with its operators, run one by one. Operators that draw random numbers draw the same ones twice.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from .explain import titled
 
 __all__ = ["KernelCheck", "KernelReport", "Member", "check_kernels", "folded_members", "fused_members"]
 
-#: How far kernels may differ, as a share of the largest number of the reference's result, by bytes of a number. A sum
-#: of thousands of products in another order, or a convolution by another formula, stays far below.
+#: The allowed difference by the dtype's bytes, as a fraction of the largest absolute value of the reference's result.
+#: Sums of thousands of products in another order, or convolutions by another formula, stay far below.
 TOLERANCE = {2: 0.125, 4: 1e-3, 8: 1e-9}
 
-#: So many resolutions of the largest number that a step reads may always be missing: where results nearly cancel, they
-#: are nothing but what rounding left.
+#: The difference that is always allowed, in units of the dtype's resolution at the largest input. Where terms nearly
+#: cancel, the result is only rounding error.
 ROUNDING = 32
 
 
@@ -45,17 +46,17 @@ class KernelCheck(NamedTuple):
     Attributes
     ----------
     step, half
-        Its place: its number in the ``forward`` or ``backward`` steps, as in ``executor.explain()``.
+                Its index among the ``forward`` or ``backward`` steps, as in ``executor.explain()``.
     operator, node, kernel : str
-        What runs. A fused node names the operators it is made of, too.
+        Names; for a fused node, also those of its operators.
     runs : int
-        How often it has been compared.
+        The number of comparisons.
     absolute : float
         The largest difference from the reference's result in any run.
     relative : float
-        The largest difference as a share of the largest number of that result.
+        The largest difference as a fraction of the largest absolute value of that result.
     resolutions : float
-        ``relative`` in units of the dtype's resolution; of integers, the largest difference.
+        ``relative`` in units of the dtype's resolution; for integers, the largest difference.
     """
 
     step: int
@@ -72,12 +73,12 @@ class KernelCheck(NamedTuple):
 class KernelReport(Shown):
     """The checks of an executor's kernels, worst first; prints as a table.
 
-    If a result is small because its terms nearly cancel, its relative difference says little.
+    A large relative difference may be rounding error, if the terms of a result nearly cancel.
 
     Attributes
     ----------
     rows : list of KernelCheck
-        A row for each step with a kernel beside the reference.
+        A row for each step whose kernel is not the reference.
     """
 
     def __init__(self, rows: Sequence[KernelCheck], others: int):
@@ -86,7 +87,7 @@ class KernelReport(Shown):
 
     @classmethod
     def joined(cls, parts: Sequence[KernelReport]) -> KernelReport:
-        """One of several plans."""
+        """One report for several plans."""
         return cls([row for part in parts for row in part.rows], sum(part._others for part in parts))
 
     def __str__(self) -> str:
@@ -112,11 +113,11 @@ class Member(NamedTuple):
     Attributes
     ----------
     number : int
-        Its place among them.
+        Its index among the operators.
     compute : function
         The reference.
     operands, result : arrays
-        What it reads, and what comes of that.
+        Its inputs and its output.
     """
 
     number: int
@@ -127,8 +128,9 @@ class Member(NamedTuple):
 
 def fused_members(parts: Sequence[Part], read: Sequence[int], results: Sequence[int | float], xp: ArrayModule,
                   ins: Sequence[Array]) -> Iterator[Member]:
-    """Expressions one by one, each ``(expression, operands, result)``; operands and results are numbers of values, or
-    numbers themselves. Members without a reader are left out; their inputs may be, too."""
+    """Compute the expressions of a fused node one by one. Each part is ``(expression, operands, result)``; operands and
+    results are indices of values, or floats. Parts whose results nothing reads are skipped, and their inputs may be
+    missing."""
     needed: set[int | float] = set(results)
     kept = []
     for number, part in reversed(list(enumerate(parts))):
@@ -151,7 +153,7 @@ def _one(expression: Expression, xp: ArrayModule, ins: Sequence[Array]) -> Seque
 
 
 def _fused(parts: Sequence[Part], read: Sequence[int], results: Sequence[int | float]) -> Compute:
-    """The results of expressions one by one."""
+    """A function that computes the results of a fused node, one expression after the other."""
 
     def compute(xp: ArrayModule, ins: Sequence[Array]) -> Sequence[Array | float]:
         values: dict[int | float, Array] = dict(zip(read, ins))
@@ -163,7 +165,8 @@ def _fused(parts: Sequence[Part], read: Sequence[int], results: Sequence[int | f
 
 
 def folded_members(members: Sequence[Node], xp: ArrayModule, ins: Sequence[Array]) -> Iterator[Member]:
-    """Nodes one by one, of which each reads the one before it and, for the rest, the next inputs."""
+    """Compute folded nodes one by one. Each reads the output of the one before it, and its other operands are the next
+    inputs."""
     value, before, rest = ins[0], None, iter(ins)
     for number, node in enumerate(members):
         assert node.op is not None
@@ -177,7 +180,7 @@ def folded_members(members: Sequence[Node], xp: ArrayModule, ins: Sequence[Array
 
 
 def _folded(members: Sequence[Node]) -> Compute | None:
-    """The result of nodes one by one."""
+    """A function that computes the result of folded nodes, one after the other."""
     if any(node.op is None or reference_of(node.op, node.attrs, False, None) is None for node in members):
         return None
 
@@ -188,7 +191,7 @@ def _folded(members: Sequence[Node]) -> Compute | None:
 
 
 def _beside(step: Step, plan: Plan, rng: np.random.Generator | None) -> Compute | None:
-    """The reference that a step is compared with; None where its kernel is the reference, or there is none."""
+    """The reference to compare a step with; None if its kernel is the reference, or there is none."""
     node = step.node
     if node is None or node.op is None or not step.run or node.op.where is not None:
         return None
@@ -211,12 +214,12 @@ class _Worst(NamedTuple):
     place: tuple[int, ...]
     got: object
     want: object
-    allowed: float  # of ``absolute``
+    allowed: float  # limit of ``absolute``
 
 
 def _compare(got: np.ndarray, want: np.ndarray | float, read: float = 0.0) -> _Worst:
-    """The largest difference of two arrays of the host; it is infinite where one is finite and the other is not.
-    ``read`` is the largest number that they were computed from."""
+    """The largest difference of two arrays on the host; infinite where one is finite and the other is not. ``read`` is
+    the largest absolute value among the inputs."""
     dtype = got.dtype
     reference = np.broadcast_to(np.asarray(want), got.shape)
     floating = is_floating(dtype)
@@ -241,7 +244,7 @@ def _compare(got: np.ndarray, want: np.ndarray | float, read: float = 0.0) -> _W
 
 
 def _largest(array: np.ndarray) -> float:
-    """The largest finite number of an array, without signs."""
+    """The largest absolute value among the finite elements of an array."""
     if not array.size or array.dtype.kind in "iub":
         return 0.0
     wide = array.astype(np.float64)
@@ -249,7 +252,7 @@ def _largest(array: np.ndarray) -> float:
 
 
 class _Checked:
-    """Runs a step, and its reference behind it."""
+    """Runs a step and then its reference, and records the difference."""
 
     def __init__(self, number: int, half: str, step: Step, plan: Plan, compute: Compute,
                  rng: np.random.Generator | None, strict: bool):
@@ -286,11 +289,11 @@ class _Checked:
                 self._note(_compare(self._host(got), self._host(want), read))
 
     def _host(self, value: Any) -> Any:
-        """An array as one of the host, where all are compared; other values as they are."""
+        """An array copied to the host; other values unchanged."""
         return self.backend.to_numpy(value) if isinstance(value, self.xp.ndarray) else value
 
     def _stand_in(self, i: int) -> Array:
-        """An array of the shape of an input of which nothing else matters."""
+        """An array in place of an input of which kernels read only the shape."""
         spec = self.specs[i]
         return self.xp.broadcast_to(self.xp.zeros((), spec.dtype), spec.shape)
 
@@ -304,25 +307,25 @@ class _Checked:
                           f"the largest number; allowed is {worst.allowed:.3g}")
 
     def row(self) -> KernelCheck:
-        """The row of the table, so far."""
+        """The row of the table for all runs so far."""
         return KernelCheck(self.number, self.half, titled(self.node), self.node.name, self.kernel, self.runs,
                            self.absolute, self.relative, self.resolutions)
 
 
 def check_kernels(plan: Plan, strict: bool) -> Callable[[], KernelReport]:
-    """Let the reference run beside every other kernel of a plan that has not run yet.
+    """Run the reference beside every other kernel of a plan that has not run yet.
 
     Parameters
     ----------
     plan : Plan
-        The watched plan.
+        The plan.
     strict : bool
-        Whether a difference far beyond rounding raises an error that names operator, node, kernel and place.
+        Whether a difference far beyond rounding raises an error that names operator, node, kernel and position.
 
     Returns
     -------
     function
-        Makes the report of what has run so far.
+        Makes the report of all runs so far.
     """
     checked: list[_Checked] = []
     others: list[Step] = []

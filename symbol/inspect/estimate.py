@@ -1,11 +1,10 @@
-"""Estimates: how long a plan would take on a device that need not be there, from what its steps do.
+"""Estimates of the time that a plan would take on a device, which need not be present, from the work of its steps.
 
-The model is a roofline with the cost of launches. A step works as long as the slower of memory and arithmetic takes;
-launched one by one it takes at least as long as the host needs to launch it, and replayed as a part of a whole a fixed
-time for each of its kernels. A step that runs Python each time is no part of a replay, but an island between two.
-Copies from one device to another take what the link between them does. It is a floor: what bodies of
-``while_loop``, ``cond`` and users' operators do is not seen; caches, which make large steps faster, and kernels
-that leave a part of the device idle are not in it.
+The model is a roofline with the cost of launches. The work of a step takes the longer of its memory time and its
+arithmetic time. Launched one by one, a step takes at least the time in which the host launches its kernels; in a
+replayed graph, each kernel costs a fixed time beside its work. A step that runs Python each time is an island between
+two graphs. Copies between devices take the time of the link. The estimate leaves out the work of the bodies of
+``while_loop``, ``cond`` and users' operators, the effect of caches, and kernels that leave a part of the device idle.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ from .work import Rounds, Work, names_of, scaled, timed, work_of
 
 __all__ = ["Estimate", "EstimateRow", "H100", "H200", "MACHINES", "Machine", "estimate", "machine_of"]
 
-_SHOWN = 40  # rows of a table, unless more are asked for
+_SHOWN = 40  # rows of a table by default
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Rates of a device, as far as estimates ask.
+    """The rates of a device that estimates need.
 
     Attributes
     ----------
     name : str
     memory_rate : float
-        Bytes a second that are read and written where a large array is copied.
+        Bytes a second, read plus written, in the copy of a large array.
     product_rates : dict of dtype name to float
-        Additions and multiplications a second in large products; of a dtype that is not here they are not counted.
+        Additions and multiplications a second in large matrix products. Products of other dtypes take no time.
     launch : float
-        Seconds that the host takes for a kernel that it launches by itself.
+        Seconds that the host takes to launch a kernel.
     node : float
-        Seconds that a kernel costs beside its work in a graph of kernels that is replayed.
+        Seconds that a kernel costs beside its work in a replayed graph.
     link_rate : float
         Bytes a second from one device to another.
 
@@ -60,7 +59,7 @@ class Machine:
     link_rate: float = 450e9
 
     def work_seconds(self, work: Work, dtype: str) -> tuple[float, float]:
-        """Seconds that memory takes, and arithmetic, whose results are of a dtype."""
+        """Seconds of memory traffic, and of arithmetic with results of a dtype."""
         wide = "float64" if dtype == "float64" else "float32"  # the dtype that expressions are computed in
         rate, plain = self.product_rates.get(dtype), self.product_rates.get(wide)
         return (work.read + work.written) / self.memory_rate, sum(
@@ -68,24 +67,24 @@ class Machine:
             if count and per_second)
 
 
-#: NVIDIA's H100 (SXM) as others have measured it: a copy, products in bfloat16, launches by the driver without what
-#: Python adds, kernels in a replayed graph. float16 is taken to be as fast as bfloat16, float32 without TF32 and
-#: float64 as fast as the vendor's data sheet has them at most; the links are that sheet's, too, in one direction.
+#: NVIDIA's H100 (SXM), from published measurements of a copy, of products in bfloat16, of launches by the driver
+#: without Python's share, and of kernels in a replayed graph. float16 is assumed to be as fast as bfloat16. The rates
+#: of float32 without TF32, of float64, and of the links in one direction are those of the data sheet.
 H100 = Machine("H100", 2.95e12, {"bfloat16": 770e12, "float16": 770e12, "float32": 67e12, "float64": 67e12},
                launch=5e-6, node=0.9e-6)
-#: NVIDIA's H200: the processors of an H100 with other memory.
+#: NVIDIA's H200, which is an H100 with faster memory.
 H200 = replace(H100, name="H200", memory_rate=4.3e12)
-#: By name.
+#: Machines by name.
 MACHINES = {machine.name: machine for machine in (H100, H200)}
 
 
 def machine_of(machine: Machine | str | None, device: str = "") -> Machine:
-    """A machine that was named, or that the name of a device says; an H100 where neither is known.
+    """A machine by its name, or by that of a device; an H100 if neither is known.
 
     Raises
     ------
     ArgumentError
-        When there is none of that name.
+        If there is no machine of that name.
 
     Examples
     --------
@@ -103,29 +102,30 @@ def machine_of(machine: Machine | str | None, device: str = "") -> Machine:
 
 
 class EstimateRow(NamedTuple):
-    """A step and what it is expected to cost.
+    """A step and its expected cost.
 
     Attributes
     ----------
     step, half
-        Its place: its number in the ``forward`` or ``backward`` steps, as in ``executor.explain()``.
+                Its index among the ``forward`` or ``backward`` steps, as in ``executor.explain()``.
     operator, node, operators
-        What it computes; of a fused node also the operators it is made of.
+        Its operator and node; for a fused node, also the operators in it.
     kernel : str
-        What computes it where the executor is bound.
+        The kernel on the device where the executor is bound.
     launches : int
-        Kernels, at least: what a kernel of the array module alone calls inside is not seen.
+        The number of kernels that are launched, at least: calls inside of a reference kernel are not counted.
     read, written : int
-        Bytes that its kernels say they move, each pass counted; of kernels that say nothing, as the host's, those of
-        inputs and outputs, each counted once.
+        Bytes that its kernels declare to move, each pass over an array counted. If they declare nothing, as on the
+        host,
+        the bytes of inputs and outputs, each counted once.
     flops : int
         Additions and multiplications of products and convolutions, and instructions of expressions.
     eager, replayed : float
-        Seconds, launched one by one and as a part of a replayed graph.
+        Seconds, launched by itself, and in a replayed graph.
     limit : {"launch", "memory", "arithmetic"}
-        What most of the time goes to where it is launched.
+        The largest part of ``eager``.
     island : str
-        Why it is no part of a replayed graph, empty where it is one.
+        The reason why it cannot be in a replayed graph; empty if it can.
     """
 
     step: int
@@ -153,9 +153,9 @@ class Estimate(Shown):
         The steps that run, longest first; views have none.
     machine : Machine
     is_train : bool
-        Which plan.
+        The mode of the plan.
     launches, read, written, flops : int
-        Of all steps.
+        Sums over all steps.
     eager, replayed : float
         Seconds of all steps, launched one by one, and replayed, with one launch for each graph between islands.
 
@@ -175,28 +175,28 @@ class Estimate(Shown):
 
     @classmethod
     def joined(cls, parts: Sequence[Estimate], machine: Machine, is_train: bool) -> Estimate:
-        """One of what runs one after the other."""
+        """One estimate for plans that run one after the other."""
         return cls([row for part in parts for row in part.rows], machine, is_train,
                    sum(part._graphs for part in parts))
 
     @property
     def launches(self) -> int:
-        """Kernels, at least."""
+        """The number of kernels that are launched, at least."""
         return sum(row.launches for row in self.rows)
 
     @property
     def read(self) -> int:
-        """Bytes."""
+        """Bytes that all steps read."""
         return sum(row.read for row in self.rows)
 
     @property
     def written(self) -> int:
-        """Bytes."""
+        """Bytes that all steps write."""
         return sum(row.written for row in self.rows)
 
     @property
     def flops(self) -> int:
-        """Additions, multiplications and instructions."""
+        """Additions, multiplications and instructions of all steps."""
         return sum(row.flops for row in self.rows)
 
     @property
@@ -252,7 +252,7 @@ def _row(plan: Plan, half: str, number: int, step: Step, machine: Machine) -> Es
     operator, node, operators = names_of(step)
     memory, arithmetic = machine.work_seconds(work, dtype)
     if step.node is not None and any(plan.contexts[source] != plan.contexts[step.node]
-                                     for source, _ in step.node.inputs):  # it goes from one device to another
+                                     for source, _ in step.node.inputs):  # a copy between devices
         memory = work.written / machine.link_rate
     launch, longest = work.launches * machine.launch, max(memory, arithmetic)
     replayed = longest + work.launches * machine.node
@@ -268,7 +268,7 @@ def _row(plan: Plan, half: str, number: int, step: Step, machine: Machine) -> Es
 
 
 def _with_rounds(row: EstimateRow, loop: Rounds, machine: Machine) -> EstimateRow:
-    """A loop whose body, an executor with graphs of its own, runs so often, beside what the loop itself reads."""
+    """The row of a loop, with the cost of its body, an executor with graphs of its own, for all rounds."""
     body, count = loop.body.estimate(loop.is_train, machine), loop.count
     return row._replace(launches=count * body.launches, read=row.read + count * body.read,
                         written=row.written + count * body.written, flops=count * body.flops,

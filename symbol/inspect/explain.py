@@ -1,4 +1,4 @@
-"""Explanations: each step of a plan in a line: its kernel, why faster ones declined, where its result lives."""
+"""Explanations of plans, one line a step: its kernel, why faster ones declined, and the place of its result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["explained", "said_of", "titled"]
 
 
 def titled(node: Node) -> str:
-    """Operator and name; of a fused node the operators it is made of too, and what ``channels_last`` decided."""
+    """Operator and name of a node, its layout if ``channels_last`` chose one, and the operators in a fused node."""
     assert node.op is not None
     title = f"{node.op.name} {node.name}"
     if "__layout__" in node.tags:
@@ -29,7 +29,7 @@ def said_of(number: int, step: Step) -> str:
 
 
 def explained(plan: Plan, segments: Sequence[tuple[str, Segment]]) -> Iterator[str]:
-    """A plan in lines."""
+    """The lines that explain a plan."""
     yield (f"{'training' if plan.is_train else 'inference'} plan, {plan.nbytes} bytes beside arguments, outputs and "
            "gradients")
     for title, segment in segments:

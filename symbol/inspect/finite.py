@@ -1,7 +1,7 @@
-"""Checking numbers in plans: the first step that makes a NaN or an infinity out of finite numbers raises an error.
+"""Checks of results in plans: the first step that makes a NaN or an infinity from finite inputs raises an error.
 
-Every step is followed by a look at what it has made; what it is about to write over is copied before. The operators
-of a fused or folded step are computed one by one, to find the one that did it.
+After each step its results are checked; inputs that it overwrites are copied first. The operators of a fused or folded
+step are then computed one by one, to find the one that made the value.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["check_numbers"]
 
 
 class _Look:
-    """Looks at what a step has made.
+    """Checks the results of a step.
 
     Parameters
     ----------
     place : str
-        Where it is in the plan.
+        The position of the step in the plan, as text.
     """
 
     def __init__(self, place: str, step: Step, plan: Plan, choice: bool | str):
@@ -64,7 +64,7 @@ class _Look:
             self._complain(before)
 
     def _complain(self, before: Named) -> None:
-        """Say what has happened, unless an operator among several did it on purpose."""
+        """Raise the error, unless an operator inside of a fused node made the value on purpose."""
         node, more, culprit = self.node, "", None
         if node is None or node.op is None:
             complain(f"storing {self.where}, {self.place}", self.xp, before, self.outs, self.choice)
@@ -81,7 +81,7 @@ class _Look:
             if culprit is None:
                 more = "the operators that it is made of compute finite numbers, one by one"
             elif not all(is_finite(self.xp, operand) for operand in culprit.operands) or self._infinite(node, culprit):
-                return  # an infinity that somebody wrote
+                return  # the attributes contain an infinity
         elif compute is not None and self.kernel != "reference" and not node.op.traits.random:
             results = quiet(compute, self.xp, ins)  # type: ignore[arg-type]  # those that are read are there
             if all(result is None or is_finite(self.xp, self.xp.asarray(result)) for result in results):
@@ -98,7 +98,7 @@ class _Look:
                  culprit.compute)
 
     def _members(self, node: Node, ins: list[Array | None]) -> Iterator[Member] | None:
-        """The operators that a fused node is made of; None where it is a single one."""
+        """The operators of a fused or folded node, computed one by one; None for any other node."""
         if "parts" in node.attrs:
             parts, read, results = node.attrs["parts"]
             return _quietly(fused_members(parts, read, results, self.xp, ins))  # type: ignore[arg-type]
@@ -110,7 +110,7 @@ class _Look:
 
     @staticmethod
     def _member(node: Node, number: int) -> tuple[str, str, Where | None]:
-        """Operator, name and line of one of the operators that a node is made of."""
+        """Operator, node name and line of one of the operators in a fused or folded node."""
         if "parts" in node.attrs:
             return (node.attrs["operators"][number], *node.attrs["origins"][number])
         member = node.attrs["members"][number]
@@ -118,7 +118,7 @@ class _Look:
 
     @staticmethod
     def _infinite(node: Node, member: Member) -> bool:
-        """Whether an operator among several has an infinity among its attributes."""
+        """Whether an operator in a fused or folded node has an infinity among its attributes."""
         if "members" in node.attrs:
             culprit = node.attrs["members"][member.number]
             return deliberate(culprit.op, culprit.attrs)
@@ -127,18 +127,18 @@ class _Look:
 
 
 def _quietly(members: Iterator[Member]) -> Iterator[Member]:
-    """The same, without numeric warnings."""
+    """The same members, computed without numeric warnings."""
     while (member := quiet(next, members, None)) is not None:
         yield member
 
 
 def check_numbers(plan: Plan, choice: bool | str) -> None:
-    """Let a plan that has not run yet look at what each of its steps makes.
+    """Check the results of each step of a plan that has not run yet.
 
     Parameters
     ----------
     plan : Plan
-        The watched plan.
+        The plan.
     choice : True or "debug"
         Whether a debugger stops before the error is raised.
     """

@@ -1,4 +1,4 @@
-"""Memory of a plan: what callers bound, and what the plan holds between, the largest first."""
+"""The memory use of a plan: bound arrays, and intermediate results, the largest first."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ..passes.memory import Memory, Storage
 
 __all__ = ["MemoryRow", "MemoryUse", "largest", "results_between", "size_text"]
 
-# Rows that are printed.
+# Rows of a table by default.
 _SHOWN = 20
 
 
 class MemoryRow(NamedTuple):
-    """A stretch of memory between arguments and outputs, with its first value.
+    """The memory of an intermediate result.
 
     Attributes
     ----------
     nbytes : int
     node, operator : str
-        Which node's result it holds first, and its operator.
+        The node whose result it holds first, and its operator.
     spec : Spec
-        Shape and dtype of that.
+        Shape and dtype of that result.
     users : tuple of str
-        The nodes whose results it holds, one after the other or as views.
+        All nodes whose results it holds, one after the other or as views.
     ctx : Context
     offset : int
-        Where it begins in the context's arena; stretches at one place take turns.
+        Its first byte in the context's arena. Results with overlapping bytes live at different times.
     """
 
     nbytes: int
@@ -50,15 +50,15 @@ class MemoryUse(Shown):
     Attributes
     ----------
     rows : list of MemoryRow
-        Results between arguments and outputs, largest first.
+        Intermediate results, largest first.
     arena : dict of Context to int
-        Bytes that these share, by device: less than their sum, as they take turns.
+        Bytes that these share, by device. That is less than their sum, since they live at different times.
     temporaries : int
-        Bytes that kernels have beside.
+        Bytes of the work space of kernels.
     bound : dict of str to int
         Bytes of ``arguments``, ``gradients``, ``states`` and ``outputs``, which callers hold.
     is_train : bool
-        Which plan.
+        The mode of the plan.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class MemoryUse(Shown):
 
     @classmethod
     def joined(cls, parts: Sequence[MemoryUse], bound: Mapping[str, int], is_train: bool) -> MemoryUse:
-        """One of plans that exist side by side."""
+        """One report for plans that exist side by side."""
         arena: dict[Context, int] = {}
         for part in parts:
             for ctx, nbytes in part.arena.items():
@@ -86,7 +86,7 @@ class MemoryUse(Shown):
 
     @property
     def total(self) -> int:
-        """Bytes held beside what callers hold."""
+        """Bytes of arenas and temporaries."""
         return sum(self.arena.values()) + self.temporaries
 
     def table(self, count: int = _SHOWN) -> str:
@@ -106,7 +106,7 @@ class MemoryUse(Shown):
 
 
 def results_between(memory: Memory, specs: Mapping[Node, Sequence[Spec]]) -> list[MemoryRow]:
-    """The stretches of arenas of a plan."""
+    """The memory of intermediate results of a plan, one row for each."""
     users: dict[Storage, list[Entry]] = {}
     for entry, storage in memory.storage.items():
         if storage.pinned is None and entry[0].op is not None:
@@ -121,13 +121,13 @@ def results_between(memory: Memory, specs: Mapping[Node, Sequence[Spec]]) -> lis
 
 
 def largest(memory: Memory, specs: Mapping[Node, Sequence[Spec]], count: int = 3) -> str:
-    """The largest results between as an error names them."""
+    """The largest intermediate results, as text for an error."""
     rows = sorted(results_between(memory, specs), key=lambda row: -row.nbytes)[:count]
     return ", ".join(f"{row.spec} of {row.operator} {row.node!r} ({row.nbytes:,} bytes)" for row in rows)
 
 
 def size_text(nbytes: int) -> str:
-    """A number of bytes in words."""
+    """A number of bytes with its unit."""
     for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if nbytes >= scale:
             return f"{nbytes / scale:.1f} {unit}"

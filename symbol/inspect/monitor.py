@@ -1,4 +1,4 @@
-"""Monitor: a user's function that is told the name and the value of every output as it is computed."""
+"""Monitor: a user's function that is called with the name and the value of every output when it is computed."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ..symbol import output_name
 
 __all__ = ["Monitor", "Told"]
 
-#: A function that is called with a name and a value.
+#: A monitor's callback, called with a name and a value.
 Told: TypeAlias = Callable[[str, NDArray], None]
 
 
 class Monitor:
-    """Tells a callback what the steps of plans compute.
+    """Calls a function with the results of the steps of plans.
 
     Attributes
     ----------
     callback : function of name and NDArray, or None
-        None for nobody.
+        The function; None for none.
     everything : bool
-        Whether it is told inputs, too.
+        Whether to call it with inputs, too.
     """
 
     def __init__(self) -> None:
@@ -35,8 +35,8 @@ class Monitor:
         self.everything = False
 
     def watch(self, plan: Plan) -> None:
-        """Attach it to a plan."""
-        arrays = plan.arrays  # not the plan, which would hold itself
+        """Attach the monitor to a plan."""
+        arrays = plan.arrays  # not the plan, which would be a cycle
 
         def report(step: Step, node: Node, work: Function) -> None:
             work()
@@ -61,6 +61,6 @@ class Monitor:
 
 
 def _told(node: Node, index: int) -> str:
-    """The name by which a monitor is told of an output; gradients have the number of their input."""
+    """The name of an output for a monitor; that of a gradient ends in the index of its input."""
     numbers = node.tags.get(GRADIENTS)
     return output_name((node, index)) if numbers is None else f"{node.name}_{numbers.split()[index]}"

@@ -1,13 +1,13 @@
-"""Profiling: where the time of a plan goes, step by step, beside what the machine could do.
+"""Profiles: the time of each step of a plan, compared with the speed of the machine's memory and BLAS.
 
-The work of a step is counted, see ``work.py``. The speed of memory and BLAS is measured once in a process, by a copy
-of a large array and by a product of large matrices.
+``work.py`` counts the work of a step. The speed of memory and BLAS is measured once in a process, by the copy of a
+large
+array and by a product of large matrices.
 """
 
 from __future__ import annotations
 
 import functools
-import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,10 +29,10 @@ from .work import names_of, scaled, timed, work_of
 
 __all__ = ["Profile", "ProfileRow", "profile", "memory_rate", "product_rate"]
 
-_COPIED = min(max(1 << 28, 2 * processor().l3), 1 << 30)  # bytes of the array that is copied, more than caches hold
-_ORDER = 1024  # of the matrices that are multiplied
+_COPIED = min(max(1 << 28, 2 * processor().l3), 1 << 30)  # bytes of the array that is copied, more than any cache
+_ORDER = 1024  # of the square matrices that are multiplied
 _TIMES = 5
-_SHOWN = 40  # rows of a table, unless more are asked for
+_SHOWN = 40  # rows of a table by default
 
 
 # ---------------------------------------------------------------------------------------------- the machine
@@ -41,7 +41,7 @@ _SHOWN = 40  # rows of a table, unless more are asked for
 def _least(work: Callable[[], object], ctx: Context) -> float:
     """Seconds of the fastest of several runs."""
     seconds: list[float] = []
-    for _ in range(_TIMES + 1):  # the first one is not counted, but never the fastest
+    for _ in range(_TIMES + 1):  # the first run warms up, and is not the fastest
         start = time.perf_counter()
         work()
         ctx.backend.synchronize(ctx.device_id)
@@ -51,11 +51,12 @@ def _least(work: Callable[[], object], ctx: Context) -> float:
 
 @cached(64)
 def memory_rate(ctx: Context) -> float:
-    """Bytes a second that a device reads and writes when it copies a large array, with as many threads as work here."""
+    """Bytes a second, read plus written, when a device copies a large array; on the host, with all threads of the
+    pool."""
     source = ctx.backend.zeros((_COPIED,), np.dtype(np.uint8), ctx.device_id)
     target = ctx.backend.zeros((_COPIED,), np.dtype(np.uint8), ctx.device_id)
     with ctx.entered():
-        source[...] = 1  # memory that has not been written yet is all the same page
+        source[...] = 1  # pages that were never written are all mapped to one page of zeros
     parts = [functools.partial(target[part].__setitem__, Ellipsis, source[part])
              for part in threads.evenly(_COPIED, threads.count() if ctx.xp is np else 1)]
     with ctx, ctx.entered():
@@ -81,28 +82,28 @@ def product_rate(ctx: Context, dtype: np.dtype) -> float:
 
 
 class ProfileRow(NamedTuple):
-    """A step and what it costs in a run.
+    """A step and its time in a run.
 
     Attributes
     ----------
     step, half
-        Its place: its number in the ``forward`` or ``backward`` steps, as in ``executor.explain()``.
+                Its index among the ``forward`` or ``backward`` steps, as in ``executor.explain()``.
     operator, node, operators
-        What it computes; of a fused node also the operators it is made of.
+        Its operator and node; for a fused node, also the operators in it.
     kernel : str
-        What computes it.
+        The name of its kernel.
     seconds, median : float
-        The least and the median time of the runs.
+        The shortest and the median time of the runs.
     share : float
-        Of the least times of all steps.
+        ``seconds`` as a fraction of the sum over all steps.
     read, written : int
         Bytes of inputs and outputs, each counted once.
     rate, memory_share : float
-        Bytes a second, and as a share of what the machine's memory does. More than one: caches.
+        Bytes a second, absolute and as a fraction of the speed of memory; with caches, the fraction may exceed one.
     flops : int or None
-        Additions and multiplications, of operators that say so.
+        Additions and multiplications, for operators that declare them.
     flop_rate, blas_share : float or None
-        Those a second, and as a share of what BLAS does in this dtype.
+        ``flops`` a second, absolute and as a fraction of the speed of BLAS in this dtype.
     """
 
     step: int
@@ -131,15 +132,15 @@ class Profile(Shown):
     rows : list of ProfileRow
         The steps that run, slowest first; views have none.
     is_train : bool
-        Which plan.
+        The mode of the plan.
     runs : int
-        How often each step was measured.
+        The number of measurements of each step.
     seconds : float
-        The least time of a whole run, forward and backward, without a clock between the steps.
+        The shortest time of a whole run, forward and backward, without clocks between the steps.
     memory_rate : float
-        Bytes a second that the machine copies.
+        Bytes a second, read plus written, in the copy of a large array.
     product_rates : dict by dtype
-        Additions and multiplications a second of large products.
+        Additions and multiplications a second in large matrix products.
     """
 
     def __init__(self, rows: Iterable[ProfileRow], is_train: bool, runs: int, seconds: float, memory: float,
@@ -150,7 +151,7 @@ class Profile(Shown):
 
     @classmethod
     def joined(cls, parts: Sequence[Profile]) -> Profile:
-        """One of what runs one after the other."""
+        """One profile for plans that run one after the other."""
         total = sum(row.seconds for part in parts for row in part.rows) or 1.0
         rates = {dtype: rate for part in parts for dtype, rate in part.product_rates.items()}
         return cls([row._replace(share=row.seconds / total) for part in parts for row in part.rows], parts[0].is_train,
@@ -195,8 +196,8 @@ def _line(row: ProfileRow) -> str:
 
 
 def _written(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound) -> list[tuple[Array, Context]]:
-    """The arrays that steps write and that outlive them: outputs, gradients, states, what updates change; and where
-    they live."""
+    """The arrays of the caller that steps write, with their devices: outputs, gradients, states, and weights of
+    updates."""
     _, states = bound.graph.variables()
     changed = {node.inputs[i][0] for node in bound.graph.nodes if node.op is not None for i in node.op.traits.mutates}
     arrays = [*zip(bound.outputs, bound.places),
@@ -208,8 +209,8 @@ def _written(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound) ->
 
 
 @contextmanager
-def _kept(arrays: Sequence[tuple[Array, Context]], plan: Plan) -> Iterator[None]:
-    """Arrays and random generators as they were, when it is over."""
+def _restored(arrays: Sequence[tuple[Array, Context]]) -> Iterator[None]:
+    """Restore arrays and the states of random generators at the end of the block."""
     copies = [ctx.run(array.copy) for array, ctx in arrays]
     try:
         with generators.kept():
@@ -226,15 +227,15 @@ def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run
     Parameters
     ----------
     plan : Plan
-        What runs.
+                The plan.
     halves : list of (str, Segment)
         Its segments, with their names.
     bound : Bound
-        The bound graph that it was made of.
+        The bound graph of the plan.
     run : function of a segment
-        Runs it in the mode that steps run in.
+        Runs a segment in its mode.
     runs : int
-        How often.
+        The number of measurements.
     """
     sync = _synchronizer(plan)
 
@@ -245,8 +246,8 @@ def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run
         sync()
         return time.perf_counter() - start
 
-    with _kept(_written(plan, halves, bound), plan):
-        whole()  # its first run decides what is watched
+    with _restored(_written(plan, halves, bound)):
+        whole()  # a first run replaces functions of steps
         least = min([whole() for _ in range(runs)])
         times: dict[Step, list[float]] = {}
 
@@ -272,7 +273,7 @@ def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run
 
 
 def _synchronizer(plan: Plan) -> Callable[[], None]:
-    """A function that waits for all devices of a plan; the host runs nothing asynchronously."""
+    """A function that waits for all devices of a plan. On the host nothing runs asynchronously."""
     places = {(ctx.backend, ctx.device_id) for ctx in plan.contexts.values() if ctx.xp is not np}
 
     def synchronize() -> None:
@@ -302,7 +303,7 @@ def _summed(plan: Plan, steps: Sequence[tuple[str, int, Step]], times: Sequence[
                 share = flops / seconds / products[dtype]
         operator, name, operators = names_of(step)
         rows.append(ProfileRow(number, half, operator, name, operators, step.kernel, seconds,
-                               statistics.median(measured), min(measured) / total, read, written,
+                               float(np.median(measured)), min(measured) / total, read, written,
                                (read + written) / seconds, (read + written) / seconds / memory, flops,
                                None if flops is None else flops / seconds, share))
     return Profile(rows, plan.is_train, runs, least, memory, products)

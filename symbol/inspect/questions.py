@@ -1,7 +1,6 @@
-"""Questions to owners of plans: how they run, how long, in how much memory.
+"""Reports on plans: explanations, profiles, estimates and memory use, for all objects that own plans.
 
-Executors, executors of stages and compiled functions say in ``_asked`` which plans they have, and what runs with
-them; the answers are made here.
+Executors, executors of stages and compiled functions return their plans by ``_asked``; the reports are made here.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = ["Asked", "Questions"]
 
 
 class Asked(NamedTuple):
-    """A plan that something is asked about.
+    """A plan, with all that reports on it need.
 
     Attributes
     ----------
@@ -36,13 +35,13 @@ class Asked(NamedTuple):
     segments : list of (str, Segment)
         Its segments, with their names.
     bound : Bound
-        The bound graph that it was made of.
+        The bound graph of the plan.
     run : function of a segment
-        Runs it in the mode that steps run in.
+        Runs a segment in its mode.
     more : list of str
-        What there is to say of it beside its steps.
+        Further lines of its explanation.
     report : function or None
-        Makes the report of its kernels, where these are checked.
+        Makes the report of its kernels, if these are checked.
     """
 
     plan: Plan
@@ -54,29 +53,29 @@ class Asked(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """An explanation."""
+        """The lines of the plan's explanation."""
         return [*explained(self.plan, self.segments), *self.more]
 
 
 class Questions(Shown):
-    """An object that answers questions about its plans."""
+    """An object that reports on its plans."""
 
     _symbol: Symbol
     _ctx: Context
-    _alone: Callable[[], AbstractContextManager[object]]  # a stretch of code for one thread at a time
-    _nbytes_bound: Callable[[], Mapping[str, int]]  # of what callers hold, by what it is
-    _held: Callable[[], str]  # what the plans hold in memory, in words
-    _tell: Callable[[Told | None, bool], None]  # has plans tell what they compute; None for nobody
-    #: The callback, and whether it is told inputs, too.
+    _alone: Callable[[], AbstractContextManager[object]]  # a block of code for one thread at a time
+    _nbytes_bound: Callable[[], Mapping[str, int]]  # bytes of the caller's arrays, by kind
+    _held: Callable[[], str]  # the memory of the plans, as text
+    _tell: Callable[[Told | None, bool], None]  # sets the monitor of the plans, or None
+    #: The callback, and whether it is called with inputs, too.
     _monitor: tuple[Told | None, bool] = None, False
 
     @property
     def _keeps_gradients(self) -> bool:
-        """Whether the plan for training is meant where none is named."""
+        """Whether reports are on the plan for training by default."""
         raise NotImplementedError
 
     def _asked(self, is_train: bool) -> Sequence[Asked]:
-        """The plans for a mode; of several that exist side by side those that ran last."""
+        """The plans for a mode. Of several that exist side by side, those that ran last."""
         raise NotImplementedError
 
     def _every(self, is_train: bool) -> Sequence[Asked]:
@@ -87,28 +86,28 @@ class Questions(Shown):
         return self._keeps_gradients if is_train is None else bool(is_train)
 
     def explain(self, is_train: bool | None = None) -> Explanation:
-        """Each step of a plan: its node, its kernel and why faster ones declined, where its result lives.
+        """Explain each step of a plan: its node, its kernel, why faster kernels declined, and the place of its result.
 
         Parameters
         ----------
         is_train : bool, optional
-            Which plan; the training plan when gradients are kept, by default.
+            The mode of the plan; by default training if there are gradients.
         """
         with self._alone():
             return Explanation(report(line for asked in self._asked(self._mode_of(is_train)) for line in asked.lines))
 
     def memory(self, is_train: bool | None = None) -> MemoryUse:
-        """Memory of a plan by its parts.
+        """The memory use of a plan.
 
         Parameters
         ----------
         is_train : bool, optional
-            Which plan; the training plan when gradients are kept, by default.
+            The mode of the plan; by default training if there are gradients.
 
         Returns
         -------
         MemoryUse
-            ``print`` it for a table, largest results first; ``rows`` and ``bound`` have the numbers, in bytes.
+            ``print`` shows a table, largest results first; ``rows`` and ``bound`` hold the numbers of bytes.
         """
         is_train = self._mode_of(is_train)
         with self._alone():
@@ -119,24 +118,26 @@ class Questions(Shown):
             self._nbytes_bound(), is_train)
 
     def profile(self, runs: int = 10, is_train: bool | None = None) -> Profile:
-        """Time of a plan by its steps, which are run one by one with a clock.
+        """Measure the time of each step of a plan.
 
-        Forward and backward run ``2 * runs + 1`` times with the arguments as they are, and with the gradients of the
-        outputs that are bound or that the last backward was given, zeros before the first. Outputs, gradients,
-        auxiliary states, what updates change and the states of random generators are restored; what users' operators
-        and hooks do beside that happens in each run. A backward that was to follow runs its forward again.
+        Forward and backward run ``2 * runs + 1`` times, with the current arguments, and with the head gradients that
+        are
+        bound or that the last backward was given; zeros before the first. Outputs, gradients, auxiliary states, weights
+        and the states of random generators are restored. Other side effects of users' operators and hooks happen in
+        each
+        run. A ``backward`` that is called next runs its forward again.
 
         Parameters
         ----------
         runs : int
-            How often each step is measured.
+            The number of measurements of each step.
         is_train : bool, optional
-            Which plan; the training plan when gradients are kept, by default.
+            The mode of the plan; by default training if there are gradients.
 
         Returns
         -------
         Profile
-            ``print`` it for a table, slowest step first; ``rows`` has the numbers.
+            ``print`` shows a table, slowest step first; ``rows`` holds the values.
         """
         if not isinstance(runs, int) or runs < 1:  # type: ignore[redundant-expr]
             raise ArgumentError(f"profile: runs={runs!r}: expected a positive number")
@@ -146,25 +147,26 @@ class Questions(Shown):
         return Profile.joined(found)
 
     def _measured(self, is_train: bool) -> Sequence[Asked]:
-        """The plans for a mode, to be run outside of ``forward`` and ``backward``."""
+        """The plans for a mode, which ``profile`` is about to run."""
         return self._asked(is_train)
 
     def estimate(self, is_train: bool | None = None, machine: Machine | str | None = None) -> Estimate:
-        """How long a plan would take on a device that need not be there: what its steps do is counted, nothing runs.
+        """Estimate the time that a plan would take on a device, which need not be present. Nothing runs.
 
         Parameters
         ----------
         is_train : bool, optional
-            Which plan; the training plan when gradients are kept, by default.
+            The mode of the plan; by default training if there are gradients.
         machine : Machine or str, optional
-            What the device does: a ``Machine``, or ``"H100"`` or ``"H200"`` (``opreg.symbol.estimate.MACHINES``). By
-            default that of the device where the executor is bound, by its name, and an H100 on any other.
+            The rates of the device: a ``Machine``, or the name ``"H100"`` or ``"H200"``. By default the machine that
+            the
+            name of the executor's device contains, or else an H100.
 
         Returns
         -------
         Estimate
-            ``print`` it for a table, longest step first; ``rows``, ``eager`` and ``replayed`` have the numbers. They
-            are those of the plan for where the executor is bound, whose kernels other devices may not have.
+            ``print`` shows a table, longest step first; ``rows``, ``eager`` and ``replayed`` hold the values. They are
+            those of the executor's own plan, whose kernels other devices may not have.
         """
         is_train = self._mode_of(is_train)
         with self._alone():
@@ -173,17 +175,17 @@ class Questions(Shown):
         return Estimate.joined([estimate(each.plan, each.segments, found) for each in asked], found, is_train)
 
     def kernel_report(self, is_train: bool | None = None) -> KernelReport:
-        """How far kernels were from the reference, in all runs of a plan so far; of an executor that checks kernels.
+        """The differences between kernels and the reference, in all runs of a plan so far.
 
         Parameters
         ----------
         is_train : bool, optional
-            Which plan; the training plan when gradients are kept, by default.
+            The mode of the plan; by default training if there are gradients.
 
         Raises
         ------
         ArgumentError
-            When the executor was bound without ``check_kernels``.
+            If the executor was bound without ``check_kernels``.
         """
         with self._alone():
             reports = [asked.report for asked in self._every(self._mode_of(is_train))]
@@ -192,14 +194,14 @@ class Questions(Shown):
         return KernelReport.joined([report() for report in reports if report is not None])
 
     def set_monitor_callback(self, callback: Told | None, monitor_all: bool = False) -> None:
-        """Call a function with name and value of every output of every node as it is computed.
+        """Call a function with the name and the value of every output of every node when it is computed.
 
         Parameters
         ----------
         callback : function of name and NDArray, or None
-            None stops it.
+            The function; None removes it.
         monitor_all : bool
-            Inputs too.
+            Whether to call it with inputs, too.
         """
         if callback is not None and not callable(callback):
             raise TypeError(f"set_monitor_callback: expected a function, got {type(callback).__name__}")
@@ -208,10 +210,10 @@ class Questions(Shown):
             self._tell(callback, monitor_all)
 
     def _watch_as(self, other: Questions) -> None:
-        """Have the monitor that another has."""
+        """Set the monitor of another object."""
         if self._monitor != other._monitor:
             self.set_monitor_callback(*other._monitor)
 
     def debug_str(self) -> str:
-        """Every node with its inputs, a line each, and what the plans hold in memory."""
+        """A text that lists every node with its inputs, and the memory of the plans."""
         return self._symbol.debug_str() + self._held()

@@ -1,8 +1,8 @@
-"""Work of the steps of a plan, counted and not measured: launches, bytes and arithmetic.
+"""The work of the steps of a plan, counted rather than measured: launches, bytes and arithmetic.
 
-Kernels of a device say what bytes they move, each pass over an array counted. For other kernels, as all of the
-host's, inputs and outputs count once, whatever is done inside. Arithmetic is what operators declare, ``Op.flops``,
-and the instructions of expressions.
+Kernels of a device declare the bytes that they move, each pass over an array counted. For other kernels, such as all on
+the host, each input and output counts once. Arithmetic is that which operators declare by ``Op.flops``, and the
+instructions of expressions.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ class Work(NamedTuple):
     Attributes
     ----------
     launches : int
-        Kernels that a device is given. Calls inside of a kernel of the array module alone are not seen: such a step
-        counts as one, and does as many at least.
+        Kernels that are launched on the device. A reference kernel counts as one, although it calls the array module
+        several times.
     read, written : int
-        Bytes that its kernels say they move; where they say nothing those of inputs and outputs, once, and of an input
-        that is looked up in, of as much as is found there. None of an input of which only the shape matters.
+        Bytes that its kernels declare to move. If they declare nothing, the bytes of inputs and outputs, each counted
+        once; of a table that is looked up, only as many as the output has; none of an input of which only the shape is
+        read.
     products : int or None
-        Additions and multiplications, of operators that say so.
+        Additions and multiplications, for operators that declare them.
     instructions : int or None
-        Those of its expression, for all elements, of element-wise operators.
+        Instructions for all elements, for element-wise operators.
     """
 
     launches: int
@@ -47,17 +48,17 @@ class Work(NamedTuple):
 
 
 class Rounds:
-    """The function of a loop that goes round as often as is known before.
+    """The function of a loop whose number of rounds is known before it runs.
 
     Attributes
     ----------
     run : function
-        Does all of it.
+        Runs the whole loop.
     body : Executor
     count : int
-        How often the body runs.
+        The number of rounds.
     is_train : bool
-        Which of its plans.
+        The mode of the body's plan.
     """
 
     __slots__ = ("run", "body", "count", "is_train")
@@ -70,11 +71,11 @@ class Rounds:
 
 
 def work_of(plan: Plan, step: Step) -> Work:
-    """Count what a step does."""
+    """Count the work of a step."""
     node = step.node
-    if node is None:  # the executor's own: memory is filled, copied or added to
+    if node is None:  # a step of the executor: it fills, copies or adds memory
         written = sum(int(out.nbytes) for out in step.outs if out is not None)
-        if step.title:  # an update: one call, or one launch
+        if step.title:  # an update: one call or one launch
             return Work(1, sum(int(each.nbytes) for each in step.ins if each is not None), written, None,
                         step.instructions)
         read = 0 if step.kernel == "zeros" else written * (2 if step.kernel == "add" else 1)
@@ -92,7 +93,7 @@ def work_of(plan: Plan, step: Step) -> Work:
     products = op.rules.work([spec.shape for spec in ins], [spec.shape for spec in outs], node.attrs)  # type: ignore[misc]
     instructions, launches = _instructions(plan, node), len(step.run)
     if instructions is not None and plan.contexts[node].xp is np:
-        launches = min(launches, 1)  # a function for each instruction is the host's way, which a device has not
+        launches = min(launches, 1)  # one function for each instruction on the host is one kernel on a device
     return Work(launches, read, written, products, instructions)
 
 
@@ -103,14 +104,14 @@ def _instructions(plan: Plan, node: Node) -> int | None:
 
 
 def names_of(step: Step) -> tuple[str, str, tuple[str, ...]]:
-    """Operator and node of a step, and the operators that it is made of; of the executor's own, what they do."""
+    """Operator and node of a step, and the operators in it; title and place of a step that the executor added."""
     if step.node is None:
         return step.title, step.where, ()
     return step.node.op.name, step.node.name, tuple(step.node.attrs.get("operators", ()))  # type: ignore[union-attr]
 
 
 def timed(seconds: float) -> str:
-    """A time as tables show it.
+    """A time as text, in ms or µs.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def timed(seconds: float) -> str:
 
 
 def scaled(count: int, unit: str = "") -> str:
-    """A large number as tables show it.
+    """A large number as text, with a decimal prefix.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Passes: functions from graph to graph, one a file; ``opreg.symbol.compile`` lists them in order."""
+"""Passes: functions from program to program, one in each file; ``opreg.symbol.compile`` lists them in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""assign_devices: decide where each node computes, and copy what crosses from one context to another."""
+"""assign_devices: choose the device of each node, and copy entries that are read on another device."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ __all__ = ["assign_devices"]
 
 
 def assign_devices(program: Program) -> Program:
-    """Give every node a context: that of its ``ctx_group``, else the one that was bound to. Results go to where the
-    arrays for them are."""
+    """Give every node a context: that of its ``ctx_group``, or else the default one. Outputs and gradients are copied
+    to the devices of their arrays."""
     bound, contexts = program.bound, program.contexts
     if not bound.group2ctx and all(context == bound.ctx for context in contexts.values()):
         contexts.update((node, bound.ctx) for node in program.nodes)
         return program
-    # Not by `rebuild`: a node goes to another place than its own, and heads of one entry to several.
+    # Not by `rebuild`: a copy does not stand where the copied node stood, and heads of one entry may go to several
+    # devices.
     became: dict[Entry, Entry] = {}
     copies: dict[tuple[Entry, Context], Entry] = {}
     placed: list[Node] = []
 
     def moved(entry: Entry, here: Context) -> Entry:
-        if contexts.get(entry[0], here) == here:  # an input of which only the shape matters has no place
+        if contexts.get(entry[0], here) == here:  # no context yet: only the shape of this input is read
             return entry
         if (entry, here) not in copies:
             source, index = entry
@@ -44,7 +45,7 @@ def assign_devices(program: Program) -> Program:
         if node.op is None:
             contexts.setdefault(node, here)
             placed.append(node)
-            for entry, place in zip(program.heads, bound.places):  # here, where forward is not over yet
+            for entry, place in zip(program.heads, bound.places):  # here, so that the copies belong to forward
                 if entry[0] is node:
                     home(entry, place)
             continue

@@ -1,9 +1,10 @@
-"""attention: one operator in the place of several that compute attention, where all scores are many.
+"""attention: replace the operators that compute attention by one, where the matrix of scores is large.
 
-These are a product, a scale, a mask (added, or a number where nothing is seen), the softmax along the last axis,
-dropout and a second product, in this order; products and softmax there must be, and reshapes that leave the last two
-axes may stand between. They are one where nobody else reads what lies between, and where no gradient of a mask is asked
-for: then memory grows with the length, not with its square. An operator's rule ``attends`` tells its part in attention.
+The pattern is a matrix product, a scale, a mask (added, or a constant where it hides a score), softmax along the last
+axis, dropout and a second product, in this order. Products and softmax are required; reshapes that leave the last two
+axes may stand between. Nothing else may read the intermediate results, and no gradient of the mask may be asked for.
+Memory then grows with the length of sequences, not with its square. The rule ``attends`` of an operator tells its part
+in the pattern.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = ["attention"]
 
 
 def attention(program: Program) -> Program:
-    """Put the operator of attention where several compute it."""
+    """Replace operators that compute attention by the operator of attention."""
     if program.mutates or not any(isinstance(_part(program, node), Weights) for node in program.nodes):
         return program
     readers: dict[Node, list[Node | None]] = {}
@@ -66,7 +67,7 @@ def attention(program: Program) -> Program:
 
 
 def _moved(program: Program) -> set[Node]:
-    """The nodes of which a gradient may be asked for."""
+    """The nodes that may have gradients."""
     moved = set(program.bound.grads) if program.backward is not None else set()
     for node in program.nodes:
         if any(source in moved for source, _ in node.inputs):
@@ -75,7 +76,7 @@ def _moved(program: Program) -> set[Node]:
 
 
 class _Tracer(RuleTracer):
-    """Traces what takes a node's place: it has the node's name."""
+    """Traces the nodes that replace a node, and gives them its name."""
 
     def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
         assert self.source is not None
@@ -85,7 +86,7 @@ class _Tracer(RuleTracer):
 
 
 class _Factor(NamedTuple):
-    """A factor of a product: an entry, how matrices are found in it, and whether these are transposed."""
+    """A factor of a matrix product: an entry, the layout of the matrices in it, and whether they are transposed."""
 
     entry: Entry
     laid: Laid | None
@@ -94,26 +95,26 @@ class _Factor(NamedTuple):
 
 @dataclass
 class _Chain:
-    """Nodes that compute attention, and what of the operator they are.
+    """Nodes that compute attention, with the inputs and attributes of the operator that replaces them.
 
     Attributes
     ----------
     nodes : list of Node
-        From product to product.
+        From the first product to the second.
     query, key, value : _Factor
-        Value is unknown before the second product.
+        The factors; ``value`` is None until the second product is found.
     shape : Shape
-        That of the scores where a mask reads them, else of the product.
+        The shape of the scores at the mask, or without a mask that of the product.
     scale : float
-    mask : pair of entry and Seen or None; or None
-        None says that it is added.
+    mask : pair of entry and (Seen or None), or None
+        The mask; without a ``Seen`` it is added.
     dropped : Dropped or None
     weighed : bool
-        Whether the softmax has been.
+        Whether the softmax is among the nodes.
     last : Product or None
         The second product.
     result : Shape
-        Its shape.
+        The shape of the second product.
     """
 
     nodes: list[Node]
@@ -129,7 +130,7 @@ class _Chain:
     result: Shape = ()
 
     def attend(self, tracer: RuleTracer, became: dict[Entry, Entry]) -> TracedValue:
-        """The result by one operator, over what entries became."""
+        """The result of the operator that replaces the nodes; ``became`` holds replaced inputs."""
         assert self.value is not None and self.last is not None
         lead = self.shape[:-2]
         lead = (1,) * (2 - len(lead)) + lead
@@ -147,7 +148,7 @@ class _Chain:
             if seen is not None:
                 mask = mask if np.dtype(mask.dtype).kind == "b" else ops.Cast(mask, dtype="bool")
                 mask = mask if seen.where else ops.logical_not(mask)
-                with np.errstate(over="ignore"):  # as the numbers in its place are rounded
+                with np.errstate(over="ignore"):  # round the constant as the scores it replaces
                     fill = float(np.array(seen.fill).astype(tracer.value(self.query.entry).dtype))
                 words["fill"] = fill
             given.append(mask)
@@ -159,7 +160,7 @@ class _Chain:
 
 
 def _part(program: Program, node: Node) -> Part | None:
-    """Part of attention that a node is, or None."""
+    """The part of a node in the pattern of attention, or None."""
     rule = None if node.op is None else node.op.rules.attends
     if rule is None:
         return None
@@ -171,7 +172,7 @@ def _part(program: Program, node: Node) -> Part | None:
 
 
 def _followed(program: Program, node: Node, readers: dict[Node, list[Node | None]], moved: set[Node]) -> _Chain | None:
-    """The attention that begins with a product; None where there is none, or one that is not worth it."""
+    """The attention that begins with a product; None if there is none, or its scores are few."""
     part, spec = _part(program, node), program.specs[node][0]
     assert isinstance(part, Product) and spec.shape is not None
     if spec.dtype is None or not is_floating(spec.dtype) or not in_blocks(spec.shape) or len(spec.shape) > 4:
@@ -193,7 +194,7 @@ def _followed(program: Program, node: Node, readers: dict[Node, list[Node | None
 
 
 def _joins(program: Program, chain: _Chain, node: Node, end: Entry, moved: set[Node]) -> bool:
-    """Whether a node is the next one, which the chain then knows."""
+    """Whether a node is the next one of the pattern; if it is, its part is entered in the chain."""
     first, spec = chain.nodes[0], program.specs[node][0]
     specs: list[Spec] = [program.specs[source][i] for source, i in node.inputs]
     shape, before = spec.shape, program.specs[end[0]][0].shape
@@ -240,7 +241,7 @@ def _joins(program: Program, chain: _Chain, node: Node, end: Entry, moved: set[N
 
 
 def _regroups(node: Node, before: Shape, after: Shape) -> bool:
-    """Whether a node numbers the matrices of its input otherwise and leaves each as it is."""
+    """Whether a node only reshapes the leading axes of its input, without copying."""
     op = node.op
     if op is None or op.rules.view is None or len(node.inputs) != 1 or before[-2:] != after[-2:]:
         return False
@@ -251,7 +252,7 @@ def _regroups(node: Node, before: Shape, after: Shape) -> bool:
 
 
 def _instruction(node: Node) -> tuple[str, Sequence[Any]]:
-    """The only instruction of an element-wise node, and what it reads; else nothing."""
+    """The name and operands of the only instruction of an element-wise node; empty for other nodes."""
     rule = None if node.op is None else node.op.rules.expression
     expression = None if rule is None else rule(node.attrs)
     if expression is None or len(expression.code) != 1 or expression.results != (expression.arity,):
@@ -262,7 +263,7 @@ def _instruction(node: Node) -> tuple[str, Sequence[Any]]:
 
 
 def _factor(node: Node) -> float | None:
-    """The number by which a node multiplies its input."""
+    """The constant by which a node multiplies its input, or None."""
     name, args = _instruction(node)
     if len(node.inputs) != 1 or len(args) != 2:
         return None

@@ -1,6 +1,6 @@
-"""constant_folding: what depends on no variable is computed once, when the graph is bound.
+"""constant_folding: nodes that depend on no variable are computed once, when the graph is bound.
 
-Only small arrays are: to keep a large one takes memory, and to fill it takes as long as to read it.
+Only small arrays are folded. A large one would occupy memory, and filling it again takes no longer than reading it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .cse import pure
 
 __all__ = ["fold_constants"]
 
-#: Bytes of all results of a node that is computed at bind, at most.
+#: The largest number of bytes of a node's results to fold.
 MOST = 1 << 16
 
 
 def fold_constants(program: Program) -> Program:
-    """Put variables that hold numbers in the place of nodes that compute them from nothing."""
+    """Replace nodes that depend on no variable by variables that hold their results."""
     values: dict[Entry, Array] = {}
-    if program.mutates:  # what is written over is no constant
+    if program.mutates:  # an overwritten array is no constant
         return program
     for node in program.nodes:
         if node.op is None or (node.inputs and node.inputs[0] not in values):
@@ -49,14 +49,14 @@ def fold_constants(program: Program) -> Program:
 
 
 def _may(node: Node, program: Program) -> bool:
-    """Whether a node may be computed once."""
+    """Whether a node may be computed at bind."""
     op = node.op
     assert op is not None
     return pure(op) and bool(op.kernels) and not op.kernels[0].bound and nbytes(program.specs[node]) <= MOST
 
 
 def _computed(node: Node, values: dict[Entry, Array], program: Program) -> list[Array]:
-    """Arrays of a node's results, on its device."""
+    """Compute the results of a node on its device."""
     ctx, specs = program.bound.place(node), program.specs[node]
     assert node.op is not None
     try:

@@ -1,9 +1,8 @@
-"""cse: of nodes that compute the same, one is enough.
+"""cse: common subexpression elimination. Nodes that compute the same are replaced by the first of them.
 
-Two nodes are the same when operator, attributes and inputs are equal, and so are place and mode. Operators that
-draw random numbers, keep or change states, or have side effects stay, and so do users' operators. A node of
-backward is the same as one of forward only if that costs no memory: when what the latter made is there for as long
-anyway.
+Two nodes compute the same if operator, attributes, inputs, device and mode are equal. Operators that draw random
+numbers, read or change states, or have side effects stay, and so do users' operators. A node of backward is replaced by
+one of forward only if that costs no memory, because the result of the latter lives as long anyway.
 """
 
 from __future__ import annotations
@@ -18,30 +17,32 @@ __all__ = ["cse", "pure"]
 
 
 def pure(op: Op) -> bool:
-    """Whether a result depends on inputs and attributes alone, and nothing else happens."""
+    """Whether results depend on inputs and attributes alone, and the operator has no side effects."""
     traits = op.traits
     return op.where is None and not (traits.random or traits.has_side_effect or traits.states or traits.mutates
                                      or op.signature.per_instance)
 
 
 def _words(node: Node) -> tuple | None:
-    """The key that must be equal beside operator and inputs; None where attributes cannot be compared."""
+    """A key of attributes, device and mode, which must be equal beside operator and inputs; None if attributes cannot
+    be compared."""
     if not all(map(lasting, node.attrs.values())):
         return None
     return exact(tuple(sorted(node.attrs.items()))), node.tags.get("__ctx_group__"), node.tags.get(INFERENCE)
 
 
 class _Seen:
-    """Nodes by what they compute. Attributes are compared only among those of the same operator and inputs."""
+    """The nodes so far, by operator, inputs and attributes. Attributes are compared only if operator and inputs are
+    equal."""
 
     def __init__(self, program: Program):
         self.program = program
         self.first: dict[tuple, Node] = {}
         self.exact: dict[tuple, Node] = {}
-        self.lives: _Lives | None = None  # found out when two nodes are the same, which is rare
+        self.lives: _Lives | None = None  # made when two nodes are equal, which is rare
 
     def same(self, node: Node, inputs: tuple[Entry, ...]) -> Node | None:
-        """An earlier node to take instead of this one with these inputs; without one, this is remembered."""
+        """The earlier node that replaces this one with these inputs. If there is none, this node is recorded."""
         other = self.first.setdefault((node.op, inputs), node)
         if other is node:
             return None
@@ -59,7 +60,7 @@ class _Seen:
 
 
 class _Lives:
-    """Lifetimes of values, and the beginning of backward."""
+    """The last reader of each entry, and the nodes of forward."""
 
     def __init__(self, program: Program):
         outputs = program.heads[:len(program.bound.graph.heads)]
@@ -70,7 +71,8 @@ class _Lives:
         self.last.update(dict.fromkeys(outputs, len(program.nodes)))
 
     def cover(self, other: Node, node: Node) -> bool:
-        """Whether what one node made may stand for what a later one makes: a view, of one half, or there for as long.
+        """Whether an earlier node may replace a later one: it is a view, both are in the same pass, or its results live
+        as long.
         """
         if other in self.forward and node not in self.forward and other.op.rules.view is None:  # type: ignore[union-attr]
             return all(self.last.get((other, i), -1) >= self.last.get((node, i), -1) for i in range(node.count))
@@ -78,7 +80,7 @@ class _Lives:
 
 
 def cse(program: Program) -> Program:
-    """Let the first of several nodes that compute the same stand for all."""
+    """Replace nodes that compute the same by the first of them."""
     if program.mutates:
         return program
     specs, seen = program.specs, _Seen(program)

@@ -1,15 +1,15 @@
-"""fuse: chains of element-wise operators become one node each, so that what passes between them stays in the cache.
+"""fuse: groups of element-wise operators become one node each, so that intermediate values stay in the cache.
 
-A fused node holds one expression composed of those of its members. It has an output for each value that is read
-outside of the group, and computes a tile of all of them before the next. Forward, numbers are those of the operators
-one by one: the instructions are the same, in the same order, equal ones computed once. Backward, where gradients meet
-in sums that nobody wrote down, ``algebra`` may arrange these anew.
+A fused node holds one expression, composed of those of its members. It has an output for each value that is read
+outside of the group, and computes one tile of all outputs before the next. In forward, values are exactly those of the
+single operators: the instructions are the same, in the same order, with equal ones computed once. In backward, sums of
+gradients may be rearranged by ``algebra``, since no user has written these down.
 
-Groups are found in one sweep. An operator joins the groups that make its inputs as long as nobody else has read from
-them; a group takes the place of its last member. So inputs of a group come before it, its readers after it, and no
-cycle can arise. No group reaches from forward into backward, nor across contexts, between which there are copies.
+Groups are found in one sweep. An operator joins the groups that compute its inputs, as long as no operator outside has
+read from them; a group takes the place of its last member. So the inputs of a group come before it and its readers
+after it, and there is no cycle. No group has members in both forward and backward, or on two devices.
 
-Large arrays that backward reads are computed again, if that is cheaper than to store and to load them.
+Large values of forward that backward reads are computed again there, if that is cheaper than storing and loading them.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from .rematerialization import AGAIN
 
 __all__ = ["Part", "fuse"]
 
-# Members of a group: more would only crowd the cache.
+# The largest number of members of a group: more would exceed the cache.
 _MOST = 64
-# Arrays from so many elements on do not stay in the cache from forward to backward.
+# The number of elements from which on an array does not stay in the cache from forward to backward.
 _LARGE = 1 << 17
-# To store a number and to load it again takes as long as so many additions in the cache, when a processor's last cache
-# holds some of what is stored; in compiled functions as long as many more.
+# The cost of storing and loading an element, in additions of cached elements, if the last-level cache holds a part of
+# the array. In compiled functions it is much higher.
 _STORING = 10
 
-# A rearranged product overflows smaller dtypes too easily.
+# Dtypes whose sums may be rearranged. In smaller ones, a rearranged product overflows too easily.
 _EXACT = (np.dtype("float32"), np.dtype("float64"))
 
 
@@ -60,7 +60,7 @@ _EXACT = (np.dtype("float32"), np.dtype("float64"))
 def _operator(full: int) -> Op:
     """The operator of fused nodes whose first ``full`` inputs have the shape and dtype of the first output.
 
-    It exists in plans alone: no file, no list of operators has it.
+    It exists only in plans, and is not registered.
     """
     op = Op("_fused", Schema([]), lambda *, expression: [f"arg{i}" for i in range(expression.arity)],
             outputs=lambda *, expression: [f"output{i}" for i in range(len(expression.results))],
@@ -75,7 +75,7 @@ def _given(attrs: Attrs) -> Expression:
 
 
 def _expressions(program: Program) -> dict[Node, Expression]:
-    """The expressions of nodes that can be fused, over the inputs that they read."""
+    """The expressions of nodes that can be fused. Their arguments are the inputs that the nodes read."""
     expressions: dict[Node, Expression] = {}
     scalar: dict[tuple[Op, Same], Expression | None] = {}
     for node in program.nodes:
@@ -87,7 +87,7 @@ def _expressions(program: Program) -> dict[Node, Expression]:
 
 
 def _expression(node: Node, program: Program, scalar: dict[tuple[Op, Same], Expression | None]) -> Expression | None:
-    """The expression of one node; ``scalar`` remembers those of operators and attributes."""
+    """The expression of a node, or None; ``scalar`` caches those of operators and attributes."""
     op, specs = node.op, program.specs
     if op is None or len(specs[node]) != 1:
         return None
@@ -120,12 +120,12 @@ def _cast(node: Node, program: Program) -> Expression | None:
 
 
 def _constant(node: Node) -> float | None:
-    """The one value of all elements of a node's outputs; None where they differ."""
+    """The value of all elements of a node's output, if they are equal by declaration; else None."""
     return None if node.op is None else node.op.traits.constant
 
 
 def _read(node: Node) -> Sequence[Entry]:
-    """The inputs of which not only the shape matters."""
+    """The inputs whose elements a node reads."""
     unread = node.op.traits.unread if node.op is not None else ()
     return [entry for i, entry in enumerate(node.inputs) if i not in unread] if unread else node.inputs
 
@@ -134,17 +134,17 @@ def _read(node: Node) -> Sequence[Entry]:
 
 
 class _Group:
-    """Members in the order they would run, and until when others may join."""
+    """The members of a group in execution order, and the state that decides whether more may join."""
 
     __slots__ = ("members", "shape", "era", "busy", "last", "into")
 
     def __init__(self, shape: Shape, era: int):
         self.members: list[Node] = []
         self.shape = shape
-        self.era = era  # -1 once somebody else has read from it
-        self.busy = 0  # how many other operators had run when its last member came
+        self.era = era  # -1 once an operator outside of the group has read from it
+        self.busy = 0  # the number of other operators before its last member
         self.last = -1
-        self.into: _Group | None = None  # that it has become a part of
+        self.into: _Group | None = None  # the group that it was merged into
 
     def whole(self) -> _Group:
         group = self
@@ -174,7 +174,7 @@ def _grouped(program: Program, expressions: dict[Node, Expression], split: int) 
             for group in sources:
                 group.era = -1
             busy += op.rules.view is None
-            if op.traits.mutates:  # what is read before it must not be read after it
+            if op.traits.mutates:  # reads before the overwrite must not move behind it
                 era += 1
             continue
         shape: Shape = program.specs[node][0].shape  # type: ignore[assignment]
@@ -205,7 +205,8 @@ def _last(program: Program) -> dict[Entry, int]:
 
 
 def _lighter(group: _Group, program: Program, last: dict[Entry, int]) -> bool:
-    """Whether to run a group later holds no more memory: what it reads for the last time, or what it leaves."""
+    """Whether running a group later needs no more memory: the inputs that it reads last are no larger than its
+    results."""
     inputs = {entry for node in group.members for entry in _read(node)} - {(node, 0) for node in group.members}
 
     read = [program.specs[node][index] for node, index in inputs
@@ -220,8 +221,8 @@ def _lighter(group: _Group, program: Program, last: dict[Entry, int]) -> bool:
 def _costs(program: Program, expressions: dict[Node, Expression], split: int) -> tuple[dict[Entry, int], set[Entry]]:
     """The cost of each value of forward in backward, and the values to compute again there.
 
-    Values that are there anyway cost nothing: arguments, outputs, what other operators of backward read. Auxiliary
-    states do not count: they change after forward.
+    Values that are stored anyway cost nothing: arguments, outputs, and inputs of other operators of backward. Auxiliary
+    states are not among them, since they change after forward.
     """
     _, states = program.graph.variables()
     moving = set(states)
@@ -250,7 +251,7 @@ def _costs(program: Program, expressions: dict[Node, Expression], split: int) ->
                 same = program.specs[source[0]][source[1]].shape == spec.shape
                 cost += costs.get(source, _STORING + 1) if same or not costs.get(source) else _STORING + 1
         if cost <= _STORING:
-            costs[entry] = max(cost, 1)  # nothing says that it is there already
+            costs[entry] = max(cost, 1)  # at least 1, since it is not stored
             if entry in wanted:
                 again.add(entry)
         elif entry in kept or entry in wanted:
@@ -271,8 +272,8 @@ class _Composer:
         if any(size(shape or ()) >= _LARGE for shape in {program.specs[node][0].shape for node in expressions}):
             self.costs, self.again = _costs(program, expressions, split)
         self.backward = {groups[node] for node in program.nodes[split:] if node in groups}
-        self.outside = set(program.heads)  # entries read outside of the group that makes them
-        self.inlining: set[_Group] = set()  # groups that compute something from outside by themselves
+        self.outside = set(program.heads)  # entries that are read outside of their group
+        self.inlining: set[_Group] = set()  # groups that compute a value of another group again
         for node in program.nodes:
             group = groups.get(node)
             for entry in _read(node):
@@ -284,18 +285,18 @@ class _Composer:
                     self.outside.add(entry)
 
     def _inline(self, entry: Entry, group: _Group) -> bool:
-        """Whether a group computes a value from outside by itself."""
+        """Whether a group computes a value of another group again."""
         return _constant(entry[0]) is not None or (entry in self.again and group in self.backward)
 
     def change(self, node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
-        """The node of a group in the place of its last member, nothing in those of the others."""
+        """Replace the last member of a group by the fused node, and drop the others."""
         group = self.groups.get(node)
         if group is None:
             return None
         return self._fused(group, became) if group.members[-1] is node else []
 
     def _free(self, group: _Group, exported: Sequence[Node]) -> bool:
-        """Whether sums may be arranged anew: in backward, where no value has to equal one of forward."""
+        """Whether sums may be rearranged: in backward, where no value must equal one of forward exactly."""
         if group not in self.backward or self.program.specs[group.members[-1]][0].dtype not in _EXACT:
             return False
         return not any(AGAIN in node.tags for node in exported) and not any(
@@ -318,7 +319,7 @@ class _Composer:
                           factored if self._free(group, exported) else None)
         sources = list(terms.inputs)
         for node, result in zip(exported, composed.results):
-            if result < 0:  # it changes nothing
+            if result < 0:  # it equals an input
                 became[node, 0] = sources[-1 - result]
         if composed.expression is None:
             return []
@@ -334,14 +335,14 @@ class _Composer:
         return [fused]
 
 
-#: An expression and what it is of: numbers of earlier terms, of inputs from -1 on downwards, names of constants.
+#: An expression and its operands: indices of earlier terms, indices of inputs (-1, -2, …), or constants as text.
 Term = tuple[Expression, tuple[int | str, ...]]
 
 
 class _Terms:
-    """Terms of the members of a group, over each other and over the inputs of the group.
+    """The terms of a group: an expression for each member, and for each value that is computed again.
 
-    ``costs`` are those of values that it may compute again.
+    ``costs`` are those of the values that may be computed again.
     """
 
     def __init__(self, expressions: dict[Node, Expression], became: dict[Entry, Entry], costs: dict[Entry, int]):
@@ -350,10 +351,10 @@ class _Terms:
         self.places: dict[Entry, int] = {}
         self.inputs: dict[Entry, int] = {}
         self.operators: list[str] = []
-        self.origins: list[tuple[str, Where | None]] = []  # name and line of each
+        self.origins: list[tuple[str, Where | None]] = []  # node name and line of each term
 
     def add(self, node: Node) -> int:
-        """A term for a node, and for what it reads and is computed again."""
+        """Add the term of a node, and terms of its inputs that are computed again; the index of the term."""
         operands = tuple([self._operand(entry) for entry in _read(node)])
         self.operators.append(node.op.name)  # type: ignore[union-attr]
         self.origins.append((node.name, node.where))
@@ -367,13 +368,13 @@ class _Terms:
             return self.places[entry]
         constant = _constant(node)
         if constant is not None:
-            return repr(constant)  # text, which is no number of a value and tells zeros of both signs apart
+            return repr(constant)  # text is no index, and distinguishes 0.0 from -0.0
         if self.costs.get(entry):
             return self.add(node)
         return self.inputs.setdefault(self.became.get(entry, entry), -1 - len(self.inputs))
 
 
-#: An expression, its operands and its result, which are numbers of values, or numbers themselves.
+#: An expression, its operands and its result: indices of values (integers), or constants (floats).
 Part: TypeAlias = tuple[Expression, Sequence[int | float], int | float]
 
 
@@ -383,13 +384,14 @@ class _Composed(NamedTuple):
     Attributes
     ----------
     expression : Expression or None
-        None where nothing is left to compute.
+        None if all results equal inputs.
     read : list of int
-        The group's inputs it reads, the first ``full`` of which have the shape and dtype of its first result.
+        Indices of the inputs that it reads. The first ``full`` of them have the shape and dtype of its first result.
     results, specs
-        For each term that was asked for its result, or the input that it equals; shapes and dtypes of the results.
+        For each wanted term, the index of its result, or the negative index of the input that it equals; shapes and
+        dtypes of the results.
     parts
-        The terms as they were put together, for those who check the whole.
+        The parts that it was composed of, by which checks compute them one by one.
     """
 
     expression: Expression | None
@@ -403,9 +405,9 @@ class _Composed(NamedTuple):
 @cached(256)
 def _composed(terms: tuple[Term, ...], wanted: tuple[tuple[int, Spec], ...], ins: tuple[Spec, ...], dtype: np.dtype,
               arranged: Callable[[Expression], Expression] | None) -> _Composed:
-    """Compose a group; groups of the same terms, as those of equal layers, share their expression.
+    """Compose the expression of a group. Groups with the same terms, as in equal layers, share it.
 
-    An ``arranged`` result has dtypes of one kind.
+    ``arranged`` rearranges an expression without casts.
     """
     whole = Composition(dtype)
     for _ in ins:
@@ -417,7 +419,8 @@ def _composed(terms: tuple[Term, ...], wanted: tuple[tuple[int, Spec], ...], ins
                    for operand in operands]
         values.append(whole.add(expression, numbers))
         parts.append((expression, numbers, values[-1]))
-    # The last instruction's result comes first: its memory may be an input's. Constants come last; zeros have signs.
+    # The result of the last instruction comes first, since it may overwrite an input. Constants come last, 0.0 and -0.0
+    # apart.
     ranks = {place: (isinstance(values[place], float), -values[place], math.copysign(1.0, values[place]))
              for place, _ in wanted if isinstance(values[place], float) or values[place] >= 0}
     if not ranks:
@@ -435,7 +438,7 @@ def _composed(terms: tuple[Term, ...], wanted: tuple[tuple[int, Spec], ...], ins
 
 
 def fuse(program: Program) -> Program:
-    """Put element-wise operators that read each other together."""
+    """Fuse element-wise operators that read each other's results."""
     expressions = _expressions(program)
     if not expressions:
         return program

@@ -1,9 +1,9 @@
-"""fuse_conv_bn: in inference a convolution does what follows it, part by part of its output while that is in the cache.
+"""fuse_conv_bn: in inference, the operators behind a convolution are fused into it, and run on parts of its output that
+are still in the cache.
 
-Behind it come, in this order and each only if it is there: batch norm by its moving statistics, the addition of an
-array of the same shape, relu. A member is folded in when nobody else reads what it is given. The node takes the place
-of its last member, so whatever it reads comes before it. Operators themselves say whether they have a tail, or are
-norms: see ``Op.tail`` and ``Op.norm``.
+They are, in this order and each optional: batch norm by its moving statistics, the addition of an array of the same
+shape, and relu. Each is fused only if nothing else reads its input. The fused node takes the place of its last member,
+so that all its inputs come before it. Operators declare a tail by ``Op.tail`` and a norm by ``Op.norm``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["fuse_conv_bn"]
 
 
 def _written(expression: Expression) -> tuple:
-    """An expression as a key: numbers as text, which tells 1 from 1.0 and 0.0 from -0.0."""
+    """An expression as a key. Constants are text, which distinguishes 1 from 1.0 and 0.0 from -0.0."""
     return expression.arity, [(prim, repr(args)) for prim, args in expression.code], expression.results
 
 
@@ -32,7 +32,7 @@ _SUM, _RELU = _written(trace(lambda x, y: x + y, 2)), _written(trace(lambda x: m
 
 
 class _Tail:
-    """A convolution and the members that follow it."""
+    """A convolution and the operators behind it that are fused into it."""
 
     def __init__(self, node: Node, declared: Tail):
         self.members = [node]
@@ -58,7 +58,7 @@ class _Tail:
 
 
 def fuse_conv_bn(program: Program) -> Program:
-    """Let convolutions do what follows them, in a plan for inference on the host."""
+    """Fuse convolutions with the operators behind them, in a plan for inference on the host."""
     if program.is_train or program.destinations or program.mutates:
         return program
     readers: dict[Entry, list[Node | None]] = {}
@@ -67,9 +67,9 @@ def fuse_conv_bn(program: Program) -> Program:
             readers.setdefault(entry, []).append(node)
     for entry in program.heads:
         readers.setdefault(entry, []).append(None)
-    tails: dict[Node, _Tail] = {}  # by last member
+    tails: dict[Node, _Tail] = {}  # by their last members
     taken: set[Node] = set()
-    for node in reversed(program.nodes):  # of two that are added, the one that comes last does it
+    for node in reversed(program.nodes):  # if two convolutions are added, the later one includes the sum
         if node.op is not None and node.op.rules.tail is not None and program.contexts[node].xp is np:
             tail = _tail(node, node.op.rules.tail(node.attrs), program, readers, taken)
             if len(tail.members) > 1:
@@ -92,11 +92,12 @@ def fuse_conv_bn(program: Program) -> Program:
 
 def _tail(node: Node, declared: Tail, program: Program, readers: dict[Entry, list[Node | None]], taken: set[Node]
           ) -> _Tail:
-    """A convolution with all that can be folded into it."""
+    """A convolution with all operators that can be fused into it."""
     tail, spec = _Tail(node, declared), program.specs[node][0]
 
     def only_reader() -> Node | None:
-        """The only reader of the tail's end, if it computes in one dtype and in the same place; else None."""
+        """The only reader of the tail's end, if it has the same device and all inputs have the same dtype; else
+        None."""
         reading = readers.get(tail.end, ())
         reader = reading[0] if len(reading) == 1 else None
         if reader is None or reader.op is None or reader in taken:
@@ -124,7 +125,7 @@ def _tail(node: Node, declared: Tail, program: Program, readers: dict[Entry, lis
 
 
 def _norm(node: Node, tail: _Tail, rank: int) -> Norm | None:
-    """The norm that a node is of the channels of the tail's end."""
+    """The norm over channels that a node computes of the tail's end, or None."""
     if node.op is None or node.op.rules.norm is None or node.inputs[0] != tail.end:
         return None
     norm = node.op.rules.norm(node.attrs)

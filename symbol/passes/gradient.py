@@ -1,6 +1,8 @@
-"""gradient: the nodes of the gradients that are asked for, behind those of forward."""
+"""gradient: add the nodes that compute the requested gradients, behind those of forward."""
 
 from __future__ import annotations
+
+import functools
 
 from opreg.core.backward_graph import grow
 from opreg.core.graph import Entry, Node, reachable
@@ -16,7 +18,7 @@ __all__ = ["gradient"]
 
 
 def gradient(program: Program) -> Program:
-    """Add the nodes that compute the gradients asked for, behind the forward ones, with their specs."""
+    """Add the nodes that compute the requested gradients, and infer their shapes and dtypes."""
     bound = program.bound
     if program.backward is None or not bound.grads:
         return program
@@ -25,7 +27,8 @@ def gradient(program: Program) -> Program:
     for node, array in head_grads.items():
         program.arrays[node], program.contexts[node] = array, bound.ctx
         program.specs[node] = [Spec(array.shape, array.dtype)]
-    gradients = grow(tracer, program.nodes, seeds, bound.grads, program.backward, program.watched)
+    gradients = program.noting(program.nodes, functools.partial(
+        grow, tracer, program.nodes, seeds, bound.grads, program.backward, program.watched))
     program.wanted = [node for node in bound.grads if (node, 0) in gradients]
     program.destinations = [bound.grads[node] for node in program.wanted]
     heads = [gradients[node, 0]._entry for node in program.wanted]
@@ -38,7 +41,7 @@ def gradient(program: Program) -> Program:
 
 
 def _seeds(program: Program, tracer: RuleTracer) -> tuple[list[tuple[Entry, TracedValue | None]], dict[Node, Array]]:
-    """The gradients of the heads, and the variables that stand for them with their arrays."""
+    """The gradients of the heads; and the variables of bound head gradients, with their arrays."""
     seeds: list[tuple[Entry, TracedValue | None]] = []
     head_grads: dict[Node, Array] = {}
     bound = program.bound

@@ -1,4 +1,4 @@
-"""inline: put bodies in the place of nodes that were one only for their gradient."""
+"""inline: replace nodes by the nodes of their bodies, once the gradient pass has used their gradient rules."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ __all__ = ["inline"]
 
 
 def inline(program: Program) -> Program:
-    """Replace nodes whose operator says by which nodes, ``Op.inline``, and those of users'
-    operators that are traced; the order stays.
+    """Replace nodes whose operator has a rule ``Op.inline``, and nodes of traced users' operators. The order stays.
     """
     if not any(map(_opens, program.nodes)):
         return program
@@ -23,7 +22,7 @@ def inline(program: Program) -> Program:
 
 
 def _change(program: Program, opened: Opened, node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
-    """Nodes in the place of one that opens; no closure, which would be a cycle that holds the program."""
+    """The nodes that replace a node. This is no closure, which would be a cycle with the program in it."""
     if node.op is None or not _opens(node):
         return None
     inputs = [became.get(entry, entry) for entry in node.inputs]

@@ -1,8 +1,8 @@
-"""memory: decide where every entry lives, so that memory is used again as soon as it is free.
+"""memory: plan the memory of every entry, so that it is used again as soon as it is free.
 
-An entry lives in a *storage*. Bound arrays, outputs and gradients have their own; all others share one block of
-bytes a context, the arena, at offsets found here. A view shares its input's storage. An operator that allows it
-takes over the storage of an input that nobody needs any more.
+The memory of an entry is a *storage*. Bound arrays, outputs and gradients have their own; all others have an offset in
+the arena, one block of bytes for each context. A view has the storage of its input. An operator that may compute in
+place takes over the storage of an input that is read for the last time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ALIGN = 64
 
 
 class Storage:
-    """Memory of entries: a bound array, or a stretch of a context's arena."""
+    """The memory of entries: a bound array, or a range of bytes of a context's arena."""
 
     __slots__ = ("nbytes", "ctx", "pinned", "last", "offset", "spec")
 
@@ -37,7 +37,8 @@ class Storage:
 
 
 class Memory:
-    """The answer: a storage and a view of it for every entry, and the arenas' sizes in bytes."""
+    """The memory plan: the storage of every entry, the inputs of views and in-place operators, and the bytes of each
+    arena."""
 
     def __init__(self) -> None:
         self.storage: dict[Entry, Storage] = {}
@@ -47,14 +48,14 @@ class Memory:
 
 
 class _Free:
-    """Free stretches of an arena, found by best fit."""
+    """The free ranges of an arena, searched by best fit."""
 
     def __init__(self) -> None:
         self.by_offset: list[tuple[int, int]] = []
         self.end = 0
 
     def take(self, nbytes: int) -> int:
-        """Offset of a free stretch of that many bytes: at one place of a page, as arrays have it, if they are many."""
+        """Take a free range of ``nbytes`` bytes; its offset. Large ranges begin at a page."""
         need, unit = -(-nbytes // _ALIGN) * _ALIGN, PAGE if nbytes >= LARGE else _ALIGN
         best = -1
         for i, (offset, length) in enumerate(self.by_offset):
@@ -64,7 +65,7 @@ class _Free:
                     break
         if best >= 0:
             offset, length = self.by_offset.pop(best)
-        elif self.by_offset and sum(self.by_offset[-1]) == self.end:  # the last stretch can grow
+        elif self.by_offset and sum(self.by_offset[-1]) == self.end:  # the last range can grow
             offset, length = self.by_offset.pop()
         else:
             offset, length = self.end, 0
@@ -87,7 +88,7 @@ class _Free:
 
 
 def _stand_in(spec: Spec, array: Array | None) -> np.ndarray:
-    """An array with no memory behind it, to ask rules for views: laid out as a bound one is, or else contiguous."""
+    """An array without memory, for rules of views. It has the strides of the bound array, or else is contiguous."""
     assert spec.dtype is not None
     strides = None if array is None else array.strides
     if strides is None:
@@ -100,20 +101,20 @@ def _stand_in(spec: Spec, array: Array | None) -> np.ndarray:
 
 def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], contexts: Mapping[Node, Context],
                 bound: Mapping[Entry, Array], targets: Mapping[Entry, Array], kept: Mapping[Entry, int]) -> Memory:
-    """Storages of all entries.
+    """Plan the memory of all entries.
 
     Parameters
     ----------
     nodes : sequence of Node
-        In the order they run.
+        In execution order.
     specs, contexts
-        Shape and dtype of each entry, place of each node.
+        Shape and dtype of each entry, and device of each node.
     bound : mapping of entry to array
         Variables and their arrays.
     targets : mapping of entry to array
-        Entries to be computed straight into these arrays: outputs and gradients.
+        Outputs and gradients that are computed in place in these arrays.
     kept : mapping of entry to position
-        Entries that must stay readable up to a position beyond their last use.
+        Entries that must live until a position behind their last reader.
     """
     memory = Memory()
     storage, view_of = memory.storage, memory.view_of
@@ -125,9 +126,9 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
             for i, entry in enumerate(node.inputs):
                 if i not in node.op.traits.unread:
                     last[entry] = max(position, last.get(entry, -1))
-    # Views first: they decide how long their storages live. A view of a view is one of the first storage.
+    # Views first, since storages live as long as their views. A view of a view has the storage of the first input.
     stand_ins: dict[Entry, np.ndarray] = {}
-    whole: set[Entry] = set()  # entries that cover all of their storage, in order
+    whole: set[Entry] = set()  # views that are all of their storage, in its order
     for node in nodes:
         op = node.op
         if op is None or op.rules.view is None or len(node.inputs) < 1:
@@ -178,7 +179,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
                 continue
             end = ends.get(entry, -1)
             if end < 0:
-                continue  # nobody reads it: no memory
+                continue  # never read: no memory
             taken = _takeover(node, i, spec, position, storage, view_of, whole, ctx) if end >= position else None
             if taken is not None:
                 reused = storage[taken]
@@ -190,7 +191,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
             reused.last = max(end, position)
             dying.setdefault(reused.last, []).append(reused)
         for dead in dying.pop(position, ()):
-            if dead.last == position:  # else it was taken over and lives on
+            if dead.last == position:  # else a later entry took it over
                 frees[dead.ctx].give(dead.offset, dead.nbytes)
                 dead.last = -2
     memory.arena = {ctx: free.end for ctx, free in frees.items()}
@@ -199,7 +200,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
 
 def _takeover(node: Node, index: int, spec: Spec, position: int, storage: Mapping[Entry, Storage],
               view_of: Mapping[Entry, Entry], whole: set[Entry], ctx: Context) -> Entry | None:
-    """The input whose storage output 0 may use, if there is one."""
+    """The input whose storage output 0 may take over, or None."""
     op = node.op
     if index or op is None or not op.traits.inplace or spec.dtype is None:
         return None

@@ -1,7 +1,8 @@
-"""open_bodies: the nodes of a traced operator's body in the place of its own node."""
+"""open_bodies: replace the node of a traced operator by the nodes of its body."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,16 +16,17 @@ from ..program import Program
 __all__ = ["Opened", "expand"]
 
 
-#: Bodies that have taken their operators' places, by operator, identity of the use's memory and inputs; with what
-#: their entries have become.
+#: The bodies that have replaced nodes, by operator, identity of the use's memory, and inputs; with the entries that
+#: replace those of the body.
 Opened = dict[tuple[Op, Same, tuple[Entry, ...]], tuple[Traced, dict[Entry, Entry]]]
 
 
 def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened) -> tuple[list[Node], list[Entry]]:
-    """The nodes that take a traced operator's place over these inputs, and the entries its outputs become.
+    """The nodes that replace a traced operator with these inputs, and the entries that replace its outputs.
 
-    A gradient that follows from a body goes on where that was ``opened``: what the body draws, moves or keeps it does
-    once.
+    The gradient of a body that was ``opened`` reuses the nodes of that body, so that it draws random numbers and
+    changes
+    states only once.
     """
     bound, specs = program.bound, program.specs
     op: Any = node.op
@@ -40,13 +42,12 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
         inner = attrs.inner
         own = tuple(inputs[inner.op.signature.visible(inner):])
         before, became = opened.get((inner.op, Same(inner.memo), own), (before, became))
-    program.watch(node)
-    traced = trace_body(op, attrs, use, before)
+    traced = program.noting([node], functools.partial(trace_body, op, attrs, use, before))
     body, slots, heads = traced
     became = {**became, **dict(zip(slots, inputs))}
 
     def enter(inner: Node, _: dict[Entry, Entry]) -> list[Node] | None:
-        """Have the program know a node of the body; none in the place of one that stands elsewhere."""
+        """Enter a node of the body in the program; drop a node that is already in it."""
         if before is not None and inner in before.body.specs:
             return []
         if inner in body.arrays:
@@ -57,6 +58,6 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
         specs[inner] = body.specs[inner]
         return None
 
-    nodes = program.changed(list(body.specs), enter, became)  # as they were made
+    nodes = program.changed(list(body.specs), enter, became)  # in the order of tracing
     opened[op, Same(attrs.memo), tuple(inputs)] = traced, became
     return nodes, [became.get(entry, entry) for entry in heads]

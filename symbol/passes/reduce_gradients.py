@@ -1,13 +1,11 @@
-"""reduce_gradients: behind its last gradient a bucket sets out to the other ranks, and at the end of backward it is
-waited for.
+"""reduce_gradients: start the reduction of a bucket over ranks behind its last gradient, and wait for it at the end of
+backward.
 
-Gradients that callers keep are put in buckets when they are bound. If the graph itself goes on with gradients, as a
-compiled step of training does, a bucket is a node, ``allreduce_together``: the graph waits for it at the place of
-that node.
+Bound gradients are divided into buckets at bind. If the graph itself reads gradients, as a compiled training step does,
+a bucket is a node, ``allreduce_together``, and the graph waits for it at that node.
 
-On the host nobody works on what is under way unless somebody looks after it: steps that take long are followed by one
-that does. If each rank keeps a part of the gradients, a bucket is awaited before the second one behind it sets out:
-at most two exist as a whole.
+On the host, a reduction makes progress only when it is polled, so a poll follows each long step. If gradients are
+sharded, a bucket is awaited before the second one behind it starts, so that at most two whole buckets exist.
 """
 
 from __future__ import annotations
@@ -38,23 +36,23 @@ if TYPE_CHECKING:
 
 __all__ = ["allreduce_together", "reduce_gradients"]
 
-# Buckets that are under way at a time, where ranks keep parts of them.
+# The largest number of reductions in flight, where gradients are sharded.
 _UNDER_WAY = 2
-# Additions and multiplications from which on a step takes long.
+# Additions and multiplications from which on a step is long enough for a poll.
 _LONG = 1 << 22
 
 
 class _Journey:
-    """A bucket in a plan: what sets out and is waited for.
+    """The reduction of a bucket in a plan: it is started and awaited.
 
     Attributes
     ----------
     members : list of Member
-        Those that a gradient reaches.
+        The members of the bucket that have a gradient.
     arrays : list of arrays
-        Where callers read them, or the part of them that this rank gets.
+        The arrays that callers read: whole gradients, or the parts of this rank.
     pinned : array or None
-        The bucket, or the rank's part of it, where these lie in it one behind the other and are written.
+        The memory of the bucket, or of this rank's part, if these arrays are contiguous there and are written.
     scattered : bool
         Whether each rank gets a part.
     """
@@ -66,7 +64,7 @@ class _Journey:
         self._request: Request | None = None
 
     def place(self, member: Member) -> tuple[slice, Shape]:
-        """Slice of the reduced buffer that belongs to a member, and the member's shape."""
+        """The slice of the reduced buffer that belongs to a member, and its shape."""
         if not self.scattered:
             return slice(member.begin, member.end), member.shape
         group = self.reduced.reduction.group
@@ -74,17 +72,17 @@ class _Journey:
         return place, (place.stop - place.start,)
 
     def begin(self, whole: Array, out: Array) -> None:
-        """Set out; what comes back goes to ``out``."""
+        """Start the reduction of ``whole``; its result is written into ``out``."""
         group, op = self.reduced.reduction.group, self.reduced.reduction.op
         self._request = (group.ireduce_scatter if self.scattered else group.iallreduce)(whole, op, out)
 
     def move(self) -> None:
-        """Let it move on, where it is under way."""
+        """Poll the reduction, if it is in flight."""
         if self._request is not None:
             self._request.test()
 
     def end(self) -> None:
-        """Wait until it is back."""
+        """Wait for the result."""
         request, self._request = self._request, None
         assert request is not None
         request.wait()
@@ -106,15 +104,15 @@ def _operator(name: str, arguments: Any, outputs: Any, doc: str) -> Op:
                    types=lambda ins, outs, *, journey: (ins, outs))
 
 
-allreduce_start = _operator("_allreduce_start", _gradients, ("bucket",), "Gradients set out to the other ranks.")
-allreduce_wait = _operator("_allreduce_wait", ("bucket",), _gradients, "They are back, as what they are of all ranks.")
+allreduce_start = _operator("_allreduce_start", _gradients, ("bucket",), "Start the sum of gradients over all ranks.")
+allreduce_wait = _operator("_allreduce_wait", ("bucket",), _gradients, "Wait for the summed gradients.")
 reduce_scatter_start = _operator("_reduce_scatter_start", _gradients, ("bucket", "part"),
-                                 "Gradients set out to the other ranks, which get a part each.")
-reduce_scatter_wait = _operator("_reduce_scatter_wait", ("bucket", "part"), _gradients, "One's own part is back.")
-reduce_move = private("_reduce_move", ("bucket",), "What is under way moves on.", outputs=(), has_side_effect=True,
+                                 "Start the sum of gradients over all ranks, each of which gets a part.")
+reduce_scatter_wait = _operator("_reduce_scatter_wait", ("bucket", "part"), _gradients, "Wait for the summed part.")
+reduce_move = private("_reduce_move", ("bucket",), "Poll the reductions in flight.", outputs=(), has_side_effect=True,
                       unread=(0,), types=lambda ins, outs: (ins, outs))
 
-#: By whether each rank gets a part.
+#: Operators by whether each rank gets a part, and by step.
 _OPERATORS = {(False, "start"): allreduce_start, (False, "wait"): allreduce_wait,
               (True, "start"): reduce_scatter_start, (True, "wait"): reduce_scatter_wait}
 
@@ -125,7 +123,7 @@ def _start(call: Call) -> list[Callable[[], object]]:
     steps: list[Callable[[], object]] = []
     at = 0
     for i, (member, gradient) in enumerate(zip(journey.members, call.ins)):
-        if at < member.begin:  # of a weight that no gradient reaches
+        if at < member.begin:  # a member without a gradient
             steps.append(_set(whole[at:member.begin], 0))
         at = member.end
         if not (placed and gradient is journey.arrays[i]):
@@ -153,12 +151,12 @@ reduce_scatter_start.kernel(bound=True)(_start)
 
 def _wait(call: Call) -> list[Callable[[], object]]:
     journey: _Journey = call.attrs["journey"]
-    came = call.ins[-1]
+    reduced = call.ins[-1]
     steps: list[Callable[[], object]] = [journey.end]
     for member, out, array in zip(journey.members, call.outs, journey.arrays):
-        if out is not None and not (came is journey.pinned and out is array):
+        if out is not None and not (reduced is journey.pinned and out is array):
             place, shape = journey.place(member)
-            steps.append(_set(out, came[place].reshape(shape)))
+            steps.append(_set(out, reduced[place].reshape(shape)))
     return steps
 
 
@@ -171,7 +169,7 @@ def _move(call: Call) -> list[Callable[[], object]]:
     return [journey.move for journey in call.attrs["journeys"]]
 
 
-#: Gradients, by the names of their weights, become those of all ranks, and travel in one bucket.
+#: Reduces gradients over all ranks, in one bucket; ``names`` are those of their weights.
 allreduce_together = Op("_allreduce_together", AS_GIVEN, lambda *, names: names, outputs=lambda *, names: names,
                         types=lambda ins, outs: (ins, ins), per_instance=True, has_side_effect=True, grad_reads=False)
 allreduce_together.where = None
@@ -189,8 +187,8 @@ def _together(xp: ArrayModule, *gradients: Array, reduction: Reduction) -> list[
 @allreduce_together.grad
 def _together_grad(g: Value | tuple[Value, ...], ins: Sequence[Value], outs: Sequence[Value], *, reduction: Reduction,
                    names: Sequence[str]) -> Sequence[Value]:
-    arriving = g if isinstance(g, tuple) else (g,)
-    results = arriving[0]._apply(allreduce_together, arriving, {"reduction": reduction, "names": names})
+    out_grads = g if isinstance(g, tuple) else (g,)
+    results = out_grads[0]._apply(allreduce_together, out_grads, {"reduction": reduction, "names": names})
     return results if isinstance(results, (tuple, list)) else [results]
 
 
@@ -198,8 +196,8 @@ def _together_grad(g: Value | tuple[Value, ...], ins: Sequence[Value], outs: Seq
 
 
 def reduce_gradients(program: Program) -> Program:
-    """Put a node where each bucket sets out, and one where it is waited for, whose results take the places of the
-    gradients."""
+    """Add for each bucket a node that starts its reduction, and one that waits for it. The results of the latter
+    replace the gradients."""
     if program.bound.reduced is not None and program.wanted:
         _of_callers(program, program.bound.reduced)
     if any(node.op is allreduce_together for node in program.nodes):
@@ -224,14 +222,14 @@ def _of_callers(program: Program, reduced: Reduced) -> None:
         journey = _journey(reduced, bucket, members, program)
         start = _node(program, journey, "start", [gradients[member.node][0] for member in members])
         _pin(program, journey, start, uses)
-        at = max([at, *[places[node] for node, _ in start.inputs]])  # all ranks let them set out in this order
+        at = max([at, *[places[node] for node, _ in start.inputs]])  # all ranks start them in this order
         ready = behind.setdefault(at, [])
         if journey.scattered and len(waits) >= _UNDER_WAY:
             ready.append(waits[-_UNDER_WAY])
         ready.append(start)
         waits.append(_node(program, journey, "wait", [(start, i) for i in range(start.count)]))
-        arrived = [gradients.pop(member.node)[1] for member in members]
-        results += [((waits[-1], i), destination) for i, destination in enumerate(arrived)]
+        destinations = [gradients.pop(member.node)[1] for member in members]
+        results += [((waits[-1], i), destination) for i, destination in enumerate(destinations)]
     results = [*gradients.values(), *results]
     program.heads = [*program.heads[:outputs], *[entry for entry, _ in results]]
     program.destinations = [destination for _, destination in results]
@@ -241,7 +239,7 @@ def _of_callers(program: Program, reduced: Reduced) -> None:
 
 
 def _of_graph(program: Program) -> None:
-    """Reduce the gradients of nodes of the graph."""
+    """Reduce the gradients of ``allreduce_together`` nodes."""
     wanted: dict[Node, tuple[Spec, Context, str]] = {}
     groups: dict[Reduction, list[list[Node]]] = {}
     for node in program.nodes:
@@ -289,7 +287,7 @@ def _places(program: Program) -> dict[Node, int]:
 
 
 def _ordered(program: Program, behind: Mapping[int, Sequence[Node]]) -> list[Node]:
-    """The nodes, with those of buckets behind others, and between them those that let buckets move on."""
+    """The nodes, with those of buckets inserted behind others, and polls behind long steps."""
     nodes: list[Node] = []
     under_way: dict[_Journey, Node] = {}
     rows = [(node, *behind.get(i, ())) for i, node in enumerate(program.nodes)]
@@ -308,7 +306,7 @@ def _ordered(program: Program, behind: Mapping[int, Sequence[Node]]) -> list[Nod
 
 
 def _long(program: Program, node: Node) -> bool:
-    """Whether a step of the host takes long enough to look after what is under way behind it."""
+    """Whether a step on the host is long enough for a poll behind it."""
     op, specs = node.op, program.specs
     if op is None or program.contexts[node].xp is not np:
         return False
@@ -319,20 +317,20 @@ def _long(program: Program, node: Node) -> bool:
 def _journey(reduced: Reduced, bucket: Bucket, members: list[Member], program: Program) -> _Journey:
     grads = program.bound.grads
     count = bucket.count // reduced.reduction.group.size if reduced.reduction.shard == "gradients" else bucket.count
-    written = grads[members[0].node][1] == "write"  # as all of a bucket
+    written = grads[members[0].node][1] == "write"  # the same for all members of a bucket
     pinned = joined([grads[member.node][0] for member in bucket.members], count) if written else None
     return _Journey(reduced, bucket, members, [grads[member.node][0] for member in members], pinned)
 
 
 def _inside(program: Program, reduced: Reduced, bucket: Bucket) -> _Journey:
-    """One whose gradients nobody keeps."""
+    """The reduction of a bucket whose gradients only the graph reads."""
     whole = program.bound.arena(bucket.ctx, bucket.nbytes).view(bucket.dtype)
     arrays = [whole[member.begin:member.end].reshape(member.shape) for member in bucket.members]
     return _Journey(reduced, bucket, bucket.members, arrays, whole)
 
 
 def _node(program: Program, journey: _Journey, what: str, inputs: Sequence[Entry]) -> Node:
-    """One of the two nodes of a bucket, with its specs and its place."""
+    """Make one of the two nodes of a bucket, ``start`` or ``wait``."""
     op = _OPERATORS[journey.scattered, what]
     node = Node(op, str(journey), {"journey": journey}, inputs)
     bucket = journey.bucket
@@ -347,7 +345,7 @@ def _node(program: Program, journey: _Journey, what: str, inputs: Sequence[Entry
 
 
 def _pin(program: Program, journey: _Journey, start: Node, uses: Mapping[Entry, int]) -> None:
-    """Have gradients computed where they set out from, and are read in the end."""
+    """Let gradients be computed in the memory of the bucket, and the result be written there."""
     if journey.pinned is None:
         return
     program.pinned[start, start.count - 1] = journey.pinned

@@ -1,16 +1,16 @@
 """rematerialization: cheap results of forward that backward reads are computed again there, instead of being stored.
 
-The idea of T. Chen et al., Training Deep Nets with Sublinear Memory Cost, arXiv:1604.06174, and of MXNet's variable
-``MXNET_BACKWARD_DO_MIRROR``, with the choice made by bytes. Only operators that go over their memory once or twice are
-run again, those of users where they say ``cheap``; no products, sorts or random numbers. Dropout follows from its mask
-and a norm from its statistics, see ``opreg.builtin.rematerialization``. With the choice ``all``, products and other
-built-in operators are run again, too. A node that is tagged ``__force_mirroring__`` is run again whatever it costs,
-unless it draws random numbers or changes something.
+The method is that of T. Chen et al., Training Deep Nets with Sublinear Memory Cost, arXiv:1604.06174, and of MXNet's
+variable ``MXNET_BACKWARD_DO_MIRROR``; bytes decide what is stored. Only operators that pass over their memory once or
+twice are run again, and users' operators that are declared ``cheap``; but no matrix products, sorts or random numbers.
+The result of dropout is computed from its mask and that of a norm from its statistics, see
+``opreg.builtin.rematerialization``. With ``all``, matrix products and other built-in operators are run again, too. A
+node with the tag ``__force_mirroring__`` is run again at any cost, unless it draws random numbers or has side effects.
 
-A result is computed again from what is there in backward in any case. A result that is not there, of a product as a
-rule, is kept in the place of those that follow from it if it is smaller than these. Chains of nodes that are run again
-are no longer than the root of what forward has of them: before a gradient reaches the first of a chain, all of it is
-there at once.
+Results are computed again from values that are stored anyway. If that needs one more value, usually that of a matrix
+product, this one is stored instead of the results, provided that it is smaller than they are. A chain of nodes that are
+run again is no longer than the square root of the number of such nodes in forward, since backward holds all results of
+a chain at once.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ from .cse import pure
 
 __all__ = ["rematerialize", "asked", "AGAIN"]
 
-_LEAST = 8  # how long a chain may be in any case
+_LEAST = 8  # the length that every chain may have
 _FORCED = "__force_mirroring__"
-#: Tag of copies, whose numbers are those of forward to the last bit: gradients of maxima compare them with others.
+#: The tag of nodes that are run again. Their values must equal those of forward to the last bit, since gradients of
+#: maxima compare them with others.
 AGAIN = "__again__"
 
 
 def asked(choice: bool | str | None) -> bool | str:
-    """The results to compute again, as ``bind`` was told, else as the environment says: none, cheap ones, ``all``."""
+    """The results to compute again: none (False), cheap ones (True), or ``"all"``. None reads the environment
+    variable."""
     if choice is None:
         return os.environ.get("MXNET_BACKWARD_DO_MIRROR", "").strip().lower() in ("1", "true")
     if choice not in (False, True, "all"):
@@ -50,14 +52,14 @@ def _forced(node: Node) -> bool:
 
 
 def _cheap(op: Op) -> bool:
-    """Whether a run takes about as long as to read what it reads and to write what it writes."""
+    """Whether the time of a run is about that of reading its inputs and writing its outputs."""
     rules = op.rules
     return rules.flops is None and (op.traits.cheap or rules.expression is not None or rules.sets is not None
                                     or rules.view is not None)
 
 
 def rematerialize(program: Program) -> Program:
-    """Compute in backward again what is cheaper to compute than to keep."""
+    """Compute results again in backward that are cheaper to compute than to store."""
     choice = program.bound.recompute
     if not program.destinations or not (choice or any(node.tags and _forced(node) for node in program.nodes)):
         return program
@@ -72,10 +74,10 @@ def rematerialize(program: Program) -> Program:
 
 
 class _Choice:
-    """Entries of forward that are computed again: ``again``.
+    """The choice of the entries of forward to compute again, in ``again``.
 
-    Every entry of forward has a root: itself when it would have to be kept, None when it is there in backward or can be
-    computed there, and else the one entry that would have to be kept for that.
+    The root of an entry is the one entry that must be stored so that backward has it: itself if it cannot be computed
+    again, and None if it is stored anyway or can be computed from such entries.
     """
 
     def __init__(self, program: Program, forward: Sequence[Node], outputs: Sequence[Entry]):
@@ -84,7 +86,7 @@ class _Choice:
         inside = set(forward)
         wanted = {entry for node in program.nodes if node not in inside for i, entry in enumerate(node.inputs)
                   if entry[0] in inside and entry[0].op is not None and node.op and i not in node.op.traits.unread}
-        for node in reversed(forward):  # a view is there when what it is of is there
+        for node in reversed(forward):  # a view is stored when its input is stored
             if node.op is not None and node.op.rules.view is not None and any((node, i) in wanted
                                                                          for i in range(len(program.specs[node]))):
                 wanted.add(node.inputs[0])
@@ -93,7 +95,7 @@ class _Choice:
         self.moving = set(states)
         self.root: dict[Entry, Entry | None] = {}
         self.depth: dict[Entry, int] = {}
-        self.saved: dict[Entry, list[Entry]] = {}  # what would not be kept if a root were
+        self.saved: dict[Entry, list[Entry]] = {}  # entries that need not be stored if their root is
         self.most = max(_LEAST, math.isqrt(sum(self._may(node) for node in forward)))
         for node in forward:
             self._visit(node)
@@ -105,13 +107,13 @@ class _Choice:
         return nbytes(self.program.specs[node][i] for node, i in entries)
 
     def _may(self, node: Node) -> bool:
-        """Whether a node may be run again, or has a rule in the place of that."""
+        """Whether a node may be run again, or has a rule that computes its result otherwise."""
         op = node.op
         if op is None or not (self.asked or _forced(node)):
             return False
         if op.rules.again is not None:
             return True
-        if _forced(node) or (op.where is not None and op.traits.cheap):  # users say it of a node, or of an operator
+        if _forced(node) or (op.where is not None and op.traits.cheap):  # declared by users
             return not (op.traits.random or op.traits.has_side_effect or op.traits.states or op.traits.mutates)
         return pure(op) and (self.asked == "all" or _cheap(op))
 
@@ -125,14 +127,14 @@ class _Choice:
                 self._keep(entry)
             return
         sources = [entry for i, entry in enumerate(node.inputs) if i not in node.op.traits.unread]
-        if node.op.rules.again is not None:  # the other outputs are kept, the first follows
+        if node.op.rules.again is not None:  # the first output is computed from the others, which are stored
             for entry in entries[1:]:
                 self._keep(entry)
             sources = [entry for entry in (*sources, *entries[1:]) if entry[0] not in self.moving]
             entries = entries[:1]
         roots = {self.root[entry] for entry in sources} - {None}
         depth = (node.op.rules.view is None) + max([self.depth[entry] for entry in sources], default=0)
-        moved = any(entry[0] in self.moving for entry in sources)  # when backward begins
+        moved = any(entry[0] in self.moving for entry in sources)  # stored before backward begins
         if len(roots) > 1 or depth > self.most or moved:
             for entry in entries:
                 self._keep(entry)
@@ -151,30 +153,31 @@ class _Choice:
                     self.saved.setdefault(root, []).append(entry)
 
     def _keep(self, entry: Entry) -> None:
-        """An entry that is not computed again is there if backward reads it, or if it is an output."""
+        """Enter an entry that is not computed again. It is stored anyway if backward reads it, or if it is an
+        output."""
         self._note(entry, None if entry in self.wanted or entry in self.outputs else entry, 0)
 
     def there(self, entry: Entry) -> bool:
-        """Whether backward finds the entry as forward left it."""
+        """Whether backward has the entry that forward computed."""
         return entry not in self.again and (entry in self.wanted or entry in self.outputs
                                             or self.root.get(entry, entry) == entry or entry[0].op is None)
 
     def _note(self, entry: Entry, root: Entry | None, depth: int) -> None:
-        """Enter from which kept entry this follows, itself being none, in how many steps."""
+        """Enter the root of an entry, and the number of nodes that compute it from there."""
         self.root[entry], self.depth[entry] = root, depth
 
 
 class _Copies:
-    """Backward with the copies of forward's nodes that it needs, each in front of its first reader."""
+    """The program with copies of nodes of forward inserted into backward, each before its first reader."""
 
     def __init__(self, program: Program, forward: Sequence[Node], chosen: _Choice):
         self.source, self.there = program, chosen.there
         self.place = {node: number for number, node in enumerate(forward)}
-        self.became: dict[Entry, Entry] = {}  # entries of forward, computed again
+        self.became: dict[Entry, Entry] = {}  # entries of forward to their copies
         self.nodes: list[Node] = list(forward)
 
     def program(self) -> Program:
-        """The program with the copies in it."""
+        """Insert the copies; the program."""
         program = self.source
         moved: dict[Entry, Entry] = {}
         for node in program.nodes:
@@ -186,12 +189,12 @@ class _Copies:
             self.nodes.append(replaced(node, inputs, program.specs, moved))
         program.heads = [moved.get(entry, entry) for entry in program.heads]
         program.nodes = reachable(self.nodes, program.heads, read=True)
-        if any(node not in program.specs for node in program.nodes):  # made by rules
+        if any(node not in program.specs for node in program.nodes):  # nodes that rules made
             program.specs = inference.infer(program.graph, {}, {}, program.specs)
         return program
 
     def _here(self, entry: Entry) -> Entry:
-        """An entry of forward as backward has it."""
+        """The entry that backward reads for one of forward: itself, or a copy."""
         if not self.there(entry) and entry not in self.became:
             needed: set[Node] = set()
             waiting = [entry[0]]
@@ -214,7 +217,7 @@ class _Copies:
             if entry is not None:
                 self.became[node, 0] = entry
                 return
-            if op.traits.random or op.traits.states:  # kept after all
+            if op.traits.random or op.traits.states:  # stored after all
                 return
         again = Node(op, f"{node.name}_again", node.attrs, inputs, node.given, {**node.tags, AGAIN: "1"}, node.where)
         specs[again] = specs[node]
@@ -222,7 +225,8 @@ class _Copies:
         self.became.update(((node, i), (again, i)) for i in range(len(specs[node])) if not self.there((node, i)))
 
     def _followed(self, node: Node, inputs: Sequence[Entry]) -> Entry | None:
-        """The first output by the operator's rule, from inputs and the other outputs."""
+        """The first output, computed by the operator's rule from inputs and the other outputs; None if the rule
+        declines."""
         assert node.op is not None and node.op.rules.again is not None
         tracer = RuleTracer(self.nodes, {}, node)
         specs = [self.source.specs[source][i] for source, i in node.inputs]

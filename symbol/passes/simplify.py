@@ -1,4 +1,4 @@
-"""simplify: drop what the known shapes and the mode make an identity."""
+"""simplify: drop nodes that are identities, given their shapes and the mode."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from ..program import Program
 
 __all__ = ["simplify"]
 
+
 def _identity(node: Node, inputs: Sequence[Entry], specs: Mapping[Node, Sequence[Spec]], drops: bool) -> bool:
-    """Whether the output is the first input, number for number."""
+    """Whether the first output equals the first input, element for element."""
     if node.op is None or node.op.rules.identity is None:
         return False
     return bool(node.op.rules.identity({**node.attrs, "is_train": drops}, [specs[source][i] for source, i in inputs],
@@ -22,12 +23,12 @@ def _identity(node: Node, inputs: Sequence[Entry], specs: Mapping[Node, Sequence
 
 
 def simplify(program: Program) -> Program:
-    """Take out identities, and what nobody needs then; the order stays."""
+    """Drop identities, and nodes that are not needed without them. The order stays."""
     drops = program.is_train or bool(program.destinations)  # gradients read the mask
 
     @functools.cache
     def beside() -> set[Node]:
-        """The nodes with a reader of another output than the first."""
+        """The nodes of which outputs other than the first are read."""
         read = itertools.chain(program.heads, *[node.inputs for node in program.nodes])
         return {node for node, index in read if index > 0}
 

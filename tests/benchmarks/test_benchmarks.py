@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from benchmarks import counts, device, gpu_kernels, gpu_questions, imported, planted, traced, worker
+from benchmarks import counts, device, gpu_kernels, gpu_questions, imported, planted, run_numpy, traced, worker
 from benchmarks.workloads import WORKLOADS
 from opreg.builtin.outputs import as_output, like_inputs
 from opreg.core.attrs import Schema
@@ -28,6 +28,7 @@ from opreg.core.op import Op
 from opreg.symbol.inspect.estimate import H100
 from tests.cuda.device import gpus
 from tests.cuda.host import COMPILER
+from tests.questions import of_each
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "benchmarks" / "gpu.sh"
@@ -182,7 +183,33 @@ def test_the_benchmark_runs_on_the_stand_in(tmp_path: Path) -> None:
     assert "measured: python -m benchmarks" in (ROOT / "docs" / "performance.md").read_text()
 
 
-# ------------------------------------------------------------------------------------- kernels compiled before
+# ------------------------------------------------------------------------------------------- the same work
+
+
+#: Small sizes of the work that is done by hand.
+BY_HAND: dict[str, dict[str, Any]] = {
+    **{key: {"count": 9, "n": 4} for key in (
+        "custom_numpy", "custom_identity", "elementwise", "elementwise_training", "chain")},
+    "gelu": {"n": 20_000}, "gelu_training": {"n": 20_000}, "norm_softmax": {"rows": 32, "width": 1024},
+    **{key: {"batch": 2, "channels": 3, "size": 6, "count": 2} for key in ("conv_training", "conv_inference")},
+    "lstm": {"steps": 3, "batch": 2, "hidden": 5}, "mlp": {"batch": 6, "layers": (7, 5, 4, 10), "rate": 0.1},
+    "adam": {"count": 5, "rate": 1e-3}, "eager": {"n": 10, "calls": 2},
+}
+
+
+def test_all_work_by_hand_is_compared() -> None:
+    assert {*BY_HAND, "import", "first_result"} == run_numpy.CASES["NumPy"].keys()
+
+
+@of_each(BY_HAND)
+def test_the_work_by_hand_is_that_of_opreg(key: str) -> None:
+    from benchmarks import run_opreg
+
+    (run, check), (mine, wanted) = [module[key](**BY_HAND[key]) for module in (
+        run_numpy.CASES["NumPy"], run_opreg.CASES["opreg"])]
+    run()
+    mine()
+    assert check() == pytest.approx(wanted(), rel=1e-5)
 
 
 @pytest.mark.parametrize("key, sizes", [
@@ -199,6 +226,9 @@ def test_onnx_runtime_computes_what_opreg_does(key: str, sizes: dict[str, Any], 
     run()
     mine()
     assert check() == pytest.approx(wanted(), rel=1e-5)
+
+
+# ------------------------------------------------------------------------------------- kernels compiled before
 
 
 def test_texts_of_rows_are_those_of_a_large_gpu() -> None:

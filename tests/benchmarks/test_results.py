@@ -140,6 +140,16 @@ def test_a_section_has_the_table_and_how_it_was_measured() -> None:
     assert "| binding | ms | opreg | 1 | 10 | in proportion from 1 on, 1 ms each |" in text
 
 
+def test_work_by_hand_has_a_ratio_of_its_own_and_is_no_peer() -> None:
+    figures = {"opreg": [2e-6], "opreg[fast]": [1e-6], "NumPy": [0.5e-6], "PyTorch": [4e-6]}
+    rows = [Row("mlp", "perceptron", "µs", figures), Row("eager", "a call", "µs", {"opreg": [1e-6]})]
+    lines = page.section(made(figures, rows=rows)).splitlines()
+    assert [lines[0].endswith("| fast / best | ours / by hand |"), *lines[2:4]] == [
+        True, "| perceptron | µs | 2 | 1 | 0.5 | 4 | 0.50 | 0.50 | 0.25 | 4.00 |",
+        "| a call | µs | 1 | – | – | – | – | – | – | – |"]
+    assert "by hand" not in page.section(made())
+
+
 def test_known_kinds_are_compared_and_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, users, target = tmp_path / "results", tmp_path / "page.md", tmp_path / "journal.md"
     for path in (users, target):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,30 @@ def test_lighting_moves_all_pixels_alike() -> None:
     moved = _draws("_image_random_lighting", 200, alpha_std=1.0) - _IMAGE
     assert np.ptp(moved, axis=(1, 2)).max() < 1e-9
     assert moved[:, 0, 0].std(axis=0) == pytest.approx([31.7, 32.2, 32.5], rel=0.15)
+
+
+#: CRC-32 of bytes that MXNet 1.9.1 resized to a height and width by each of its five interpolations.
+_RESIZED = [
+    ((68, 51, 1), (24, 78), (0xfad1d7c5, 0x90a6482e, 0xea46048a, 0x39cd03bc, 0xf13c1892)),
+    ((174, 14, 1), (58, 7), (0xb36592af, 0xa28f634d, 0x43a5d831, 0xf766942f, 0xc83dffc6)),
+    ((74, 24, 3), (20, 18), (0x5ed77b34, 0xb46d8df3, 0x6527de1e, 0xe823bdeb, 0xd7c7d587)),
+    ((50, 86, 3), (86, 59), (0x0f2e4f62, 0x277aa56b, 0xcf430d97, 0x3c7732a8, 0x581d5bde)),
+    ((36, 24, 1), (36, 47), (0xd42334ee, 0xf32eb7c9, 0x33beff37, 0x6a2308fd, 0x331fb9d7)),
+    ((20, 82, 1), (74, 47), (0xa1eac559, 0x2de9f16e, 0x73124c2a, 0x4f2c2acb, 0xd53220a1)),
+    ((89, 66, 3), (267, 198), (0xe555efc0, 0xda8ccef1, 0xc6624953, 0xe555efc0, 0x66525f05)),
+    ((40, 60, 3), (20, 30), (0x3925cdc0, 0xa44a85e2, 0x640413d5, 0xa44a85e2, 0x2e40befb)),
+    ((7, 5, 3), (1, 1), (0x3fec0201, 0x4a75853e, 0x4a75853e, 0xf40321d6, 0x4a75853e)),
+    ((3, 2, 1), (30, 20), (0x0a8c6aaf, 0xe6724250, 0x81fac7e4, 0x0a8c6aaf, 0x0d6c3908)),
+    ((98, 49, 3), (2, 1), (0x30c6c649, 0xc332e997, 0xc332e997, 0xfd1ebbdb, 0xc332e997)),
+]
+
+
+@pytest.mark.parametrize("shape, size, expected", _RESIZED)
+def test_bytes_are_resized_to_the_bit_as_by_mxnet(shape: tuple, size: tuple, expected: tuple) -> None:
+    image = (np.arange(np.prod(shape), dtype=np.uint32) * np.uint32(2654435761) >> 24).astype(np.uint8).reshape(shape)
+    for interp, code in enumerate(expected):
+        made = get("_cvimresize")(array(image, None, "uint8"), h=size[0], w=size[1], interp=interp).asnumpy()
+        assert (interp, zlib.crc32(made)) == (interp, code)
 
 
 @pytest.mark.parametrize("name, shape, attrs, kind, words", [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import types
 import warnings
 from collections.abc import Callable
@@ -45,6 +47,14 @@ def row(setup: str, read: str, *changes: str, end: str = "") -> Row:
 SEEN: dict[str, Row] = {
     # ------------------------------------------------------------------------------------------ functions
     "lru_cache": row("@functools.lru_cache\ndef f(a): return a", "f.cache_info().currsize + 1", "f(5)", "f(6)"),
+    "lru_cache that is cleared": row("k = 1.0\n@functools.lru_cache\ndef f(): return k\nf()", "f()", "k = 2.0",
+                                     "f.cache_clear()", "k = 4.0", "f.cache_clear(); f()"),
+    "cached method that is cleared": row(
+        "class C:\n    k = 1.0\n    @functools.cache\n    def m(self, n): return self.k * n\nc = C()", "c.m(2)",
+        "c.k = 2.0; c.m(3)", "C.m.cache_clear()"),
+    "function like a built-in one": row("", "len([1, 2])", "k = 1", "def len(value): return 8.0", "del len"),
+    "method of a library's object": row("import calendar", "(calendar.firstweekday() + 1)",
+                                        "calendar.setfirstweekday(6)", "calendar.setfirstweekday(0)"),
     "__defaults__": row("def f(a=1.0): return a", "f()", "f.__defaults__ = (2.0,)"),
     "no defaults": row("def f(a): return a\ndef g():\n    try: return f()\n    except TypeError: return 8.0", "g()",
                        "f.__defaults__ = (4.0,)", "f.__defaults__ = None"),
@@ -128,6 +138,12 @@ SEEN: dict[str, Row] = {
     "order of a dict": row("d = dict(a=1.0, b=2.0)", "next(iter(d.values()))", "d['a'] = d.pop('a')"),
     "memoryview": row("b = bytearray(b'ab')\nm = memoryview(b)", "float(m[0])", "b[0] = 60", "m[0] = 61"),
     "ctypes": row("c = ctypes.c_double(1.0)", "c.value", "c.value = 2.0"),
+    "pointer": row("c = ctypes.c_double(1.0)\np = ctypes.pointer(c)", "p.contents.value", "c.value = 2.0",
+                   "p.contents = ctypes.c_double(4.0)", "p[0] = 8.0"),
+    "pointer in a structure": row(
+        "c = ctypes.c_double(1.0)\nclass S(ctypes.Structure): _fields_ = [('p', ctypes.POINTER(ctypes.c_double))]\n"
+        "s = S(ctypes.pointer(c))", "s.p.contents.value", "c.value = 2.0",
+        "s.p = ctypes.pointer(ctypes.c_double(4.0))"),
     "ctypes array": row("c = (ctypes.c_double * 2)(1.0, 2.0)", "c[0]", "c[0] = 4.0"),
     "ctypes structure": row("class S(ctypes.Structure): _fields_ = [('a', ctypes.c_double)]\nc = S(1.0)", "c.a",
                             "c.a = 2.0"),
@@ -154,6 +170,8 @@ SEEN: dict[str, Row] = {
     "future": row("l = concurrent.futures.Future()", "(2 if l.done() else 1)", "l.set_result(1)"),
     "finalizer": row("class R: pass\no = R()\nf = weakref.finalize(o, lambda: 0)", "(2 if f.alive else 1)",
                      "f.detach()"),
+    "list of a context variable": row("v = contextvars.ContextVar('v', default=[1.0])", "v.get()[0]",
+                                      "v.get()[0] = 2.0", "v.set([4.0])"),
     "weak reference": row("class R: pass\no = R()\nr = weakref.ref(o)", "(1 if r() is None else 2)", "del o"),
     # ------------------------------------------------------------------------------------------ the process
     "isEnabledFor": row("l = logging.Logger('l', 30)\nl.isEnabledFor(10)", "(2 if l.isEnabledFor(10) else 1)",
@@ -267,6 +285,12 @@ NAMED: dict[str, tuple[Row, str]] = {
                     "c.value = 2.0"), r"c_double.from_address\(\)"),
     "text at an address": (row("c = ctypes.create_string_buffer(b'a')\na = ctypes.addressof(c)",
                                "len(ctypes.string_at(a))"), r"ctypes.string_at\(\)"),
+    "element of a pointer": (row("c = (ctypes.c_double * 2)(1.0, 2.0)\n"
+                                 "p = ctypes.cast(c, ctypes.POINTER(ctypes.c_double))", "p[1]", "c[1] = 4.0"),
+                             "what p points to|what the global p points to"),
+    "globals of a frame": (row("k = 1.0", "sys._getframe().f_globals['k']", "k = 2.0"), "f_globals of a frame"),
+    "attribute as it is stored": (row("class A: k = 1.0\na = A()", "inspect.getattr_static(a, 'k')", "a.k = 2.0"),
+                                  r"inspect.getattr_static\(\)"),
     "local time": (row("", "time.localtime().tm_year"), r"time.localtime\(\)"),
     "program": (row("", "(os.system('true') + 1)"), r"os.system\(\)"),
 }
@@ -353,6 +377,99 @@ def test_a_change_is_seen_by_the_body_of_a_traced_operator(name: str) -> None:
         return lambda x: traced(ms.nd.array(x.asnumpy()))
 
     assert changes(SEEN[name], body)
+
+
+#: Methods of tensors, those that tensors of traces share with them and others, and what takes their places.
+METHODS = {
+    "abs": (lambda x: x.abs(), lambda x: x * 8.0),
+    "sum": (lambda x: x.sum() + x, lambda x: x * 8.0),
+    "__mul__": (lambda x: x * 3.0, lambda x, other: x + x + x + x),
+    "__add__": (lambda x: x + x.sum(), lambda x, other: x - other),
+    "__getitem__": (lambda x: x[0] + x, lambda x, key: x.sum()),
+    "asnumpy": (lambda x: x * Tensor(x.asnumpy()), lambda x: np.ones(3, np.float32)),
+    "later": (lambda x: x.later() if hasattr(x, "later") else x, lambda x: x.abs() * 8.0),
+}
+
+
+@pytest.mark.parametrize("before", ["before it is compiled", "later"])
+@pytest.mark.parametrize("way", ["value", "gradient"])
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_that_is_given_to_tensors_is_that_of_tensors_of_traces(name: str, way: str, before: str,
+                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    function, method = METHODS[name]
+    x = Tensor(np.array([1.0, -2.0, 0.5], np.float32))
+    plain = WAYS[way](function)
+    compiled = jit(plain)
+
+    def check() -> None:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".* runs as Python: .*Tensor.* was replaced")
+            found, expected = compiled(x), plain(x)
+        np.testing.assert_allclose(found._data, expected._data, rtol=1e-6)
+
+    if before == "later":
+        check()
+    with monkeypatch.context() as patch:
+        patch.setattr(Tensor, name, method, raising=False)
+        check()
+    check()
+
+
+class Scaled(Cell):
+    """Two layers and a factor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = ms.nn.LeakyReLU(0.5), ms.nn.LeakyReLU(0.5)
+        self.factor = ms.Parameter(Tensor([2.0]))
+
+    def construct(self, x: Any) -> Any:
+        for cell in self._cells.values():
+            x = cell(x)
+        return x * self.factor + self.first(x)
+
+
+#: Edits of what a Cell holds, past the Cell, and what it makes of -8 then.
+EDITS: dict[str, tuple[Callable[[Scaled], object], float]] = {
+    "a Cell takes a place": (lambda net: net._cells.update(first=ms.nn.LeakyReLU(0.25)), -1.0 * 2 - 0.25),
+    "a Cell is added": (lambda net: net._cells.setdefault("third", ms.nn.LeakyReLU(0.5)), -1.0 * 2 - 0.5),
+    **{f"a Cell is taken away by {name}": (change, -4.0 * 2 - 2.0) for name, change in {
+        "pop": lambda net: net._cells.pop("second"), "popitem": lambda net: net._cells.popitem(),
+        "del": lambda net: net._cells.__delitem__("second")}.items()},
+    "all Cells are taken away": (lambda net: (each := net.first, net._cells.clear(), setattr(net, "first", each)),
+                                 -4.0 * 2 - 2.0),
+    "Cells change places": (lambda net: (net._cells.update(second=ms.nn.ReLU()), net._cells.move_to_end("first")), 0.0),
+    "a Parameter takes a place": (lambda net: net._params.update(factor=ms.Parameter(Tensor([3.0]), name="factor")),
+                                  -2.0 * 3 - 1.0),
+}
+
+
+@pytest.mark.parametrize("made", ["itself", "deep copy", "from a file"])
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_of_the_tables_of_a_cell_is_seen(name: str, made: str) -> None:
+    change, expected = EDITS[name]
+    first = net = Scaled()
+    if made != "itself":
+        net = copy.deepcopy(first) if made == "deep copy" else pickle.loads(pickle.dumps(first))
+    compiled, x = jit(net), Tensor([-8.0])
+    assert compiled(x).asnumpy() == net(x).asnumpy() == -2.0 * 2 - 1.0
+    change(net)
+    assert net(x).asnumpy() == expected
+    assert compiled(x).asnumpy() == expected
+    if net is not first:
+        assert first(x).asnumpy() == -2.0 * 2 - 1.0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_body_of_a_traced_operator_sees_numbers_of_arrays(way: str) -> None:
+    """Its graph has copies of them."""
+    factors = ms.nd.array([2.0, 3.0, 4.0])
+    traced = ms.operator.define(traced=True, name=f"_example_stale_array_{way}")(lambda x: x * factors)
+    plain = WAYS[way](lambda x: traced(x) * traced(x))
+    compiled, x = jit(plain), np.array([1.0, -2.0, 0.5], np.float32)
+    for k in (2.0, 5.0):
+        factors[:] = k
+        np.testing.assert_array_equal(compiled(Tensor(x)).asnumpy(), plain(Tensor(x)).asnumpy())
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -406,6 +406,14 @@ def test_watching_keeps_nothing_alive():
     assert [each() for each in held] == [None, None]
 
 
+def test_a_user_hears_of_an_annotation_that_means_nothing_at_the_declaration():
+    def _example_annotated(data, *, factor: Missing = 1.0): ...  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(NameError, match="Missing"):
+        declare(_example_annotated)
+    assert "_example_annotated" not in REGISTERED
+
+
 def _plain(data, /, weight, *rest, axis, keepdims=False, **attrs):
     pass
 

@@ -7,6 +7,7 @@ import gc
 import os
 import re
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import pytest
 import opreg as mx
 from opreg.cells import class_hooks, compiled
 from opreg.core import edition, generators, locks, threads
+from opreg.core.slots import import_all
 from opreg.errors import OpError
 
 sym, nd = mx.sym, mx.nd
@@ -218,6 +220,23 @@ def test_the_collector_rests_while_binding_and_only_where_no_other_thread_lives(
         net.simple_bind(mx.cpu(), x=(2,))
         assert seen
         assert all(seen)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_rests_while_many_modules_are_imported(enabled, tmp_path, monkeypatch):
+    (tmp_path / "noting_the_collector.py").write_text("import gc\nseen = gc.isenabled()\n")
+    (tmp_path / "failing_to_import.py").write_text("raise ValueError('no')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "noting_the_collector", raising=False)
+    if not enabled:
+        gc.disable()
+    try:
+        with pytest.raises(ValueError, match="no"):
+            import_all(["noting_the_collector", "failing_to_import"])
+        assert not sys.modules.pop("noting_the_collector").seen
+        assert gc.isenabled() is enabled
+    finally:
+        gc.enable()
 
 
 # ------------------------------------------------------------------------------------------- parts of an array

@@ -113,7 +113,7 @@ def test_rows_of_columns(columns, tmp_path):
     batches.reset()  # behind what filled the last batch, as MXNet does
     batch = batches.next()
     np.testing.assert_array_equal(batch.data[0].asnumpy(), DENSE[[2, 3, 0]])
-    assert batch.label[0].asnumpy().tolist() == [-3, 4, 1] and batch.pad == 1
+    assert batch.label[0].asnumpy().tolist() == [-3, 4, 1] and batch.pad == 1 and batch.index.tolist() == [2, 3, 0]
     (tmp_path / "b.t").write_text("1\n2 0:0.125\n3 2:1.2\n4 1:1 2:-1.2\n")
     batches = mx.io.LibSVMIter(data_libsvm=columns, data_shape=(3,), batch_size=4, label_libsvm=str(tmp_path / "b.t"),
                                label_shape=(3,))

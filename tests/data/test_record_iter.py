@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
+from opreg.data import record_augment
 from opreg.errors import ArgumentError, FileFormatError, ShapeError
 from tests.recorded.mxnet_images import FILE, RECORD_ITERS, picture, read_by
 
@@ -65,8 +66,31 @@ def test_as_mxnet(name, tmp_path):
     path = write(tmp_path / "one.rec", [mx.recordio.pack(header, MXNET["file .png"].tobytes())])
     given, expected = read_by(mx, name, path), MXNET[f"record {name}"]
     assert given.dtype == expected.dtype and given.shape == expected.shape
-    exact = not name.startswith(("resized", "gray"))
-    assert np.abs(given.astype(float) - expected).max() <= (1e-4 if exact else 1)
+    assert np.abs(given.astype(float) - expected).max() <= (1 if name.startswith("gray") else 1e-4)
+
+
+@pytest.mark.parametrize("method", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("size, new", [
+    ((40, 30), (13, 20)), ((40, 30), (20, 15)), ((9, 13), (30, 40)), ((30, 8), (21, 24))])
+def test_a_part_of_a_resized_image_is_cut_from_the_whole(size, new, method):
+    image = np.random.default_rng(0).integers(0, 256, (*size, 3)).astype(np.uint8)
+    whole = record_augment.resize(image, *new, method)
+    rows, columns = slice(2, 9), slice(3, 14)
+    for part in ((rows, columns), (slice(0, new[0]), slice(new[1] - 5, new[1])), (slice(4, 5), slice(0, 1))):
+        assert np.array_equal(record_augment.resize(image, *new, method, part), whole[part])
+
+
+@pytest.mark.parametrize("color, change, expected", [
+    ((240, 100, 0), (0, 0, 0), (240, 96, 0)),
+    ((240, 100, 0), (10, 0, 0), (240, 176, 0)),
+    ((200, 10, 0), (0, 10, 0), (220, 7, 0)),
+    ((240, 100, 0), (-10, 0, 0), (240, 16, 0)),
+    ((255, 200, 35), (0, -20, 0), (250, 192, 0)),
+    ((240, 100, 0), (0, 0, -30), (226, 99, 14)),
+])
+def test_hue_lightness_and_saturation_are_rounded_as_by_opencv(color, change, expected):
+    changed = record_augment.changed_hls(np.array([[color]], np.uint8), *change)
+    assert changed.tolist() == [[list(expected)]]
 
 
 FIRST = [([0, 1, 2, 3], 0), ([4, 5, 6, 7], 0), ([8, 9, 0, 1], 2)]

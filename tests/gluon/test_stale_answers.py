@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import types
 import warnings
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 
 import opreg as mx
 from opreg import gluon, nd
+from opreg.gluon import hybrid_block
 from tests.cells.test_stale_answers import NAMED, NO_BODIES, SEEN, changes
 
 HEADER = """
@@ -42,6 +44,16 @@ class Inner(gluon.HybridBlock):
     k, table = 1.0, [1.0]
     def hybrid_forward(self, F, x):
         return x * self.k * self.table[0]
+"""
+CHILDREN = """
+net, inner = nn.HybridSequential(), nn.HybridSequential()
+inner.add(nn.LeakyReLU(0.1), nn.LeakyReLU(0.1))
+net.add(inner)
+"""
+COPIED = """
+k = nd.array([2.0, 3.0, 4.0])
+@mx.operator.define(traced=True, name="_example_stale_array_of_a_block")
+def body(x): return x * k
 """
 TRACED = """
 k, table = 2.0, [1.0]
@@ -88,9 +100,16 @@ BLOCKS: dict[str, tuple[str, ...]] = {
                              "Inner.table[0] = 5"),
     "attribute further below": (f"{INNER}\nnet = nn.HybridSequential()\nnet.add(nn.HybridSequential())\n"
                                 + "net[0].add(Inner())", "net[0][0].k = 3", "Inner.table[0] = 5"),
+    "child that is set past the block": (f"{CHILDREN}", "inner._children['0'] = nn.LeakyReLU(0.5)",
+                                         "inner._children.pop('1')", "net._children.clear(); net.add(inner[0])"),
+    "child of a copy": (f"{CHILDREN}\nimport copy, pickle\nnet = pickle.loads(pickle.dumps(copy.deepcopy(net)))",
+                        "net[0]._children['0'] = nn.LeakyReLU(0.5)"),
+    "children in another order": (f"{CHILDREN}\ninner.add(nn.HybridLambda(lambda F, x: x + 1))",
+                                  "inner._children.move_to_end('0')"),
     "function of HybridLambda": ("k = 2\nnet = nn.HybridLambda(lambda F, x: x * k)", "k = 3",
                                  "net._func = lambda F, x: x * 4"),
     "setting of a loss": ("net = gluon.loss.L2Loss()\ninputs = 2", "net._weight = 7.0"),
+    "array of a traced operator": (written("body(x)", COPIED), "k[:] = 5.0", "k = nd.ones(3)"),
     "global of a traced operator": (written("body(x)", TRACED), "k = 3.0", "table[0] = 2.0",
                                     "def helper(x): return x * 9"),
 }
@@ -144,3 +163,53 @@ def test_a_change_of_a_block_is_seen(name: str) -> None:
                 inputs = [x, x * 0][:getattr(module, "inputs", 1)]
                 answers.append([module.net(*inputs).asnumpy() for _ in range(2)])
         np.testing.assert_array_equal(answers[0], answers[1])
+
+
+def test_a_change_is_seen_that_another_thread_makes_while_a_block_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Net(gluon.HybridBlock):
+        k = 2
+
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            return x * self.k
+
+    class Plans(hybrid_block.BlockPlans):
+        def __init__(self, *args: Any):
+            if threading.current_thread() is planning:
+                inside.set()
+                leave.wait()
+            super().__init__(*args)
+
+    net, x, answers = Net(), nd.ones(2), list[list[float]]()
+    net.hybridize()
+    monkeypatch.setattr(hybrid_block, "BlockPlans", Plans)
+    inside, leave = threading.Event(), threading.Event()
+    planning = threading.Thread(target=lambda: answers.append(net(x).asnumpy().tolist()))
+    planning.start()
+    inside.wait()
+    Net.k = 3
+    assert net(x).asnumpy().tolist() == [3, 3]
+    leave.set()
+    planning.join()
+    assert answers == [[2, 2]] and net(x).asnumpy().tolist() == [3, 3]
+
+
+def test_a_scope_of_names_is_entered_by_several_threads_at_once() -> None:
+    block, turns, names = gluon.Block(prefix="net_"), [threading.Event() for _ in range(3)], list[str]()
+
+    def other() -> None:
+        turns[0].wait()
+        with block.name_scope():
+            turns[1].set()
+            turns[2].wait()
+            names.append(gluon.nn.Dense(1, prefix="b_").prefix)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with block.name_scope():
+        turns[0].set()
+        turns[1].wait()
+        names.append(gluon.nn.Dense(1, prefix="a_").prefix)
+    names.append(gluon.nn.Dense(1, prefix="c_").prefix)
+    turns[2].set()
+    thread.join()
+    assert names == ["net_a_", "c_", "net_b_"]

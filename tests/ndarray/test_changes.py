@@ -211,8 +211,23 @@ def read_and_gone(x):
     return h * h
 
 
-PROGRAMS = [rows, overwritten, erased, recurrent, state, summed, multiplied, by_itself, rows_summed, chained,
-            through_views, read_through_views, live_parts, through_out, several_outs, copied, elsewhere, read_and_gone]
+def plain_array_multiplied(x):
+    h = zeros(2, 3) + 0.7
+    h *= x
+    h /= x * x + 1
+    return h
+
+
+def list_of_rows_seen_through_a_view(x):
+    h = zeros(3, 3) + 0.7
+    row = h[1]
+    h[[2, 1]] = x * x
+    return row * h[2]
+
+
+PROGRAMS = [plain_array_multiplied, list_of_rows_seen_through_a_view, rows, overwritten, erased, recurrent, state,
+            summed, multiplied, by_itself, rows_summed, chained, through_views, read_through_views, live_parts,
+            through_out, several_outs, copied, elsewhere, read_and_gone]
 FUNCTIONS = KEYS | {function.__name__: function for function in PROGRAMS}
 
 

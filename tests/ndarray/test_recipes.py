@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,8 +11,10 @@ from hypothesis import strategies as st
 
 import opreg as mx
 from opreg import nd
+from opreg.builtin.outputs import numbered
 from opreg.core.edition import tell
 from opreg.core.registry import declare, get, ops
+from opreg.custom.composed import composed
 from opreg.errors import OpError
 from opreg.ndarray import autograd, eager, tape
 from opreg.ndarray import traced_rules as recipes
@@ -328,3 +332,38 @@ def test_a_released_tape_says_so():
     y.backward()
     with pytest.raises(OpError, match="retain_graph=True"):
         y.backward()
+
+
+def _flat(x):
+    return ops.Reshape(x, shape=(-1,))
+
+
+#: Bodies that reshape, how many results they have, and how many arrays a call holds at most.
+RESHAPING = {
+    "the input": (lambda x: _flat(x), 1, 1),
+    "the input twice": (lambda x: (_flat(x), _flat(x)), 2, 2),
+    "before": (lambda x: ops.exp(_flat(x)), 1, 1),
+    "behind": (lambda x: _flat(ops.exp(x)), 1, 1),
+    "around": (lambda x: ops.expand_dims(ops.exp(_flat(x)), axis=0), 1, 1),
+    "behind twice": (lambda x: (_flat(y := ops.exp(x)), ops.expand_dims(y, axis=0)), 2, 2),
+    "behind, and before that": (lambda x: (y := ops.exp(x), _flat(y)), 2, 2),
+}
+
+
+@pytest.mark.usefixtures("unregistered")
+@pytest.mark.parametrize("name", RESHAPING)
+def test_bodies_reshape_without_copies_and_their_results_share_no_memory(name):
+    body, count, held = RESHAPING[name]
+    x = nd.array(np.linspace(0, 1, 1 << 16).reshape(256, 256))
+    op = composed(body, name="_example_reshaping", outputs=numbered(count))
+    expected = x.asnumpy() if "input" in name else np.exp(x.asnumpy())
+    for turn in range(3):
+        tracemalloc.start()
+        results = op(x)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        results = results if isinstance(results, list) else [results]
+        arrays = [x._data, *[each._data for each in results]]
+        assert not any(np.may_share_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i])
+        assert all(np.array_equal(each.asnumpy().ravel(), expected.ravel()) for each in results)
+        assert not turn or peak < (held + 0.5) * expected.nbytes

@@ -279,7 +279,8 @@ IMAGE: np.ndarray = (np.arange(24).reshape(2, 4, 3) * 10).astype(np.uint8)
     (vision.Resize(4), (4, 8, 3), [0, 10, 20, 7]), (vision.HorizontalFlip(), (2, 4, 3), [90, 100, 110, 60]),
     (vision.VerticalFlip(), (2, 4, 3), [120, 130, 140, 150]), (vision.Pad(1), (4, 6, 3), [0] * 21 + [0, 10, 20, 30]),
     (vision.Pad((1, 2, 3, 4)), (8, 8, 3), [0]), (vision.CenterCrop((1, 3)), (1, 3, 3), [0, 10, 20, 30]),
-    (vision.CenterCrop(6), (6, 6, 3), [0]), (vision.CenterCrop(2), (2, 2, 3), [30, 40, 50, 60, 70, 80, 150]),
+    (vision.CenterCrop((2, 1)), (2, 1, 3), [30, 40, 50, 150]), (vision.CenterCrop(6), (6, 6, 3), [0]),
+    (vision.CenterCrop(2), (2, 2, 3), [30, 40, 50, 60, 70, 80, 150]),
     (vision.RandomCrop(2, padding=1), (2, 2, 3), []), (vision.RandomCrop((5, 5), pad_if_needed=True), (5, 5, 3), []),
     (vision.RandomHorizontalFlip(0.0), (2, 4, 3), [0, 10, 20]), (vision.RandomVerticalFlip(1.0), (2, 4, 3), [120]),
     (vision.ToType(ms.float16), (2, 4, 3), [0, 10]), (vision.Crop((0, 1), (1, 2)), (1, 2, 3), [30, 40])])
@@ -298,6 +299,7 @@ def test_several_functions_as_one() -> None:
     assert transforms.Concatenate(prepend=np.array([0]))(np.array([1]), np.array([2])).tolist() == [0, 1, 2]
     assert [each.tolist() for each in transforms.Unique()(np.array([3, 1, 3]))] == [[1, 3], [1, 0, 1], [1, 2]]
     assert transforms.Fill(3)(np.array([1, 2])).tolist() == [3, 3]
+    assert transforms.OneHot(2, smoothing_rate=0.5)(np.array([1])).tolist() == [0.25, 0.75]
     assert np.allclose(transforms.OneHot(4, 0.4)(np.array([1])), [[0.1, 0.7, 0.1, 0.1]][0])
 
 

@@ -106,6 +106,55 @@ def test_writes_are_those_of_numpy() -> None:
     assert (x.asnumpy()[1] == [4, host[1, 1] + 1, 4]).all()
 
 
+#: Expressions of integers ``i`` that mean the same here, symbols included.
+WHOLE = ["i & 1", "1 & i", "i | 3", "i ^ 6", "np.bitwise_and(i, 1)", "np.bitwise_or(2, i)", "np.bitwise_xor(i, i)",
+         "i // 2", "7 // i", "i // -2", "np.floor_divide(i, 2)", "np.floor_divide(9, i)", "np.logical_and(i, 2)",
+         "np.logical_or(0, i)"]
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_integers_beside_numbers_stay_integers(text: str) -> None:
+    host = np.array([[5, -7, 3], [1, 2, -4]], np.int32)
+    expected = eval(text, {"np": np, "i": host})
+    found = eval(text, {"np": mnp, "i": mnp.array(host, dtype="int32")})
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found.asnumpy(), expected)
+    graph = eval(text, {"np": mnp, "i": mx.sym.Variable("i").as_np_ndarray()})
+    np.testing.assert_array_equal(graph.eval(i=mx.nd.array(host, dtype="int32"))[0].asnumpy(), expected)
+
+
+@pytest.mark.parametrize(("text", "error"), [
+    ("i & 1.5", TypeError), ("1.5 | i", TypeError), ("np.bitwise_and(i, 1.5)", mx.errors.DTypeError),
+    ("i // 'a'", TypeError)])
+def test_bits_are_those_of_integers(text: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        eval(text, {"np": mnp, "i": mnp.array(X, dtype="int32")})
+
+
+@pytest.mark.parametrize("text", [
+    "np.tril(x[0])", "np.triu(x[0], 1)", "np.inner(x, x[0, 0])", "np.sum(x, axis=onp.array(1))",
+    "np.roll(x, onp.array(1))", "np.linalg.det(x[:, :2])", "np.linalg.slogdet(x[:, :2])[1]"])
+def test_shapes_are_numpys(text: str) -> None:
+    expected = np.asarray(eval(text, {"np": np, "onp": np, "x": X}))
+    found = eval(text, {"np": mnp, "onp": np, "x": mnp.array(X)})
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found.asnumpy(), expected, 1e-5)
+
+
+def test_memory_is_shared_by_an_array_and_its_views() -> None:
+    x, y = mnp.array(X), mnp.array(X)
+    for share in (mnp.may_share_memory, mnp.shares_memory):
+        assert share(x, x) and share(x, x[1:]) and share(x.as_nd_ndarray(), x.reshape(-1)) and not share(x, y)
+
+
+@pytest.mark.parametrize(("dtype", "expected"), [
+    ("float32", "array([1., 2.])"), ("float64", "array([1., 2.], dtype=float64)"),
+    ("int64", "array([1, 2], dtype=int64)"), ("int32", "array([1, 2], dtype=int32)"),
+    ("bool", "array([ True,  True])")])
+def test_a_repr_names_the_dtype_as_in_mxnet(dtype: str, expected: str) -> None:
+    assert repr(mnp.array([1, 2], dtype=dtype)) == expected
+
+
 @pytest.mark.parametrize("compare", [lambda x: x > mnp.array(X), lambda x: x[:1] <= x, lambda x: x == 3])
 def test_comparisons_have_gradients_of_zero(compare: Callable[[Any], Any]) -> None:
     x = mnp.array(X)

@@ -213,6 +213,40 @@ def test_parameters_are_initializers_by_name() -> None:
     assert "scales" not in [p.name for p in import_to_cell(resized()).get_parameters()]
 
 
+def chain(*steps: tuple[Any, ...]) -> list[Any]:
+    """Nodes given as operator, inputs, output and attributes."""
+    return [helper.make_node(name, inputs.split(), [out], **dict(*more)) for name, inputs, out, *more in steps]
+
+
+#: Nodes that read the initializer ``n``, and whether it is a parameter.
+MASKS = {
+    "truth values": (chain(("Trilu", "n", "t"), ("Equal", "t 0", "b"), ("Where", "b 0 x", "y")), False),
+    "whole numbers": (chain(("Cast", "n", "i", {"to": 7}), ("Cast", "i", "f", {"to": 1}), ("Add", "f x", "y")), False),
+    "other floats": (chain(("Cast", "n", "d", {"to": 11}), ("Cast", "d", "f", {"to": 1}), ("Add", "f x", "y")), True),
+    "beside": (chain(("Equal", "n 0", "b"), ("Where", "b n x", "y")), True),
+    "quantized": (chain(("QuantizeLinear", "n s", "q"), ("DequantizeLinear", "q s", "d"), ("Add", "d x", "y")), True),
+    "a result": (chain(("Trilu", "n", "t"), ("Add", "x 0", "y")), True),
+    "compared with an input": (chain(("Less", "x n", "b"), ("Where", "b 0 x", "y")), True),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_an_initializer_that_only_a_mask_is_made_of_is_a_constant(name: str) -> None:
+    """No gradient reaches it, and what is made of it is computed once; where an input takes part, it is a parameter."""
+    nodes, moves = MASKS[name]
+    made = model(nodes, {"x": (3, 3)}, ["y", *(["t"] if name == "a result" else [])],
+                 {"n": np.array([[1, 0, 1]] * 3, np.float32), "0": np.zeros((), np.float32),
+                  "s": np.array(0.5, np.float32)}, opset=19)
+    cell = import_to_cell(made)
+    assert [parameter.name for parameter in cell.get_parameters()] == (["n"] if moves else [])
+    symbol, args, _ = import_model(made)
+    assert ("n" in args) is moves
+    x = numbers(3, 3)
+    want = onnx.reference.ReferenceEvaluator(made).run(None, {"x": x})[0]
+    np.testing.assert_array_equal(symbol.bind(mx.cpu(), {**args, "x": mx.nd.array(x)}).forward()[0].asnumpy(), want)
+    assert moves or not {"Cast", "_npi_equal", "_npi_tril", "_npi_triu"} & set(operators_of(symbol))
+
+
 def test_numbers_that_only_a_run_gives() -> None:
     made = model([helper.make_node("Unique", ["x"], ["i"], sorted=0), helper.make_node("Neg", ["i"], ["y"])],
                  {"x": (2, 2)}, ["y"])
@@ -220,6 +254,24 @@ def test_numbers_that_only_a_run_gives() -> None:
     assert found.asnumpy().tolist() == [-2, -1, 0]
     with pytest.raises(OpError, match=r"Unique needs numbers that are known only when the graph runs.*import_to_cell"):
         import_model(made)
+
+
+def test_lengths_that_a_symbol_has_to_be_told() -> None:
+    """The error says which inputs have open lengths, and how to state them; where none has, nothing of them."""
+    nodes = chain(("Shape", "x", "s"), ("Gather", "s one", "n"), ("Add", "n one", "m"), ("Range", "one m one", "r"),
+                  ("Cast", "r", "f", {"to": 1}), ("Add", "x f", "y"))
+    made = model(nodes, {"x": ("n", "time", 4), "z": (2,), "t": ("time",)}, ["y"],
+                 {"one": np.array(1)})
+    with pytest.raises(OpError, match=r"give their numbers as shapes=\{'x': \(n, time, 4\), 't': \(time,\)\}"):
+        import_model(made)
+    symbol, args, _ = import_model(made, shapes={"x": (-1, 4, 4)})
+    x = numbers(3, 4, 4)
+    (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+    np.testing.assert_allclose(found.asnumpy(), x + np.arange(1, 5, dtype=np.float32))
+    with pytest.raises(OpError) as told:
+        import_model(model(chain(("ReduceMax", "x", "m", {"keepdims": 0}), ("Range", "0 m 1", "y")), {"x": (4,)}, ["y"],
+                           {"0": np.zeros((), np.float32), "1": np.ones((), np.float32)}))
+    assert "shapes=" not in str(told.value)
 
 
 def test_functions_of_the_model() -> None:
@@ -489,6 +541,11 @@ OPEN: list[tuple[str, list[Any], dict[str, np.ndarray], tuple[int, ...]]] = [
                    helper.make_node("Reshape", ["x", "to"], ["y"])], {"rest": np.array([2, 6])}, (3, 4)),
     ("a reshape with a rest", [*first_length(), helper.make_node("Concat", ["first", "rest"], ["to"], axis=0),
                                helper.make_node("Reshape", ["x", "to"], ["y"])], {"rest": np.array([2, -1])}, (3, 4)),
+    ("places", chain(("Shape", "x", "s", {"start": 1, "end": 2}), ("Squeeze", "s", "n"), ("Range", "zero n one", "r"),
+                     ("Cast", "r", "f", {"to": 1}), ("Add", "x f", "y")), {"one": np.array(1)}, (4,)),
+    ("places of rows", chain(("Shape", "x", "s", {"end": 1}), ("Squeeze", "s", "n"), ("Range", "zero n one", "r"),
+                             ("Gather", "x r", "t", {"axis": 0}), ("Cast", "r", "f", {"to": 1}),
+                             ("Einsum", "t f", "y", {"equation": "nij,n->nij"})), {"one": np.array(1)}, (2, 3)),
     ("a half", [helper.make_node("Shape", ["x"], ["shape"]), helper.make_node("Gather", ["shape", "two"], ["n"]),
                 helper.make_node("Div", ["n", "minus"], ["half"]), helper.make_node("Neg", ["half"], ["positive"]),
                 helper.make_node("Slice", ["x", "place", "positive", "two"], ["y"])],
@@ -563,6 +620,64 @@ def test_a_symbol_of_any_first_length(title: str, nodes: list[Any], parameters: 
 
 
 # ------------------------------------------------------------------------------------------------ loops, as loops
+
+
+#: Equations with shapes of the operands; lengths that are text are left open.
+EQUATIONS: list[tuple[str, list[tuple[Any, ...]]]] = [
+    ("btc,ts->bsc", [("b", 6, 8), (6, 5)]),
+    ("bshd,bthd->bst", [("b", "s", 2, 3), ("b", "t", 2, 3)]),
+    ("bhqd,bhkd->bhqk", [("b", 2, "q", 4), ("b", 2, "k", 4)]),
+    ("bqhd,bkhd->bhqk", [("b", "q", 2, 4), ("b", "k", 2, 4)]),
+    ("bhqk,bkhd->bqhd", [("b", 2, "q", "k"), ("b", "k", 2, 4)]),
+    ("b i j , c k -> b i j c k", [("b", 2, 3), (2, 4)]),
+    ("bi,bj->b", [("b", 3), ("b", 4)]),
+    ("bij->b", [("b", 3, "j")]),
+    ("bi,ij,bj->b", [("b", 3), (3, 4), ("b", 4)]),
+    ("bij,ij", [("b", 3, 4), (3, 4)]),
+    ("b,->b", [("b",), ()]),
+    ("ij,ij->i", [("i", "j")] * 2),
+    ("...ij,...jk->...ik", [("b", 2, 3, 4), ("b", 2, 4, 5)]),
+    ("...ij,jk->...ik", [("b", 2, "i", 4), (4, 5)]),
+    ("...i,...i", [("b", 3), ("b", 3)]),
+    ("...i,...i", [(1, 3), ("b", 3)]),
+    ("i...,i...->...", [(3, "b"), (3, 1)]),
+    ("...ij->...ji", [("b", 3, 4)]),
+    ("a...,b...->ab...", [("a", 1, 4), (3, 5, 4)]),
+    ("...,...->...", [("b", 1, 4), (3, 1)]),
+    ("...ij,...jk->...ik", [(2, 3, 4), (2, 4, 5)]),
+    ("ii->i", [(3, 3)]),
+    ("iij->j", [(3, 3, 2)]),
+    ("ij->", [(3, 2)]),
+    ("ij,jk->ik", [(3, 4), (4, 5)]),
+]
+
+
+@pytest.mark.parametrize("equation, shapes", EQUATIONS)
+def test_einsum_of_any_lengths(equation: str, shapes: list[tuple[Any, ...]]) -> None:
+    inputs = {f"x{i}": shape for i, shape in enumerate(shapes)}
+    made = model([helper.make_node("Einsum", [*inputs], ["y"], equation=equation)], inputs, ["y"])
+    symbol, args, _ = import_model(made)
+    assert args == {}
+    cell = import_to_cell(made)
+    for length in (3, 5):
+        sizes = {text: length + i for i, text in enumerate("bqkstaji")}
+        given = [separate(*[sizes.get(dim, dim) for dim in shape]) for shape in shapes]
+        want = np.einsum(equation.replace(" ", ""), *given)
+        executor = symbol.bind(mx.cpu(), dict(zip(inputs, map(mx.nd.array, given))), grad_req="null")
+        for found in (executor.forward()[0], cell(*map(mx.Tensor, given))):
+            np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("equation, shapes, words", [
+    ("ij,jk", [(3, 4)], "names the axes of 2 tensors, there are 1"), ("ij->i", [(3,)], "'ij' names 2 axes of shape"),
+    ("ij->ik", [(3, 4)], "asks for axes that no tensor has, or for one twice"), ("i,i->i", [(3,), (4,)], "3 and 4"),
+    ("i...j->ij", [(3, 4, 2)], "leaves out"), ("ij->iji", [("i", 4)], "asks for axes that no tensor has"),
+    ("i->...i", [(3,)], "no tensor has")])
+def test_equations_that_do_not_fit(equation: str, shapes: list[tuple[Any, ...]], words: str) -> None:
+    inputs = {f"x{i}": shape for i, shape in enumerate(shapes)}
+    made = model([helper.make_node("Einsum", [*inputs], ["y"], equation=equation)], inputs, ["y"])
+    with pytest.raises(OpError, match=words):
+        import_model(made)
 
 
 def loop(body: Any, scanned: int, rounds: int | None = 4, condition: bool = False) -> Any:

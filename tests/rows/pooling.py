@@ -173,9 +173,6 @@ _VERSION_1 = [
     Row("_backward_Pooling_v1", (np.arange(4.0).reshape(1, 1, 2, 2), _TIES, np.ones((1, 1, 2, 2))),
         {"kernel": (2, 2)}, expected=lambda g, x, y: np.array([[[[0.0, 1, 0], [2, 6, 0], [0, 0, 0]]]], g.dtype),
         name="ties"),
-    Row("_backward_Pooling_v1", (np.arange(4.0).reshape(1, 1, 2, 2), _TIES, np.zeros((1, 1, 2, 2))),
-        {"kernel": (2, 2), "pool_type": "sum"},
-        expected=lambda g, x, y: np.array([[[[0.0, 1, 1], [2, 6, 4], [2, 5, 3]]]], g.dtype), name="sum"),
 ]
 
 ROWS: list[Row] = [*_POOLING, *_BACKWARD, *_VERSION_1]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 import types
+import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import opreg as mx
+from tests.cells.test_stale_answers import NAMED, NO_BODIES, SEEN, changes
 
 HEADER = """
 import numpy as np
@@ -82,6 +86,12 @@ CHANGES: dict[str, tuple[str, ...]] = {
     "Prop": (PROP, "k = 3.0", "def later(self, is_train, req, in_data, out_data, aux):\n"
                    "    self.assign(out_data[0], req[0], in_data[0] * 5)\nOp.forward = later"),
     "gradient that is written": (RULE, "k = 3.0"),
+    "list that it only adds to": (body("log.append(1) or x * k", "log, k = [], 2.0"), "k = 3.0"),
+    "closure variable that it only adds to": (
+        "k = 2.0\ndef make(log):\n    @mx.operator.define(traced=True, name='_example_stale_log')\n    def f(x):\n"
+        "        log.append(1)\n        return x * k\n    return f\nf = make([])", "k = 3.0"),
+    "array": (body("x * k", "k = mx.nd.array([2.0, 3.0, 4.0])"), "k[:] = 3.0", "k = mx.nd.ones(3)"),
+    "array in a gradient": (RULE.replace("k = 2.0", "k = mx.nd.array([2.0, 3.0, 4.0])"), "k[:] = 3.0"),
 }
 
 
@@ -112,6 +122,27 @@ def test_a_change_is_seen(name: str) -> None:
         np.testing.assert_array_equal(inference.forward(x=x)[0].asnumpy(), y)
 
 
+def in_a_bound_graph(program: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function as the body of a traced operator, whose graph is bound."""
+    traced = mx.operator.define(traced=True, name=f"_example_stale_bound_{next(NUMBERS)}")(program)
+    executor = traced(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(3,), grad_req="null")
+    return lambda x: executor.forward(x=x.asnumpy())[0]
+
+
+@pytest.mark.parametrize("name", [name for name in SEEN if name not in NO_BODIES])
+def test_a_change_is_seen_by_a_bound_graph(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*does not see changes of.*")
+        assert changes(SEEN[name], in_a_bound_graph)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_change_that_is_not_compared_is_named(name: str) -> None:
+    case, title = NAMED[name]
+    with pytest.warns(UserWarning, match=f"does not see changes of .*({title})"):
+        changes(case, in_a_bound_graph)
+
+
 def test_backward_belongs_to_the_forward_that_ran() -> None:
     module = types.ModuleType("state")
     exec(HEADER + body("x * k", "k = 2.0"), vars(module))
@@ -138,7 +169,8 @@ def test_a_change_is_seen_by_a_module() -> None:
 def test_a_body_that_changes_what_it_reads_is_not_traced_in_each_run() -> None:
     module = types.ModuleType("state")
     exec(HEADER + "log = []\n" + body("log.append(1) or x * len(log)"), vars(module))
-    executor = module.f(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(2,), grad_req="null")
+    with pytest.warns(UserWarning, match="_example_stale_body_.* changes the global log itself"):
+        executor = module.f(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(2,), grad_req="null")
     calls = len(module.log)
     for _ in range(3):
         executor.forward()

@@ -381,24 +381,24 @@ MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = 
     "half an output is written": (lambda: prop(forward=_half_written), (X,), "written", "never writes 'output' at (1",
                                   "self.assign(out_data[0]"),
     "an output is put into the list": (lambda: prop(forward=_rebinds), (X,), "runs", "another array into the list", ""),
-    "forward stores whatever is asked": (lambda: prop(forward=_stores), (X,), "requests", "asked to 'add'",
+    "forward stores whatever is asked": (lambda: prop(forward=_stores), (X,), "requests", "with the request 'add'",
                                          "self.assign(out_data[0]"),
     "backward stores whatever is asked": (lambda: prop(backward=_stores_gradient), (X,), "requests",
-                                          "the gradient of 'x': asked to 'add'", "self.assign(in_grad[0]"),
-    "backward writes what nobody wants": (lambda: prop(backward=_adds_to_null), (X,), "requests", "asked to 'null'",
-                                          "self.assign(in_grad[0]"),
+                                          "the gradient of 'x': with the request 'add'", "self.assign(in_grad[0]"),
+    "backward writes what nobody wants": (lambda: prop(backward=_adds_to_null), (X,), "requests",
+                                          "with the request 'null'", "self.assign(in_grad[0]"),
     "a gradient is forgotten": (lambda: prop(Product, backward=_forgets_one), (X, Y), "written",
                                 "never writes the gradient of 'y'", "self.assign(in_grad[1]"),
     "gradients are swapped": (lambda: prop(Product, backward=_swaps), (X, Y), "gradient", "the gradient of 'x'",
                               "in_grad[0]"),
-    "the gradient from above is left out": (lambda: prop(backward=_without_top), (X,), "gradient", "central",
-                                            "multiply by the gradient from above"),
+    "the output gradient is left out": (lambda: prop(backward=_without_top), (X,), "gradient", "central",
+                                        "multiply by the output gradient"),
     "an element of a gradient is wrong": (lambda: prop(backward=_one_element), (X,), "gradient", "is 0, central",
                                           "in_grad[0]"),
     "infer_shape changes its list": (lambda: prop(infer_shape=_changing_infer), (X,), "pure", "changes the list",
                                      "make a new list"),
     "list_outputs counts": (lambda: prop(list_outputs=_counting_names), (X,), "pure", "list_outputs answers",
-                            "anew each time"),
+                            "arguments alone"),
     "a result is repeated over its output": (lambda: prop(infer_shape=_flat), (X,), "inferred", "repeated to fill it",
                                              "infer_shape"),
     "a sum has another shape": (lambda: prop(forward=_row_sums, infer_shape=_keeps_a_column),
@@ -410,9 +410,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = 
     "backward reads what it did not declare": (
         lambda: prop(declare_backward_dependency=_only_out_grad), (X,), "backward", "in_data[0] was not asked for",
         "return in_data too"),
-    "a loss reads the gradient from above": (lambda: prop(top=False), (X,), "backward", "out_grad[0] was not asked",
-                                             "need_top_grad=True"),
-    "forward counts its calls": (lambda: prop(forward=_counts), (X,), "deterministic", "keeps something",
+    "a loss reads the output gradient": (lambda: prop(top=False), (X,), "backward", "out_grad[0] was not asked",
+                                         "need_top_grad=True"),
+    "forward counts its calls": (lambda: prop(forward=_counts), (X,), "deterministic", "stores something",
                                  "auxiliary state"),
     "forward keeps its input elsewhere": (lambda: prop(forward=_keeps_input, backward=_reads_kept), (X,), "interleaved",
                                           "once more before backward", "outside of the call"),
@@ -429,9 +429,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = 
     "a constant that is zero in float16": (lambda: defined(_tiny, lambda g, ins, outs: g * 0), (np.floor(X),),
                                            "dtypes", "in float16", "range of float16"),
     "no rows are forgotten": (lambda: defined(_rank, lambda g, ins, outs: g, types="T->T"), (X,), "empty", "IndexError",
-                              "no rows"),
+                              "without rows"),
     "a setting that changes": (lambda: defined(_changing_scale, lambda g, ins, outs: 2 * g), (X,), "deterministic",
-                               "keeps something", "auxiliary state"),
+                               "stores something", "auxiliary state"),
     "traced to something else": (lambda: defined(_traced_number, lambda g, ins, outs: 3 * g, traced=True), (X,),
                                  "traced", "traced", "mx.nd.where"),
     "numbers are taken out of a gradient": (lambda: defined(_square, _detached_grad), (X,), "second order",
@@ -445,10 +445,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = 
                                         (np.array([0.0, 1.0, -2.0]),), "gradient",
                                         "the gradient of 'x' at (0,) is nan, where", "give it a number there"),
     "a state that moves in predict mode": (lambda: defined(_counts_always, lambda g, ins, outs: g, auxiliary=["n"]),
-                                           (X, np.zeros(1)), "states", "changes the state 'n' when it does not train",
+                                           (X, np.zeros(1)), "states", "changes the state 'n' outside of training",
                                            "if is_train:"),
     "an attribute is cached by shape": (lambda: defined(_kept_by_shape({}), lambda g, ins, outs, *, k: g * k), (X,),
-                                        "attributes", "with k=3.25 it gives what it gave with k=2.0 before",
+                                        "attributes", "with k=3.25 its results are those of k=2.0",
                                         "part of the key"),
     "a gradient leaves an attribute out": (lambda: defined(lambda x, *, k=2.0: x * k, lambda g, ins, outs: g * 2.0),
                                            (X,), "attributes", "with k=3.25 the gradient of 'x'", "read k"),
@@ -463,7 +463,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = 
     "a Function with a gradient too many": (lambda: TooMany, (X,), "backward", "2", ""),
     "a bprop without dout": (WrongCell, (Tensor(X),), "gradient", "central", "dout"),
     "a bprop of the wrong sign": (NegatedCell, (Tensor(X),), "gradient", "central", "multiply it by -1"),
-    "a Cell that counts": (CountingCell, (Tensor(X),), "deterministic", "keeps something", "Parameter"),
+    "a Cell that counts": (CountingCell, (Tensor(X),), "deterministic", "stores something", "Parameter"),
     "a Cell that stops a weight's gradient": (NoWeightGradient, (Tensor(X),), "gradient", "of 'w'", ""),
     "a Cell that is another when compiled": (EagerOnly, (Tensor(X),), "compiled", "compiled output 0", "inputs alone"),
     "a compiled function that draws": (lambda: drawn_once, (Tensor(X),), "deterministic", "whatever is seeded",
@@ -711,7 +711,7 @@ def test_a_mode_that_a_cell_does_not_tell_is_found(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(nn.Cell, "_has_mode", False)
     found = mx.operator.check(halved, X)
     assert [each.name for each in found.failed] == ["in a Cell"]
-    assert "in a Cell that is in training output 0 is another" in found["in a Cell"].text
+    assert "in a Cell in training output 0 differs" in found["in a Cell"].text
 
 
 #: Of rows that differences are taken of, in all inputs, a few. Third derivatives of products are not finite at zeros.
@@ -738,7 +738,7 @@ def test_a_device_is_compared_with_the_host(monkeypatch: pytest.MonkeyPatch) -> 
     assert mx.operator.check(RightCell(), Tensor(X))["devices"].outcome == "ok"
     found = mx.operator.check(defined(_by_device, lambda g, ins, outs: g * 2), X)
     assert [each.name for each in found.failed] == ["devices"]
-    assert "on the GPU output 0 is another" in found["devices"].text
+    assert "on the GPU output 0 differs" in found["devices"].text
 
 
 # ------------------------------------------------------------------------------------------------- what is said
@@ -798,7 +798,7 @@ def test_outside_values_that_a_traced_body_reads_are_noted() -> None:
 
     found = mx.operator.check(defined(scaled, traced=True), X)["traced"]
     assert (found.outcome, found.text) == (
-        "ok", "it reads GLOBAL_FACTOR, NAMES, factor from outside: graphs keep what they were when it was traced")
+        "ok", "it reads GLOBAL_FACTOR, NAMES, factor from outside: graphs use their values at the time of tracing")
     assert mx.operator.check(swish, X)["traced"].text == ""
 
 
@@ -814,7 +814,7 @@ def test_second_orders_of_what_is_linear_or_has_states() -> None:
     moving = defined(_centred_square, lambda g, ins, outs: 2 * g * (ins[0] - ins[1]), auxiliary=["mean"])
     found = mx.operator.check(moving, X, np.zeros(3))
     assert found["gradient"].outcome == found["second order"].outcome == "ok", found
-    assert "states at rest" in found["second order"].text
+    assert "outside of training" in found["second order"].text
 
 
 def _centred_square(x, mean, *, is_train):
@@ -858,7 +858,7 @@ def test_skipped_questions_say_why() -> None:
 @pytest.mark.parametrize("what, inputs, words", [
     (3, (), "expected an operator"),
     (RightCell, (X,), "make a Cell of it"),
-    (RightCell(), (), "given no array"),
+    (RightCell(), (), "has no input"),
     ("FullyConnectde", (X,), "FullyConnected"),
     (swish, (X, X), "takes 1 inputs"),
     ("dot", (X,), "rhs"),

@@ -1,4 +1,4 @@
-"""Kernels in CUDA C++, compiled where an array module of a GPU can."""
+"""Kernels in CUDA C++, compiled by the array module of a GPU."""
 
 from __future__ import annotations
 

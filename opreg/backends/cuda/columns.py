@@ -1,5 +1,7 @@
-"""Reductions of columns as CUDA kernels: a block has some columns and a part of the rows, whose results a second step
-reduces in turn, in an order that does not depend on which block is first."""
+"""Reductions of columns as CUDA kernels: a block reduces some columns over a part of the rows. A second step reduces
+the
+results of the parts, in an order that does not depend on which block ends first.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +20,20 @@ from .rows import KINDS, Text, counted_in, of_the_row, parameters, sized
 
 __all__ = ["LEAST", "WIDE", "bound_columns", "columns_source"]
 
-#: Columns side by side of a block, and rows that it reduces at least.
+#: How many neighbouring columns a block has, and how many rows it reduces at least.
 WIDE, LEAST = 32, 64
-# Rows side by side of a block.
+# How many rows a block reads at a time.
 _HIGH = 8
 
 
 @cached(256)
 def columns_source(columns: RowExpression, ins: tuple[np.dtype, ...], outs: tuple[np.dtype | None, ...], far: bool,
                    counted: str = "float") -> str:
-    """The text of the kernel ``columns``, for matrices one behind the other.
+    """The text of the kernel ``columns``, for consecutive matrices in memory.
 
-    Its parameters are inputs and outputs, how many rows a matrix has, and numbers in each; how many rows a block
-    reduces, and how many blocks a matrix has for each of its tiles of columns; where it is read, how many elements a
-    column counts as having, in the type ``counted``.
+    Its parameters are the inputs and outputs, the number of rows in a matrix and of elements in a row, the number of
+    rows that a block reduces, and the number of blocks per tile of columns in a matrix. If the expression reads it, the
+    last one is the size of a column, in the type ``counted``.
     """
     expression, text = columns.expression, Text(columns.expression, counted)
     arity, index = expression.arity, "unsigned long long" if far else "unsigned"
@@ -78,10 +80,10 @@ def columns_source(columns: RowExpression, ins: tuple[np.dtype, ...], outs: tupl
 
 def bound_columns(columns: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], count: int, rows: int,
                   n: int, xp: ArrayModule, size: int | None = None, part: int | None = None) -> Callable[[], None]:
-    """A step without arguments that reduces the columns of ``count`` matrices of rows of ``n`` values.
+    """A step without arguments that reduces the columns of ``count`` matrices, each of ``rows`` rows of ``n`` values.
 
-    They count as columns of ``size`` numbers, which is ``rows`` where nothing else is said. Cut into parts of so many
-    rows, the results are those of each part.
+    The expression reads ``size`` as the size of a column, by default ``rows``. With ``part``, matrices are split into
+    parts of so many rows, and there is a result for each part.
     """
     part = rows if part is None else part
     parts = -(-rows // part)

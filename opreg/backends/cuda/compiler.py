@@ -1,7 +1,7 @@
-"""Kernels from their text, and launches of them.
+"""Compiles kernels from their text, and launches them.
 
-The array module compiles (CuPy with NVRTC) and keeps what was compiled in its own cache of files. Nothing here needs a
-GPU before a kernel is asked for.
+The array module compiles, CuPy with NVRTC, and caches the compiled code in files of its own. Nothing here needs a GPU
+until a kernel is requested.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from .instructions import PRELUDE, declines
 
 __all__ = ["Launch", "attach", "can_compile", "declined", "grid_of", "in_pieces", "keep", "kernel_of"]
 
-# Blocks for each processor of a GPU: enough to hide how long memory takes.
+# Blocks for each multiprocessor of a GPU: enough to hide the latency of memory.
 _BLOCKS = 8
 
 
 def can_compile(xp: ArrayModule) -> bool:
-    """Whether an array module loads modules of CUDA C++."""
+    """Whether an array module compiles CUDA C++."""
     return hasattr(xp, "RawModule")
 
 
 def declined(found: object | str) -> str | None:
-    """The reason why nothing was found, a text in its place; None where something was."""
+    """The reason, if ``found`` is a text that gives one; None otherwise."""
     return found if isinstance(found, str) else None
 
 
 def keep(call: Call, found: object | str) -> str | None:
-    """Leave with a call what its kernel was found to need, or say why nothing was found."""
+    """Store with a call what its kernel needs; returns the reason if ``found`` is one, else None."""
     call.found = found
     return declined(found)
 
 
-# The operator that kernels made now are called after.
+# The operator's name, which becomes a part of the names of kernels compiled now.
 _TITLE: ContextVar[str] = ContextVar("_TITLE", default="")
-# Characters of a title at most: profilers show names in a column.
+# The greatest length of a title: profilers show names in a column.
 _MOST = 60
 
 
 def attach(op: Op, accepts: Callable[[Call], str | None], steps: Callable[[Call], Any]) -> None:
-    """Give an operator the kernel ``cuda``: steps whose compiled functions are called after it."""
+    """Give an operator the kernel ``cuda``: its steps' compiled functions have the operator in their names."""
 
     @functools.wraps(steps)
     def named(call: Call) -> Any:
@@ -64,21 +64,21 @@ def attach(op: Op, accepts: Callable[[Call], str | None], steps: Callable[[Call]
 
 
 def in_pieces(call: Call) -> str | None:
-    """The reason why arrays that a use reads and writes cannot be traversed, or None; see ``declines``."""
+    """The reason why ``declines`` rejects the arrays that a call reads and writes, or None."""
     unread = call.op.traits.unread
     return declines([*[array for i, array in enumerate(call.ins) if i not in unread], *call.outs])
 
 
 def _title(call: Call) -> str:
-    """The operator's name; of a group of them, those of its instructions."""
+    """The operator's name; for a fused group, the names of its instructions."""
     group = call.attrs.get("expression")
     return call.op.name if group is None else "_".join(dict.fromkeys(prim.name for prim, _ in group.code))
 
 
 def kernel_of(xp: ArrayModule, text: str, name: str, title: str = "") -> Callable[..., object]:
-    """The function of that name in a text that follows the prelude.
+    """The function of that name in a text, compiled after the prelude.
 
-    For profilers it is called after the operator as well, ``rows__softmax``, or after a title.
+    For profilers, its compiled name also contains the operator, as in ``rows__softmax``, or the title if given.
     """
     title = re.sub(r"\W+", "_", title or _TITLE.get(), flags=re.ASCII)[:_MOST].strip("_")
     if title:
@@ -88,12 +88,12 @@ def kernel_of(xp: ArrayModule, text: str, name: str, title: str = "") -> Callabl
 
 @cached(1024)
 def _compiled(xp: ArrayModule, text: str, name: str) -> Callable[..., object]:
-    """The function of that name.
+    """The compiled function of that name.
 
     Raises
     ------
     OpError
-        Where it does not compile: what the compiler says, and of which line.
+        When the text does not compile, with the compiler's message and the line.
     """
     code = PRELUDE + text
     try:
@@ -104,12 +104,13 @@ def _compiled(xp: ArrayModule, text: str, name: str) -> Callable[..., object]:
         raise OpError(f"the kernel {name!r} does not compile: {_said(str(error), code)}") from error
 
 
-# As NVRTC writes it: a file, the number of a line, what is wrong there.
+# An error as NVRTC reports it: the file, the line number, the message.
 _WRONG = re.compile(r"\((\d+)\): (?:catastrophic )?error:? *(.*)")
 
 
 def _said(report: str, code: str) -> str:
-    """The first mistake that a compiler reports, with the line of the text; else all of the report in one line."""
+    """The first error in a compiler's report, with the line of the text; if none is found, the whole report in one
+    line."""
     found = _WRONG.search(report)
     lines = code.splitlines()
     if found is None or not 0 < int(found[1]) <= len(lines):
@@ -118,28 +119,31 @@ def _said(report: str, code: str) -> str:
 
 
 def grid_of(xp: ArrayModule, items: int, block: int) -> int:
-    """How many blocks share items of work, one a thread at a time."""
+    """The number of blocks for a number of work items; a thread computes one item at a time."""
     return max(1, min(-(-items // block), _processors(xp, xp.cuda.Device().id) * _BLOCKS))
 
 
 @cached(16)
 def _processors(xp: ArrayModule, device: int) -> int:
-    """How many processors a device, the current one, has; asked once, as the answer names everything that the device
-    knows of itself."""
+    """The number of multiprocessors of a device, the current one; cached, since each query reads all attributes of the
+    device."""
     return xp.cuda.Device().attributes["MultiProcessorCount"]
 
 
 class Launch(PlainStep):
-    """A kernel with its grid and its arguments, which it holds alive.
+    """A kernel with its grid and its arguments, to which it holds references.
 
     Attributes
     ----------
     capturable : bool
-        That it may be a part of a graph that is replayed, also where it draws: what changes is in the device's memory.
+        True: it may be part of a graph that is replayed, even if it draws random numbers, since all changing state is
+        in
+        the device's memory.
     read, written : int or None
-        Bytes of memory that it moves. Memory that it reads several times counts each time; elements that its
-        threads share, as those repeated along an axis or in overlapping windows, count once. Indices are taken to
-        differ. None where each array is run through once.
+        Bytes of memory that it reads and writes. Memory that is read several times counts each time. Elements that
+        threads
+        share, as when they are repeated along an axis or windows overlap, count once. Indices are assumed to differ.
+        None if each array is read or written once.
     """
 
     __slots__ = ("kernel", "grid", "block", "arguments", "read", "written")

@@ -1,7 +1,7 @@
-"""cublasLt, the library of products of matrices that CUDA brings: its functions, by ``ctypes``, and what they take.
+"""cublasLt, CUDA's library for matrix products: its functions through ``ctypes``, and their arguments.
 
-The library is met here alone and looked for at first use, in the version of the CUDA that CuPy uses. Numbers are those
-of ``cublasLt.h``; there matrices are stored by columns.
+Only this module loads the library. It is searched for at first use, in the version of CUDA that CuPy uses. The values
+of the enumerations are from ``cublasLt.h``; the library stores matrices by columns.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Status(enum.IntEnum):
 
 
 class DataType(enum.IntEnum):
-    """How numbers are stored."""
+    """The types of stored elements."""
 
     R_32F = 0
     R_64F = 1
@@ -52,7 +52,7 @@ class DataType(enum.IntEnum):
 
 
 class ComputeType(enum.IntEnum):
-    """How they are multiplied and added."""
+    """The types in which products and sums are computed."""
 
     COMPUTE_32F = 68
     COMPUTE_64F = 70
@@ -67,7 +67,7 @@ class Operation(enum.IntEnum):
 
 
 class Epilogue(enum.IntEnum):
-    """Epilogue of a product: an operation on its elements before they are stored, or on those of a factor."""
+    """What is computed along with a product: on its elements before they are stored, or on those of a factor."""
 
     DEFAULT = 1
     BIAS = 4
@@ -91,7 +91,7 @@ class LayoutAttribute(enum.IntEnum):
 
 
 class PreferenceAttribute(enum.IntEnum):
-    """Attributes of the preference by which an algorithm is chosen."""
+    """Attributes of the preferences for the choice of an algorithm."""
 
     MAX_WORKSPACE_BYTES = 1
     MIN_ALIGNMENT_A_BYTES = 5
@@ -153,14 +153,14 @@ class Library:
         Raises
         ------
         OpError
-            With its name and what it answers.
+            When it returns an error, with the function's name and the status.
         """
         status = self.functions[name](*args)
         if status:
             raise OpError(answer(name, status))
 
     def handle(self, device: int) -> int:
-        """The library's handle of a device, the current one."""
+        """The library's handle for a device, which is the current one."""
         return self._handles.of(device, self._create)
 
     def _create(self) -> int:
@@ -183,7 +183,7 @@ def answer(name: str, status: int) -> str:
 
 
 class Descriptor:
-    """Something of the library's that describes, destroyed with its last reference.
+    """A descriptor of the library, destroyed with its last reference.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class Descriptor:
     kind : str
         ``MatmulDesc``, ``MatrixLayout`` or ``MatmulPreference``.
     args
-        What its function to create it takes.
+        Further arguments of the function that creates it.
     """
 
     __slots__ = ("library", "kind", "value")
@@ -201,7 +201,7 @@ class Descriptor:
         library.check(f"cublasLt{kind}Create", ctypes.byref(self.value), *args)
 
     def set(self, attribute: int, value: ctypes._SimpleCData) -> None:
-        """Change an attribute, which has the size of the value."""
+        """Set an attribute to a value."""
         self.library.check(f"cublasLt{self.kind}SetAttribute", self.value, attribute, ctypes.byref(value),
                            ctypes.sizeof(value))
 
@@ -214,10 +214,10 @@ class Descriptor:
 
 
 def _places(major: int) -> Iterator[str]:
-    """Names by which the library of a CUDA version may be loaded."""
+    """File names under which the library for a CUDA version may be loaded."""
     windows = sys.platform == "win32"
     name = f"cublasLt64_{major}.dll" if windows else f"libcublasLt.so.{major}"
-    yield name  # as CuPy has loaded it, or the system finds it
+    yield name  # loaded already by CuPy, or found by the system
     spec = importlib.util.find_spec("nvidia")
     for folder in [] if spec is None else spec.submodule_search_locations or []:
         for part in (f"cu{major}", "cublas"):
@@ -233,7 +233,7 @@ def load(major: int) -> ctypes.CDLL:
     Raises
     ------
     OSError
-        Where it is found nowhere.
+        When it is not found.
     """
     for place in _places(major):
         try:
@@ -246,10 +246,10 @@ def load(major: int) -> ctypes.CDLL:
 
 @cached(4)
 def library(xp: ArrayModule) -> Library | str:
-    """The library for an array module's devices, or why there is none; looked for once."""
+    """The library for an array module's devices, or the reason why there is none; searched for once."""
     try:
         version = int(xp.cuda.runtime.runtimeGetVersion())
-    except Exception as error:  # CuPy's own, where it has no runtime
+    except Exception as error:  # CuPy's own, if it has no runtime
         if passing(error):
             raise
         return f"the array module names no version of CUDA: {error}"

@@ -1,9 +1,9 @@
-"""cuDNN through its frontend, the package ``cudnn``: convolutions described to it, and the steps that compute them.
+"""cuDNN through its frontend, the package ``cudnn``: descriptions of convolutions, and the steps that compute them.
 
-The package is met here alone and looked for at first use. A convolution is told by the sizes and strides of its arrays,
-with the axes in the order batch, channels, places whatever their order in memory; what the library made of it, a graph
-with an execution plan, is kept for convolutions of one kind. There is one handle a device, which is made when the first
-convolution there is planned and told the current stream before each use.
+Only this module imports the package, at first use. A convolution is described by the sizes and strides of its arrays,
+with the axes in the order batch, channels, spatial axes, whatever their order in memory. The library makes a graph with
+an execution plan of it, which is cached for equal descriptions. There is one handle per device, which is created when
+the first convolution there is planned, and set to the current stream before each use.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .handles import Handles
 __all__ = ["Built", "Convolution", "Convolve", "DTYPES", "Part", "Tensor", "aligned", "build",
            "frontend", "load"]
 
-#: The computed part of a convolution of ``x`` with ``w`` to ``y``: ``y``, or the gradient of ``x`` or of ``w``.
+#: Which part of a convolution of ``x`` with ``w`` to ``y`` is computed: ``y``, or the gradient of ``x`` or of ``w``.
 Part = Literal["forward", "data", "weight"]
 
-#: For each dtype what the library calls it, and what it computes in.
+#: For each dtype, the library's names of the type and of the type it computes in.
 DTYPES = {"float16": ("HALF", "FLOAT"), "bfloat16": ("BFLOAT16", "FLOAT"), "float32": ("FLOAT", "FLOAT"),
           "float64": ("DOUBLE", "DOUBLE")}
 
-#: For each part the function, what it reads, by the names of its parameters, and what it writes.
+#: For each part, the library's function, the arrays it reads, by parameter, and the array it writes.
 _FUNCTIONS: dict[Part, tuple[str, dict[str, str], str]] = {
     "forward": ("conv_fprop", {"image": "x", "weight": "w"}, "y"),
     "data": ("conv_dgrad", {"loss": "y", "filter": "w"}, "x"),
@@ -42,7 +42,7 @@ _FUNCTIONS: dict[Part, tuple[str, dict[str, str], str]] = {
 }
 _UIDS = {"x": 1, "w": 2, "y": 3, "b": 4}
 
-# Bytes that addresses are multiples of, as the library expects unless told.
+# The alignment of addresses, in bytes, that the library assumes by default.
 _ALIGNED = 16
 
 
@@ -54,17 +54,17 @@ class Tensor(NamedTuple):
 
 
 class Convolution(NamedTuple):
-    """All that a plan of the library's depends on.
+    """Everything that a plan of the library depends on.
 
     Attributes
     ----------
     part : str
-        What is computed.
+        The part that is computed.
     dtype : str
     x, w, y : Tensor
         Data, weight and output.
     stride, dilate, pad : tuple of int
-        One value for each axis of places.
+        One value for each spatial axis.
     bias : bool
         Whether one value for each channel is added to ``y``.
     tf32 : bool
@@ -88,7 +88,7 @@ class Convolution(NamedTuple):
 
 
 def _with_two_places(kind: Convolution) -> Convolution:
-    """The library knows no convolution along one axis: there is another of length one."""
+    """A convolution with a single spatial axis, given another of length 1, since the library needs at least two."""
     if len(kind.stride) > 1:
         return kind
     x, w, y = [Tensor((*sizes[:2], 1, *sizes[2:]), (*strides[:2], sizes[2] * strides[2], *strides[2:]))
@@ -100,20 +100,20 @@ def _with_two_places(kind: Convolution) -> Convolution:
 
 
 class Frontend:
-    """The package, and its handles, which threads use in turn."""
+    """The package, and its handles, which only one thread uses at a time."""
 
     def __init__(self, module: Any):
         self.module, self.using = module, lock()
-        module.backend_version()  # finds the library itself, or says that it is not there
+        module.backend_version()  # loads the library, or raises an error if there is none
         self._handles = Handles(module.destroy_handle)
 
     def handle(self, device: int) -> Any:
-        """The library's handle of a device, the current one."""
+        """The library's handle for a device, which is the current one."""
         return self._handles.of(device, self.module.create_handle)
 
     def execute(self, built: Built, device: int, stream: int, addresses: Mapping[int, int], workspace: int | None
                 ) -> None:
-        """Put the work of a plan into a stream of a device, the current one."""
+        """Launch a plan on a stream of a device, which is the current one."""
         with self.using:
             handle = self.handle(device)
             self.module.set_stream(handle, stream)
@@ -126,7 +126,7 @@ def load() -> Any:
     Raises
     ------
     ImportError
-        Where it is not installed.
+        When it is not installed.
     """
     import cudnn
 
@@ -135,18 +135,18 @@ def load() -> Any:
 
 @cached(4)
 def frontend(xp: ArrayModule) -> Frontend | str:
-    """The library for an array module's devices, or why there is none; looked for once."""
+    """The library for an array module's devices, or the reason why there is none; searched for once."""
     try:
         xp.cuda.runtime.runtimeGetVersion()
         return Frontend(load())
-    except Exception as error:  # the package, what it loads, and CuPy each have their own
+    except Exception as error:  # the package, the libraries it loads, and CuPy have their own classes of errors
         if passing(error):
             raise
         return f"cuDNN does not load: {error}"
 
 
 class Built(NamedTuple):
-    """A graph of the library's with its plan, and the bytes that it works in."""
+    """A graph of the library with its plan, and the size of its workspace in bytes."""
 
     graph: Any
     workspace: int
@@ -154,11 +154,11 @@ class Built(NamedTuple):
 
 @cached(512)
 def build(found: Frontend, device: int, kind: Convolution) -> Built | str:
-    """The operation that cuDNN builds for convolutions of a kind, or the reason why it builds none."""
+    """The graph that cuDNN builds for a description of convolutions, or the reason why it builds none."""
     try:
         with found.using:
             return _build(found.module, found.handle(device), _with_two_places(kind))
-    except Exception as error:  # several of the package's own
+    except Exception as error:  # the package has several classes of errors
         if passing(error):
             raise
         return f"cuDNN has no plan: {' '.join(str(error).split()) or type(error).__name__}"
@@ -201,28 +201,28 @@ def _tensor(graph: Any, name: str, tensor: Tensor) -> Any:
 
 
 def aligned(arrays: Sequence[Array]) -> bool:
-    """Whether arrays begin where the library expects it."""
+    """Whether arrays have the alignment that the library assumes."""
     return not any(address_of(array) % _ALIGNED for array in arrays)
 
 
 class Convolve(PlainStep):
-    """One part of a convolution with its arrays, which it holds alive.
+    """One part of a convolution with its arrays, to which it holds references.
 
     Parameters
     ----------
     xp : module
         The array module.
-    device : int
-        The current one.
+        device : int
+        The index of the current device.
     title : str
-        Its owner, for errors.
+        The node's name, for error messages.
     built : Built
     arrays : dict of arrays
-        By their names, ``x``, ``w``, ``y`` and ``b``.
+        The arrays by name: ``x``, ``w``, ``y`` and ``b``.
     writes : str
-        Which of them it computes.
+        The name of the array that is computed.
     scratch : function of shape and dtype
-        Gives it memory to work in.
+        Gives memory for the workspace.
     """
 
     __slots__ = ("execute", "stream", "title", "addresses", "place", "held", "read", "written")

@@ -1,5 +1,6 @@
-"""Element-wise expressions as CUDA kernels: numbers are read once and written once, 16 bytes at a time where they lie
-side by side."""
+"""Element-wise expressions as CUDA kernels: each element is read once and written once, contiguous ones 16 bytes at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ _BLOCK = 256
 def source(expression: Expression, layout: Layout) -> str:
     """The text of the kernel ``elementwise`` of an expression.
 
-    Its parameters are the arrays, how many elements there are, the sizes of all axes but the first, and for each array
-    that has strides these, by axis.
+    Its parameters are the arrays, the number of elements, the sizes of all axes but the first, and the strides of each
+    array that is read by strides.
     """
     axes, lanes = layout.axes, layout.lanes
     strided = [n for n, operand in enumerate(layout.operands) if operand.reach in (Reach.PACKED, Reach.GATHERED)]
@@ -67,7 +68,7 @@ def source(expression: Expression, layout: Layout) -> str:
 
 def _part(layout: Layout, read: Sequence[int], written: Sequence[int], types: dict[int, str], strided: Sequence[int],
           lanes: int) -> list[str]:
-    """The lines that compute the numbers from ``at`` on, as many as there are lanes."""
+    """The lines that compute as many elements as there are lanes, beginning at ``at``."""
     lines = []
     if strided:
         lines.append("Index rest = at;")
@@ -115,7 +116,7 @@ def declines(expression: Expression, ins: Sequence[Array], outs: Sequence[Array 
 
 
 def bound(expression: Expression, found: Arrangement, xp: ArrayModule) -> Callable[[], None]:
-    """A step without arguments that computes an expression of arrays into others."""
+    """A step without arguments that computes an expression on its arrays."""
     layout = found.layout
     index, offset = (np.uint64, np.int64) if layout.far else (np.uint32, np.int32)
     strided = [n for n, operand in enumerate(layout.operands) if operand.reach in (Reach.PACKED, Reach.GATHERED)]
@@ -129,14 +130,14 @@ def bound(expression: Expression, found: Arrangement, xp: ArrayModule) -> Callab
 
 def bound_to(expression: Expression, ins: Sequence[Array], outs: Sequence[Array | None], xp: ArrayModule
              ) -> Callable[[], None]:
-    """The same for arrays that are known to be contiguous, or to broadcast, and to lie apart."""
+    """``bound`` for arrays that are known to be contiguous or to broadcast, and not to overlap."""
     found = arrange(ins, outs)
     assert isinstance(found, Arrangement), found
     return bound(expression, found, xp)
 
 
 def fuses(xp: ArrayModule, dtype: np.dtype) -> bool:
-    """Whether it serves an array module and a dtype."""
+    """Whether these kernels serve an array module and a dtype."""
     return can_compile(xp) and dtype.name in STORED
 
 

@@ -1,5 +1,6 @@
-"""Reductions along any axes: by rows where the last axis is reduced, else by columns, one after the other where what is
-reduced lies apart."""
+"""Reductions along any axes: of rows if the last axis is reduced, else of columns; if the reduced axes are not
+neighbours, in several steps one after another.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +20,15 @@ from .rows import bound_rows
 
 __all__ = ["Group", "bound_fold", "few_rows", "groups_of"]
 
-#: How many elements lie along some axes side by side, and whether they are reduced.
+#: The number of elements along some neighbouring axes, and whether these are reduced.
 Group = tuple[int, bool]
 
-# Numbers of a row that is cut that a part has at least.
+# How many elements a part of a row has at least, if rows are split.
 _PART = 4096
 
 
 def groups_of(shape: Shape, axes: Sequence[int]) -> list[Group]:
-    """The axes of a shape, those side by side with the same fate as one, without those of one element.
+    """The axes of a shape, with neighbours joined if all or none of them are reduced; axes of one element are left out.
 
     Examples
     --------
@@ -49,23 +50,25 @@ def groups_of(shape: Shape, axes: Sequence[int]) -> list[Group]:
 def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Along], outs: Sequence[Array | None],
                groups: Sequence[Group], xp: ArrayModule, scratch: Callable[[int, Shape, np.dtype], Array]
                ) -> list[Callable[[], None]]:
-    """Steps without arguments that reduce sets of elements, one for each place along the groups that are kept.
+    """Steps without arguments that reduce sets of elements; there is one set for each position along the groups that
+    are
+    not reduced.
 
     Parameters
     ----------
     expression : Expression
-        What a set, which its instructions call a row, becomes; none of its reductions follows another.
+        The reduction of a set, which its instructions call a row; no reduction in it depends on another.
     ins : sequence of arrays
-        Contiguous.
+        Contiguous arrays.
     roles : sequence of Along
         Whether an input has a value for each ``ELEMENT``, for each set (``ROW``), for each place in a set
-        (``COLUMN``), which must be one group then, or for sets in turn (``CYCLE``), which must be rows.
+        (``COLUMN``; a set must be one group then), or values for sets that repeat (``CYCLE``; sets must be rows then).
     outs : sequence of arrays or None
-        Of a value for each set.
+        Arrays of one value per set.
     groups : sequence of Group
         The axes of the elements.
     scratch : function of number, shape and dtype
-        Memory for what passes between the steps.
+        Gives memory for intermediate results.
     """
     size = math.prod(n for n, reduced in groups if reduced)
     steps: list[Callable[[], None]] = []
@@ -104,7 +107,7 @@ def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Alo
 
 def _alongs(ins: Sequence[Array], roles: Sequence[Along], before: Sequence[Group], rows: bool
             ) -> tuple[list[Along], int]:
-    """Reach of each input in a step, and the number of rows after which inputs that belong to sets begin anew."""
+    """The ``Along`` of each input in a step, and the number of rows after which inputs with values for sets repeat."""
     if not rows:
         turned = {Along.ELEMENT: Along.ELEMENT, Along.ROW: Along.COLUMN, Along.COLUMN: Along.ROW}
         return [turned[role] for role in roles], 1
@@ -114,17 +117,17 @@ def _alongs(ins: Sequence[Array], roles: Sequence[Along], before: Sequence[Group
 
 
 def few_rows(xp: ArrayModule, count: int, n: int) -> bool:
-    """Whether rows are too few for all processors, and long enough to be cut."""
+    """Whether there are too few rows for all multiprocessors, and they are long enough to be split."""
     return _part_of_rows(xp, count, n) < n
 
 
 def _part_of_rows(xp: ArrayModule, count: int, n: int) -> int:
-    """How long the parts of rows are: whole rows, unless these are too few for all processors."""
+    """The length of the parts of rows: whole rows, unless there are too few for all multiprocessors."""
     parts = min(grid_of(xp, 1 << 30, 1) // count, n // _PART)
     return n if parts < 2 else -(-n // (8 * parts)) * 8
 
 
 def _part_of_columns(xp: ArrayModule, count: int, rows: int, n: int) -> int:
-    """How many rows a block reduces."""
+    """The number of rows that a block reduces."""
     parts = max(1, min(-(-rows // LEAST), grid_of(xp, 1 << 30, 1) // (-(-n // WIDE) * count)))
     return -(-rows // parts)

@@ -1,4 +1,4 @@
-"""Handles of NVIDIA's libraries: one a device, kept as long as the library is."""
+"""Handles of NVIDIA's libraries: one per device, as long as the library is used."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["Handles"]
 
 
 class Handles:
-    """The handles of one library, which are destroyed with this object, though not when Python ends: CUDA may have
-    ended by then.
+    """The handles of one library. They are destroyed with this object, but not at the end of Python, when CUDA may
+    already be shut down.
 
     Parameters
     ----------
     destroy : callable
-        Gives a handle back to the library.
+        Destroys a handle.
     """
 
     def __init__(self, destroy: Callable[[Any], object]):
@@ -24,7 +24,7 @@ class Handles:
         weakref.finalize(self, _destroy, destroy, self._made).atexit = False
 
     def of(self, device: int, create: Callable[[], Any]) -> Any:
-        """The handle of a device, the current one; the first call for a device creates it."""
+        """The handle for a device, which is the current one; the first call for a device creates it."""
         if device not in self._made:
             self._made[device] = create()
         return self._made[device]

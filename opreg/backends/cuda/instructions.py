@@ -1,8 +1,8 @@
 """The instructions of expressions as statements of CUDA C++.
 
-Numbers are computed in double where one of them is, else in float, and stored as arrays have them; ``device.cuh``
-holds what C++ has no operator for. Results differ from NumPy's in the last bits: products and sums may be rounded once
-together, and what passes between instructions of 16-bit values is not rounded to 16 bits.
+An instruction is computed in double if an operand is double, else in float; results are stored in the dtypes of the
+arrays. ``device.cuh`` defines functions for which C++ has no operator. Results differ from NumPy's in the last bits: a
+product and a sum may be rounded only once, and for 16-bit arrays intermediate results are not rounded to 16 bits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from opreg.typing import Array
 __all__ = ["PRELUDE", "STORED", "Value", "computed_in", "converted", "declines", "indented", "literal", "missing",
            "statement", "statements"]
 
-#: The text that stands before every kernel.
+#: The text before every kernel.
 PRELUDE = Path(__file__).with_name("device.cuh").read_text(encoding="utf-8")
 
 #: C types of stored elements, by dtype.
@@ -45,19 +45,19 @@ _TEXT = {
 
 
 class Value(NamedTuple):
-    """Something that statements read: its text and its type, ``float`` or ``double``."""
+    """An operand of statements: its text and its type, ``float`` or ``double``."""
 
     text: str
     type: str
 
 
 def computed_in(dtype: np.dtype) -> str:
-    """The type that stored values of a dtype are computed in."""
+    """The type in which elements of a dtype are computed."""
     return "double" if dtype.name == "float64" else "float"
 
 
 def missing(expression: Expression) -> str | None:
-    """The first instruction that there is no statement for."""
+    """The first instruction without a statement, or None."""
     return next((prim.name for prim, _ in expression.code if _text(prim) is None), None)
 
 
@@ -71,12 +71,12 @@ def _text(prim: Primitive) -> str | None:
 
 
 def indented(lines: Sequence[str], levels: int = 1) -> list[str]:
-    """Lines inside of a block."""
+    """Lines with indentation."""
     return [f"{'    ' * levels}{line}" for line in lines]
 
 
 def literal(number: float, type: str) -> str:
-    """A constant."""
+    """A constant as text."""
     if not math.isfinite(number):
         bits = {math.inf: "0x7f800000u", -math.inf: "0xff800000u"}.get(number, "0x7fc00000u")
         return f"{type}(bits_as<float>({bits}))"
@@ -86,7 +86,7 @@ def literal(number: float, type: str) -> str:
 
 
 def statement(name: str, prim: Primitive, args: Sequence[int | float], values: Sequence[Value]) -> tuple[str, Value]:
-    """The line that gives a name to what a primitive makes of values."""
+    """The line that computes a primitive and names the result, and the result."""
     type = "double" if any(values[a].type == "double" for a in args if isinstance(a, int)) else "float"
     text = _text(prim)
     assert text is not None, prim.name
@@ -96,7 +96,7 @@ def statement(name: str, prim: Primitive, args: Sequence[int | float], values: S
 
 
 def statements(expression: Expression, inputs: Sequence[Value]) -> tuple[list[str], list[Value]]:
-    """A line for each instruction, and what the results are called.
+    """A line for each instruction, and the values of the results.
 
     Examples
     --------
@@ -115,12 +115,12 @@ def statements(expression: Expression, inputs: Sequence[Value]) -> tuple[list[st
 
 
 def converted(value: Value, type: str) -> str:
-    """A value as a number of a type."""
+    """The text of a value converted to a type."""
     return value.text if value.type == type else f"({type}){value.text}"
 
 
 def declines(arrays: Sequence[Array | None]) -> str | None:
-    """The reason why arrays cannot be traversed as rows or columns."""
+    """The reason why kernels of rows or columns cannot handle these arrays, or None."""
     for array in arrays:
         if array is not None and array.dtype.name not in STORED:
             return f"dtype {array.dtype}: {', '.join(STORED)} are compiled"

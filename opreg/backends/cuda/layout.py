@@ -1,4 +1,4 @@
-"""How kernels run through the memory of their arrays: what they read as packs, as one number, or by strides."""
+"""How kernels access the memory of their arrays: in packs, as a single element, or by strides."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..addressing import bounds_of, joined_axes, overlap
 
 __all__ = ["Arrangement", "Layout", "Operand", "Reach", "arrange"]
 
-# Beyond this many numbers an index has 64 bits; what a grid steps over is left free.
+# From this number of elements on, indices have 64 bits; it leaves room for an index one step beyond the end.
 _NEAR = 1 << 30
 
 
 class Reach(Enum):
-    """How the elements of an array are found."""
+    """How the elements of an array are accessed."""
 
     FIXED = "one number"
     FLAT = "side by side from the first to the last"
@@ -30,7 +30,7 @@ class Reach(Enum):
 
 
 class Operand(NamedTuple):
-    """An array as the text of a kernel knows it."""
+    """The properties of an array that the text of a kernel depends on."""
 
     dtype: np.dtype
     reach: Reach
@@ -39,18 +39,18 @@ class Operand(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Facts that the text of a kernel depends on beside its expression; the kernel reads sizes and strides when it
-    runs.
+    """Properties that the text of a kernel depends on besides its expression; sizes and strides are parameters of the
+    kernel.
 
     Attributes
     ----------
     ins, outs : tuple of int
-        For each input and output the number of its operand; None for an output that nobody reads.
+        For each input and output, the index of its operand; None for an output that is not read.
     operands : tuple of Operand
     axes : int
-        Axes that are left when those are joined that all arrays run through as one; 1 where no array has strides.
+        The number of axes after neighbouring ones are joined where all strides allow it; 1 if no array needs strides.
     lanes : int
-        Numbers that a thread computes side by side.
+        The number of neighbouring elements that a thread computes at a time.
     far : bool
         Whether indices need 64 bits.
     """
@@ -64,7 +64,7 @@ class Layout(NamedTuple):
 
 
 class Arrangement(NamedTuple):
-    """Arrays and how they are run through: ``sizes`` of the axes, ``strides`` in numbers by operand and axis."""
+    """Arrays with the ``sizes`` of the axes, and the ``strides`` in elements by operand and axis."""
 
     layout: Layout
     arrays: list[Array]
@@ -73,12 +73,12 @@ class Arrangement(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Number of elements that are computed."""
+        """The number of elements that are computed."""
         return math.prod(self.sizes)
 
 
 def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement | str:
-    """How arrays that broadcast are run through by a kernel, or why they cannot be."""
+    """How a kernel accesses arrays that broadcast, or the reason why it cannot."""
     shape = next(out.shape for out in outs if out is not None)
     arrays: list[Array] = []
     steps: list[tuple[int, ...]] = []
@@ -118,7 +118,8 @@ def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement |
 
 
 def _strides(array: Array, shape: Sequence[int]) -> tuple[int, ...] | None:
-    """Steps in elements along the axes of the shape that an array broadcasts to; None where they are not whole."""
+    """Strides in elements along the axes of the shape that an array broadcasts to; None if one is not a whole
+    number."""
     if any(stride % array.itemsize for stride in array.strides):
         return None
     before = len(shape) - array.ndim
@@ -127,7 +128,7 @@ def _strides(array: Array, shape: Sequence[int]) -> tuple[int, ...] | None:
 
 
 def _span(sizes: Sequence[int], strides: Sequence[int]) -> int:
-    """How far from its first number an array reaches."""
+    """The distance from the first element of an array to the farthest one, in elements."""
     return sum((size - 1) * abs(stride) for size, stride in zip(sizes, strides))
 
 
@@ -141,8 +142,8 @@ def _flat(sizes: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def _lanes(arrays: Sequence[Array], sizes: Sequence[int], strides: Sequence[tuple[int, ...]]) -> int:
-    """Numbers of the smallest dtype in a pack of 16 bytes, where flat arrays begin at one and rows end at one; else
-    1."""
+    """The number of elements of the smallest dtype in a pack of 16 bytes; 1 unless flat arrays are aligned to packs and
+    rows consist of whole packs."""
     lanes = 16 // min(array.itemsize for array in arrays)
     flat = [array for array, steps in zip(arrays, strides) if _flat(sizes, steps)]
     if any(address_of(array) % min(16, lanes * array.itemsize) for array in flat):

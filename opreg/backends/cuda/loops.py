@@ -1,4 +1,4 @@
-"""Loops as kernels of rows and columns, and of elements where they reduce nothing."""
+"""Loops as kernels of rows and columns, or of elements if there are no reductions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["attach"]
 
 
 def attach(op: Op, loop_of: Callable[[Call], Loop], ufuncs: Callable[[Call], list[Callable[[], object]]]) -> None:
-    """Give an operator that is a loop the kernel ``cuda``."""
+    """Give an operator that is described by a loop the kernel ``cuda``."""
 
     def accepts(call: Call) -> str | None:
         loop = loop_of(call)

@@ -1,10 +1,11 @@
-"""Products of matrices by cublasLt: how arrays are described to it, and the steps that multiply.
+"""Matrix products by cublasLt: descriptions of arrays for it, and the steps that multiply.
 
-Arrays here lie by rows, matrices of the library by columns. A matrix stored by rows is, read by columns, its own
-transpose: so the library is asked for the transpose of the product, which is that of the right factor times that of
-the left one, and no elements are moved. A factor that lies by columns here is one that the library transposes.
+Arrays here are stored by rows, matrices of the library by columns. A matrix stored by rows is the transposed matrix if
+read by columns. So the library is asked for the transpose of the product, which is the transposed right factor times
+the transposed left one, and no elements are moved. A factor that is stored by columns here is transposed by the
+library.
 
-The library chooses an algorithm once for products of one kind: sizes, dtype, how the arrays lie and are aligned.
+The library chooses an algorithm once for each kind of product: sizes, dtype, layout and alignment of the arrays.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from .cublaslt import (
 
 __all__ = ["Chosen", "DTYPES", "Matrices", "Multiply", "Product", "choose", "describe"]
 
-#: For each dtype how its numbers are stored, how they are multiplied, and how factors of the product are given.
+#: For each dtype, the type of stored elements, the type of the computation, and the type of scale factors.
 DTYPES: dict[str, tuple[DataType, ComputeType, DataType]] = {
     "float16": (DataType.R_16F, ComputeType.COMPUTE_32F, DataType.R_32F),
     "bfloat16": (DataType.R_16BF, ComputeType.COMPUTE_32F, DataType.R_32F),
@@ -50,9 +51,9 @@ DTYPES: dict[str, tuple[DataType, ComputeType, DataType]] = {
     "float64": (DataType.R_64F, ComputeType.COMPUTE_64F, DataType.R_64F),
 }
 
-# Bytes an algorithm may ask for beside: what NVIDIA recommends for Hopper.
+# The largest workspace of an algorithm, in bytes: NVIDIA's recommendation for Hopper.
 _WORKSPACE = 32 << 20
-# Alignment in bytes that the library assumes of arrays, unless told, and of its workspace.
+# The alignment in bytes that the library assumes by default, for arrays and its workspace.
 _ALIGNED = 256
 
 
@@ -63,9 +64,9 @@ class Matrices(NamedTuple):
     ----------
     rows, columns : int
     by_columns : bool
-        Whether numbers of a column lie side by side, not those of a row.
+        Whether the elements of a column are contiguous, not those of a row.
     step, apart : int
-        How far rows (or columns) are apart, and one matrix from the next; in elements.
+        The distance from one row (or column) to the next, and from one matrix to the next, in elements.
     """
 
     rows: int
@@ -76,7 +77,7 @@ class Matrices(NamedTuple):
 
 
 class Product(NamedTuple):
-    """All that the choice of an algorithm depends on.
+    """Everything that the choice of an algorithm depends on.
 
     Attributes
     ----------
@@ -85,9 +86,9 @@ class Product(NamedTuple):
         Number of products.
     left, right, out : Matrices
     alignments : tuple of int
-        What the addresses of the three, and of a bias, are multiples of, in bytes; of none it is zero.
+        The alignments of the three and of a bias, in bytes; zero without a bias.
     add : bool
-        Whether the product is added to what is there.
+        Whether the product is added to the output's present elements.
     epilogue : Epilogue
     tf32 : bool
         Whether factors of float32 may be rounded to TF32.
@@ -110,10 +111,11 @@ class Product(NamedTuple):
 
 def describe(a: Array, b: Array, out: Array, *, add: bool = False, epilogue: Epilogue = Epilogue.DEFAULT,
              bias: Array | None = None, tf32: bool = False) -> Product | str:
-    """Description of the product ``out = a @ b``, whose axes before the last two broadcast; or the reason why cublasLt
+    """The description of the product ``out = a @ b``, whose axes before the last two broadcast; or the reason why
+    cublasLt
     cannot compute it.
 
-    ``bias`` is what the epilogue reads or writes.
+    ``bias`` is the array that the epilogue reads or writes.
     """
     if out.dtype.name not in DTYPES or not a.dtype == b.dtype == out.dtype:
         return f"dtypes {a.dtype}, {b.dtype} and {out.dtype}: cublasLt multiplies arrays of one, {', '.join(DTYPES)}"
@@ -137,19 +139,19 @@ def describe(a: Array, b: Array, out: Array, *, add: bool = False, epilogue: Epi
 
 
 def _batch_steps(array: Array, stack: tuple[int, ...]) -> list[int]:
-    """How far an array goes, in bytes, along the axes that count its matrices; zero where it repeats."""
+    """The strides of an array, in bytes, along the axes of its stack of matrices; zero where it broadcasts."""
     missing = len(stack) - (array.ndim - 2)
     return [0] * missing + [0 if size == 1 else step for size, step in zip(array.shape[:-2], array.strides)]
 
 
 def _matrices(array: Array, apart: int) -> Matrices | None:
-    """How the last two axes lie; None where a copy were needed."""
+    """The layout of the last two axes; None if the library would need a copy."""
     size = array.itemsize
     (rows, columns), (down, along) = array.shape[-2:], array.strides[-2:]
     if apart % size:
         return None
     by_rows, by_columns = along == size or columns == 1, down == size or rows == 1
-    # The step of a single row or column means nothing; the library wants one that is long enough.
+    # The stride of a single row or column has no meaning, but the library requires one that is long enough.
     down, along = max(down, columns * size) if rows == 1 else down, max(along, rows * size) if columns == 1 else along
     if by_rows and down % size == 0 and down >= columns * size:
         return Matrices(rows, columns, False, down // size, apart // size)
@@ -162,7 +164,8 @@ def _matrices(array: Array, apart: int) -> Matrices | None:
 
 
 class _Described:
-    """A product in the library's terms: of the whole, and of its two factors and the result, as it has them."""
+    """The library's descriptors of a product: one of the whole, and those of the layouts of both factors and the
+    result."""
 
     __slots__ = ("whole", "layouts")
 
@@ -187,7 +190,7 @@ class _Described:
 
 
 class Chosen(NamedTuple):
-    """The algorithm for a kind of products, and the bytes that it works in."""
+    """The algorithm for a kind of product, and the size of its workspace in bytes."""
 
     algorithm: Algorithm
     workspace: int
@@ -195,9 +198,9 @@ class Chosen(NamedTuple):
 
 @cached(1024)
 def choose(found: Library, device: int, product: Product) -> Chosen | str:
-    """The library's first choice for products of a kind, or why it has none."""
+    """The library's preferred algorithm for a kind of product, or the reason why it has none."""
     left, right, out, bias = product.alignments
-    described = _Described(found, product, bias)  # an address as good as the bias's
+    described = _Described(found, product, bias)  # the alignment stands for the address of the bias
     preference = Descriptor(found, "MatmulPreference")
     preference.set(PreferenceAttribute.MAX_WORKSPACE_BYTES, ctypes.c_uint64(_WORKSPACE))
     for name, alignment in zip("ABCD", (right, left, out, out)):
@@ -213,26 +216,26 @@ def choose(found: Library, device: int, product: Product) -> Chosen | str:
 
 
 class Multiply(PlainStep):
-    """One product, or a batch of them, with its arrays, which it holds alive.
+    """One product, or a batch of them, with its arrays, to which it holds references.
 
     Parameters
     ----------
     xp : module
         The array module.
     device : int
-        The current one.
+        The index of the current device.
     title : str
-        Whose product it is, for errors.
+        The node's name, for error messages.
     product : Product
     chosen : Chosen
     arrays : tuple of arrays
-        The two factors and where the product goes.
+        The two factors and the output.
     scratch : function of shape and dtype
-        Gives it memory to work in.
+        Gives memory for the workspace.
     scale : float
-        Factor of the product.
+        The factor by which the product is multiplied.
     bias : array, optional
-        What the epilogue reads or writes.
+        The array that the epilogue reads or writes.
     """
 
     __slots__ = ("call", "stream", "title", "held", "read", "written")
@@ -261,7 +264,7 @@ class Multiply(PlainStep):
         self.held = described, arrays, bias, workspace
         left, right, into = map(own_bytes, arrays)
         beside = 0 if bias is None else own_bytes(bias)
-        summed = product.epilogue is Epilogue.BGRADB  # which writes the bias's gradient, and others read a bias
+        summed = product.epilogue is Epilogue.BGRADB  # writes the bias's gradient; other epilogues read a bias
         self.read = left + right + into * product.add + beside * (not summed)
         self.written = into + beside * summed
 

@@ -1,8 +1,8 @@
 """Work captured as CUDA graphs, which one launch replays on the same memory.
 
-A graph knows addresses and keeps nothing alive, so what it was captured from is kept beside it: the functions, which
-hold their arrays, and a pool of memory that nobody else takes from. Work is captured on a stream of its own, as CUDA
-demands; a graph is launched on the stream that is current then, behind what was asked of that before.
+A graph holds addresses and no references. So the captured functions, which hold their arrays, are stored with it, and
+so is a memory pool that nothing else allocates from. Work is captured on a stream of its own, as CUDA requires; a graph
+is launched on the stream that is current then, after the earlier work on that stream.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SPOILT = "cudaErrorStreamCaptureInvalidated"
 
 
 class Replay(PlainStep):
-    """Functions as a graph, with what the graph needs alive."""
+    """Functions captured as a graph, with references to everything that the graph uses."""
 
     __slots__ = ("graph", "functions", "pool")
 
@@ -33,16 +33,16 @@ class Replay(PlainStep):
 
 
 class _Source:
-    """Blocks for the pool of graphs, from the allocator that the caller has: pools, limits and kinds of memory that
-    were chosen by ``cupy.cuda.set_allocator`` hold for graphs, too.
+    """Allocates blocks for the pool of graphs by the caller's allocator: pools, limits and kinds of memory that were
+    chosen by ``cupy.cuda.set_allocator`` apply to graphs, too.
 
-    Blocks are asked for on the default stream, which does not capture: an asynchronous pool would have the allocation
-    become a part of the graph.
+    Blocks are allocated on the default stream, which does not capture: on the capturing stream, an asynchronous pool
+    would make the allocation a part of the graph.
     """
 
     def __init__(self, cuda: Any):
         self._cuda = cuda
-        self.allocator: Any = None  # while work makes memory, that of its caller
+        self.allocator: Any = None  # the caller's, while work allocates memory
 
     def __call__(self, size: int) -> Any:
         with self._cuda.Stream(null=True) as stream:
@@ -53,7 +53,7 @@ class _Source:
 
 
 class CudaRecorder(Recorder):
-    """Captures for one segment of a plan, on one device."""
+    """Captures the work of one segment of a plan, on one device."""
 
     def __init__(self, xp: ArrayModule, device: int):
         self._cuda, self._device = xp.cuda, device
@@ -79,7 +79,7 @@ class CudaRecorder(Recorder):
 
     @contextlib.contextmanager
     def _memory(self) -> Iterator[None]:
-        """Arrays that are made inside lie in the memory pool of the graphs; contexts may be nested."""
+        """Allocate arrays made in this context from the memory pool of the graphs; contexts may be nested."""
         source, around = self._source, self._source.allocator
         source.allocator = around or self._cuda.get_allocator()
         try:
@@ -99,13 +99,14 @@ class CudaRecorder(Recorder):
                     except MemoryError:
                         raise
                     except Exception as error:
-                        # A capture that was spoilt before says so at the next launch, which is not to blame.
+                        # If an earlier function has invalidated the capture, the next launch reports it and is not the
+                        # cause.
                         refused = RefusedError(_said(error), None if _SPOILT in str(error) else number)
                         break
-            finally:  # whatever came: a stream that captures takes no other work
+            finally:  # in any case, since a capturing stream runs no other work
                 try:
                     graph = stream.end_capture()
-                except Exception as error:  # a spoilt capture ends with an error, and has ended
+                except Exception as error:  # an invalidated capture raises an error here, but ends
                     refused = refused or RefusedError(_said(error))
         if refused is not None:
             raise refused
@@ -113,7 +114,7 @@ class CudaRecorder(Recorder):
 
 
 def _said(error: Exception) -> str:
-    """An exception in one line."""
+    """The text of an exception in one line."""
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}".rstrip(": ")
 
 

@@ -1,6 +1,7 @@
-"""Expressions along rows as CUDA kernels: a warp or a block has a row, which it reads once where its registers hold it.
+"""Row expressions as CUDA kernels: a warp or a block computes a row, and reads it once if its registers can hold it.
 
-Few rows that are long and only reduced are cut into parts, each a row of its own until the last step.
+If there are few long rows that are only reduced, they are split into parts; each part is treated as a row, and a last
+step combines them.
 """
 
 from __future__ import annotations
@@ -23,31 +24,32 @@ from .instructions import STORED, Value, computed_in, converted, indented, liter
 __all__ = ["KINDS", "Shape", "Text", "bound_rows", "counted_in", "of_the_row", "parameters", "rows_source",
            "shape_of", "sized"]
 
-# Threads of a block whose warps have a row each, and numbers that a thread holds at most.
+# Threads of a block if each warp computes a row, and the greatest number of elements that a thread holds in registers.
 _WARPS, _HELD = 128, 32
 #: Names of the reductions in ``device.cuh``.
 KINDS = {"row_sum": "Sum", "row_max": "Largest", "row_min": "Smallest", "row_product": "Product"}
 
 
 class Shape(NamedTuple):
-    """Facts that the text of a kernel depends on beside its expression.
+    """Properties that the text of a kernel depends on besides its expression.
 
     Attributes
     ----------
     ins, outs : tuple of dtype
-        None for an output that nobody reads.
+        None for an output that is not read.
     threads : int
-        Threads that have a row together.
+        The number of threads that compute a row together.
     lanes : int
-        Numbers that are read at once.
+        The number of elements that a thread reads at a time.
     packs : int
-        Times that each of these threads reads; 0 where the registers do not hold the row, which is read once a phase.
+        How many times each of these threads reads; 0 if the registers cannot hold the row, which is then read once per
+        phase.
     far : bool
         Whether indices need 64 bits.
     cut : bool
-        Whether rows are cut into parts.
+        Whether rows are split into parts.
     counted : str
-        The type that numbers of columns, and of all that a row has, are computed in; see ``counted_in``.
+        The type of indices of columns and of the size of a row in expressions; see ``counted_in``.
     """
 
     ins: tuple[np.dtype, ...]
@@ -61,13 +63,21 @@ class Shape(NamedTuple):
 
 
 def counted_in(size: int) -> str:
-    """The type that holds all integers up to a size: ``float``, or ``double`` if it has too few bits."""
+    """The type that represents all integers up to a size: ``float``, or ``double`` if ``float`` does not."""
     return "float" if size <= 1 << 24 else "double"
 
 
 def shape_of(expression: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], rows: int, n: int,
              part: int | None = None, size: int | None = None) -> Shape:
-    """How rows of ``n`` values, which count as ``size``, are shared out, cut into parts of so many if told to."""
+    """How rows of ``n`` values are distributed over threads.
+
+    Parameters
+    ----------
+    part : int, optional
+        The length of the parts that rows are split into.
+    size : int, optional
+        The size of a row as the expression reads it; ``n`` by default.
+    """
     counted = counted_in(n if size is None else max(n, size))
     whole = [array for array, along in zip((*ins, *outs), (*expression.inputs, *expression.results))
              if array is not None and along in (Along.ELEMENT, Along.COLUMN)]
@@ -79,7 +89,7 @@ def shape_of(expression: RowExpression, ins: Sequence[Array], outs: Sequence[Arr
     held = max(1, sum(along is Along.ELEMENT for along in expression.inputs))
     width = 2 if any(array.dtype.itemsize == 8 for array in whole) else 1
     room = max(1, _HELD // (held * width * lanes))
-    most = 1024 // width  # a double takes two registers, of which there are so many for all threads of a block
+    most = 1024 // width  # a double takes two registers, and the number of registers per block is limited
     threads = next((threads for threads in (32, 256, most) if n <= threads * lanes * min(room, 8)), most)
     packs = -(-n // (threads * lanes))
     return Shape(tuple([array.dtype for array in ins]), tuple([None if out is None else out.dtype for out in outs]),
@@ -87,8 +97,8 @@ def shape_of(expression: RowExpression, ins: Sequence[Array], outs: Sequence[Arr
 
 
 class Text:
-    """The lines of a kernel, and what the registers of the expression are called; ``counted`` is the type of what is
-    counted."""
+    """The statements of a kernel, and the values of the expression's registers; ``counted`` is the type of indices and
+    sizes."""
 
     def __init__(self, expression: Expression, counted: str):
         self.expression, self.counted = expression, counted
@@ -106,20 +116,20 @@ class Text:
         return text
 
     def result(self, register: int | float, stored: str) -> str:
-        """A result as it is stored."""
+        """The text of a result, converted to the stored type."""
         value = self.values[register].text if isinstance(register, int) else literal(register, "double")
         return f"narrow<{stored}>({value})"
 
 
 def parameters(ins: Sequence[np.dtype], outs: Sequence[np.dtype | None]) -> list[str]:
-    """Parameters of a kernel for its arrays."""
-    # An output may take over an input's memory: none of them is said to be alone.
+    """The parameters of a kernel for its arrays."""
+    # An output may use an input's memory, so none is declared ``__restrict__``.
     return [*[f"const {STORED[dtype.name]}* a{i}" for i, dtype in enumerate(ins)],
             *[f"{STORED[dtype.name]}* b{i}" for i, dtype in enumerate(outs) if dtype is not None]]
 
 
 def sized(expression: Expression) -> bool:
-    """Whether an expression reads how many elements a row has."""
+    """Whether an expression reads the size of a row."""
     return any(prim.name == "row_size" for prim, _ in expression.code)
 
 
@@ -127,9 +137,9 @@ def sized(expression: Expression) -> bool:
 def rows_source(rows: RowExpression, shape: Shape) -> str:
     """The text of the kernel ``rows``.
 
-    Its parameters are inputs and outputs, how many rows there are, and numbers in each; where rows are cut, how many
-    elements a part has and how many parts a row; where they are read, the padded length of a row, and after how
-    many rows inputs begin anew.
+    Its parameters are the inputs and outputs, the number of rows, and the number of elements in each; if rows are
+    split, the number of elements in a part and of parts in a row; and if the expression reads them, the size of a row
+    and the number of rows after which inputs repeat.
     """
     expression, text = rows.expression, Text(rows.expression, shape.counted)
     for i, dtype in enumerate(shape.ins):
@@ -177,7 +187,8 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
 
 
 def _phases(rows: RowExpression, shape: Shape) -> list[tuple[list[int], list[int]]]:
-    """The reductions of a kernel and the outputs that it stores, for each phase. A phase with neither reads no row."""
+    """For each phase of a kernel, its reductions and the outputs that it stores. A phase without either reads no
+    rows."""
     code, arity, last = rows.expression.code, rows.expression.arity, max(rows.phases, default=0)
     stored = [i for i, along in enumerate(rows.results) if along is Along.ELEMENT and shape.outs[i] is not None]
     return [([p for p, (prim, _) in enumerate(code) if prim.name in REDUCTIONS and rows.phases[arity + p] == phase + 1],
@@ -192,14 +203,14 @@ def _needed(rows: RowExpression, reduced: Sequence[int], outs: Sequence[int]) ->
 
 
 def _passes(rows: RowExpression, shape: Shape) -> list[int]:
-    """How often a kernel runs through each of its inputs."""
+    """How many times a kernel reads each of its inputs."""
     reads = [_needed(rows, reduced, outs)[1] for reduced, outs in _phases(rows, shape)]
     return [sum(i in read for read in reads) if along is Along.ELEMENT and not shape.packs else
             int(i in rows.expression.used) for i, along in enumerate(rows.inputs)]
 
 
 def of_the_row(rows: RowExpression, text: Text, phase: int) -> list[str]:
-    """The statements of what a row has one number of and a phase is the first to know."""
+    """The statements of registers with one value per row that can be computed from this phase on."""
     arity = rows.expression.arity
     return [text.line(p) for p, (prim, _) in enumerate(rows.expression.code)
             if rows.registers[arity + p] is Along.ROW and rows.phases[arity + p] == phase
@@ -207,7 +218,7 @@ def of_the_row(rows: RowExpression, text: Text, phase: int) -> list[str]:
 
 
 def _over(shape: Shape, body: Sequence[str], index: str) -> list[str]:
-    """Lines that are run for each pack of a row that a thread has, which begins ``at``."""
+    """A loop over the packs of a row that a thread has; in ``body``, a pack begins ``at``."""
     step = shape.threads * shape.lanes
     if shape.packs:
         return ["#pragma unroll", f"for (int k = 0; k < {shape.packs}; ++k) {{",
@@ -218,7 +229,7 @@ def _over(shape: Shape, body: Sequence[str], index: str) -> list[str]:
 
 def _phase(rows: RowExpression, shape: Shape, text: Text, packed: Sequence[int], reduced: Sequence[int],
            outs: Sequence[int], kind: str, index: str) -> list[str]:
-    """Run through a row: add to what the phase reduces, or store the results."""
+    """The lines of one pass over a row, which reduce or store results."""
     expression = rows.expression
     needed, read = _needed(rows, reduced, outs)
     lines = [f"{kind} t{p} = {KINDS[expression.code[p].prim.name]}::none<{kind}>();" for p in reduced]
@@ -252,10 +263,10 @@ def _phase(rows: RowExpression, shape: Shape, text: Text, packed: Sequence[int],
 def bound_rows(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], count: int, n: int,
                xp: ArrayModule, cycle: int = 1, size: int | None = None, part: int | None = None
                ) -> Callable[[], None]:
-    """A step without arguments that computes ``count`` rows of ``n`` values side by side.
+    """A step without arguments that computes ``count`` contiguous rows of ``n`` values.
 
-    They count as rows of ``size`` values, which is ``n`` where nothing else is said. Rows that are only reduced may be
-    cut into parts of so many elements: the results are then those of each part.
+    The expression reads ``size`` as the size of a row, by default ``n``. Rows that are only reduced may be split into
+    parts of ``part`` elements; then there is a result for each part.
     """
     shape = shape_of(rows, ins, outs, count, n, part, size)
     index = np.uint64 if shape.far else np.uint32

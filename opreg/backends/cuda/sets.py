@@ -1,5 +1,7 @@
-"""Expressions along rows where sets of elements lie along any axes: by rows if these are side by side, else by a step
-for each reduction and one for what is left for the elements."""
+"""Row expressions whose sets lie along any axes: as rows if the elements of a set are contiguous, else by steps for
+each
+phase of reductions and one step for the remaining element-wise part.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +30,18 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Alo
     Parameters
     ----------
     expression : Expression
-        With reductions.
+        An expression with reductions.
     ins : sequence of arrays
-        All of as many axes, contiguous; the first has all elements, and the others broadcast to its shape.
+        Contiguous arrays of equal rank; the first has all elements, and the others broadcast to its shape.
     roles : sequence of Along
         Whether an input has a value for each ``ELEMENT``, for each set (``ROW``), for each place in a set
-        (``COLUMN``), or for sets in turn (``CYCLE``), whose numbers must lie side by side.
+        (``COLUMN``), or values for sets that repeat (``CYCLE``; the elements of a set must be contiguous then).
     outs : sequence of arrays or None
-        Of elements, in the shape of the first input, or of a value for each set.
+        Arrays of elements in the shape of the first input, or of one value per set.
     axes : sequence of int
-        Along which the numbers of a set lie.
+        The axes along which the elements of a set lie.
     scratch : function of number, shape and dtype
-        Memory for what passes between the steps.
+        Gives memory for intermediate results.
     """
     shape = ins[0].shape
     groups = groups_of(shape, axes)
@@ -79,8 +81,9 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Alo
 
 
 def _handed_on(rows: RowExpression, phase: int) -> list[int]:
-    """The registers with a value for each set that a phase is the first to have and that elements, or later phases,
-    read."""
+    """The registers with one value per set that are computed in a phase and read by element-wise instructions or by
+    later
+    phases."""
     arity, code = rows.expression.arity, rows.expression.code
     found = set()
     for position, (_, args) in enumerate(code):

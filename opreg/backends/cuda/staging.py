@@ -1,4 +1,4 @@
-"""Numbers on their way from the host to a device, through pinned memory: the device copies them when it comes to it."""
+"""Copies of host arrays to a device through pinned memory; the host does not wait for the copy."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["Staging", "staging"]
 
 
 class Staging:
-    """Two places of pinned memory, which take turns. One is written again when the copy from it is done, which it is as
-    a rule by then; only a host that is two copies ahead waits."""
+    """Two buffers of pinned memory, used alternately. A buffer is written again only when the copy from it is done; the
+    host waits for that only if it is two copies ahead."""
 
     __slots__ = ("_cuda", "_device", "_array", "_places", "_copied", "_turn")
 
@@ -35,13 +35,13 @@ class Staging:
             copied.record(stream)
 
     def __del__(self) -> None:
-        if not sys.is_finalizing():  # when CUDA may have ended
-            for copied in getattr(self, "_copied", ()):  # pinned memory that goes is given out again at once
+        if not sys.is_finalizing():  # CUDA may have been shut down
+            for copied in getattr(self, "_copied", ()):  # freed pinned memory may be used again at once
                 copied.synchronize()
 
 
 def staging(xp: ArrayModule, array: Array, device: int) -> Staging | None:
-    """The way to an array; None where it has no memory, or not in one piece."""
+    """The ``Staging`` for an array; None if it is empty or not contiguous, or the module has no pinned memory."""
     if not hasattr(getattr(xp, "cuda", None), "alloc_pinned_memory") or not array.size or not array.flags.c_contiguous:
         return None
     return Staging(xp, array, device)

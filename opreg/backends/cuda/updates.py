@@ -1,8 +1,8 @@
-"""Optimizer updates as CUDA kernels: one launch moves all weights that move by one rule.
+"""Optimizer updates as CUDA kernels: one launch updates all weights of one rule.
 
-The expression of a rule's formula becomes the text of a kernel, as on the host. Rates are numbers that a launch is
-given, or, for launches that are captured and replayed, numbers on the device; where the arrays lie is in a table there,
-which is kept as long as they are.
+A kernel is generated from the expression of the rule's formula, as on the host. Rates are arguments of the launch, or
+for launches that are captured and replayed, they are in memory of the device. A table in the device's memory holds the
+addresses of the arrays; it is cached as long as they live.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["bind", "move"]
 
 _BLOCK = 256
-# Numbers of one weight that a block takes at a time.
+# The number of elements of one weight that a block updates at a time.
 _STRETCH = 1 << 13
 # NumPy types of rates, by the type that a kernel computes in.
 _NUMBER: dict[str, type[np.generic]] = {"float": np.float32, "double": np.float64}
@@ -39,11 +39,12 @@ _NUMBER: dict[str, type[np.generic]] = {"float": np.float32, "double": np.float6
 
 @cached(64)
 def source(expression: Expression, count: int, apart: bool, dtype: np.dtype, lanes: int, held: bool = False) -> str:
-    """The text of the kernel ``updates`` of ``count`` arrays for each weight; ``apart`` where the new weight has memory
-    of its own.
+    """The text of the kernel ``updates``, for ``count`` arrays per weight; with ``apart`` the new weight is written to
+    separate memory.
 
-    Its parameters are the table, how many rows it has, and the numbers that the expression reads beside arrays, or
-    where these are ``held`` on the device. A row is a stretch of a weight: how many elements, and where its arrays are.
+    Its parameters are the table, the number of its rows, and the numbers that the expression reads; with ``held`` a
+    pointer to these numbers on the device. A row of the table describes a part of a weight: the number of elements, and
+    the addresses of the arrays.
     """
     stored, kind = STORED[dtype.name], computed_in(dtype)
     names = [Value(f"x{i}", kind) for i in range(expression.arity)]
@@ -81,7 +82,8 @@ def source(expression: Expression, count: int, apart: bool, dtype: np.dtype, lan
 
 
 class _Table(NamedTuple):
-    """The table of some weights on their device, its rows, and whether all its arrays begin where packs do."""
+    """The table of some weights on their device, the number of its rows, and whether all addresses are aligned to
+    packs."""
 
     numbers: Array
     rows: int
@@ -89,7 +91,7 @@ class _Table(NamedTuple):
 
 
 def _table(xp: ArrayModule, columns: Columns) -> _Table | None:
-    """The table of arrays, each row those of one weight; None where they are not laid out alike, side by side."""
+    """The table for the arrays of some weights; None unless they are alike and contiguous."""
     rows = rows_of(columns, _STRETCH) if alike(columns) else []
     if not rows:
         return None
@@ -103,9 +105,9 @@ _TABLES: Tables[_Table] = Tables()
 
 def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update], dtype: np.dtype | None,
          attrs: Attrs, otherwise: Callable[[], None]) -> None:
-    """Run a rule for several weights by one launch, or ``otherwise`` where there is no kernel of it.
+    """Run a rule for several weights by one launch, or call ``otherwise`` if there is no kernel for it.
 
-    ``dtype`` is that of the rule's scratch where it is not the weights'.
+    ``dtype`` is the dtype of the rule's scratch, if it differs from the weights'.
     """
     stored = updates[0][0].dtype
     formula = formula_of(rule, updates, attrs) if dtype is None and stored.name in STORED else None
@@ -124,7 +126,8 @@ def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
 
 def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update], rates: Rates,
          otherwise: object) -> list[Callable[[], object]] | str:
-    """A launch that moves weights again and again, by numbers on the device; or why there is none."""
+    """A launch that can be repeated to update weights, with rates in the device's memory; or the reason why there is
+    none."""
     stored = updates[0][0].dtype
     if stored.name not in STORED:
         return f"dtype {stored}: {', '.join(STORED)} are compiled"
@@ -143,7 +146,7 @@ def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
 
 
 def _on_device(xp: ArrayModule, rates: Rates, dtype: np.dtype, like: Array) -> Array:
-    """The numbers of rates beside another array, brought there whenever they change."""
+    """An array of the rates on the device of ``like``, updated whenever they change."""
     numbers = xp.empty(max(1, len(rates.numbers)), dtype)
     bring = staging(xp, numbers, getattr(like.device, "id", 0)) or functools.partial(numbers.__setitem__, Ellipsis)
     rates.keep(lambda values: bring(np.array(values or [0.0], dtype)))

@@ -10,7 +10,6 @@ and those of libgomp, which this library mostly comes with, look out less long t
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import functools
 import os
 import site
@@ -123,7 +122,9 @@ def _candidates() -> Iterator[str]:
             if path.is_file():
                 yield str(path)
     yield name
-    system = ctypes.util.find_library("dnnl")
+    from ctypes.util import find_library  # it brings all that starts processes
+
+    system = find_library("dnnl")
     if system:
         yield system
 

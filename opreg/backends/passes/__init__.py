@@ -1,4 +1,4 @@
-"""The passes that back ends need, by stage."""
+"""The passes that back ends need, by stage of compilation."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Channels last: convolutions that a library computes, and what lies between them, have their channels at the end.
+"""Channels last: convolutions that a library computes, and the operators between them, get channels as the last axis.
 
-Libraries are fastest on arrays whose channels are the last axis. Convolutions that one takes see their data so, and so
-does every operator behind them that has a rule for it, ``Op.layout``, and every element-wise one. Weights stay as they
-are. An array that is needed in its declared order is copied: behind the operator that computes it, or
-in front of the first that reads it.
+Libraries are fastest on arrays whose last axis is the channels. This pass changes the layout of the convolutions that a
+library computes, and of the operators behind them that have a layout rule, ``Op.layout``, or are element-wise. The
+layout of weights is not changed. An array that is needed in its declared layout is copied, after the operator that
+computes it or before the first one that reads it.
 
-An operator follows when one of its inputs has its channels last already. The other operators stay as they were.
-``explain`` shows what was moved, and of convolutions that were not, why. Back ends have a pass each that calls
-``bring_channels_last`` with what there is to know of their library.
+An operator other than a convolution is changed if one of its inputs already has its channels last. ``explain`` shows
+which operators were changed, and for convolutions that were not, the reason. Each back end has a pass that calls
+``bring_channels_last`` with a description of its library.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ __all__ = ["Library", "bring_channels_last"]
 
 
 class Move(NamedTuple):
-    """Layout of a node with channels last: the attributes that change, and the inputs and outputs that have it."""
+    """How a node is changed to channels last: the attributes that change, and the indices of the inputs and outputs
+    with
+    channels last."""
 
     attrs: dict[str, Any]
     ins: Sequence[int]
@@ -39,33 +41,36 @@ class Move(NamedTuple):
 
 
 class Library(NamedTuple):
-    """A library that convolves.
+    """A library that computes convolutions.
 
     Attributes
     ----------
     serves : function of an array module
-        Whether it is there for arrays of that.
+        Whether it can be used for arrays of the module.
     kernel : str
-        The name of its kernels. Operators whose kernel says ``channels_last`` are moved only where that computes them.
-        Convolutions, whose time is arithmetic, begin; others are moved when an input is.
+        The name of its kernels. An operator with such a kernel that has ``channels_last`` is changed only if that
+        kernel would compute it. Of these, operators with the rule ``flops``, such as convolutions, are changed for
+        their own sake, others if an input has channels last.
     """
 
     serves: Callable[[ArrayModule], bool]
     kernel: str
 
     def refuses(self, op: Op) -> ChannelsLast | None:
-        """The question whether it computes an operator, if it is moved for no other reason."""
+        """The ``channels_last`` of its kernel for an operator, which gives a reason if it does not compute it; None if
+        it
+        has no such kernel."""
         return next((kernel.channels_last for kernel in op.kernels
                      if kernel.channels_last is not None and kernel.name == self.kernel), None)
 
     def begins(self, node: Node) -> bool:
-        """Whether a node is moved for its own sake."""
+        """Whether a node is changed for its own sake, whatever the layout of its inputs."""
         op = node.op
         return op is not None and op.rules.flops is not None and self.refuses(op) is not None
 
 
 def _elementwise(ins: Sequence[Shape]) -> tuple[dict[str, Any], Sequence[int], Sequence[int]] | str:
-    """The rule of operators with an expression."""
+    """The layout rule of operators with an expression."""
     if any(len(shape) != len(ins[0]) for shape in ins):
         return "its inputs differ in their numbers of axes"
     return {}, range(len(ins)), (0,)
@@ -75,7 +80,7 @@ _ELEMENTWISE = Rule(_elementwise)
 
 
 def _answer(op: Op, answer: Any) -> Move | str:
-    """The answer of a layout rule."""
+    """The result of a layout rule, checked."""
     if isinstance(answer, str):
         return answer
     try:
@@ -94,7 +99,7 @@ def _rule(op: Op) -> Rule | None:
 
 
 def bring_channels_last(program: Program, library: Library) -> Program:
-    """Bring channels to the end where a library convolves."""
+    """Change the layout to channels last for the convolutions that a library computes."""
     if not any(library.begins(node) and library.serves(program.contexts[node].xp)
                for node in program.nodes):
         return program
@@ -110,7 +115,7 @@ def _moved(spec: Spec) -> Spec:
 
 
 class _Decisions:
-    """Nodes to move, found in one sweep from inputs to outputs."""
+    """The nodes to change, found in one pass from inputs to outputs."""
 
     def __init__(self, program: Program, library: Library):
         self.program, self.specs, self.library = program, program.specs, library
@@ -120,7 +125,7 @@ class _Decisions:
         self.written = {node.inputs[i] for node in program.nodes if node.op is not None for i in node.op.traits.mutates}
 
     def taken(self) -> tuple[dict[Node, Move], dict[Node, str]]:
-        """How nodes are moved, and why convolutions are not."""
+        """How nodes are changed, and the reasons why convolutions are not."""
         for node in self.program.nodes:
             op = node.op
             if op is None or not self.library.serves(self.program.contexts[node].xp):
@@ -143,13 +148,13 @@ class _Decisions:
         move = _answer(op, rule(node.attrs, shapes))
         if isinstance(move, str):
             return move
-        arriving = [node.inputs[i] for i in move.ins if i not in op.traits.unread]
-        if any(entry not in self.last and self._is_written(entry) for entry in arriving):
+        moved = [node.inputs[i] for i in move.ins if i not in op.traits.unread]
+        if any(entry not in self.last and self._is_written(entry) for entry in moved):
             return "what it reads is written over"
         refuses = self.library.refuses(op)
         if refuses is not None:
-            # One that nothing moved comes to must be better off in the library wherever its channels are.
-            alone = self.last.isdisjoint(arriving)
+            # If no input has channels last, the library must compute it in its declared layout too.
+            alone = self.last.isdisjoint(moved)
             reason = (self._refused(node, refuses, Move({}, (), ())) if alone else None) or self._refused(
                 node, refuses, move)
             if reason is not None:
@@ -164,7 +169,7 @@ class _Decisions:
         return refuses({**node.attrs, **move.attrs}, ins, outs, self.program.is_train, place.xp, place.device_id)
 
     def _is_written(self, entry: Entry) -> bool:
-        """Whether an operator writes over an entry or what it is a view of: a copy might be made too early."""
+        """Whether an operator overwrites an entry, or an entry that it is a view of: a copy might be made too early."""
         while entry not in self.written:
             node = entry[0]
             if node.op is None or node.op.rules.view is None:
@@ -174,31 +179,31 @@ class _Decisions:
 
 
 def _told(node: Node, move: Move) -> Attrs:
-    """The attributes of a moved node."""
-    if node.op is not None and node.op.where is not None:  # a user's, whose attributes know more than their names say
+    """The attributes of a changed node."""
+    if node.op is not None and node.op.where is not None:  # a user's, whose attributes hold more than values by name
         given = {name: value for name, value in node.given.items() if name != "op_type"}
         return node.op.complete({**given, **move.attrs}) if move.attrs else node.attrs
     attrs = {**node.attrs, **move.attrs}
-    attrs.pop("members", None)  # they are told of other layouts
+    attrs.pop("members", None)  # these are for the declared layout
     return attrs
 
 
 class _Rewriting:
-    """The nodes made anew, with copies where moved ones meet others."""
+    """Builds the new nodes, with copies between changed nodes and others."""
 
     def __init__(self, program: Program, moves: dict[Node, Move], reasons: dict[Node, str]):
         self.program, self.moves, self.reasons = program, moves, reasons
-        self.nodes: list[Node] = []  # in the place of one
-        self.first: dict[Entry, Entry] = {}  # what became of entries, with channels where they were declared
-        self.last: dict[Entry, Entry] = {}  # and with channels last
-        self.needed = set(program.heads)  # with channels where they were declared
+        self.nodes: list[Node] = []  # the new nodes for the current one
+        self.first: dict[Entry, Entry] = {}  # new entries by old ones, in the declared layout
+        self.last: dict[Entry, Entry] = {}  # the same with channels last
+        self.needed = set(program.heads)  # in the declared layout
         for node in program.nodes:
             ins = moves[node].ins if node in moves else ()
             unread = () if node.op is None else node.op.traits.unread
             self.needed.update(entry for i, entry in enumerate(node.inputs) if i not in ins and i not in unread)
 
     def change(self, node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
-        """The nodes in the place of one that moves, or that says why it does not; None for others."""
+        """The new nodes for a node that is changed, or for a convolution that is not; None for others."""
         move, reason = self.moves.get(node), self.reasons.get(node)
         if node.op is None or (move is None and reason is None):
             return None
@@ -214,7 +219,7 @@ class _Rewriting:
         return self.nodes
 
     def _add(self, node: Node, inputs: list[Entry], attrs: Attrs, layout: str, outs: Sequence[int]) -> None:
-        """A node in the place of another; copies of its outputs behind it, where they are needed."""
+        """Add a new node for a node, and after it copies of its outputs in the declared layout, if needed."""
         program, specs = self.program, self.program.specs[node]
         new = Node(node.op, node.name, attrs, inputs, node.given, {**node.tags, "__layout__": layout}, node.where)
         program.specs[new] = [_moved(spec) if i in outs else spec for i, spec in enumerate(specs)]
@@ -226,13 +231,14 @@ class _Rewriting:
                 self.first[node, i] = self._copy(to_channels_first, (new, i), spec)
 
     def _last(self, entry: Entry, unread: bool) -> Entry:
-        """An entry with its channels last, copied there if need be; of one that is not read only the shape."""
+        """An entry with its channels last, copied if needed; for an input that is not read, a variable with the
+        shape."""
         moved = self.last.get(entry)
         if moved is None:
             now = self.first.get(entry, entry)
             spec = _moved(self.program.specs[entry[0]][entry[1]])
             if unread:
-                shape = Node(None, f"{now[0].name}_shape")  # in no place, as all inputs that are not read
+                shape = Node(None, f"{now[0].name}_shape")  # without memory, like all inputs that are not read
                 self.program.specs[shape] = [spec]
                 return shape, 0
             moved = self.last[entry] = self._copy(to_channels_last, now, spec)

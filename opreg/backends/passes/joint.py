@@ -1,4 +1,4 @@
-"""Joint operators: what two nodes compute, a library computes in one go."""
+"""Joint operators: a library computes two nodes in one call."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["Joint", "Pair", "join"]
 
 
 class Pair(NamedTuple):
-    """The node for a pair, but for its operator.
+    """The node that replaces a pair of nodes, without its operator.
 
     Attributes
     ----------
     attrs : dict
         Its attributes.
     inputs : sequence of Entry
-        Its inputs, as they are named before the pass.
+        Its inputs, as entries of the program before the pass.
     outputs : sequence of Entry
-        What its outputs are of the two.
+        For each of its outputs, the output of the pair that it replaces.
     """
 
     attrs: dict[str, Any]
@@ -31,18 +31,18 @@ class Pair(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """An operator that does what two do.
+    """An operator that computes what two operators do.
 
     Attributes
     ----------
     op : Op
         The operator.
     first, second : Op
-        Those that it is attached to. It takes the place of the first.
+        The two operators that it replaces. Its node comes in the place of the first.
     key : function of a program and a node of either
-        What is equal for two that belong together; None where a node belongs to no other.
+        A key that is equal for two nodes of a pair; None for a node that belongs to no pair.
     pair : function of a node of the first and one of the second
-        What the node is for them.
+        Gives the ``Pair`` for them.
     """
 
     op: Op
@@ -53,7 +53,7 @@ class Joint(NamedTuple):
 
 
 def join(program: Program, joint: Joint) -> Program:
-    """Let an operator take the places of the pairs that it is attached to."""
+    """Replace pairs of nodes by nodes of a joint operator."""
     pairs = _pairs(program, joint)
     if not pairs:
         return program
@@ -75,8 +75,8 @@ def join(program: Program, joint: Joint) -> Program:
 
 
 def _pairs(program: Program, joint: Joint) -> dict[Node, Node]:
-    """By nodes of the first operator those of the second: what these read is there by then, and nobody reads them
-    before."""
+    """The pairs, as nodes of the second operator by those of the first: all inputs of the second node are computed
+    before the first one, and its outputs are read only after it."""
     position = {node: i for i, node in enumerate(program.nodes)}
     firsts: dict[Hashable, Node] = {}
     seconds: dict[Hashable, Node] = {}

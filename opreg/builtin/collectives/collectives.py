@@ -1,7 +1,7 @@
 """Collectives as operators; all ranks of a group apply the same ones in the same order.
 
-Each says that it does something beside computing, so none is left out, done twice or computed ahead. A gradient is that
-of the sum of what all ranks make of it, as of a loss on each rank.
+Each declares a side effect, so none is left out, run twice or folded into a constant. A gradient is that of the sum of
+the losses of all ranks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _word(op: str) -> str:
 def _collective(name: str, run: Callable[..., Array], back: Callable[..., Any] | str,
                 shape: Callable[[Shape, int], Shape] | None = None, grad_reads: bool = False
                 ) -> Callable[[Callable], Op]:
-    """Declare what ranks do together.
+    """Declare a collective operator.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def _collective(name: str, run: Callable[..., Array], back: Callable[..., Any] |
         else:
             op.grad(back)
 
-        @op.kernel()
+        @op.kernel()  # no body: processes exchange arrays
         def collective_xp(xp, data, *, group, out=None, **attrs):
             result = run(find(group), data, out, **attrs)
             if out is None or result is out:
@@ -92,14 +92,14 @@ def _all_reduce_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, o
 @_collective("AllReduce", lambda group, data, out, op: group.allreduce(data, _word(op), out), _all_reduce_grad,
              grad_reads=True)
 def all_reduce(data, *, op: Reduction = "sum", group: str = "world"):
-    """The sum, mean, maximum, minimum or product of what all ranks of a group bring, on each of them."""
+    """The sum, mean, maximum, minimum or product of the arrays of all ranks of a group, on each of them."""
 
 
 @_collective("AllGather", lambda group, data, out: group.all_gather(data, out),
              "ReduceScatter",
              lambda data, size: (data[0] * size, *data[1:]))
 def all_gather(data, *, group: str = "world"):
-    """Arrays of all ranks of a group, joined along the first axis in the order of ranks."""
+    """Arrays of all ranks of a group, concatenated along the first axis in the order of ranks."""
 
 
 def _reduce_scatter_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, op: Reduction, group: str) -> Value:
@@ -112,7 +112,7 @@ def _reduce_scatter_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], 
 @_collective("ReduceScatter", lambda group, data, out, op: group.reduce_scatter(data, _word(op), out),
              _reduce_scatter_grad, _part)
 def reduce_scatter(data, *, op: Reduction = "sum", group: str = "world"):
-    """As ``AllReduce``, but each rank gets its part along the first axis, which is divided evenly."""
+    """``all_reduce``, of which each rank gets its part along the first axis; the axis is divided evenly."""
 
 
 def _broadcast_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, root_rank: int, group: str) -> Value:
@@ -122,14 +122,14 @@ def _broadcast_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, ro
 
 @_collective("Broadcast", lambda group, data, out, root_rank: group.broadcast(data, root_rank, out), _broadcast_grad)
 def broadcast(data, *, root_rank: int, group: str = "world"):
-    """Array of one rank of a group, on all of them; the arrays of the other ranks say shape and dtype."""
+    """The array of one rank of a group, on all of them; arrays of the other ranks give shape and dtype."""
 
 
 @_collective("AlltoAll", lambda group, data, out: group.alltoall(data, out),
              "AlltoAll",
              lambda data, size: (_part(data, size)[0] * size, *data[1:]))
 def all_to_all(data, *, group: str = "world"):
-    """Part ``i`` along the first axis goes to rank ``i``; what comes is joined in the order of ranks."""
+    """Part ``i`` along the first axis is sent to rank ``i``; received parts are concatenated in the order of ranks."""
 
 
 # ------------------------------------------------------------------------------------------------- between two
@@ -143,7 +143,7 @@ def _sent(group: Group, data: Array, out: Array | None, dest_rank: int, sr_tag: 
 @_collective("Send", _sent, lambda g, ins, outs, *, dest_rank, sr_tag, group:
              g + ops.Receive(g, src_rank=dest_rank, sr_tag=sr_tag, group=group))
 def send(data, *, dest_rank: int, sr_tag: int = 0, group: str = "world"):
-    """Bring an array to one rank of a group, which has a ``Receive``; the array itself. Its gradient comes back."""
+    """Send an array to a rank of a group, which runs ``Receive``; returns the array. The gradient is sent back."""
 
 
 @_collective("Receive", lambda group, data, out, src_rank, sr_tag:
@@ -151,4 +151,5 @@ def send(data, *, dest_rank: int, sr_tag: int = 0, group: str = "world"):
              lambda g, ins, outs, *, src_rank, sr_tag, group:
              ops.zeros_like(g) * ops.Send(g, dest_rank=src_rank, sr_tag=sr_tag, group=group))
 def receive(data, *, src_rank: int, sr_tag: int = 0, group: str = "world"):
-    """Array that one rank of a group sends; ``data`` says shape and dtype. Its gradient goes back to that rank."""
+    """Receive an array from a rank of a group; ``data`` gives shape and dtype. The gradient is sent back to that
+    rank."""

@@ -1,4 +1,4 @@
-"""Contributed operators that belong to no family: the Fourier transform in real numbers, and the count sketch."""
+"""Contributed operators without a family: the Fourier transform of real values, and the count sketch."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__: list[str] = []
 
 @declare(name="_contrib_fft")
 def fft(data, *, compute_size: int = 128):
-    """The discrete Fourier transform along the last axis: real and imaginary parts take turns in the result."""
+    """The discrete Fourier transform along the last axis; real and imaginary parts alternate in the result."""
 
 
 formed(fft, "(..., n) -> (..., 2n)")
 
 
-@fft.kernel()  # no body: the transform is the array module's
+@fft.kernel()  # no body: the array module computes the transform
 def fft_xp(xp, data):
     spectrum = xp.fft.fft(wide(data), axis=-1)
     return xp.stack((spectrum.real, spectrum.imag), axis=-1).reshape((*data.shape[:-1], 2 * data.shape[-1]))
@@ -30,13 +30,13 @@ def fft_xp(xp, data):
 
 @declare(name="_contrib_ifft")
 def ifft(data, *, compute_size: int = 128):
-    """The real part of the inverse transform of what ``fft`` gives, times the number of its terms."""
+    """The real part of the inverse Fourier transform, unscaled; ``data`` has the layout of the result of ``fft``."""
 
 
 formed(ifft, "(..., 2n) -> (..., n)")
 
 
-@ifft.kernel()  # no body: the transform is the array module's
+@ifft.kernel()  # no body: the array module computes the transform
 def ifft_xp(xp, data):
     pairs = wide(data).reshape((*data.shape[:-1], data.shape[-1] // 2, 2))
     return xp.fft.ifft(pairs[..., 0] + 1j * pairs[..., 1], axis=-1).real * pairs.shape[-2]
@@ -50,7 +50,7 @@ adjoint_pair(fft, ifft, like=False)
 
 @declare(name="_contrib_count_sketch", types="T,I,S->T")
 def count_sketch(data, h, s, *, out_dim: int, processing_batch_size: int = 32):
-    """Every row of ``data``, signed by ``s``, added up in the ``out_dim`` places that ``h`` names.
+    """The count sketch: elements of each row, with signs ``s``, are added up at the ``out_dim`` positions in ``h``.
 
     M. Charikar, K. Chen, M. Farach-Colton, Finding frequent items in data streams, 2002.
     """
@@ -66,7 +66,7 @@ def count_sketch_infer(data, h, s, *, out_dim):
     return (*data[:-1], out_dim)
 
 
-@count_sketch.kernel()  # no body: bodies add at places of arrays there are, and none has this length
+@count_sketch.kernel()  # no body: a body can only add to existing arrays, and none has this length
 def count_sketch_xp(xp, data, h, s, *, out_dim):
     result = xp.zeros((*data.shape[:-1], out_dim), wide(data).dtype)
     xp.add.at(result, (..., h.reshape(-1).astype(xp.int64)), data * s.reshape(-1))

@@ -1,4 +1,4 @@
-"""The log likelihood of Hawkes processes: events that make further events of their kind more likely for a while."""
+"""The log-likelihood of Hawkes processes, in which events make further events more likely for a while."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ __all__: list[str] = []
 
 @declare(name="_contrib_hawkesll", types="T:floating,T,T,T,T,I=int32,T,T->T,T", outputs=("output", "out_state"))
 def hawkesll(lda, alpha, beta, state, lags, marks, valid_length, max_time):
-    """Log likelihoods of event sequences, each of several processes with exponential memory.
+    """Log-likelihoods of event sequences, each of several Hawkes processes with exponential decay.
 
     Parameters
     ----------
     lda : array of shape (batch, processes)
         Intensity without events.
     alpha, beta : arrays of shape (processes,)
-        How many events one event leads to on average, and how fast its influence fades.
+        Mean number of events that one event causes, and the decay rate of its influence.
     state : array of shape (batch, processes)
-        Memory of events before the first.
+        Influence of earlier events at the start.
     lags, marks : arrays of shape (batch, events)
-        Times between events, and which process each belongs to.
+        Times between events, and the process of each event.
     valid_length, max_time : arrays of shape (batch,)
-        How many events count, and how long the processes were watched.
+        Number of valid events, and the observation time.
 
-    The outputs are the log likelihoods, (batch,), and the memory at the end, (batch, processes). Gradients go to
-    ``lda``, ``alpha``, ``beta`` and ``state``, none to the times.
+    The outputs are the log-likelihoods, (batch,), and the influence at the end, (batch, processes). ``lda``, ``alpha``,
+    ``beta`` and ``state`` have gradients; the times have none.
 
     E. Bacry, I. Mastromatteo, J.-F. Muzy, Hawkes processes in finance, arXiv:1502.04592.
     """
@@ -40,7 +40,8 @@ formed(hawkesll, "(batch, processes) (processes) (processes) (batch, processes) 
 
 def _follow(xp: ArrayModule, beta: Array, state: Array, lags: Array, marks: Array, valid_length: Array, max_time: Array
             ) -> tuple[Array, Array, Array, Array]:
-    """Memory and its derivative by ``beta``, of each event's process just before it, and of all at the end."""
+    """The influence and its derivative by ``beta``: for each event's process just before the event, and for all at the
+    end."""
     batch, events = lags.shape
     row = xp.arange(batch)
     memory, slope, last = state.copy(), xp.zeros_like(state), xp.zeros_like(state)
@@ -63,20 +64,21 @@ def _follow(xp: ArrayModule, beta: Array, state: Array, lags: Array, marks: Arra
 
 
 def _valid(xp: ArrayModule, lags: Array, marks: Array, valid_length: Array, processes: int) -> tuple[Array, Array]:
-    """Marks that are in range, and which events count: (batch, events, processes), one at the event's process."""
+    """Marks clipped to the range, and a mask of valid events: (batch, events, processes), one at the event's
+    process."""
     marks = xp.clip(marks.astype("int64"), 0, processes - 1)
     counts = xp.arange(lags.shape[1]) < valid_length.reshape(-1, 1)
     return marks, xp.expand_dims(counts, 2) & (xp.expand_dims(marks, 2) == xp.arange(processes))
 
 
-@hawkesll.kernel()  # no body: each event follows from the one before
+@hawkesll.kernel()  # no body: each event depends on the one before
 def hawkesll_xp(xp, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     marks, member = _valid(xp, lags, marks, valid_length, lda.shape[1])
     before, _, end, _ = _follow(xp, beta, state, lags, marks, valid_length, max_time)
     row = xp.arange(lda.shape[0]).reshape(-1, 1)
     intensity = lda[row, marks] + alpha[marks] * beta[marks] * before
     seen = xp.sum(xp.where(xp.any(member, axis=2), xp.log(intensity), 0.0), axis=1)
-    # An event's influence sums up to alpha; what has faded of it is what the memory lost.
+    # the influence of an event sums up to alpha, less the part that has not yet decayed
     expected = lda * max_time.reshape(-1, 1) + alpha * (state + xp.sum(member, axis=1) - end)
     return seen - xp.sum(expected, axis=1), end
 
@@ -90,7 +92,7 @@ def backward_hawkesll(g, g_out_state, lda, alpha, beta, state, lags, marks, vali
 gradient_by(hawkesll, backward_hawkesll)
 
 
-@backward_hawkesll.kernel()  # no body: each event follows from the one before
+@backward_hawkesll.kernel()  # no body: each event depends on the one before
 def backward_hawkesll_xp(xp, g, g_out_state, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     marks, member = _valid(xp, lags, marks, valid_length, lda.shape[1])
     before, before_slope, end, end_slope = _follow(xp, beta, state, lags, marks, valid_length, max_time)
@@ -104,7 +106,7 @@ def backward_hawkesll_xp(xp, g, g_out_state, lda, alpha, beta, state, lags, mark
     d_lda = by_process(inverse) - length
     d_alpha = beta * by_process(before * inverse) - (state + xp.sum(member, axis=1) - end)
     d_beta = alpha * (by_process((before + beta[marks] * before_slope) * inverse) + end_slope)
-    # The rest of the memory of events before the first, at every event and at the end.
+    # the remaining influence of events before the start, at each event and at the end
     left, left_end = xp.exp(-beta[marks] * xp.cumsum(lags, axis=1)), xp.exp(-beta * length)
     d_state = alpha * (beta * by_process(left * inverse) - 1.0 + left_end)
     return (g * d_lda, xp.sum(g * d_alpha, axis=0), xp.sum(g * d_beta + g_out_state * end_slope, axis=0),

@@ -1,3 +1,3 @@
-"""Operators on every element alone."""
+"""Element-wise operators."""
 
 __all__: list[str] = []

@@ -1,7 +1,7 @@
 """Activation functions chosen by an attribute, and Dropout.
 
-``Activation`` and ``LeakyReLU`` are element-wise operators in the end: they compute, and are differentiated, by the
-expression of the operator that ``act_type`` names.
+``Activation`` and ``LeakyReLU`` are element-wise operators: the expression of the operator that ``act_type`` names
+computes them and their gradients.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__: list[str] = []
 
 # -------------------------------------------------------------------------------------------- Activation
 
-# The second term is what keeps exp from overflowing.
+# the second term keeps exp from overflowing
 elementwise(lambda x: e.maximum(x, 0.0) + e.log1p(e.exp(-abs(x))), name="_softrelu", arguments=("data",),
             derivatives=[lambda g, x, y: g * -e.expm1(-y)], doc="log(1 + exp(x)).")
 
@@ -36,7 +36,7 @@ _ACTIVATIONS = {"relu": "relu", "sigmoid": "sigmoid", "softrelu": "_softrelu", "
 
 @declare(name="Activation", aliases=("_npx_activation",), inplace=(0,))
 def activation(data, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]):
-    """The function ``act_type`` of every element.
+    """The activation ``act_type`` of each element.
 
     ``relu`` is ``max(x, 0)``, ``sigmoid`` is ``1 / (1 + exp(-x))``, ``softrelu`` is ``log(1 + exp(x))``, ``softsign``
     is ``x / (1 + |x|)``.
@@ -46,7 +46,7 @@ def activation(data, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsi
 attach(activation, lambda attrs: get(_ACTIVATIONS[attrs["act_type"]]).rules.expression({}))
 
 
-@activation.grad  # that of the operator that computes the same alone: there is one derivative of each
+@activation.grad  # the gradient of the separate operator, so that there is one of each
 def activation_grad(g, ins, outs, *, act_type):
     return get(_ACTIVATIONS[act_type]).differentiate(g, ins, outs, {}, [True])
 
@@ -90,14 +90,14 @@ elementwise(_gelu, name="_gelu", arguments=("data",), doc="x times the normal di
          outputs=lambda *, act_type: ("output", "mask") if act_type == "rrelu" else ("output",))
 def leaky_relu(data, gamma, *, act_type: Literal["elu", "gelu", "leaky", "prelu", "rrelu", "selu"] = "leaky",
                slope: float = 0.25, lower_bound: float = 0.125, upper_bound: float = 0.334):
-    """A number above zero as it is, and below zero what ``act_type`` makes of it.
+    """``data`` where it is positive; where negative, a function of it chosen by ``act_type``.
 
-    ``leaky`` multiplies it by ``slope``, ``prelu`` by ``gamma``, ``rrelu`` by a random number between
-    ``lower_bound`` and ``upper_bound``, their mean when not training; ``elu`` makes it ``slope * (exp(x) - 1)``.
-    ``selu`` is a scaled ``elu``, and ``gelu`` multiplies every element by the normal distribution function of it.
+    For negative elements, ``leaky`` multiplies by ``slope``, ``prelu`` by ``gamma``, ``rrelu`` by a random factor from
+    ``lower_bound`` to ``upper_bound``, or by their mean in inference; ``elu`` gives ``slope * (exp(x) - 1)``, ``selu``
+    is a scaled ``elu``. ``gelu`` multiplies each element by its normal distribution function.
 
-    ``gamma`` has the shape (channels,) or (1,), or any that fits the first two axes. The second output of ``rrelu``
-    is what each element was multiplied by.
+    ``gamma`` has the shape (channels,) or (1,), or one that fits the first two axes. The second output of ``rrelu`` is
+    the factor of each element.
     """
 
 
@@ -105,7 +105,7 @@ leaky_relu.signature.tags = {"gamma": {"__init__": '["Constant", {"value": 0.25}
 
 
 def _aligned(gamma: Shape, data: Shape) -> Shape:
-    """gamma's shape as it multiplies the data: its axes are matched with the second and the first of the data."""
+    """The shape of gamma that broadcasts with the data: its axes are the second and the first of the data."""
     rest, result = list(gamma), [1] * len(data)
     for axis in reversed(range(min(len(data), 2))):
         if rest and (rest[-1] == data[axis] or rest[-1] == 1):
@@ -130,7 +130,7 @@ def leaky_relu_infer(data, *gamma, act_type):
 
 
 def _expression(attrs: Attrs) -> Expression | None:
-    """None for what takes more than the number itself."""
+    """The expression of an activation; None if it needs more than the element."""
     kind = attrs["act_type"]
     return None if kind in ("prelu", "rrelu") else get(f"_{kind}").rules.expression({"slope": attrs["slope"]})
 
@@ -145,7 +145,7 @@ def _only(act_type: str) -> Callable[[Call], str | None]:
     return accepts
 
 
-@leaky_relu.kernel("prelu", accepts=_only("prelu"), rank=Rank.OPERATOR)
+@leaky_relu.kernel("prelu", accepts=_only("prelu"), rank=Rank.OPERATOR)  # no body: other types are an expression
 def prelu_xp(xp, data, gamma, *, out=None):
     y = xp.multiply(data, gamma.reshape(_aligned(gamma.shape, data.shape)))
     if out is None:
@@ -154,7 +154,7 @@ def prelu_xp(xp, data, gamma, *, out=None):
     return out
 
 
-@leaky_relu.kernel("rrelu", accepts=_only("rrelu"), rank=Rank.OPERATOR)
+@leaky_relu.kernel("rrelu", accepts=_only("rrelu"), rank=Rank.OPERATOR)  # no body: slopes are drawn
 def rrelu_xp(xp, data, *, lower_bound, upper_bound, is_train, rng):
     if is_train:
         slope = rng.random(data.shape, dtype=xp.float32) * (upper_bound - lower_bound) + lower_bound
@@ -178,7 +178,7 @@ def leaky_relu_grad(g, ins, outs, *, act_type, slope):
 def backward_prelu(g, data, gamma):
     """The gradients of ``LeakyReLU`` with ``prelu``."""
     kept = _aligned(gamma.shape, data.shape)
-    above = data > 0.0  # one or zero: arithmetic, unlike choice, fuses
+    above = data > 0.0  # one or zero: arithmetic can be fused, a choice cannot
     d_data = (above + (1.0 - above) * gamma.reshape(kept)) * g
     axes = tuple([i for i, dim in enumerate(kept) if dim == 1])
     d_gamma = ops._minimum_scalar(data, scalar=0.0) * g
@@ -194,7 +194,7 @@ def dropout(data, *, p: float = 0.5, mode: Literal["always", "training"] = "trai
             cudnn_off: bool | None = False):
     """The data with each element set to zero with probability ``p`` and the others divided by ``1 - p``.
 
-    Only when training, unless ``mode`` is ``always``. Along ``axes`` all elements share their fate.
+    This happens in training only, unless ``mode`` is ``always``. Along ``axes`` elements are dropped together.
 
     N. Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks from Overfitting, 2014.
     """
@@ -227,7 +227,7 @@ def dropout_attends(data, *, p, mode, axes):
     return None if axes else Dropped(p, mode)
 
 
-@dropout.kernel()
+@dropout.kernel()  # no body: a mask is drawn, and the gradient reads it
 def dropout_xp(xp, data, *, p, mode, axes, is_train, rng, out=None):
     shape = _mask_shape(data.shape, axes)
     if p == 0.0 or (mode == "training" and not is_train):
@@ -244,4 +244,4 @@ def dropout_xp(xp, data, *, p, mode, axes, is_train, rng, out=None):
 
 @dropout.grad
 def dropout_grad(g, ins, outs, *, p):
-    return g[0] if p == 0.0 else g[0] * outs[1]  # ones, where forward dropped nothing
+    return g[0] if p == 0.0 else g[0] * outs[1]  # ones: forward dropped nothing

@@ -1,8 +1,8 @@
-"""Element-wise operators of two arrays or an array and a number: a row gives each its five forms.
+"""Element-wise operators of two arrays, or of an array and a number: each row registers five forms.
 
-For ``mod`` these are ``_mod`` between arrays of one shape, ``broadcast_mod`` between arrays that broadcast,
-``_mod_scalar`` with a number on the right, ``_rmod_scalar`` with one on the left, and the gradients of them
-all. Comparisons give 0 or 1 in the dtype of what is compared.
+For ``mod`` these are ``_mod`` for arrays of one shape, ``broadcast_mod`` for arrays that broadcast, ``_mod_scalar``
+with a number on the right, ``_rmod_scalar`` with a number on the left, and the gradients of all. Comparisons return 0
+or 1 in the dtype of their inputs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 
 from ...core.attrs import Field, Schema
 from ...core.cache import cached
-from ...core.launch import Kernel
 from ...core.op import Op
 from ...core.registry import REGISTERED, ops
 from ...core.value import BINARY, Value
@@ -32,7 +31,7 @@ _ARGUMENTS = ("lhs", "rhs")
 def binary(function: Callable, same: str, broadcast: str, doc: str, *, aliases: Sequence[str] = (),
            broadcast_aliases: Sequence[str] = (),
            derivatives: Sequence[Callable | None] | None = None) -> None:
-    """Register the form for arrays of one shape and the one for arrays that broadcast."""
+    """Register the form for arrays of one shape, and the form for arrays that broadcast."""
     elementwise(function, name=same, arguments=_ARGUMENTS, aliases=aliases, derivatives=derivatives, doc=doc)
     elementwise(function, name=broadcast, arguments=_ARGUMENTS, aliases=broadcast_aliases, broadcasts=True,
                 derivatives=derivatives, doc=f"{doc} Shapes broadcast.")
@@ -44,7 +43,7 @@ _SCALAR = Schema([Field("scalar", float, 1.0), Field("is_int", bool, True)])
 
 
 def _dtypes(ins: list, outs: list, *, is_int: bool) -> tuple[list, list]:
-    """Integers stay what they are unless the number is said to be none; booleans become integers."""
+    """An integer dtype is kept unless the number is declared to be a float; booleans become integers."""
     data = ins[0] if ins[0] is not None else outs[0]
     if data is None or data.kind not in "iub" or (is_int and data.kind != "b"):
         return [data], [data]
@@ -53,32 +52,26 @@ def _dtypes(ins: list, outs: list, *, is_int: bool) -> tuple[list, list]:
 
 def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: Callable | None = None,
            wraps: bool = True) -> Op:
-    """Register an element-wise operator of an array and a number. Among integers the number wraps around to their
-    dtype, or with ``wraps=False`` the result alone."""
-    op = elementwise(function, name=name, arguments=("data",), schema=_SCALAR, aliases=aliases, doc=doc,
-                     derivatives=[derivative])
-    op.types(_dtypes)
-    expression = op.rules.expression
-
+    """Register an element-wise operator of an array and a number. With integers the number wraps around to their dtype,
+    or with ``wraps=False`` only the result does."""
     @cached(1024)
     def among(scalar: float, dtype: np.dtype) -> Expression:
-        """Among integers the number is one too; where integers give integers, one of their dtype as in MXNet, so that
-        what is too large for it wraps around."""
+        """With integers the number is an integer; if the result is one, the number is cast to the dtype as in MXNet, so
+        that a too large number wraps around."""
         whole = expression({"scalar": float(math.trunc(scalar)) if math.isfinite(scalar) else scalar})
         if wraps and whole.exact and dtype.kind != "b":
             typed = expression({"scalar": float(np.int64(scalar).astype(dtype))})
-            return typed if typed.exact else whole  # beside uint64 a negative number is one of int64
+            return typed if typed.exact else whole  # beside uint64 a negative number is an int64
         return whole
 
-    # Among integers the expression follows from the dtype, which an expression of attributes does not know.
-    def scalar_xp(xp: ArrayModule, data: Array, *, scalar: float, is_int: bool) -> Array:
-        if data.dtype.kind not in "iub":
-            return expression({"scalar": scalar})(xp, data)
-        if is_int:
-            return among(scalar, data.dtype)(xp, data)
-        return expression({"scalar": scalar})(xp, data.astype(xp.float64))
+    def whole_xp(xp: ArrayModule, data: Array, *, scalar: float, is_int: bool) -> Array:
+        return among(scalar, data.dtype)(xp, data) if is_int else expression({"scalar": scalar})(
+            xp, data.astype(xp.float64))
 
-    op.kernels[0] = Kernel(scalar_xp)
+    op = elementwise(function, name=name, arguments=("data",), schema=_SCALAR, aliases=aliases, doc=doc,
+                     derivatives=[derivative], whole=whole_xp)
+    op.types(_dtypes)
+    expression = op.rules.expression
     return op
 
 
@@ -86,7 +79,7 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
 
 
 def _mod(x: Term | float, y: Term | float) -> Term | float:
-    """The remainder with the divisor's sign; zero where the divisor is."""
+    """The remainder with the divisor's sign; zero for a divisor of zero."""
     if isinstance(y, Term):
         return where(y, e.mod(x, y), 0.0)
     return x % y if y else 0.0
@@ -141,22 +134,14 @@ scalar(lambda x, *, scalar: e.hypot(x, scalar), "_hypot_scalar", "The square roo
        "_HypotScalar", "_npi_hypot_scalar")
 
 
-_floating = elementwise(lambda g: g, name="_backward_mod", arguments=("g",),
-                        doc="The gradient itself; zeros among integers, where a remainder has none.")
-
-
-# An expression does not know the dtype that it is computed in.
-def _floating_xp(xp: ArrayModule, g: Array) -> Array:
-    return xp.zeros_like(g) if g.dtype.kind in "iub" else g.copy()
-
-
-_floating.kernels[0] = Kernel(_floating_xp)
+elementwise(lambda g: g, name="_backward_mod", arguments=("g",), whole=lambda xp, g: xp.zeros_like(g),
+            doc="The gradient itself; zeros among integers, where a remainder has none.")
 
 
 def _without_slope_among_integers(op: Op) -> None:
     of_floats = op.rules.grad.function
 
-    @op.grad  # the derivative of the expression is that of a remainder among real numbers
+    @op.grad  # the expression would have the derivative of a real remainder
     def mod_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
                  ) -> list[Value | None]:
         gradients = of_floats(g, ins, outs, needs=needs, **attrs)
@@ -171,7 +156,7 @@ for _name in ("_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar",
 
 
 def _truth(function: Callable, name: str, doc: str) -> None:
-    """Register every form of a comparison or connective."""
+    """Register all forms of a comparison or logical operator."""
     words = [word.capitalize() for word in name.split("_")]
     binary(function, f"_{name}", f"broadcast_{name}", doc.format("two numbers"),
            aliases=(f"_{'_'.join(words)}",))
@@ -191,4 +176,4 @@ _truth(e.logical_xor, "logical_xor", "Whether just one of {} is zero, 1 or 0.")
 
 for _forms in BINARY.values():
     for _name in _forms:
-        REGISTERED[_name].used = True  # by Python's operators, which ask nobody
+        REGISTERED[_name].used = True  # Python's operators, called without an attribute lookup

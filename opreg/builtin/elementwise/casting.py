@@ -1,4 +1,4 @@
-"""The same values, as they are or in another dtype."""
+"""Copies and casts of values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 
 def passed(g: Value, ins: Sequence[Value], outs: Sequence[Value]) -> tuple[Value | None, ...]:
-    """The gradient rule of an operator whose first input is its output: no other has one."""
+    """The gradient rule of an operator that returns its first input; other inputs have no gradient."""
     return (g, *[None] * (len(ins) - 1))
 
 
@@ -39,12 +39,12 @@ def stop_gradient(data):
 
 @declare(name="_identity_with_attr_like_rhs", inplace=(0,), unread=(1,))
 def identity_like(lhs, rhs):
-    """``lhs``, whose shape and dtype are those of ``rhs``."""
+    """``lhs``, with the shape and dtype of ``rhs``."""
 
 
 @declare(aliases=("_sparse_cast_storage",), inplace=(0,))
 def cast_storage(data, *, stype: Literal["default", "row_sparse", "csr"]):
-    """``data`` in a storage type. In a graph arrays are dense: its arguments and gradients may be sparse."""
+    """``data`` in a storage type. In a graph arrays are dense; only its arguments and gradients may be sparse."""
 
 
 for _op in (copy, stop_gradient, identity_like, cast_storage):
@@ -61,13 +61,13 @@ for _op in (copy, stop_gradient):
 def _cast(xp: ArrayModule, data: Array, dtype: np.dtype, out: Array | None) -> Array:
     if out is None:
         return data.astype(dtype)
-    out[...] = data  # assignment casts as astype does
+    out[...] = data  # assignment casts like astype
     return out
 
 
 @declare(name="Cast", aliases=("cast", "_npi_cast", "_npx_cast"), types="T->@dtype", casts=True)
 def cast(data, *, dtype: np.dtype):
-    """``data`` as values of ``dtype``; fractions are cut off towards zero."""
+    """``data`` cast to ``dtype``; fractions are rounded towards zero."""
 
 
 alike(cast)
@@ -78,20 +78,20 @@ def cast_view(array, *, dtype):
     return array if array.dtype == dtype else None
 
 
-@cast.kernel()
+@cast.kernel()  # no body: others cast by it
 def cast_xp(xp, data, *, dtype, out=None):
     return _cast(xp, data, dtype, out)
 
 
 @declare(name="_backward_cast", types="T,U->U", unread=(1,), casts=True, cheap=True)
 def cast_like(g, data):
-    """``g`` as values of the dtype of ``data``."""
+    """``g`` cast to the dtype of ``data``."""
 
 
 alike(cast_like)
 
 
-@cast_like.kernel()
+@cast_like.kernel()  # no body: fractions that integers lose are noted
 def cast_like_xp(xp, g, data, *, out=None):
     result = _cast(xp, g, data.dtype, out)
     if xp is np and data.dtype.kind in "iub" and is_floating(g.dtype) and (lost := result != g).any():
@@ -110,7 +110,7 @@ def cast_grad(g, ins, outs):
 
 @composed
 def amp_cast(data, *, dtype: np.dtype):
-    """``data`` as values of ``dtype`` if it holds floating-point values; others stay as they are."""
+    """``data`` cast to ``dtype`` if it is floating-point; otherwise unchanged."""
     own = np.dtype(data.dtype)
     return ops.Cast(data, dtype=dtype if is_floating(own) else own)
 
@@ -133,7 +133,7 @@ def _common(dtypes: Iterable[np.dtype | None], cast_narrow: bool) -> np.dtype | 
 
 @composed(variadic="num_outputs", outputs=lambda *, num_outputs: numbered(num_outputs))
 def amp_multicast(*data, num_outputs: Few, cast_narrow: bool = False):
-    """The inputs in the widest of their floating dtypes, or the narrowest; integers stay as they are."""
+    """The inputs cast to the widest of their floating dtypes, or the narrowest; integers are not changed."""
     dtypes = [np.dtype(each.dtype) for each in data]
     common = _common(dtypes, cast_narrow)
     return tuple([ops.Cast(each, dtype=common if is_floating(own) else own) for each, own in zip(data, dtypes)])

@@ -1,11 +1,10 @@
-"""Element-wise operators: an expression each, and where it pays a derivative.
+"""Element-wise operators: each is an expression, with an optional derivative.
 
-An expression becomes the same record as any other operator. Its two kernels come from it: the reference
-computes with the array module's functions, the other runs the same instructions into planned memory, a tile
-at a time. Its gradient is an element-wise operator again, ``_backward_<name>``, that takes only what it
-reads, the output rather than the input where either will do. The gradient of the backward operator is derived from its
-expression and lowered to operators, so gradients of any order exist without another line. The operators
-themselves are rows in ``unary`` and ``binary``.
+The expression gives two kernels: the reference computes with the array module's functions, the other runs the same
+instructions into planned memory, one tile at a time. The gradient is another element-wise operator,
+``_backward_<name>``, whose inputs are only the arrays that it reads, the output rather than the input where either will
+do. Its own gradient is derived from its expression and lowered to operators, so gradients of any order exist without
+further code. The operators themselves are rows in ``unary`` and ``binary``.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ Part = Callable[[Value, Sequence[Value], Value, Attrs], Value | None]
 
 
 def traced(function: Callable, arity: int) -> Traced:
-    """Expressions of a function of terms by the attributes it reads; the latest thousand are remembered."""
+    """Expressions of a function of terms, by attributes; the latest thousand are cached."""
     names = Rule(function).names
     if not names:
         fixed = trace(function, arity)
@@ -63,7 +62,7 @@ def _derived(expression: Traced, wrt: int) -> Traced:
 
 
 def _narrowed(expression: Traced, used: Sequence[int]) -> Traced:
-    """The same expression with fewer inputs, those it reads."""
+    """The same expression, reduced to the inputs that it reads."""
 
     @cached(1024)
     def narrow(whole: Expression) -> Expression:
@@ -85,19 +84,21 @@ def _accepts(call: Call) -> str | None:
 
 @cached(256)
 def _read(expression: Expression, is_read: tuple[bool, ...]) -> Expression:
-    """The expression of those of its results that somebody reads."""
+    """The expression, reduced to the results that are read."""
     return Expression.of(expression.arity, expression.code, list(itertools.compress(expression.results, is_read)))
 
 
-def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = False
-           ) -> Callable[[Call], list[Callable[[], object]]]:
-    """Give an operator an expression and the two kernels that come from it, of which the one that writes is returned.
-    With ``finite``, integers have a zero where the result is not finite."""
+def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = False,
+           whole: Callable[..., Array] | None = None) -> Callable[[Call], list[Callable[[], object]]]:
+    """Give an operator an expression and its two kernels; returns the one that writes. With ``finite``, an integer
+    result is zero where the value is not finite; ``whole`` is as in ``elementwise``."""
     op.rules.expression = expression
     alike(op, broadcasts)
 
-    @op.kernel()
+    @op.kernel()  # no body: expressions run here
     def elementwise_xp(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Array:
+        if whole is not None and arrays[0].dtype.kind in "iub":
+            return whole(xp, *arrays, **attrs)
         result = expression(attrs)(xp, *arrays)
         if finite and is_numpy_float(result.dtype) and arrays[0].dtype.kind in "iub":
             result = xp.where(xp.isfinite(result), result, 0.0)
@@ -128,38 +129,40 @@ def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = 
 
 def elementwise(function: Callable, *, name: str, arguments: Sequence[str], schema: Schema | None = None,
                 aliases: Sequence[str] = (), derivatives: Sequence[Callable | None] | None = None,
-                broadcasts: bool = False, doc: str = "") -> Op:
+                broadcasts: bool = False, whole: Callable[..., Array] | None = None, doc: str = "") -> Op:
     """Register an element-wise operator.
 
     Parameters
     ----------
     function : callable
-        Of terms, one an input; its keyword-only parameters are attributes.
+        A function of terms, one for each input; its keyword-only parameters are attributes.
     name : str
-        Registered name.
+        Name of the operator.
     arguments : sequence of str
         Names of the inputs.
     schema : Schema
-        Attributes, where the function does not name them all.
+        Attributes, if the function does not name them all.
     aliases : sequence of str
-        Further names.
+        Further names of the operator.
     derivatives : sequence of callable or None
         For each input a function of terms ``f(g, *inputs, y)``; derived from the expression where None.
     broadcasts : bool
         Whether inputs broadcast or have one shape.
+    whole : function
+        ``whole(xp, *arrays, **attrs)`` computes integers and booleans, where the expression does not.
     doc : str
-        What it is, in a sentence.
+        Its docstring, a sentence.
 
     Returns
     -------
     Op
-        The record.
+        The operator.
     """
     expression = traced(function, len(arguments))
     op = Op(name, schema or Schema.of(function), arguments, inplace=range(len(arguments)),
             doc=doc or inspect.getdoc(function) or "")
     _shaped(op, broadcasts)
-    attach(op, expression, broadcasts=broadcasts)
+    attach(op, expression, broadcasts=broadcasts, whole=whole)
     written = derivatives or [None] * len(arguments)
     slopes = [_derived(expression, i) if derivative is None else traced(derivative, len(arguments) + 2)
               for i, derivative in enumerate(written)]
@@ -175,7 +178,7 @@ def _stem(name: str) -> str:
 
 
 def _shaped(op: Op, broadcasts: bool) -> None:
-    """Declare the shape rule; that of one input is the usual one."""
+    """Declare the shape rule; an operator of one input needs none."""
     if broadcasts:
         op.infer(broadcast)
         return
@@ -198,12 +201,12 @@ def _shaped(op: Op, broadcasts: bool) -> None:
 
 
 def _sample(schema: Schema) -> dict[str, Any]:
-    """Attributes of no special value: what an expression reads for them it reads for any."""
+    """Attributes of typical values: the inputs that an expression reads do not depend on them."""
     return {field.name: 0.37 if field.kind is float else field.default for field in schema.fields}
 
 
 def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None:
-    """How a gradient is computed: by an operator made for it, or one there is; None where it is zero."""
+    """The computation of a gradient: a new operator, or an existing one; None if the gradient is zero."""
     sample = slope(_sample(op.signature.schema))
     if isinstance(sample.result, float):
         return None
@@ -240,7 +243,7 @@ def _lowered(slope: Traced, broadcasts: bool) -> Part:
 
 
 def _differentiate(op: Op, parts: Sequence[Part | None], broadcasts: bool) -> None:
-    """Declare a gradient that consists of a part for each input."""
+    """Declare a gradient with a part for each input."""
     if all(part is None for part in parts):
         op.grad(ZERO)
         return

@@ -1,19 +1,16 @@
-"""Element-wise operators of one array, a row each: name, expression, derivative, description.
+"""Element-wise operators of one array: a row of name, expression, derivative and description for each.
 
-A derivative is written where the derived one reads more, or costs more, than it has to: most of these read
-the output ``y``, so that it may overwrite the input. NaN, infinities and ties give MXNet's results.
+A derivative is written where the derived one would read more or cost more: most of these read the output ``y``, so that
+the output may overwrite the input. NaN, infinities and ties give MXNet's results.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
-import numpy as np
-
 from ...core.attrs import Limit
-from ...core.launch import Kernel
 from ...core.op import Op
 from ...elementwise import expression as e
 from ...elementwise.expression import Term, greater, less, maximum, minimum, reciprocal, sign, square, trunc
@@ -24,10 +21,10 @@ __all__ = ["unary"]
 
 
 def unary(name: str, function: Callable, derivative: Callable | None = None, doc: str = "",
-          aliases: tuple[str, ...] = ()) -> Op:
+          aliases: tuple[str, ...] = (), whole: Callable[..., Array] | None = None) -> Op:
     """Register an element-wise operator of one array, ``data``."""
     return elementwise(function, name=name, arguments=("data",), derivatives=[derivative], doc=doc,
-                       aliases=aliases)
+                       aliases=aliases, whole=whole)
 
 
 # --------------------------------------------------------------------------------------- without attributes
@@ -46,7 +43,7 @@ def _rint(x: Term) -> Term:
 ROWS: list[tuple[str, Callable, Callable | None, str]] = [
     ("abs", e.absolute, None, "The absolute value."),
     ("negative", e.negative, None, "The number with the other sign."),
-    # Not the instruction of that name: the sign of NaN is zero here.
+    # not the instruction of that name: the sign of NaN is zero in MXNet
     ("sign", lambda x: greater(x, 0.0) - less(x, 0.0), None, "-1, 0 or 1."),
     ("relu", lambda x: maximum(x, 0.0), lambda g, x, y: g * e.positive(y), "The number, or zero if that is more."),
     ("sigmoid", lambda x: 1.0 / (e.exp(-x) + 1.0), lambda g, x, y: g * y * (1.0 - y), "1 / (1 + exp(-x))."),
@@ -105,7 +102,7 @@ for _name, _function, _derivative, _doc in ROWS:
 
 
 def clip(x: Term, *, a_min: float, a_max: float) -> Term:
-    """The number, or ``a_min`` if that is more, or ``a_max`` if that is less."""
+    """Elements clipped to the range from ``a_min`` to ``a_max``."""
     return minimum(maximum(x, a_min), a_max)
 
 
@@ -113,27 +110,20 @@ def clip_slope(g: Term, x: Term, y: Term, *, a_min: float, a_max: float) -> Term
     return g * (e.greater_equal(x, a_min) * e.less_equal(x, a_max))
 
 
-_clip = unary("clip", clip, clip_slope, aliases=("_npi_clip",))
+def _clip_whole(xp: ArrayModule, data: Array, *, a_min: float, a_max: float) -> Array:
+    """For integer dtypes, bounds are limited to the dtype's range."""
+    bounds: Sequence[float] = (a_min, a_max)
+    if data.dtype.kind != "b":
+        limits = xp.iinfo(data.dtype)
+        bounds = [int(min(max(bound, limits.min), limits.max)) for bound in bounds]
+    return xp.minimum(xp.maximum(data, bounds[0]), bounds[1])
 
 
-def clip_xp(xp: ArrayModule, data: Array, *, a_min: float, a_max: float) -> Array:
-    """Bounds outside of an integer dtype become the dtype's own."""
-    if data.dtype.kind in "iu":
-        low, high = [_held(bound, np.iinfo(data.dtype)) for bound in (a_min, a_max)]
-        return xp.minimum(xp.maximum(data, low), high)
-    return _clip.rules.expression({"a_min": a_min, "a_max": a_max})(xp, data)
-
-
-def _held(bound: float, limits: np.iinfo) -> int:
-    """The integer nearest to a bound, towards zero, in an integer dtype."""
-    return int(min(max(bound, limits.min), limits.max))
-
-
-_clip.kernels[0] = Kernel(clip_xp)
+unary("clip", clip, clip_slope, aliases=("_npi_clip",), whole=_clip_whole)
 
 
 def hard_sigmoid(x: Term, *, alpha: float = 0.2, beta: float = 0.5) -> Term:
-    """``alpha`` times the number plus ``beta``, cut off at 0 and 1."""
+    """``alpha * x + beta``, clipped to the range from 0 to 1."""
     return minimum(maximum(x * alpha + beta, 0.0), 1.0)
 
 
@@ -142,7 +132,7 @@ unary("hard_sigmoid", hard_sigmoid,
 
 
 def smooth_l1(x: Term, *, scalar: float = 1.0) -> Term:
-    """Half the square of ``scalar`` times the number up to ``1 / scalar ** 2``, linear from there on."""
+    """``0.5 * (scalar * x) ** 2`` up to ``1 / scalar ** 2``, ``|x| - 0.5 / scalar ** 2`` beyond."""
     # R. Girshick, Fast R-CNN, arXiv:1504.08083, equation 3, with the two branches written as one product.
     limit = 1.0 / scalar ** 2 if scalar else math.inf
     size = abs(x)
@@ -163,7 +153,7 @@ unary("_contrib_quadratic", quadratic, lambda g, x, y, *, a, b, c: g * (x * (2.0
 
 
 def gradientmultiplier(x: Term, *, scalar: float = 1.0, is_int: bool = True) -> Term:
-    """The number itself, while gradients are multiplied by ``scalar``."""
+    """``data`` unchanged; its gradient is multiplied by ``scalar``."""
     return x
 
 
@@ -171,7 +161,7 @@ unary("_contrib_gradientmultiplier", gradientmultiplier,
       lambda g, x, y, *, scalar: g * scalar).view(lambda array: array)
 
 
-# Factorials of more are no doubles.
+# larger factorials exceed float64
 Order = Annotated[int, Limit("from 0 to 170", lambda order: 0 <= order <= 170)]
 
 

@@ -1,3 +1,3 @@
-"""Operators of layers of networks, and the losses behind them."""
+"""Operators of layers and losses."""
 
 __all__: list[str] = []

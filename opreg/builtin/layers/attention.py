@@ -1,8 +1,8 @@
-"""Attention: scores of queries and keys, and values weighed by them, of projections that lie interleaved.
+"""Attention over interleaved projections: scores of queries and keys, and weighted sums of values.
 
-A projection holds for each head its query, key and value one after the other, so its shape is
-(length, batch, heads * parts * size). Every operator is one product of matrices a head, which are read and written
-in place; they differ in their factors alone.
+A projection holds the query, key and value of each head next to each other, with shape (length, batch, heads * parts *
+size). Each operator is one product of matrices for each head, which are read and written in place; operators differ in
+the factors of the product.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ __all__ = ["Factor"]
 
 
 class Factor(NamedTuple):
-    """A factor of a product: the input that it is in, of how many parts a head, and which of them it is; of no parts
-    where the input are weights of attention, (batch * heads, queries, keys)."""
+    """A factor of a product: its input, the number of parts for each head in it, and the part; zero parts for an input
+    of attention weights, (batch * heads, queries, keys)."""
 
     place: int
     parts: int = 0
     which: int = 0
 
     def of(self, x: Array, heads: int) -> Array:
-        """The matrices in an array like the input, a view of shape (batch, heads, length, size or keys)."""
+        """The matrices of an array with the input's layout: a view of shape (batch, heads, length, size or keys)."""
         if not self.parts:
             return x.reshape(x.shape[0] // heads, heads, *x.shape[1:])
         length, batch, features = x.shape
@@ -44,14 +44,14 @@ class Factor(NamedTuple):
         return split[..., self.which, :].transpose(1, 2, 0, 3)
 
     def laid(self, x: Any, lead: Shape) -> Any:
-        """The same by operators, of shape (*lead, length, size)."""
+        """The same matrices by operators, of shape (*lead, length, size)."""
         features = x.reshape((x.shape[0], *lead, x.shape[1] * x.shape[2] // math.prod(lead)))
         size = features.shape[3] // self.parts
         part = ops.slice_axis(features, axis=3, begin=self.which * size, end=(self.which + 1) * size)
         return ops.transpose(part, axes=(1, 2, 0, 3))
 
 
-#: The weights of attention, and features by head, each as an array of its own.
+#: Layouts of attention weights, and of features by head, as separate arrays.
 _WEIGHTS, _FEATURES = Factor(0), Factor(0, 1)
 
 
@@ -68,7 +68,7 @@ def _product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> A
 
 
 def _features(name: str, x: Shape, heads: int, parts: int) -> int:
-    """Features of a head."""
+    """Number of features of a head."""
     if len(x) != 3:
         raise ShapeError(f"{name}: expected shape (length, batch, features), got {show(x)}")
     if heads < 1 or x[2] % (heads * parts) != 0:
@@ -77,11 +77,11 @@ def _features(name: str, x: Shape, heads: int, parts: int) -> int:
 
 
 def _interleaved(op: Op, left: Factor, right: Factor) -> None:
-    """Give an operator its rules, and a gradient: it computes scores where both factors are parts of projections, else
-    the second factor weighed by the first."""
+    """Give an operator its rules and gradient: it computes scores if both factors are parts of projections, else a
+    weighted sum of the second factor."""
     scores = left.parts > 0
     names = tuple(op.signature.arguments({}))
-    # The number of parts of each input that no factor is made of.
+    # number of parts of each input that no factor uses
     others = [max(each.parts - 1 for each in (left, right) if each.place == i) for i in range(len(names))]
     if left.place == right.place:
         others[left.place] -= 1
@@ -109,7 +109,7 @@ def _interleaved(op: Op, left: Factor, right: Factor) -> None:
                              f"{names[right.place]} {show(b)}, got {show(a)}")
         return (b[1] * heads, a[0], b[0])
 
-    @op.kernel()
+    @op.kernel()  # no body: factors are views here, which a body would copy
     def interleaved_xp(xp: ArrayModule, *arrays: Array, heads: int, out: Array | None = None) -> Array:
         a, b = left.of(wide(arrays[left.place]), heads), right.of(wide(arrays[right.place]), heads)
         batch, _, rows, _ = a.shape
@@ -133,7 +133,7 @@ def _interleaved(op: Op, left: Factor, right: Factor) -> None:
 
     gradient_by(op, back)
 
-    @back.kernel()
+    @back.kernel()  # no body: parts of one array are written in place
     def interleaved_back_xp(xp: ArrayModule, g: Array, *arrays: Array, heads: int) -> Sequence[Array]:
         arrays = tuple(map(wide, arrays))
         a, b = left.of(arrays[left.place], heads), right.of(arrays[right.place], heads)
@@ -157,7 +157,7 @@ def _interleaved(op: Op, left: Factor, right: Factor) -> None:
             return (product(ha, b, heads=heads) + product(a, hb, heads=heads),
                     back.current(g, a, hb, heads=heads)[0], back.current(g, ha, b, heads=heads)[1])
         (x,) = factors
-        # The product is bilinear: of that of the sum, each one's first factor with the other's second is left.
+        # the product is bilinear, so its mixed derivative combines each one's first factor with the other's second
         mixed = product(x + h, heads=heads) - product(x, heads=heads) - product(h, heads=heads)
         return mixed, back.current(g, h, heads=heads)
 
@@ -167,7 +167,7 @@ def _interleaved(op: Op, left: Factor, right: Factor) -> None:
 
 @declare(name="_contrib_interleaved_matmul_selfatt_qk")
 def selfatt_qk(queries_keys_values, *, heads: int):
-    """Scores of self attention, (batch * heads, length, length), of projections (length, batch, heads * 3 * size).
+    """Scores of self-attention, (batch * heads, length, length), from projections (length, batch, heads * 3 * size).
 
     A. Vaswani et al., Attention Is All You Need, arXiv:1706.03762, equation 1, before the softmax.
     """
@@ -175,7 +175,7 @@ def selfatt_qk(queries_keys_values, *, heads: int):
 
 @declare(name="_contrib_interleaved_matmul_selfatt_valatt")
 def selfatt_valatt(queries_keys_values, attention, *, heads: int):
-    """Values of self attention, weighed by ``attention`` (batch * heads, length, length).
+    """Weighted sums of the values of self-attention, with weights ``attention`` (batch * heads, length, length).
 
     The output has the shape (length, batch, heads * size).
     """
@@ -183,13 +183,14 @@ def selfatt_valatt(queries_keys_values, attention, *, heads: int):
 
 @declare(name="_contrib_interleaved_matmul_encdec_qk")
 def encdec_qk(queries, keys_values, *, heads: int):
-    """Scores (batch * heads, queries, keys) of queries (queries, batch, heads * size) and the keys among projections
+    """Scores (batch * heads, queries, keys) from queries (queries, batch, heads * size) and the keys in projections
     (keys, batch, heads * 2 * size)."""
 
 
 @declare(name="_contrib_interleaved_matmul_encdec_valatt")
 def encdec_valatt(keys_values, attention, *, heads: int):
-    """Values of projections (keys, batch, heads * 2 * size), weighed by ``attention`` (batch * heads, queries, keys).
+    """Weighted sums of the values in projections (keys, batch, heads * 2 * size), with weights ``attention`` (batch *
+    heads, queries, keys).
 
     The output has the shape (queries, batch, heads * size).
     """
@@ -206,13 +207,13 @@ _interleaved(encdec_valatt, Factor(1), Factor(0, 2, 1))
 
 @composed(name="_contrib_div_sqrt_dim", inplace=(0,))
 def div_sqrt_dim(data):
-    """The data divided by the square root of their last dimension; integers by its whole part, and cut."""
+    """``data`` divided by the square root of its last length; integers are divided by the integer part of it."""
     if not data.shape:
         raise ShapeError("data: expected at least one axis")
     last, kind = data.shape[-1], np.dtype(data.dtype).kind
     if kind == "b":
         return ops._copy(data)
-    # Integers are divided by the whole part of the root, as in MXNet.
+    # integers are divided by the integer part of the root, as in MXNet
     return data / math.isqrt(last) if kind in "iu" else data * (1.0 / math.sqrt(last or 1))
 
 

@@ -1,4 +1,4 @@
-"""BatchNorm and its relatives: sets are the elements of one channel, and moving statistics stand in for theirs."""
+"""BatchNorm and its variants: normalisation by the statistics of each channel, or by moving statistics."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _batch_infer(data, gamma, beta, moving_mean, moving_var):
 def _batch_types(ins, outs):
     data = floating([ins[0], outs[0]])
     rest = common_dtype([*ins[1:], *outs[1:]])
-    if data is not None:  # statistics in 16 bits would be useless
+    if data is not None:  # float16 is too imprecise for statistics
         rest = common_dtype([rest, as_dtype("float32") if data.itemsize < 4 else data])
     return [data, *[rest] * 4], [data, rest, rest]
 
@@ -77,12 +77,13 @@ def _batch_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_
 
 
 def _shared(ndev: int) -> bool:
-    """Whether ``ndev`` devices are the processes of this program, which share their statistics."""
+    """Whether ``ndev`` is the number of this program's processes, which then share their statistics."""
     return ndev > 1 and world().size == ndev
 
 
 def _of_all_ranks(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
-    """Mean and variance over all ranks, which have equally many elements, and the difference of this rank's mean."""
+    """Mean and variance over all ranks, which have equally many elements; and the mean of all minus this rank's
+    mean."""
     overall = world().allreduce(mean, "mean")
     apart = mean - overall
     return overall, world().allreduce(variance + apart * apart, "mean"), apart
@@ -91,7 +92,8 @@ def _of_all_ranks(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
 def _batch_gradient(g: Sequence[Value | None], data: Value, gamma: Value, mean: Value, inverse: Value,
                     slope: Value | None, moving: bool, fix_gamma: bool, axis: int, ndev: int = 1
                     ) -> tuple[Value, Value, Value]:
-    """Gradients of data, gamma and beta; ``slope`` is what the third output hands to ``data - mean``."""
+    """Gradients of data, gamma and beta; ``slope`` is the factor of ``data - mean`` from the gradient of the third
+    output."""
     words = {"over": "batch", "axis": axis, "num_groups": 0}
     product, total = ops._backward_normalize_sums(g[0], data, mean, inverse, **words)
     weights = [] if fix_gamma else [gamma]
@@ -111,14 +113,14 @@ def _normalizing(op: Op, *, relu: bool = False, variance: bool = False, populati
                  ) -> Callable[..., tuple[Array, ...]]:
     """Give an operator its rules, and its kernel, which is returned.
 
-    ``relu`` sets to zero what is below it. ``variance`` makes the third output the variance, else it is the inverse of
-    the deviation. With ``population`` the moving variance follows that of the population the batch is a sample of.
+    ``relu`` sets negative elements to zero. With ``variance`` the third output is the variance, else the inverse
+    standard deviation. With ``population`` the moving variance is updated by the unbiased variance.
     """
     op.fill(_batch_fill)
     op.infer(_batch_infer)
     op.types(_batch_types)
 
-    @op.kernel()
+    @op.kernel()  # no body: training moves states
     def batch_norm_xp(xp, data, gamma, beta, moving_mean, moving_var, *, eps, momentum, is_train, fix_gamma=False,
                       use_global_stats=False, axis=1, ndev=1, out=None):
         y, mean, spread, *states = _batch_norm(
@@ -141,7 +143,7 @@ def _normalizing(op: Op, *, relu: bool = False, variance: bool = False, populati
         moving = is_train and not use_global_stats
         if relu:
             g = (g[0] * (y > 0.0), *g[1:])
-        if output_mean_var:  # a user's gradients of these two are blocked
+        if output_mean_var:  # gradients of these two outputs are blocked
             g = (g[0], None, None)
         if not is_train and not use_global_stats:  # forward may have run in training
             mean, inverse = ins[3], ops.rsqrt(ins[4] + eps)
@@ -161,12 +163,12 @@ def _normalizing(op: Op, *, relu: bool = False, variance: bool = False, populati
 def batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3, momentum: float = 0.9,
                fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False, axis: int = 1,
                cudnn_off: bool = False, min_calib_range: float | None = None, max_calib_range: float | None = None):
-    """``data`` with mean ``beta`` and deviation ``gamma`` in every channel, over all samples.
+    """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each channel, over all samples.
 
-    Training takes the statistics from the data and moves ``moving_mean`` and ``moving_var`` towards them, once a
-    forward pass; otherwise, and with ``use_global_stats``, these take their place. With ``fix_gamma`` gamma counts as
-    one and its gradient is zero. ``output_mean_var`` shows two more outputs, the mean and the inverse of the
-    deviation, through which no gradient passes. Gamma, beta and the statistics are float32 for data of 16 bits.
+    Training uses the statistics of the data, and moves ``moving_mean`` and ``moving_var`` towards them once in each
+    forward pass; inference, and ``use_global_stats``, use the moving statistics. With ``fix_gamma`` gamma counts as
+    one, and its gradient is zero. ``output_mean_var`` returns two more outputs, the mean and the inverse standard
+    deviation, through which no gradient passes. Gamma, beta and the statistics are float32 for 16-bit data.
 
     S. Ioffe, C. Szegedy, Batch Normalization, arXiv:1502.03167.
     """
@@ -191,14 +193,14 @@ def batch_norm_with_relu(data, gamma, beta, moving_mean, moving_var, *, eps: flo
                          fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False,
                          axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None,
                          max_calib_range: float | None = None):
-    """``BatchNorm``, with what is below zero set to zero."""
+    """``BatchNorm`` followed by relu."""
 
 
 @declare(name="BatchNorm_v1", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1), inplace=(0,),
          outputs=("output", "mean", "var"), visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
 def batch_norm_v1(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3, momentum: float = 0.9,
                   fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False):
-    """``BatchNorm`` with the channels in the second axis; its third output is the variance."""
+    """``BatchNorm`` with channels along the second axis; its third output is the variance."""
 
 
 @declare(name="_contrib_SyncBatchNorm", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1),
@@ -207,10 +209,10 @@ def batch_norm_v1(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e
 def sync_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3, momentum: float = 0.9,
                     fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False,
                     ndev: int = 1, key: str):
-    """``BatchNorm`` with the channels in the second axis; its third output is the variance.
+    """``BatchNorm`` with channels along the second axis; its third output is the variance.
 
-    If ``ndev`` is the number of processes, and more than one, statistics are those of the samples of all of them,
-    each of which has as many. Else they are those of the array. ``key`` counts for nothing.
+    If ``ndev`` is the number of processes, and more than one, statistics are taken over the samples of all of them,
+    which have equally many. Otherwise they are the array's. ``key`` has no effect.
     """
 
 
@@ -218,9 +220,9 @@ def sync_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 
          outputs=("output", "mean", "var"), visible=lambda: 1)
 def nn_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-5, momentum: float = 0.9,
                   axis: int = 1):
-    """``BatchNorm`` in training, ``moving_var`` moving towards the variance divided by one less than the count.
+    """``BatchNorm`` in training, whose moving variance is updated by the unbiased variance.
 
-    The data are still divided by their own deviation.
+    The data are still divided by the biased standard deviation.
     """
 
 

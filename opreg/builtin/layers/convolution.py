@@ -1,11 +1,11 @@
-"""Convolution and Deconvolution in one to three dimensions, and their gradients, which are each other.
+"""Convolution and Deconvolution in one to three dimensions, and their gradients, which are each other's operators.
 
-Three functions do the work, for batches with channels on axis 1: ``correlate`` (a convolution), ``spread`` (its
-gradient of the data, a transposed convolution) and ``match`` (its gradient of the weight). Each goes through a block
-of the batch at a time, small enough to stay in the cache, in one of two ways:
+Three functions compute them, for batches with channels on axis 1: ``correlate`` (a convolution), ``spread`` (its
+gradient with respect to the data, a transposed convolution) and ``match`` (its gradient with respect to the weight).
+Each processes one block of the batch at a time, small enough for the cache, in one of two ways:
 
-*Columns.* The elements under every tap of the kernel are copied to a buffer, so that the sum over channels and taps is
-one matrix product (im2col).
+*Columns.* The elements under each kernel position are copied to a buffer, so that the sum over channels and positions
+is one matrix product (im2col).
 
 *Rows.* Only the taps along the trailing axes are copied. One product with the weights of all taps along the first axis
 gives that many partial images, which are added, each shifted by its tap. A 3x3 kernel copies 3 images instead of 9,
@@ -54,15 +54,15 @@ Tune = Literal["off", "limited_workspace", "fastest"]
 BLOCK = {"numpy": min(3 << 20, 3 * processor().l2)}
 BLOCK_GPU = 1 << 28
 
-#: Bytes up to which images share a buffer, or twice the weights, which BLAS packs anew for every block: what a product
-#: reads and what it writes stay in the second-level cache until partial images are added.
+#: Up to this size in bytes, or twice that of the weights, which BLAS packs for every block, images share a buffer: the
+#: inputs and outputs of a product stay in the second-level cache until partial images are added.
 NEAR = min(1 << 19, processor().l2 // 4)
 
-#: Into how many blocks work is divided at most that would fit fewer, for as many threads, and the least columns of
-#: their matrices: narrower ones are multiplied more slowly.
+#: Largest number of blocks that smaller work is divided into, for as many threads, and the smallest number of columns
+#: of their matrices: narrower ones are multiplied more slowly.
 SHARES, COLUMNS = 8, 256
 
-#: A single block is divided by its channels out, into parts of no less than this.
+#: Smallest number of output channels in a part of a single block.
 LEAST_OUTS = 32
 
 All = slice(None)
@@ -72,7 +72,8 @@ All = slice(None)
 
 
 def _parts(count: int, most: int, shares: int = 1) -> list[slice]:
-    """``count`` things in parts as equal as can be, none larger than ``most``; several make full shares."""
+    """``count`` items in parts of nearly equal size, none larger than ``most``; the number of parts is a multiple of
+    ``shares`` if there are several."""
     number = -(-count // max(1, most))
     if number > 1:
         number = min(count, -(-number // shares) * shares)
@@ -83,8 +84,8 @@ def _blocks(xp: ArrayModule, images: int, groups: int, rows: int, halo: int, cos
             weights: int) -> Iterator[tuple[slice, slice, slice]]:
     """Blocks of images, groups and output rows whose buffers fit the cache.
 
-    ``cost`` is the bytes of one row of one group of one image, ``run`` how many columns of a matrix it makes; each
-    block of rows reads ``halo`` rows more. ``weights`` is the bytes of those of one group.
+    ``cost`` is the bytes of one row of one group of one image, ``run`` the number of matrix columns that it gives; each
+    block reads ``halo`` more rows. ``weights`` is the bytes of one group's weights.
     """
     room = max(1, BLOCK.get(xp.__name__, BLOCK_GPU) // max(1, cost))
     shares, near = 1, room
@@ -92,7 +93,7 @@ def _blocks(xp: ArrayModule, images: int, groups: int, rows: int, halo: int, cos
         shares, least = _shares(), -(-COLUMNS // max(1, run))
         room = min(max(room, least), max(-(-images * groups * rows // shares), least) + halo)
         near = max(max(NEAR, 2 * weights) // max(1, cost), least)
-    # With fewer rows than eight halos too much of the work would be done twice.
+    # below eight times the halo too much work would be done twice
     height = rows if rows + halo <= room else max(room - halo, 8 * halo)
     in_block = max(1, min(room, near) // (min(height, rows) + halo))
     count = in_block // groups if height >= rows else 1
@@ -111,9 +112,10 @@ def _length(part: slice) -> int:
 
 
 class _Buffers:
-    """Buffers of one call: made when no block has left one of the size.
+    """Buffers of one call, reused between blocks of the same size.
 
-    They are no workspace's: blocks have theirs at the same time, and borders that nobody writes have to be zeros.
+    They are not part of the workspace: blocks use theirs at the same time, and borders that are never written have to
+    be zeros.
     """
 
     def __init__(self, make: Callable[[int, int, int], tuple[Array, Array]]):
@@ -131,7 +133,7 @@ class _Buffers:
 
 
 class _Plan:
-    """Sizes of one convolution, and its ways through the batch.
+    """Sizes of one convolution, and its blocks of the batch.
 
     ``x``, ``w`` and ``y`` are the shapes of data, weight and output: (N, C, *size), (O, C / groups, *kernel) and
     (N, O, *places).
@@ -146,13 +148,13 @@ class _Plan:
         self.taps, self.run = math.prod(self.rest), math.prod(self.places[1:])
         self.halo = win.reach[0] - 1
         self.padded = any(win.pad)
-        # With more taps than places, matrices of single images are small next to the weights: take several as one.
+        # a kernel with more positions than the output has: single images make small matrices, so several are merged
         self.folded = self.ins * self.first * self.taps > 4 * math.prod(self.places)
         self.spans = list(enumerate(map(self._trailing, itertools.product(*map(range, self.rest)))))
         self.spans.sort(key=lambda tap: tap[1][1] != tuple([slice(0, n, 1) for n in self.size[1:]]))
 
     def _trailing(self, tap: Shape) -> tuple[tuple, tuple]:
-        """Slices of places and of the input that a tap of the trailing axes reads."""
+        """Slices of the output and of the input for a kernel position along the trailing axes."""
         win = self.win
         spans = [span(n, t * d - p, s, q) for n, t, d, p, s, q in
                  zip(self.size[1:], tap, win.dilate[1:], win.pad[1:], win.stride[1:], self.places[1:])]
@@ -164,20 +166,20 @@ class _Plan:
         return array.reshape(n, self.groups, c // self.groups, *size)
 
     def pointwise(self) -> bool:
-        """Whether every output reads one place of the input, the one it is at."""
+        """Whether each output element reads one input element, at the same position."""
         return max(self.win.kernel) == max(self.win.stride) == 1 and not self.padded
 
     def whole(self) -> bool:
-        """Whether there is one output, which reads the whole input: a product of matrices."""
+        """Whether there is one output position, which reads the whole input: a product of matrices."""
         return (self.groups == 1 and math.prod(self.places) == 1 and self.win.kernel == self.size
                 and not self.padded)
 
     def by_rows(self) -> bool:
-        """Whether the way by rows is the faster one.
+        """Whether the way by rows is estimated to be faster.
 
-        In numbers copied: columns copy each tap of each channel, at a rate of one half because rows of the image
-        are short; rows add ``first`` partial images of the output and copy the weights, and 40 multiplications in
-        the wasted rows take the time of one copy. The constants are fitted to measured times.
+        The estimate counts copied elements: columns copy each kernel position of each channel, at half speed because
+        rows of an image are short; rows add ``first`` partial images of the output and copy the weights, and 40
+        multiplications in wasted rows take the time of one copy. The constants are fitted to measurements.
         """
         if self.win.stride[0] != 1:
             return False
@@ -213,7 +215,7 @@ class _Plan:
         return list(_blocks(xp, self.images, self.groups, self.places[0], 0, cost, self.run, self.weights(dtype)))
 
     def column_buffers(self, xp: ArrayModule, dtype: np.dtype) -> _Buffers:
-        """A buffer seen as (N, G, C, first taps, trailing taps, rows, …), and as ``matrices``."""
+        """A buffer viewed as (N, G, C, first taps, trailing taps, rows, …), and as ``matrices``."""
 
         def make(images: int, groups: int, rows: int) -> tuple[Array, Array]:
             taps, tail = (self.ins, self.first, self.taps), (rows, *self.places[1:])
@@ -227,14 +229,14 @@ class _Plan:
         return _Buffers(make)
 
     def image_blocks(self, xp: ArrayModule, dtype: np.dtype) -> Iterator[tuple[slice, slice, slice]]:
-        """Blocks of whole images where no number is copied."""
+        """Blocks of whole images, for products that need no copy."""
         places = math.prod(self.places)
         cost = max(self.outs * self.ins, (self.ins + self.outs) * places) * dtype.itemsize
         return _blocks(xp, self.images, self.groups, 1, 0, cost, places, self.weights(dtype))
 
     def shared(self, blocks: list[tuple[slice, slice, slice]]) -> Iterator[tuple[list, list[slice]]]:
-        """Blocks that are worked on at the same time, and parts of the channels out: all of them, or of a block alone
-        where there are too few blocks and many channels."""
+        """Blocks that threads process at the same time, and parts of the output channels: all channels, or the parts of
+        a single block if there are few blocks and many channels."""
         parts = _parts(self.outs, max(LEAST_OUTS, -(-self.outs // _shares())))
         if len(blocks) > 1 or len(parts) == 1:
             yield blocks, [All]
@@ -243,11 +245,12 @@ class _Plan:
 
     @property
     def work(self) -> int:
-        """Multiplications of numbers."""
+        """Number of multiplications."""
         return math.prod(self.places) * math.prod(self.flat_w) * self.images
 
     def matrices(self, part: Array) -> Array:
-        """A part of the output, (N, G, O, rows, …), as matrices of O rows: (N, G, O, places) or (G, O, N places)."""
+        """A part of the output, (N, G, O, rows, …), as matrices of O rows: (N, G, O, columns) or (G, O, N *
+        columns)."""
         images, groups, outs, *tail = part.shape
         if self.folded:
             return _turned(part).reshape(groups, outs, images * math.prod(tail))
@@ -265,18 +268,20 @@ class _Plan:
         return products if self.folded else products.sum(0)
 
     def shifted(self, tall: Array, r: slice) -> list[Array]:
-        """The parts of partial images that belong to the output rows ``r``, one a tap of the first axis."""
+        """The parts of partial images that belong to the output rows ``r``, one for each kernel position along the
+        first axis."""
         step = self.win.dilate[0]
         return [tall[:, i, :, :, i * step:i * step + _length(r)] for i in range(self.first)]
 
     def row_reads(self, r: slice) -> Iterator[tuple[tuple, tuple]]:
-        """Pairs by trailing tap: its part of the row buffer, and the input that output rows ``r`` read."""
+        """Pairs for each trailing kernel position: its part of the row buffer, and the input that output rows ``r``
+        read."""
         to, source = span(self.size[0], r.start - self.win.pad[0], 1, _length(r) + self.halo)
         for t, (place, read) in self.spans:
             yield (All, t, All, All, to, *place), (..., source, *read)
 
     def column_reads(self, r: slice) -> Iterator[tuple[tuple, tuple]]:
-        """Pairs by tap: its part of the column buffer, and the input that output rows ``r`` read."""
+        """Pairs for each kernel position: its part of the column buffer, and the input that output rows ``r`` read."""
         for i in range(self.first):
             start = r.start * self.win.stride[0] + i * self.win.dilate[0] - self.win.pad[0]
             to, source = span(self.size[0], start, self.win.stride[0], _length(r))
@@ -284,15 +289,16 @@ class _Plan:
                 yield (All, All, All, i, t, to, *place), (..., source, *read)
 
     def fill(self, buffer: Array, x: Array, r: slice, reads: Iterator[tuple[tuple, tuple]]) -> None:
-        """Copy the input to the places that taps read."""
+        """Copy the input to the buffer."""
         if self.padded and _length(r) < self.places[0]:
-            buffer[...] = 0  # the block before had other borders
+            buffer[...] = 0  # the previous block had other borders
         for to, source in reads:
             buffer[to] = x[source]
 
 
 def _deposit(x: Array, buffer: Array, reads: Iterator[tuple[tuple, tuple]], overwrite: bool) -> None:
-    """Add numbers of the taps to where they were read; ``fresh`` says that nothing is there yet."""
+    """Add the buffer's elements to the input positions that they were read from; ``fresh`` tells that these are
+    unset."""
     for to, source in reads:
         part = x[source]
         if overwrite and part.shape == x.shape:
@@ -319,18 +325,18 @@ def _matrices(buffer: Array) -> Array:
 
 
 def _stacked(w: Array, plan: _Plan) -> Array:
-    """Weights for the way by rows: (G, first taps × O, trailing taps × C)."""
+    """Weights for the way by rows: (G, first taps * O, trailing taps * C)."""
     w = w.reshape(plan.groups, plan.outs, plan.ins, plan.first, plan.taps).transpose(0, 3, 1, 4, 2)
     return w.reshape(plan.groups, plan.first * plan.outs, plan.taps * plan.ins)
 
 
 def _flat(w: Array, plan: _Plan) -> Array:
-    """Weights for the way by columns: (G, O, C × taps)."""
+    """Weights for the way by columns: (G, O, C * taps)."""
     return w.reshape(plan.groups, plan.outs, plan.ins * plan.first * plan.taps)
 
 
 def product_alone(x: Shape, w: Shape, y: Shape, win: Window, groups: int = 1) -> bool:
-    """Whether a convolution of these shapes is one product of matrices of the arrays as they are.
+    """Whether a convolution of these shapes is one matrix product of the arrays without copies.
 
     Examples
     --------
@@ -344,14 +350,14 @@ def product_alone(x: Shape, w: Shape, y: Shape, win: Window, groups: int = 1) ->
 # --------------------------------------------------------------------------------- the three functions
 
 
-#: A function of a part of the output while it is in the cache: ``then((n, g, o, r), part)`` is told which images,
-#: groups, channels of a group and output rows the part is, of shape (N, G, O, rows, …).
+#: A function called with each part of the output while it is in the cache: ``then((n, g, o, r), part)``; the index
+#: gives the images, groups, channels of a group and output rows of the part, of shape (N, G, O, rows, …).
 Then = Callable[[tuple[slice, slice, slice, slice], Any], None]
 
 
 def correlate(xp: ArrayModule, x: Array, w: Array, y: Array, win: Window, groups: int = 1, then: Then | None = None
               ) -> None:
-    """Write to ``y`` the sums over channels and taps of ``x`` times ``w``.
+    """Write the convolution of ``x`` with ``w`` to ``y``.
 
     Parameters
     ----------
@@ -360,13 +366,13 @@ def correlate(xp: ArrayModule, x: Array, w: Array, y: Array, win: Window, groups
     x : array, shape (N, C, *size)
     w : array, shape (O, C / groups, *kernel)
     y : array, shape (N, O, *places)
-        Overwritten. All three have one dtype.
+        The output, overwritten. All three arrays have the same dtype.
     win : Window
         Kernel, stride, dilation and padding.
     groups : int
-        Parts into which the channels of both are divided.
+        Number of groups of channels.
     then : function of an index and an array
-        Called with every part of ``y`` once it is there; see ``Then``.
+        Called with each part of ``y`` when it is complete; see ``Then``.
     """
     plan = _plan(x.shape, w.shape, y.shape, win, groups)
     if plan.whole():
@@ -392,7 +398,7 @@ def plus(bias: Array | None, groups: int, rank: int) -> Then | None:
 
 
 def _store(y: Array, shape: Shape, compute: Callable[[Array | None], Array]) -> None:
-    """Let ``compute`` write to ``y`` seen in another shape, or copy its result if it cannot be."""
+    """Let ``compute`` write to ``y`` viewed in another shape; copies its result if there is no such view."""
     if y.flags.c_contiguous:
         compute(y.reshape(shape))
     else:
@@ -452,7 +458,7 @@ def _correlate_by_columns(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _
 
     def multiplied(o: slice, matrices: Array, n: slice, g: slice, r: slice) -> None:
         out = y[n, g, o, r]
-        if direct:  # blocks of whole rows are matrices in place
+        if direct:  # blocks of whole rows are matrices without a copy
             xp.matmul(weights[g, o], matrices, out=plan.matrices(out))
         else:
             out[...] = plan.images_of(xp.matmul(weights[g, o], matrices), out)
@@ -480,12 +486,12 @@ def _correlate_by_columns(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _
 
 
 def spread(xp: ArrayModule, y: Array, w: Array, x: Array, win: Window, groups: int = 1) -> None:
-    """Write to ``x`` what ``correlate`` would have read, weighted: the gradient of its data, given that of ``y``.
+    """Write the transposed convolution of ``y`` to ``x``: the gradient of ``correlate`` with respect to its data.
 
     Parameters
     ----------
     xp, y, w, x, win, groups
-        As those of ``correlate``; ``x`` is overwritten.
+        See ``correlate``; ``x`` is overwritten.
     """
     plan = _plan(x.shape, w.shape, y.shape, win, groups)
     n, o = y.shape[:2]
@@ -509,7 +515,7 @@ def _spread_by_rows(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Plan) 
             size = _length(n), _length(g), _length(r)
             narrow, tall = buffer = buffers.take(*size)
             source = _turned(y[n, g, :, r])
-            for part in plan.shifted(tall, r):  # the rows between them stay zero
+            for part in plan.shifted(tall, r):  # rows between strides stay zero
                 part[...] = source
             xp.matmul(weights[g], _matrices(tall), out=_matrices(narrow))
             _deposit(_turned(x[n, g]), narrow, plan.row_reads(r), r.start == 0)
@@ -534,7 +540,7 @@ def _spread_by_columns(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Pla
 
 
 def _by_image(blocks: list[tuple[slice, slice, slice]]) -> list[tuple[slice, slice, list[slice]]]:
-    """Images and groups with their blocks of rows, in order: what these write overlaps."""
+    """Blocks grouped by images and groups, in order: blocks of one group write overlapping rows."""
     by_images: dict[tuple[int, int], tuple[slice, slice, list[slice]]] = {}
     for n, g, r in blocks:
         by_images.setdefault((n.start, g.start), (n, g, []))[2].append(r)
@@ -542,12 +548,12 @@ def _by_image(blocks: list[tuple[slice, slice, slice]]) -> list[tuple[slice, sli
 
 
 def match(xp: ArrayModule, y: Array, x: Array, w: Array, win: Window, groups: int = 1) -> None:
-    """Write to ``w`` the sums of ``y`` times what each tap reads of ``x``: the gradient of the weight.
+    """Write the gradient of ``correlate`` with respect to the weight to ``w``.
 
     Parameters
     ----------
     xp, y, x, w, win, groups
-        As those of ``correlate``; ``w`` is overwritten.
+        See ``correlate``; ``w`` is overwritten.
     """
     plan = _plan(x.shape, w.shape, y.shape, win, groups)
     n, o = y.shape[:2]
@@ -561,7 +567,7 @@ def match(xp: ArrayModule, y: Array, x: Array, w: Array, win: Window, groups: in
 
 def _summed(xp: ArrayModule, blocks: Sequence[tuple], shape: Shape, dtype: np.dtype, plan: _Plan,
             products: Callable[..., Array]) -> Array:
-    """The sum of ``products(n, g, r)`` over blocks. Parts of them are summed apart, always the same."""
+    """The sum of ``products(n, g, r)`` over blocks, as partial sums in a fixed order."""
     parts = _parts(len(blocks), -(-len(blocks) // SHARES))
     totals = [xp.zeros(shape, dtype) for _ in parts or [All]]
 
@@ -628,9 +634,9 @@ def _match_by_columns(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan
 
 def run_convolution(xp: ArrayModule, shape: Shape, out: Array | None, layouts: tuple[str | None, ...], arrays: tuple,
                     compute: Callable) -> Array:
-    """Let ``compute(target, *arrays)`` write an array of this shape, all of them with channels on axis 1.
+    """Let ``compute(target, *arrays)`` write an array of this shape; all arrays have channels on axis 1.
 
-    ``layouts`` are those of the target and of the arrays. Halves are computed in float32.
+    ``layouts`` are those of the target and of the arrays. float16 is computed in float32.
     """
     work = wide(xp, *arrays)
     target = out if out is not None and out.dtype == work[0].dtype else xp.empty(shape, work[0].dtype)
@@ -644,8 +650,8 @@ def run_convolution(xp: ArrayModule, shape: Shape, out: Array | None, layouts: t
 
 
 def of_weight(layout: str | None, weights_first: bool) -> str | None:
-    """The layout of a weight: that of the data, unless it has ``weights_first``, as convolutions have that plans lay
-    out anew (``opreg.backends.passes.channels_last``)."""
+    """The layout of a weight: that of the data, unless ``weights_first``, which convolutions have after a plan has
+    changed their layout (``opreg.backends.passes.channels_last``)."""
     return None if weights_first else layout
 
 
@@ -660,10 +666,10 @@ def convolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[in
                 dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_filter: Positive, num_group: Positive = 1,
                 workspace: int = 1024, no_bias: bool = False, cudnn_tune: Tune | None = None,
                 cudnn_off: bool = False, layout: Layout | None = None):
-    """Sums over windows of the data, weighted by ``num_filter`` kernels, and a bias.
+    """A convolution of the data with ``num_filter`` kernels, plus a bias.
 
-    ``weight`` has shape (num_filter, channels / num_group, *kernel), or with channels last in the layouts that have
-    them last. ``cudnn_off`` keeps it from cuDNN; ``workspace`` and ``cudnn_tune`` have no effect.
+    ``weight`` has shape (num_filter, channels / num_group, *kernel); layouts with channels last have them last in the
+    weight, too. ``cudnn_off`` excludes cuDNN; ``workspace`` and ``cudnn_tune`` have no effect.
     """
 
 
@@ -672,7 +678,7 @@ by_layout(convolution, (0,), weights_first=True)
 
 
 def _filled(ins, outs, weights, *, kernel, num_filter, num_group, no_bias, layout, weights_first=False):
-    """Shapes of data, weight and bias; ``weights(channels)`` begins the shape of the weight."""
+    """Shapes of data, weight and bias; ``weights(channels)`` gives the first lengths of the weight."""
     data = ins[0]
     bias = [] if no_bias else [(num_filter,)]
     if data is None:
@@ -704,7 +710,7 @@ def convolution_infer(data, weight, bias=None, *, kernel, stride, dilate, pad, n
     return channels_last((x[0], num_filter, *places), layout)
 
 
-@convolution.kernel()
+@convolution.kernel()  # no body: images are unfolded a block at a time
 def convolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, num_filter, num_group, layout,
                    weights_first=False, out=None):
     shape = convolution_infer(data.shape, weight.shape, kernel=kernel, stride=stride, dilate=dilate, pad=pad,
@@ -723,11 +729,11 @@ by_layout(convolution_weight, (0, 1), (), weights_first=True)
 
 
 def _computing(op: Op, forward: Op, compute: Callable[..., object]) -> None:
-    """Declare the kernel of a gradient, which ``compute(xp, g, other, into, win, num_group)`` writes: that of the data
-    is given the weight, that of the weight the data."""
+    """Declare the kernel of a gradient, which ``compute(xp, g, other, into, win, num_group)`` writes; ``other`` is the
+    weight for the gradient of the data, and the data for that of the weight."""
     of_data, turned = op.signature.input_names[-1] == "data", forward is not convolution
 
-    @op.kernel()
+    @op.kernel()  # no body: images are unfolded a block at a time
     def gradient_xp(xp, g, other, like, *, kernel, stride, dilate, pad, num_group, layout, adj=(), target_shape=(),
                     weights_first=False, out=None):
         others, into = (of_weight(layout, weights_first), layout)[::1 if of_data else -1]
@@ -746,7 +752,7 @@ _computing(convolution_weight, convolution, match)
 
 @declare(name="_backward_Convolution_bias")
 def convolution_bias(g, *, layout: Layout):
-    """Sums of ``g`` over everything but channels."""
+    """Sums of ``g`` over all axes but the channels."""
 
 
 by_layout(convolution_bias, (0,), ())
@@ -757,12 +763,12 @@ def convolution_bias_infer(g, *, layout):
     return (channels_first(g, layout)[1],)
 
 
-@convolution_bias.kernel()
+@convolution_bias.kernel()  # no body: a product with ones takes a third of the time of a sum
 def convolution_bias_xp(xp, g, *, layout):
     (g,) = wide(xp, g)
     if layout[1] != "C" or xp.__name__ not in BLOCK:
         return g.sum(tuple([axis for axis, letter in enumerate(layout) if letter != "C"]))
-    # A product with ones is four times as fast as a sum over short rows.
+    # a product with ones is four times as fast as a sum over short rows
     rows = g.reshape(*g.shape[:2], math.prod(g.shape[2:]))
     return xp.matmul(rows, xp.ones(rows.shape[2], g.dtype)).sum(0)
 
@@ -778,7 +784,7 @@ def _bias_gradient(g: Value, attrs: Attrs) -> Value:
 
 
 def work_of(data, weight, out, *, num_filter, **attrs):
-    """Every place of the output reads all of one kernel; there are as many kernels as output channels."""
+    """Each output position multiplies one whole kernel; there are as many kernels as output channels."""
     return 2 * math.prod(out) * math.prod(weight) // max(num_filter, 1)
 
 
@@ -794,11 +800,12 @@ def deconvolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[
                   target_shape: tuple[int, ...] = (), num_filter: Positive, num_group: Positive = 1,
                   workspace: int = 512, no_bias: bool = True, cudnn_tune: Tune | None = None, cudnn_off: bool = False,
                   layout: Layout | None = None):
-    """The transposed convolution: every element of the data is spread over a window of the output.
+    """A transposed convolution: each element of the data is multiplied with the kernel and added to a window of the
+    output.
 
-    ``weight`` has shape (channels, num_filter / num_group, *kernel). The output has
-    ``stride * (n - 1) + dilate * (kernel - 1) + 1 - 2 * pad + adj`` places along an axis of ``n``, or those of
-    ``target_shape``, which takes the place of ``pad`` and ``adj``.
+    ``weight`` has shape (channels, num_filter / num_group, *kernel). The output's length is ``stride * (n - 1) + dilate
+    * (kernel - 1) + 1 - 2 * pad + adj`` for an axis of length ``n``, or ``target_shape``, which replaces ``pad`` and
+    ``adj``.
     """
 
 
@@ -807,7 +814,7 @@ of_rows(deconvolution, 0)
 
 def of_deconvolution(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, pad: Shape, adj: Shape,
                      target_shape: Shape) -> tuple[Window, Shape]:
-    """The window of the convolution that this one transposes, and the spatial output shape."""
+    """The window of the convolution that is transposed, and the spatial output shape."""
     win = window(kernel, stride, dilate, pad)
     full = tuple([s * (n - 1) + r for n, s, r in zip(size, win.stride, win.reach)])
     adj = adj or (0,) * len(kernel)
@@ -819,7 +826,7 @@ def of_deconvolution(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, p
         for n, target in zip(full, target_shape):
             if n < target:
                 raise ShapeError(f"target_shape={target_shape} is too large: the output is at most {show(full)}")
-        # The surplus is cut off on both sides, the odd one at the front.
+        # the surplus is cut off on both sides, an odd element at the front
         pads = tuple([0 if n is ANY else (n - target + 1) // 2 for n, target in zip(full, target_shape)])
         return win._replace(pad=pads), target_shape
     if any(a >= s for a, s in zip(adj, win.stride)):
@@ -843,7 +850,7 @@ def deconvolution_infer(data, weight, bias=None, *, kernel, stride, dilate, pad,
     return channels_last((x[0], num_filter, *places), layout)
 
 
-@deconvolution.kernel()
+@deconvolution.kernel()  # no body: images are folded a block at a time
 def deconvolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, adj, target_shape, num_filter,
                      num_group, layout, out=None):
     x = channels_first(data.shape, layout)
@@ -867,7 +874,7 @@ _computing(deconvolution_weight, deconvolution, lambda xp, g, data, weight, win,
 
 
 def _deconvolution_work(data, weight, out, *, layout, **attrs):
-    """Every place of the data is spread over all of one kernel; there are as many kernels as input channels."""
+    """Each input position multiplies one whole kernel; there are as many kernels as input channels."""
     return 2 * math.prod(data) * math.prod(weight) // max(data[1 if layout is None else layout.index("C")], 1)
 
 

@@ -1,9 +1,9 @@
-"""A convolution with what follows it in inference: batch norm, the addition of another array, relu.
+"""A convolution fused with the operators after it in inference: batch norm, addition of another array, relu.
 
-The operator exists in plans alone, where the pass ``fuse_conv_bn`` puts it: no file, no list of operators has it. Every
-part of the output is finished while it is in the cache, by one multiplication and one addition a number for the norm.
-Their factors are found anew by each run, from the statistics as they are then. The numbers are those of the operators
-one by one, but for the rounding of a bias.
+The operator exists only in plans, where the pass ``fuse_conv_bn`` creates it: files and lists of operators do not
+contain it. Each part of the output is completed while it is in the cache; the norm takes one multiplication and one
+addition for each element, with factors computed in each run from the current statistics. Results equal those of the
+separate operators, except for the rounding of a bias.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def folded_convolution_infer(data, weight, *rest, kernel, stride, dilate, pad, n
 
 def parts_of(rest: Sequence[Array], no_bias: bool, normalized: bool, added: bool
              ) -> tuple[Array | None, Sequence[Array], Array | None]:
-    """Inputs behind the weight: the bias, the four of the norm, the array to be added; None where one is missing."""
+    """Inputs after the weight: the bias, the four of the norm, the array to add; None for a missing one."""
     bias, rest = (None, rest) if no_bias else (rest[0], rest[1:])
     return bias, rest[:4] if normalized else (), rest[-1] if added else None
 
@@ -101,7 +101,8 @@ def _split(array: Array, groups: int) -> Array:
 
 
 def _finish(xp: ArrayModule, scale: Array | None, shift: Array | None, other: Array | None, relu: bool) -> Then:
-    """The last steps on a part of the output; the arrays have groups and channels in front, or images before them."""
+    """Apply scale, shift, addition and relu to a part of the output; the arrays have groups and channels in front, or
+    images before them."""
 
     def then(at: tuple[slice, slice, slice, slice], part: Array) -> None:
         if scale is not None:

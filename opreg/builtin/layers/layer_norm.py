@@ -1,4 +1,4 @@
-"""LayerNorm, InstanceNorm and GroupNorm: sets are numbers of one sample, and statistics are those of the data alone."""
+"""LayerNorm, InstanceNorm and GroupNorm: normalisation by statistics within one sample."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__: list[str] = []
 
 def _sample_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, eps: float, layout: Layout, out: Array | None
                  ) -> tuple[Array, Array, Array]:
-    """Output, mean and deviation; the two have the shape they have in the view."""
+    """Output, mean and standard deviation; the latter two have the shape of the view."""
     x = wide(data).reshape(layout.view)
     target = out_like(out, x)
     y, scale, offset = out_or_empty_like(xp, target, x), gamma.reshape(layout.scale), beta.reshape(layout.scale)
@@ -69,7 +69,7 @@ def _with_statistics(results: tuple[Array, Array, Array], shape: Shape, out: tup
 
 def _moved(dx: Value, data: Value, mean: Value, g_mean: Value | None, slope: Value | None, words: dict[str, Any]
            ) -> Value:
-    """``dx`` and what the two statistics hand down, where something reached them."""
+    """``dx`` plus the gradients through the two statistics, if there are any."""
     if g_mean is None and slope is None:
         return dx
     count = count_of(data, mean, words)
@@ -80,9 +80,9 @@ def _moved(dx: Value, data: Value, mean: Value, g_mean: Value | None, slope: Val
 @declare(name="LayerNorm", types="*T:floating->*T", aliases=("_npx_layer_norm",), inplace=(0,),
          outputs=("output", "mean", "std"), visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
 def layer_norm(data, gamma, beta, *, axis: int = -1, eps: float = 1e-5, output_mean_var: bool = False):
-    """``data`` with mean zero and deviation one along ``axis``, times ``gamma``, plus ``beta``.
+    """``data`` normalised to mean zero and standard deviation one along ``axis``, times ``gamma``, plus ``beta``.
 
-    ``output_mean_var`` shows two more outputs, mean and deviation, through which no gradient passes.
+    ``output_mean_var`` returns two more outputs, mean and standard deviation, through which no gradient passes.
 
     J. L. Ba, J. R. Kiros, G. E. Hinton, Layer Normalization, arXiv:1607.06450.
     """
@@ -111,7 +111,7 @@ def layer_norm_loop(*, axis, eps):
     return sets(_layer_norm, axis, (Along.ELEMENT, Along.COLUMN, Along.COLUMN), eps=eps)
 
 
-@layer_norm.grad  # its loop has three results, and derivatives of loops follow for one
+@layer_norm.grad  # a loop of three results is not differentiated automatically
 def layer_norm_grad(g, ins, outs, *, axis, eps, output_mean_var):
     words = {"over": "axis", "axis": axis, "num_groups": 0}
     data, gamma, _ = ins
@@ -133,7 +133,7 @@ def backward_layer_norm(g, data, gamma, mean, inverse, *, axis: int = -1):
 backward_layer_norm.infer(like_inputs(1, 2, 2))
 
 
-@backward_layer_norm.kernel()
+@backward_layer_norm.kernel()  # no body: one pass computes three gradients
 def backward_layer_norm_xp(xp, g, data, gamma, mean, inverse, *, axis, out=None):
     layout = layout_of(data.shape, "axis", axis, 0)
     letters, sets = layout.total.split("->")
@@ -145,7 +145,7 @@ def backward_layer_norm_xp(xp, g, data, gamma, mean, inverse, *, axis, out=None)
     def work(rows: slice) -> tuple[Array, Array]:
         part, factor = g[rows], inverse[rows]
         centred = xp.subtract(x[rows], mean[rows])
-        # The first output may have the memory of ``g``, so the sum of it comes first.
+        # the first output may overwrite ``g``, so the sum of ``g`` comes first
         d_beta = xp.einsum(f"{letters}->j", part)
         dx = xp.multiply(part, factor, out=y[rows])
         d_gamma = xp.einsum(f"{letters},{letters}->j", dx, centred)
@@ -209,7 +209,7 @@ def backward_layer_norm_grad(h, ins, outs, *, axis):
 @declare(name="InstanceNorm", types="*T:floating->*T", inplace=(0,), outputs=("output", "mean", "var"),
          visible=lambda: 1, cheap=True)
 def instance_norm(data, gamma, beta, *, eps: float = 1e-3):
-    """``data`` with mean ``beta`` and deviation ``gamma`` in every channel of every sample.
+    """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each channel of each sample.
 
     D. Ulyanov, A. Vedaldi, V. Lempitsky, Instance Normalization, arXiv:1607.08022.
     """
@@ -222,10 +222,10 @@ formed(instance_norm, "(samples, channels, first, ...) (channels) (channels) -> 
 @declare(name="GroupNorm", types="*T:floating->*T", inplace=(0,), outputs=("output", "mean", "std"),
          visible=lambda *, output_mean_var: 3 if output_mean_var else 1, cheap=True)
 def group_norm(data, gamma, beta, *, num_groups: int = 1, eps: float = 1e-5, output_mean_var: bool = False):
-    """``data`` with mean ``beta`` and deviation ``gamma`` in every group of channels of every sample.
+    """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each group of channels of each sample.
 
-    Gamma and beta have an element for each group. ``output_mean_var`` shows two more outputs, mean and deviation,
-    through which no gradient passes.
+    Gamma and beta have an element for each group. ``output_mean_var`` returns two more outputs, mean and standard
+    deviation, through which no gradient passes.
 
     Y. Wu, K. He, Group Normalization, arXiv:1803.08494, where gamma and beta belong to channels.
     """
@@ -243,10 +243,10 @@ def group_norm_infer(data, gamma, beta, *, num_groups):
 
 
 def _by_sample(op: Op, inverse_shown: bool) -> None:
-    """Declare what norms of groups of channels have alike; without ``num_groups`` each channel is a group. The third
-    output is the deviation, or its inverse."""
+    """Declare the common rules of norms of groups of channels; without ``num_groups`` each channel is a group. The
+    third output is the standard deviation, or its inverse."""
 
-    @op.kernel()
+    @op.kernel()  # no body: sets stay in the cache from their mean to the result
     def sample_xp(xp: ArrayModule, data: Array, gamma: Array, beta: Array, *, num_groups: int = 0, eps: float,
                   out: Any = None) -> tuple[Array, Array, Array]:
         layout = layout_of(data.shape, "group", 1, num_groups)
@@ -259,7 +259,7 @@ def _by_sample(op: Op, inverse_shown: bool) -> None:
         words = {"over": "group", "axis": 1, "num_groups": num_groups}
         (g, g_mean, g_last), (_, mean, last), (data, gamma, beta) = g, outs, ins
         inverse = last if inverse_shown else 1.0 / last
-        if output_mean_var:  # a user's gradients of these two are blocked
+        if output_mean_var:  # gradients of these two outputs are blocked
             g_mean = g_last = None
             mean, inverse = ops._normalize_moments(data, mean, eps=eps, **words)
         slope = None

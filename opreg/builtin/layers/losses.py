@@ -1,7 +1,7 @@
-"""Losses: operators at which a gradient starts, and the costs that are ordinary functions.
+"""Losses: output operators that define the gradient of a loss, and losses that are ordinary functions.
 
-The output of the first kind is a prediction, and what they minimise is never computed: their gradient is that of the
-loss they are named after, whatever the output gradient is.
+An output operator returns a prediction; the loss itself is never computed. Its gradient is that of the loss that it is
+named after, whatever the output gradient is.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ __all__ = ["plain_classes", "plain_scale", "softmax_view"]
 
 Normalization = Literal["batch", "null", "valid"]
 
-# Classes and elements up to which a step is specialised before it runs: dispatch is the time of small ones.
+# Up to this number of classes and elements a step is specialised in advance, since dispatch dominates small steps.
 _SHORT, _FEW = 32, 1 << 14
 
 
 def _types_with_label(ins, outs):
-    """One floating dtype; a label may have another, and has the same where nobody says."""
+    """One floating dtype; a label may have another one, and has the same by default."""
     data = floating([ins[0], *outs])
     return [data, *[label or data for label in ins[1:]]], [data] * len(outs)
 
 
 def _columns(xp: ArrayModule, classes: Array, total: int) -> tuple[Array, Array]:
-    """Class indices as indices that are in range, and which of them were."""
+    """Class indices clipped to the valid range, and a mask of the valid ones."""
     index = classes.astype("int64")
     inside = (index >= 0) & (index < total)
     return xp.where(inside, index, 0), inside
@@ -57,7 +57,7 @@ def _batch_from(data: Shape, label: Shape | None) -> Shape:
 
 
 def softmax_view(shape: Shape, multi_output: bool, preserve_shape: bool) -> Shape:
-    """The shape with the classes of ``SoftmaxOutput`` in an axis of their own, the second."""
+    """The shape with the classes of ``SoftmaxOutput`` moved to a separate axis, the second."""
     if multi_output:
         places = size(shape[2:])
         return (shape[0], shape[1], places) if places != 1 else shape[:2]
@@ -70,30 +70,30 @@ def softmax_view(shape: Shape, multi_output: bool, preserve_shape: bool) -> Shap
 def softmax_output(data, label, *, grad_scale: float = 1.0, ignore_label: float = -1.0, multi_output: bool = False,
                    use_ignore: bool = False, preserve_shape: bool = False, normalization: Normalization = "null",
                    out_grad: bool = False, smooth_alpha: float = 0.0):
-    """Softmax of the data; its gradient is that of the cross entropy with ``label``.
+    """The softmax of the data; its gradient is that of the cross-entropy with ``label``.
 
     Parameters
     ----------
     data : array of shape (batch, ...)
         Scores.
     label : array
-        Class indices, one a row of scores; or probabilities, of the shape of ``data``. A number that is no class
-        stands for none.
+        Class indices, one for each row of scores; or probabilities, of the shape of ``data``. An invalid class index
+        means no class.
     grad_scale : float
         Factor of the gradient.
     ignore_label : float
-        With ``use_ignore`` rows with this label have no gradient.
+        Label whose rows have no gradient, with ``use_ignore``.
     multi_output : bool
-        Whether the classes lie along the second axis. The gradient is then also divided by the number of places.
+        Whether the classes lie along the second axis. The gradient is then also divided by the number of positions.
     preserve_shape : bool
-        Whether the classes lie along the last axis; otherwise everything behind the first axis is one row.
+        Whether the classes lie along the last axis; otherwise all axes but the first together hold the classes.
     normalization : {"null", "batch", "valid"}
-        What class indices' gradients are divided by: nothing, the number of samples, or that of labels which are not
+        Divisor of the gradient for class indices: none, the number of samples, or the number of labels other than
         ``ignore_label``.
     out_grad : bool
-        As in MXNet, multiplies the gradient by the output.
+        Whether the gradient is multiplied by the output, as in MXNet.
     smooth_alpha : float
-        How much of a class's probability goes to the others, in equal shares; not with ``multi_output``.
+        Part of a label's probability that is spread evenly over the other classes; not with ``multi_output``.
     """
 
 
@@ -156,21 +156,21 @@ def backward_softmax_output(output, label, *, grad_scale: float = 1.0, ignore_la
 
 backward_softmax_output.infer(like_inputs(0))
 backward_softmax_output.types(_types_with_label)
-gradient_by(softmax_output, backward_softmax_output)  # of the loss, which is not that of the output
+gradient_by(softmax_output, backward_softmax_output)  # the gradient of the loss, not of the output
 
 
-@backward_softmax_output.kernel()
+@backward_softmax_output.kernel()  # no body: labels are looked up in place, row by row
 def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, multi_output, use_ignore,
                                preserve_shape, normalization, out_grad, smooth_alpha, out=None):
     p = wide(output).reshape(softmax_view(output.shape, multi_output, preserve_shape))
-    target = None if out_grad else out_like(out, p)  # that one still reads the output, whose memory this may be
+    target = None if out_grad else out_like(out, p)  # p is read again below
     if label.shape == output.shape:
         dx = xp.subtract(p, label.reshape(p.shape), out=target)
         scale: Any = grad_scale
     else:
         rows, total = p.shape[0], p.shape[1]
         places = p.shape[2:] if multi_output else ()
-        numbers = label.reshape(-1).astype("int64")  # towards zero
+        numbers = label.reshape(-1).astype("int64")  # rounded towards zero
         numbers, count = numbers[:rows * size(places)].reshape(rows, *places), numbers.size
         index, inside = _columns(xp, numbers, total)
         spread = 0.0 if multi_output else smooth_alpha / max(total - 1, 1)
@@ -219,7 +219,7 @@ def backward_softmax_output_specialised(call: Call) -> list[Callable]:
     numbers = call.scratch(0, (rows, 1), classes.dtype)
     chosen = call.scratch(1, view, "bool")
     steps: list[Callable] = [
-        functools.partial(np.copyto, numbers, label.reshape(-1, 1)[:rows], casting="unsafe"),  # towards zero
+        functools.partial(np.copyto, numbers, label.reshape(-1, 1)[:rows], casting="unsafe"),  # rounded towards zero
         functools.partial(np.equal, numbers, classes, chosen), functools.partial(np.subtract, p, chosen, dx)]
     return steps if scale == 1.0 else [*steps, functools.partial(np.multiply, dx, dx.dtype.type(scale), dx)]
 
@@ -251,19 +251,21 @@ def _regression_fill(ins, outs):
 @declare(name="LinearRegressionOutput", aliases=("_sparse_LinearRegressionOutput",), loss=True, inplace=(0,),
          unread=(1,))
 def linear_regression_output(data, label, *, grad_scale: float = 1.0):
-    """The data; the gradient is that of half the squared difference to ``label``, averaged over a sample's elements."""
+    """The data; the gradient is that of half the squared difference to ``label``, divided by the number of elements of
+    a sample."""
 
 
 @declare(name="MAERegressionOutput", aliases=("_sparse_MAERegressionOutput",), loss=True, inplace=(0,), unread=(1,))
 def mae_regression_output(data, label, *, grad_scale: float = 1.0):
-    """The data; the gradient is that of the absolute difference to ``label``, averaged over a sample's elements."""
+    """The data; the gradient is that of the absolute difference to ``label``, divided by the number of elements of a
+    sample."""
 
 
 @declare(name="LogisticRegressionOutput", aliases=("_sparse_LogisticRegressionOutput",), loss=True, inplace=(0,),
          unread=(1,))
 def logistic_regression_output(data, label, *, grad_scale: float = 1.0):
-    """``1 / (1 + exp(-data))``; the gradient is that of the binary cross entropy with ``label``, as of the average
-    over a sample's elements."""
+    """``1 / (1 + exp(-data))``; the gradient is that of the binary cross-entropy with ``label``, divided by the number
+    of elements of a sample."""
 
 
 @declare(name="_backward_regression", inplace=(0,))
@@ -281,7 +283,7 @@ for _op in (linear_regression_output, mae_regression_output, logistic_regression
 
 for _op in (linear_regression_output, mae_regression_output, logistic_regression_output, backward_regression,
             backward_mae):
-    _op.infer(like_inputs(0))  # a label has as many elements, but its shape may be another
+    _op.infer(like_inputs(0))  # a label has as many elements, but may have another shape
     _op.types(_types_with_label)
 
 for _op in (linear_regression_output, mae_regression_output):
@@ -301,7 +303,7 @@ def _side(y: Any, label: Any, *, scale: float) -> Any:
 
 
 def _by_sample(function: Callable[..., Any]) -> Callable[..., Sets]:
-    """The loop over the numbers of a sample; labels lie in the order of the outputs, whatever their shape."""
+    """The loop over the elements of a sample; labels are in the order of the outputs, whatever their shape."""
     return lambda *, grad_scale: sets(function, 0, (Along.ELEMENT, Along.ELEMENT), exclude=True, scale=grad_scale)
 
 
@@ -320,10 +322,10 @@ gradient_by(mae_regression_output, backward_mae)
 
 @declare(name="SVMOutput", loss=True, inplace=(0,), unread=(1,))
 def svm_output(data, label, *, margin: float = 1.0, regularization_coefficient: float = 1.0, use_linear: bool = False):
-    """The data; the gradient is that of a support vector machine, one against the rest.
+    """The data; the gradient is that of a one-versus-rest support vector machine.
 
-    A score along the last axis costs what it lacks to ``margin``, the score of the class ``label`` upwards and the
-    others downwards: that number squared, or with ``use_linear`` itself, times ``regularization_coefficient``.
+    The loss of a score along the last axis is the amount by which it misses ``margin``, upwards for the class ``label``
+    and downwards for the others: squared, or with ``use_linear`` linear, times ``regularization_coefficient``.
 
     Y. Tang, Deep Learning using Linear Support Vector Machines, arXiv:1306.0239.
     """
@@ -364,16 +366,16 @@ def backward_svm_output_loop(*, margin, regularization_coefficient, use_linear):
 @declare(name="MakeLoss", types="T:floating->T", loss=True, inplace=(0,))
 def make_loss_scaled(data, *, grad_scale: float = 1.0, valid_thresh: float = 0.0,
                      normalization: Normalization = "null"):
-    """The data, as something to be minimised: each element's gradient is ``grad_scale``.
+    """The data as a loss to minimise: the gradient of each element is ``grad_scale``.
 
-    ``normalization`` divides it by the number of rows along the last axis, one for a vector (``"batch"``), or by that
-    of numbers above ``valid_thresh`` (``"valid"``).
+    ``normalization`` divides the gradient by the number of rows along the last axis, one for a vector (``"batch"``), or
+    by the number of elements above ``valid_thresh`` (``"valid"``).
     """
 
 
 @declare(aliases=("_sparse_make_loss",), loss=True, inplace=(0,), outputs=("loss",))
 def make_loss(data):
-    """The data, as something to be minimised: each element's gradient is one."""
+    """The data as a loss to minimise: the gradient of each element is one."""
 
 
 for _op in (make_loss_scaled, make_loss):
@@ -391,7 +393,7 @@ def backward_make_loss(data, *, grad_scale: float = 1.0, valid_thresh: float = 0
     """The gradient of ``MakeLoss``."""
 
 
-@backward_make_loss.kernel()  # no body: operators would count in the dtype of the data, and hold as many elements
+@backward_make_loss.kernel()  # no body: operators would count in the dtype of the data, with as many elements
 def backward_make_loss_xp(xp, data, *, grad_scale, valid_thresh, normalization):
     if normalization == "valid":
         scale = grad_scale / xp.maximum(xp.sum(data > valid_thresh), 1)
@@ -408,7 +410,7 @@ gradient_by(make_loss_scaled, backward_make_loss)
 
 @declare(cheap=True)
 def softmax_cross_entropy(data, label):
-    """The sum over all rows of minus the logarithm of the label's probability, of shape (1,)."""
+    """The cross-entropy of the softmax of the data and class labels, summed over all rows, of shape (1,)."""
 
 
 formed(softmax_cross_entropy, "(batch, classes) (batch) -> (1)")
@@ -417,7 +419,7 @@ formed(softmax_cross_entropy, "(batch, classes) (batch) -> (1)")
 softmax_cross_entropy.types(_types_with_label)
 
 
-@softmax_cross_entropy.kernel()
+@softmax_cross_entropy.kernel()  # no body: a GPU reads each row once
 def softmax_cross_entropy_xp(xp, data, label):
     p = soften(xp, wide(data))
     index, inside = _columns(xp, label, p.shape[1])
@@ -433,7 +435,7 @@ def backward_softmax_cross_entropy(g, data, label):
 gradient_by(softmax_cross_entropy, backward_softmax_cross_entropy)
 
 
-@backward_softmax_cross_entropy.kernel()
+@backward_softmax_cross_entropy.kernel()  # no body: a GPU reads each row once
 def backward_softmax_cross_entropy_xp(xp, g, data, label):
     dx = soften(xp, wide(data))
     index, inside = _columns(xp, label, dx.shape[1])
@@ -456,17 +458,17 @@ def backward_softmax_cross_entropy_grad(h, ins, outs):
          outputs=("output", "average"), visible=lambda: 1)
 def identity_attach_kl_sparse_reg(data, moving_avg, *, sparseness_target: float = 0.1, penalty: float = 0.001,
                                   momentum: float = 0.9):
-    """The data, outputs of a sigmoid; the gradient pulls each unit's average towards ``sparseness_target``.
+    """The data, outputs of a sigmoid; the gradient pulls the average of each unit towards ``sparseness_target``.
 
-    Added to the gradient is that of ``penalty`` times the Kullback-Leibler divergence between the target and
-    ``moving_avg``, the moving average of each unit (the second axis), which training moves in the forward pass.
+    The added gradient is that of ``penalty`` times the Kullback-Leibler divergence between the target and
+    ``moving_avg``, the moving average of each unit (the second axis), which the forward pass updates in training.
     """
 
 
 formed(identity_attach_kl_sparse_reg, "(batch, units, ...) (units) -> (batch, units, ...) (units)")
 
 
-@identity_attach_kl_sparse_reg.kernel()  # no body: training moves a state
+@identity_attach_kl_sparse_reg.kernel()  # no body: training changes a state
 def identity_attach_kl_sparse_reg_xp(xp, data, moving_avg, *, momentum, is_train):
     if not is_train:
         return data.copy(), moving_avg

@@ -1,4 +1,4 @@
-"""Normalisation by lengths: L2Normalization and LRN."""
+"""Normalisation by vector norms: L2Normalization, and local response normalisation (LRN)."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _SUMMED: dict[str, dict[str, Any]] = {
 
 @declare(name="L2Normalization", types="T:floating->T,T", inplace=(0,), outputs=("output", "norm"), visible=lambda: 1)
 def l2_normalization(data, *, eps: float = 1e-10, mode: Literal["channel", "instance", "spatial"] = "instance"):
-    """``data`` divided by a length: of each sample, of the channels at each place, or of each channel."""
+    """``data`` divided by a 2-norm: of each sample, of the channels at each position, or of each channel."""
 
 
-@l2_normalization.infer  # that of the loop does not know how many axes each mode takes
+@l2_normalization.infer  # the form of the loop does not know the number of axes of each mode
 def l2_normalization_infer(data, *, mode):
     least = 3 if mode == "spatial" else 2
     if len(data) < least:
@@ -49,7 +49,7 @@ def l2_normalization_loop(*, eps, mode):
     return sets(_normalized, **_SUMMED[mode], eps=eps)
 
 
-@l2_normalization.grad  # its loop has two results, and derivatives of loops follow for one
+@l2_normalization.grad  # a loop of two results is not differentiated automatically
 def l2_normalization_grad(g, ins, outs, *, mode):
     (g, g_norm), (y, norm) = g, outs
     dx = ops._backward_L2Normalization(g, y, norm, mode=mode)
@@ -77,7 +77,7 @@ by_loop(backward_l2_normalization)
 
 
 def _window(xp: ArrayModule, x: Array, nsize: int) -> Array:
-    """The sum of each channel and its neighbours, as many on either side as make ``nsize`` in all."""
+    """The sum of each channel and its neighbours, ``nsize`` in all, equally many on either side."""
     reach = min((nsize - 1) // 2, x.shape[1] - 1)
     total = x.copy()
     for distance in range(1, reach + 1):
@@ -88,9 +88,10 @@ def _window(xp: ArrayModule, x: Array, nsize: int) -> Array:
 
 @declare(name="LRN", types="T:floating->T,T", outputs=("output", "tmp_norm"), visible=lambda: 1, cheap=True)
 def lrn(data, *, alpha: float = 1e-4, beta: float = 0.75, knorm: float = 2.0, nsize: Positive):
-    """``data`` divided by ``(knorm + alpha / nsize * s) ** beta``, s the sum of squares over neighbouring channels.
+    """``data`` divided by ``(knorm + alpha / nsize * s) ** beta``, where ``s`` is the sum of squares over neighbouring
+    channels.
 
-    The window has as many channels on either side; an even ``nsize`` reaches as far as the odd number below it.
+    The window has equally many channels on either side; an even ``nsize`` gives the window of the next smaller odd one.
 
     A. Krizhevsky, I. Sutskever, G. E. Hinton, ImageNet Classification with Deep Convolutional Neural Networks, 2012,
     section 3.3.
@@ -100,7 +101,7 @@ def lrn(data, *, alpha: float = 1e-4, beta: float = 0.75, knorm: float = 2.0, ns
 formed(lrn, "(samples, channels, ...) -> (samples, channels, ...) (samples, channels, ...)")
 
 
-@lrn.kernel()  # no body: the gradient reads an output that no user sees
+@lrn.kernel()  # no body: the gradient reads a hidden output
 def lrn_xp(xp, data, *, alpha, beta, knorm, nsize, out=None):
     x = wide(data)
     norm = _window(xp, x * x, nsize)

@@ -1,7 +1,6 @@
-"""Normalised data, and the operators that their gradients are made of.
+"""Normalisation of data, and the operators of which its gradients consist.
 
-The mean of a set of elements is taken from them, and they are divided by their deviation. They differ in the set,
-``over``:
+The mean of a set of elements is subtracted, and they are divided by their standard deviation. ``over`` tells the sets:
 
 - ``batch``: the elements of one channel in all samples; the statistics have the shape (channels,).
 - ``axis``: the elements along one axis; the statistics keep that axis, with one element.
@@ -16,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ...core.cache import cached
@@ -36,7 +35,7 @@ Over = Literal["batch", "axis", "group"]
 
 
 class Layout(NamedTuple):
-    """A view of the data: its shape, that of statistics and scales in it, subscripts of einsum for sums."""
+    """A view of the data: its shape, the shape of statistics and scales in it, subscripts of einsum for sums."""
 
     view: Shape
     keep: Shape
@@ -48,7 +47,7 @@ class Layout(NamedTuple):
 
 @cached(1024)
 def layout_of(shape: Shape, over: Over, axis: int, num_groups: int) -> Layout:
-    """How data of a shape are seen; ``axis`` counts for sets along or across it, ``num_groups`` for groups."""
+    """The view of data of a shape; ``axis`` is used for sets along or across it, ``num_groups`` for groups."""
     if over == "group":
         groups = num_groups or shape[1]
         view: Shape = (shape[0], groups, shape[1] // groups * math.prod(shape[2:]))
@@ -85,18 +84,58 @@ def _check_statistics(data: Shape, others: Sequence[Shape], over: Over, axis: in
     return expected
 
 
-def _over_sets(op: Op, data: int, statistics: Sequence[int], count: int) -> None:
-    """Declare the shapes of an operator: which inputs are the data and statistics of them, and how many outputs are
-    statistics; with none the output is like the data."""
+def _over_sets(op: Op, data: int, statistics: Sequence[int], count: int, compute: Callable[..., Any]
+               ) -> Callable[..., Any]:
+    """Declare shapes and kernel of an operator on sets of elements; the kernel is returned.
+
+    Parameters
+    ----------
+    op : Op
+        The operator.
+    data : int
+        The input that says what the sets are.
+    statistics : sequence of int
+        Inputs that have an element for each set.
+    count : int
+        How many outputs do; with none the output is like the data.
+    compute : function
+        ``compute(xp, layout, *arrays, **attrs)``, inputs in the view: a list of such outputs, or nothing where the last
+        array is the output.
+    """
 
     @op.infer
     def sets_infer(*shapes: Shape, over: Over, axis: int, num_groups: int) -> list[Shape]:
         kept = _check_statistics(shapes[data], [shapes[place] for place in statistics], over, axis, num_groups)
         return [kept] * count or [shapes[data]]
 
+    def seen(arrays: Sequence[Array], layout: Layout) -> list[Array]:
+        return [array.reshape(layout.keep) if i in statistics else wide(array).reshape(layout.view)
+                for i, array in enumerate(arrays)]
+
+    if count:
+        @op.kernel()  # no body: einsum adds sets as they lie
+        def sums_xp(xp: ArrayModule, *arrays: Array, over: Over, axis: int, num_groups: int, **attrs: Any) -> Any:
+            layout = layout_of(arrays[data].shape, over, axis, num_groups)
+            kept, found = arrays[statistics[0]].shape, compute(xp, layout, *seen(arrays, layout), **attrs)
+            return found[0].reshape(kept) if count == 1 else tuple([result.reshape(kept) for result in found])
+
+        return sums_xp
+
+    @op.kernel()  # no body: rows stay in the cache, and threads share them
+    def elements_xp(xp: ArrayModule, *arrays: Array, over: Over, axis: int, num_groups: int, out: Array | None = None
+                    ) -> Array:
+        layout = layout_of(arrays[data].shape, over, axis, num_groups)
+        views = seen(arrays, layout)
+        target = out_like(out, views[data])
+        y = out_or_empty_like(xp, target, views[data])
+        compute(xp, layout, *views, y)
+        return write_out(out, target, y, arrays[data].shape)
+
+    return elements_xp
+
 
 def moments(xp: ArrayModule, x: Array, layout: Layout, out: Array | None = None) -> tuple[Array, Array, Array]:
-    """Mean, variance and what is left of ``x`` without the mean; all in the view."""
+    """Mean, variance and centred values of ``x``, all in the view."""
     totals = by_rows(xp, x, lambda rows: xp.einsum(layout.total, x[rows]))
     mean = _gathered(xp, totals, layout).reshape(layout.keep) / layout.size
     centred = out_or_empty_like(xp, out, x)
@@ -105,13 +144,13 @@ def moments(xp: ArrayModule, x: Array, layout: Layout, out: Array | None = None)
         part = xp.subtract(x[rows], _part(mean, rows), out=centred[rows])
         return xp.einsum(layout.dot, part, part)
 
-    # From the centred numbers: the difference of the mean square and the squared mean would cancel.
+    # from centred values: the difference of the mean square and the squared mean would cancel
     variance = _gathered(xp, by_rows(xp, x, centre), layout).reshape(layout.keep) / layout.size
     return mean, variance, centred
 
 
 def _part(array: Array, rows: slice) -> Array:
-    """Rows of an array as the view has them: all of an array that has one row for all."""
+    """Rows of an array in the view; the whole array if it has one row for all."""
     return array if array.shape[0] == 1 else array[rows]
 
 
@@ -125,20 +164,11 @@ def _words(**attrs: Any) -> dict[str, Any]:
 
 @declare(name="_normalize_scale", types="T,P->T", inplace=(0,), cheap=True)
 def normalize_scale(data, scale, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
-    """``data`` times the number that belongs to its set."""
+    """``data`` times the value of its set."""
 
 
-_over_sets(normalize_scale, 0, (1,), 0)
-
-
-@normalize_scale.kernel()
-def normalize_scale_xp(xp, data, scale, *, over, axis, num_groups, out=None):
-    layout = layout_of(data.shape, over, axis, num_groups)
-    x = wide(data).reshape(layout.view)
-    target = out_like(out, x)
-    y, scale = out_or_empty_like(xp, target, x), scale.reshape(layout.keep)
-    by_rows(xp, x, lambda rows: xp.multiply(x[rows], _part(scale, rows), out=y[rows]))
-    return write_out(out, target, y, data.shape)
+_over_sets(normalize_scale, 0, (1,), 0, lambda xp, layout, x, scale, y: by_rows(
+    xp, x, lambda rows: xp.multiply(x[rows], _part(scale, rows), out=y[rows])))
 
 
 @normalize_scale.grad
@@ -152,48 +182,30 @@ def normalize_total(data, like, *, over: Over = "batch", axis: int = 1, num_grou
     """The sum of each set, in the dtype of ``like``."""
 
 
-_over_sets(normalize_total, 0, (1,), 1)
-
-
-@normalize_total.kernel()
-def normalize_total_xp(xp, data, like, *, over, axis, num_groups):
-    layout = layout_of(data.shape, over, axis, num_groups)
-    return xp.einsum(layout.total, wide(data).reshape(layout.view)).reshape(like.shape)
-
-
+_over_sets(normalize_total, 0, (1,), 1, lambda xp, layout, x, like: [xp.einsum(layout.total, x)])
 linear(normalize_total, "_normalize_expand", slice(0, 1))
 
 
 @declare(name="_normalize_expand", types="P,T->T", unread=(1,), cheap=True)
 def normalize_expand(values, like, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
-    """The value of its set for every element of ``like``."""
+    """The value of its set for each element of ``like``."""
 
 
-_over_sets(normalize_expand, 1, (0,), 0)
-
-
-@normalize_expand.kernel()
-def normalize_expand_xp(xp, values, like, *, over, axis, num_groups):
-    layout = layout_of(like.shape, over, axis, num_groups)
-    return xp.broadcast_to(values.reshape(layout.keep), layout.view).reshape(like.shape)
-
-
+_over_sets(normalize_expand, 1, (0,), 0, lambda xp, layout, values, like, y: xp.copyto(y, values))
 linear(normalize_expand, "_normalize_total", slice(0, 1))
 
 
 @declare(name="_normalize_moments", types="T,P->P,P", unread=(1,), outputs=("mean", "inverse"), cheap=True)
 def normalize_moments(data, like, *, eps: float = 1e-3, over: Over = "batch", axis: int = 1, num_groups: int = 0):
-    """Mean and inverse deviation of each set, in the dtype of ``like``."""
+    """Mean and inverse standard deviation of each set, in the dtype of ``like``."""
 
 
-_over_sets(normalize_moments, 0, (1,), 2)
+def _moments(xp: ArrayModule, layout: Layout, x: Array, like: Array, eps: float) -> list[Array]:
+    mean, variance, _ = moments(xp, x, layout)
+    return [mean, 1.0 / xp.sqrt(variance + eps)]
 
 
-@normalize_moments.kernel()
-def normalize_moments_xp(xp, data, like, *, eps, over, axis, num_groups):
-    layout = layout_of(data.shape, over, axis, num_groups)
-    mean, variance, _ = moments(xp, wide(data).reshape(layout.view), layout)
-    return mean.reshape(like.shape), (1.0 / xp.sqrt(variance + eps)).reshape(like.shape)
+_over_sets(normalize_moments, 0, (1,), 2, _moments)
 
 
 @normalize_moments.grad
@@ -205,13 +217,13 @@ def normalize_moments_grad(g, ins, outs, *, over, axis, num_groups):
 
 
 def count_of(data: Value, like: Value, words: dict[str, Any]) -> Value:
-    """Number of elements of each set, as a value: a gradient rule does not know shapes."""
+    """Number of elements of each set, as a value, since a gradient rule does not know shapes."""
     return ops._normalize_total(ops.ones_like(data), like, **words)
 
 
 def from_statistics(data: Value, mean: Value, constant: Value | None, slope: Value | None, words: dict[str, Any]
                     ) -> Value | None:
-    """``constant + slope * (data - mean)``: what a mean and a deviation hand down, each element's share."""
+    """``constant + slope * (data - mean)``: the gradient of each element through a mean and a standard deviation."""
     total = None
     if slope is not None:
         total = ops._normalize_scale(data, slope, **words)
@@ -231,21 +243,18 @@ def _gathered(xp: ArrayModule, sums: Sequence[Array], layout: Layout) -> Array:
 
 @declare(name="_backward_normalize_sums", types="T,T,P,P->P,P", outputs=("product", "total"), cheap=True)
 def backward_sums(g, data, mean, inverse, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
-    """Sums of ``g`` times the normalised data, and of ``g``, a set each."""
+    """Sums of ``g`` times the normalised data, and of ``g``, for each set."""
 
 
-_over_sets(backward_sums, 1, (2, 3), 2)
-by_axis(backward_sums, (0, 1), outs=())
-
-
-@backward_sums.kernel()
-def backward_sums_xp(xp, g, data, mean, inverse, *, over, axis, num_groups):
-    layout = layout_of(data.shape, over, axis, num_groups)
-    g, x = wide(g).reshape(layout.view), wide(data).reshape(layout.view)
+def _sums(xp: ArrayModule, layout: Layout, g: Array, x: Array, mean: Array, inverse: Array) -> list[Array]:
     sums = by_rows(xp, g, lambda rows: (xp.einsum(layout.total, g[rows]), xp.einsum(layout.dot, g[rows], x[rows])))
-    total, product = (_gathered(xp, parts, layout).reshape(mean.shape) for parts in zip(*sums))
+    total, product = (_gathered(xp, parts, layout).reshape(layout.keep) for parts in zip(*sums))
     # Without a centred copy of the data; the rounding this costs is that of the data themselves.
-    return (product - mean * total) * inverse, total
+    return [(product - mean * total) * inverse, total]
+
+
+backward_sums_xp = _over_sets(backward_sums, 1, (2, 3), 2, _sums)
+by_axis(backward_sums, (0, 1), outs=())
 
 
 @backward_sums.grad
@@ -261,7 +270,8 @@ def backward_sums_grad(h, ins, outs, **attrs):
     "g", "data", *(("gamma",) if scaled else ()), "mean", "inverse", "product", "total"), cheap=True)
 def backward_normalize(g, data, gamma, mean, inverse, product, total, *, scaled: bool = True, over: Over = "batch",
                        axis: int = 1, num_groups: int = 0):
-    """The gradient of normalised data with respect to the data, ``product`` and ``total`` being the sums."""
+    """The gradient of normalised data with respect to the data; ``product`` and ``total`` are the results of
+    ``backward_sums``."""
 
 
 @backward_normalize.infer
@@ -278,7 +288,7 @@ def backward_normalize_types(ins, outs):
     return [data, data] + [rest] * (len(ins) - 2), [data]
 
 
-@backward_normalize.kernel()
+@backward_normalize.kernel()  # no body: four steps run in place while rows are in the cache
 def backward_normalize_xp(xp, g, data, *rest, over, axis, num_groups, out=None):
     *gamma, mean, inverse, product, total = rest
     layout = layout_of(data.shape, over, axis, num_groups)

@@ -1,17 +1,18 @@
-"""Pooling in one to three dimensions: maxima, sums, averages and norms over windows.
+"""Pooling in one to three dimensions: maxima, sums, averages and p-norms of windows.
 
-A maximum or sum over windows is taken one axis after the other, and along an axis tap by tap, over strided views: the
-two taps of a 2x2 window along an axis are one call for a whole block, while a reduction over windows would run short
-inner loops. Arrays are seen as (images, *size, rest), whether channels come before or after the spatial axes.
+A maximum or sum over windows is computed along one axis after the other, and along an axis position by position, over
+strided views: a 2x2 window needs two calls for each axis and block, while a reduction over windows would run short
+inner loops. Arrays are viewed as (images, *size, rest), with channels before or after the spatial axes.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,53 +27,97 @@ from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..layouts import by_layout
 from ..matrices.dense import wide
-from ..outputs import adjoint_pair, gradient_by, like_inputs, linear
+from ..outputs import adjoint_pair, like_inputs, linear
 from ..samples import of_rows
 from .sliding import Window, channels_first, channels_last, span, spatial, window
 
 __all__ = ["Pool", "pool_of", "window_of"]
 
+Cut = tuple[slice, ...]
 Convention = Literal["valid", "full", "same"]
 Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"]
 
-#: Bytes of the input of one block, so that it and its temporaries stay in the cache; a GPU wants large steps.
+#: Bytes of the input of one block, which fits the cache with its temporaries; a GPU needs large steps.
 BLOCK = {"numpy": min(1 << 20, processor().l2)}
 BLOCK_GPU = 1 << 28
 
-# One number of a window takes as long as so many multiplications of a product of matrices.
+# time for one element of a window, in multiplications of a matrix product
 _EACH = 32
 
 
 # ---------------------------------------------------------------------------------------------- geometry
 
 
-class Pool(NamedTuple):
-    """A window, and the shapes (images, *size, rest) and (images, *places, rest) it goes between."""
+@dataclasses.dataclass(frozen=True)
+class Pool:
+    """A window, and the shapes of its input and output: (images, *size, rest) and (images, *places, rest)."""
 
     win: Window
     x: Shape
     y: Shape
 
-    @property
-    def axes(self) -> Iterator[tuple[int, int, int, int, int, int]]:
-        """Axis, size, kernel, stride, padding and places of each spatial axis."""
-        return zip(range(1, len(self.x)), self.x[1:-1], self.win.kernel, self.win.stride, self.win.pad, self.y[1:-1])
+    @functools.cached_property
+    def axes(self) -> list[tuple[int, int, int, int, int, int]]:
+        """For each spatial axis its number, size, kernel, stride, padding and output length."""
+        win = self.win
+        return [*zip(range(1, len(self.x)), self.x[1:-1], win.kernel, win.stride, win.pad, self.y[1:-1])]
 
-    @property
+    @functools.cached_property
     def whole(self) -> bool:
-        """Whether there is one window, which holds exactly the input."""
+        """Whether there is one window, which is exactly the input."""
         return self.win.kernel == self.x[1:-1] and not any(self.win.pad)
 
-    @property
+    @functools.cached_property
     def apart(self) -> bool:
         """Whether windows do not overlap."""
         return all(s >= k for s, k in zip(self.win.stride, self.win.kernel))
 
-    def taps(self) -> Iterator[tuple[tuple, tuple]]:
+    @functools.cached_property
+    def spans(self) -> list[list[tuple[slice, slice]]]:
+        """Outputs that read inside, and what they read, for each tap along each axis."""
+        return [[span(n, t - p, s, places) for t in range(k)] for _, n, k, s, p, places in self.axes]
+
+    @functools.cached_property
+    def taps(self) -> list[tuple[Cut, Cut]]:
         """Taps of the window, row by row, each with the outputs that read inside and what they read."""
-        every = [[span(n, t - p, s, places) for t in range(k)] for _, n, k, s, p, places in self.axes]
-        for spans in itertools.product(*every):
-            yield tuple([(slice(None), *part) for part in zip(*spans)])  # type: ignore[misc]
+        return [((slice(None), *[to for to, _ in tap]), (slice(None), *[read for _, read in tap]))
+                for tap in itertools.product(*self.spans)]
+
+    @functools.cached_property
+    def passes(self) -> list[tuple[int, int, list[Cut], list[tuple[Cut, Cut]]]]:
+        """Axes that are pooled, each with its places, reads of taps that all windows have, and outputs and reads of
+        others."""
+        passes = []
+        for (axis, n, k, s, _, places), spans in zip(self.axes, self.spans):
+            if not (k == s == 1 and n == places):
+                whole = slice(0, places)
+                passes.append((axis, places, [_at(axis, read) for to, read in spans if to == whole], [
+                    (_at(axis, to), _at(axis, read)) for to, read in spans if to != whole and to.start < to.stop]))
+        return passes
+
+    @functools.cached_property
+    def reaching(self) -> list[Cut]:
+        """Outputs whose windows reach into padding, before and after each axis."""
+        return [_at(axis, part) for axis, n, k, s, p, _ in self.axes if p for part in
+                (slice(0, -(-p // s)), slice(max((n + p - k) // s + 1, 0), -(-(n + 2 * p) // s)))]
+
+    @functools.cached_property
+    def inside(self) -> list[list[int]]:
+        """How many elements of the data windows hold along each axis, by place, or one number for all of them."""
+        return self._lengths(0)
+
+    @functools.cached_property
+    def padded(self) -> list[list[int]]:
+        """The same, padding counted in."""
+        return self._lengths(1)
+
+    def _lengths(self, edges: int) -> list[list[int]]:
+        lengths = []
+        for _, n, k, s, p, places in self.axes:
+            edge = p * edges
+            counts = [max(1, min(q * s - p + k, n + edge) - max(q * s - p, -edge)) for q in range(places)]
+            lengths.append(counts if len({*counts}) > 1 else counts[:1])
+        return lengths
 
 
 def _there(values: Shape, rank: int, neutral: int) -> Shape:
@@ -81,7 +126,7 @@ def _there(values: Shape, rank: int, neutral: int) -> Shape:
 
 
 def _places(size: Shape, kernel: Shape, stride: Shape, pad: Shape, convention: str) -> tuple[Window, Shape]:
-    """The window and how often it fits along each axis; see ``Pooling``."""
+    """The window, and the number of windows along each axis; see ``Pooling``."""
     win = window(kernel, _there(stride, len(kernel), 1), (), _there(pad, len(kernel), 0))
     if convention == "same" and any(win.pad):
         raise AttrError(f"pooling_convention 'same' takes no padding, got pad={pad}")
@@ -136,13 +181,13 @@ def window_of(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_poo
 
 
 def _blocks(xp: ArrayModule, pool: Pool, itemsize: int) -> list[slice]:
-    """Runs of images whose numbers fit the cache."""
+    """Blocks of images that fit the cache."""
     cost = max(1, math.prod(pool.x[1:]) * itemsize)
     step = max(1, BLOCK.get(xp.__name__, BLOCK_GPU) // cost)
     return stretches(pool.x[0], step)
 
 
-def _at(axis: int, part: slice) -> tuple[slice, ...]:
+def _at(axis: int, part: slice) -> Cut:
     """The index that takes a part of one axis."""
     return (slice(None),) * axis + (part,)
 
@@ -151,29 +196,24 @@ def _at(axis: int, part: slice) -> tuple[slice, ...]:
 
 
 def _reduced(xp: ArrayModule, combine: Callable, x: Array, pool: Pool, start: float) -> Array:
-    """Windows combined, axis after axis; ``start`` is what one that lies outside the input gives."""
-    for axis, n, k, s, p, places in pool.axes:
-        if k == s == 1 and n == places:
-            continue
+    """Windows combined along one axis after the other; ``start`` is the result of an empty window."""
+    for axis, places, inside, edges in pool.passes:
         y = xp.empty((*x.shape[:axis], places, *x.shape[axis + 1:]), x.dtype)
-        spans = [span(n, t - p, s, places) for t in range(k)]
-        inside = [x[_at(axis, read)] for to, read in spans if to == slice(0, places)]
         if len(inside) > 1:
-            combine(inside[0], inside[1], out=y)
+            combine(x[inside[0]], x[inside[1]], out=y)
         else:
-            y[...] = inside[0] if inside else start
-        for part in inside[2:]:
-            combine(y, part, out=y)
-        for to, read in spans:
-            if to != slice(0, places) and to.start < to.stop:
-                edge = y[_at(axis, to)]
-                combine(edge, x[_at(axis, read)], out=edge)
+            y[...] = x[inside[0]] if inside else start
+        for read in inside[2:]:
+            combine(y, x[read], out=y)
+        for to, read in edges:
+            edge = y[to]
+            combine(edge, x[read], out=edge)
         x = y
     return x
 
 
 def _maximum(xp: ArrayModule, x: Array, pool: Pool) -> Array:
-    """Maxima of windows. NaN does not count, nor infinity: a window of nothing else has the lowest number."""
+    """Maxima of windows. NaN and infinity are ignored: a window with nothing else gives the lowest finite value."""
     lowest = limits(x.dtype)[0]
     return xp.fmax(_reduced(xp, xp.fmax, x, pool, lowest), lowest)
 
@@ -186,13 +226,12 @@ def _sum(xp: ArrayModule, x: Array, pool: Pool) -> Array:
 
 
 def _spread(xp: ArrayModule, g: Array, pool: Pool) -> Array:
-    """The gradient of ``_sum``: each element added to all places of its window."""
-    for axis, n, k, s, p, places in reversed(list(pool.axes)):  # the last first, while there are few rows
+    """The gradient of ``_sum``: each element added to all positions of its window."""
+    for (axis, n, k, s, _, places), spans in zip(pool.axes[::-1], pool.spans[::-1]):  # the last first, with few rows
         if k == s == 1 and n == places:
             continue
         x = xp.zeros((*g.shape[:axis], n, *g.shape[axis + 1:]), g.dtype)
-        for t in range(k):
-            to, read = span(n, t - p, s, places)
+        for to, read in spans:
             part = x[_at(axis, read)]
             if s >= k:
                 part[...] = g[_at(axis, to)]
@@ -203,13 +242,11 @@ def _spread(xp: ArrayModule, g: Array, pool: Pool) -> Array:
 
 
 def _counts(xp: ArrayModule, pool: Pool, include_pad: bool, dtype: np.dtype) -> Array | int:
-    """How many elements each window averages over: an array that broadcasts over the output, or a number."""
+    """The number of elements that each window averages over, broadcasting with the output, or a single number."""
     total: Any = 1
-    for axis, n, k, s, p, places in pool.axes:
-        edge = p if include_pad else 0
-        counts = [max(1, min(q * s - p + k, n + edge) - max(q * s - p, -edge)) for q in range(places)]
-        if len(set(counts)) > 1:
-            total = total * xp.asarray(counts, dtype).reshape(places, *(1,) * (len(pool.x) - axis - 1))
+    for axis, counts in enumerate(pool.padded if include_pad else pool.inside, 1):
+        if len(counts) > 1:
+            total = total * xp.asarray(counts, dtype).reshape(-1, *(1,) * (len(pool.x) - axis - 1))
         else:
             total = total * counts[0]
     return total
@@ -223,13 +260,13 @@ def pooling(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "av
             global_pool: bool = False, cudnn_off: bool = False, pooling_convention: Convention = "valid",
             stride: tuple[int, ...] = (), pad: tuple[int, ...] = (), p_value: int | None = None,
             count_include_pad: bool | None = None, layout: Layout | None = None):
-    """Maximum, average, sum or p-norm of each window, or of whole images with ``global_pool``.
+    """The maximum, average, sum or p-norm of each window, or of whole images with ``global_pool``.
 
-    ``pooling_convention`` says how many windows there are along an axis of ``n``: "valid" rounds
-    ``(n + 2 * pad - kernel) / stride`` down, "full" rounds it up, "same" gives ``ceil(n / stride)`` windows that begin
-    at the first number. A window at the border holds what is inside; padding counts for averages unless
-    ``count_include_pad`` is false. ``stride`` and ``pad`` may go on for axes that are not there, with ones and zeros.
-    The p-norm takes powers and roots of 1, 2 or 3, and no absolute values.
+    ``pooling_convention`` decides the number of windows along an axis of length ``n``: "valid" rounds ``(n + 2 * pad -
+    kernel) / stride`` down, "full" rounds it up, "same" gives ``ceil(n / stride)`` windows from the first element on. A
+    window at the border is cut to the input; averages count its padding unless ``count_include_pad`` is false.
+    ``stride`` and ``pad`` may have additional ones and zeros. The p-norm takes powers and roots of 1, 2 or 3, without
+    absolute values.
     """
 
 
@@ -252,31 +289,46 @@ def pooling_infer(data, *, kernel, pool_type, global_pool, pooling_convention, s
     return _output(data, kernel, stride, pad, global_pool, pooling_convention, layout)
 
 
-@pooling.kernel()
-def pooling_xp(xp, data, *, kernel, pool_type, global_pool, pooling_convention, stride, pad, p_value,
-               count_include_pad, layout, out=None):
-    pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
-    if out is None:
-        out = xp.empty(_output(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout), data.dtype)
-    (x,) = wide(xp, data.reshape(pool.x))
-    counts = _counts(xp, pool, count_include_pad is not False, x.dtype) if pool_type == "avg" else 1
-    y = out.reshape(pool.y) if out.flags.c_contiguous else xp.empty(pool.y, out.dtype)
+def _pooling(op: Op, framed: bool = False) -> None:
+    """Declare the kernel of pooling; ``framed`` as ``Pooling_v1`` pads."""
 
-    def pooled(block: slice) -> None:
-        if pool_type == "max":
-            y[block] = _maximum(xp, x[block], pool)
-        elif pool_type == "lp":
-            y[block] = _norm(xp, x[block], pool, p_value)
-        elif pool_type == "avg":
-            y[block] = _sum(xp, x[block], pool) / counts
+    @op.kernel()  # no body: windows are strided views
+    def pooling_xp(xp, data, *, kernel, pool_type, global_pool, pooling_convention, stride, pad, p_value=None,
+                   count_include_pad=None, layout=None, out=None):
+        pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
+        if out is None:
+            out = xp.empty(channels_last((*channels_first(data.shape, layout)[:2], *pool.y[1:-1]), layout), data.dtype)
+        (x,) = wide(xp, data.reshape(pool.x))
+        counts: Any = math.prod(pool.win.kernel)
+        if pool_type == "avg" and not framed:
+            counts = _counts(xp, pool, count_include_pad is not False, x.dtype)
+        y = out.reshape(pool.y) if out.flags.c_contiguous else xp.empty(pool.y, out.dtype)
+
+        def pooled(block: slice) -> None:
+            if pool_type == "max":
+                y[block] = _maximum(xp, x[block], pool)
+            elif pool_type == "lp":
+                y[block] = _norm(xp, x[block], pool, p_value)
+            elif pool_type == "avg":
+                y[block] = _sum(xp, x[block], pool) / counts
+            else:
+                y[block] = _sum(xp, x[block], pool)
+
+        blocks = _blocks(xp, pool, x.dtype.itemsize)
+        if len(blocks) == 1:
+            pooled(blocks[0])
         else:
-            y[block] = _sum(xp, x[block], pool)
+            share(xp, [functools.partial(pooled, block) for block in blocks],
+                  _EACH * math.prod(pool.y) * math.prod(pool.win.kernel))
+        if framed and pool_type == "max":
+            for part in pool.reaching:
+                xp.maximum(y[part], 0, out=y[part])
+        if not out.flags.c_contiguous:
+            out[...] = y.reshape(out.shape)
+        return out
 
-    share(xp, [functools.partial(pooled, block) for block in _blocks(xp, pool, x.dtype.itemsize)],
-          _EACH * math.prod(pool.y) * math.prod(pool.win.kernel))
-    if not out.flags.c_contiguous:
-        out[...] = y.reshape(out.shape)
-    return out
+
+_pooling(pooling)
 
 
 def _norm(xp: ArrayModule, x: Array, pool: Pool, p: int) -> Array:
@@ -325,7 +377,7 @@ by_layout(pooling_max, (0, 1, 2))
 by_layout(pooling_sum, (0, 1))
 
 
-@pooling_sum.kernel()
+@pooling_sum.kernel()  # no body: windows are strided views
 def pooling_sum_xp(xp, g, data, *, kernel, pool_type, global_pool, pooling_convention, stride, pad, count_include_pad,
                    layout):
     pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
@@ -343,9 +395,9 @@ linear(pooling_sum, "Pooling", slice(1, -1))
 
 def _hits(xp: ArrayModule, x: Array, maxima: Array, pool: Pool, first: bool = True
           ) -> Iterator[tuple[Array, tuple, tuple]]:
-    """Taps, each with where it is the first maximum of its window, and what it reads and where."""
+    """For each window position: a mask of windows whose first maximum it is, and the input that it reads."""
     free = xp.ones(maxima.shape, bool)
-    for to, read in pool.taps():
+    for to, read in pool.taps:
         hit = x[read] == maxima[to]
         if first:
             hit &= free[to]
@@ -354,13 +406,14 @@ def _hits(xp: ArrayModule, x: Array, maxima: Array, pool: Pool, first: bool = Tr
 
 
 def _masked(xp: ArrayModule, g: Array, hit: Array, out: Array | None = None) -> Array:
-    """``g`` where ``hit``, else zero: a product of bits, which is exact for NaN and infinity, and needs no branches."""
+    """``g`` where ``hit``, else zero: a bitwise product, exact for NaN and infinity, without branches."""
     bits = f"i{g.dtype.itemsize}"
     return xp.multiply(g.view(bits), hit, out=None if out is None else out.view(bits)).view(g.dtype)
 
 
 def _place(xp: ArrayModule, g: Array, x: Array, maxima: Array, pool: Pool, first: bool, out: Array) -> None:
-    """Write to ``out`` the elements of ``g`` at the places of the maxima, added where several meet."""
+    """Write to ``out`` the elements of ``g`` at the positions of the maxima; elements at the same position are
+    added."""
     out[...] = 0
     for hit, to, read in _hits(xp, x, maxima, pool, first):
         if pool.apart:
@@ -369,22 +422,30 @@ def _place(xp: ArrayModule, g: Array, x: Array, maxima: Array, pool: Pool, first
             out[read] += _masked(xp, g[to], hit)
 
 
-@pooling_max.kernel()
-def pooling_max_xp(xp, g, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout, out=None):
-    pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
-    g, x, maxima = g.reshape(pool.y), data.reshape(pool.x), maxima.reshape(pool.y)
-    direct = out is not None and out.flags.c_contiguous
-    dx = out.reshape(pool.x) if direct else xp.empty(pool.x, data.dtype)
-    for block in _blocks(xp, pool, data.dtype.itemsize):
-        _place(xp, g[block], x[block], maxima[block], pool, True, dx[block])
-    if out is None:
-        return dx.reshape(data.shape)
-    if not direct:
-        out[...] = dx.reshape(data.shape)
-    return out
+def _to_maxima(op: Op, first: bool) -> None:
+    """Declare the kernel of a gradient of maxima: it goes to the first place of a window that has the maximum, or to
+    all of them."""
+
+    @op.kernel()  # no body: windows are strided views
+    def pooling_max_xp(xp, g, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout=None,
+                       out=None):
+        pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
+        g, x, maxima = g.reshape(pool.y), data.reshape(pool.x), maxima.reshape(pool.y)
+        direct = out is not None and out.flags.c_contiguous
+        dx = out.reshape(pool.x) if direct else xp.empty(pool.x, data.dtype)
+        for block in _blocks(xp, pool, data.dtype.itemsize):
+            _place(xp, g[block], x[block], maxima[block], pool, first, dx[block])
+        if out is None:
+            return dx.reshape(data.shape)
+        if not direct:
+            out[...] = dx.reshape(data.shape)
+        return out
 
 
-@pooling_at_max.kernel()
+_to_maxima(pooling_max, first=True)
+
+
+@pooling_at_max.kernel()  # no body: windows are strided views
 def pooling_at_max_xp(xp, h, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout):
     pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
     h, x, top = h.reshape(pool.x), data.reshape(pool.x), maxima.reshape(pool.y)
@@ -403,8 +464,8 @@ def pooling_at_max_xp(xp, h, data, maxima, *, kernel, global_pool, pooling_conve
 def pooling_v1(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "avg", "sum"] = "max",
                global_pool: bool = False, pooling_convention: Literal["full", "valid"] = "valid",
                stride: tuple[int, ...] = (), pad: tuple[int, ...] = ()):
-    """Pooling as its first version had it: padding is zeros, which take part in maxima, and every average is over
-    the whole kernel. The gradient of a maximum goes to all places that have it."""
+    """The first version of ``Pooling``: padding is zeros that count in maxima, and each average is over the whole
+    kernel. The gradient of a maximum goes to all equal elements."""
 
 
 @pooling_v1.infer
@@ -412,43 +473,19 @@ def pooling_v1_infer(data, *, kernel, global_pool, pooling_convention, stride, p
     return _output(data, kernel, stride, pad, global_pool, pooling_convention, None)
 
 
-def _padded(xp: ArrayModule, data: Array, pool: Pool) -> tuple[Array, Pool, tuple[slice, ...]]:
-    """The data in a frame of zeros, a pooling over that without padding, and where in it the data is."""
-    inner = (slice(None), *(slice(p, p + n) for _, n, _, _, p, _ in pool.axes))
-    shape = (pool.x[0], *(n + 2 * p for _, n, _, _, p, _ in pool.axes), pool.x[-1])
-    framed = Pool(pool.win._replace(pad=(0,) * len(pool.win.pad)), shape, pool.y)
-    if shape == pool.x:
-        return data, framed, inner
-    frame = xp.zeros(shape, data.dtype)
-    frame[inner] = data
-    return frame, framed, inner
+_pooling(pooling_v1, framed=True)
+pooling_v1_max = register(Op(
+    "_backward_Pooling_v1", pooling_v1.signature.schema, ("g", "data", "maxima"), cheap=True,
+    doc="The gradient of maxima: it goes to all places of the window that have the maximum."))
+pooling_v1_max.infer(like_inputs(1))
+_to_maxima(pooling_v1_max, first=False)
 
 
-@pooling_v1.kernel()  # no body: Pad and Pooling take half as long again for small images
-def pooling_v1_xp(xp, data, *, kernel, pool_type, global_pool, pooling_convention, stride, pad):
-    pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, None)
-    x, pool, _ = _padded(xp, data.reshape(pool.x), pool)
-    y = _maximum(xp, x, pool) if pool_type == "max" else _sum(xp, x, pool)
-    if pool_type == "avg":
-        y = y / math.prod(pool.win.kernel)
-    return y.reshape(*data.shape[:2], *pool.y[1:-1])
-
-
-pooling_v1_data = register(Op("_backward_Pooling_v1", pooling_v1.signature.schema, ("g", "data", "output"),
-                              cheap=True, doc="The gradient of ``Pooling_v1``."))
-
-
-gradient_by(pooling_v1, pooling_v1_data)
-
-
-@pooling_v1_data.kernel()  # no body: a maximum that several places have counts for each
-def pooling_v1_data_xp(xp, g, data, output, *, kernel, pool_type, global_pool, pooling_convention, stride, pad):
-    pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, None)
-    g = g.reshape(pool.y)
-    x, pool, inner = _padded(xp, data.reshape(pool.x), pool)
+@pooling_v1.grad
+def pooling_v1_grad(g, ins, outs, *, kernel, pool_type, global_pool, pooling_convention, **attrs):
+    attrs |= {"kernel": kernel, "global_pool": global_pool, "pooling_convention": pooling_convention}
     if pool_type == "max":
-        dx = xp.empty(pool.x, g.dtype)
-        _place(xp, g, x, output.reshape(pool.y), pool, False, dx)
-    else:
-        dx = _spread(xp, g / math.prod(pool.win.kernel) if pool_type == "avg" else g, pool)
-    return dx[inner].reshape(data.shape)
+        return (ops._backward_Pooling_v1(g, ins[0], outs[0], **attrs),)
+    if pool_type == "avg" and pooling_convention == "full" and not global_pool:  # the last windows may be cut
+        g, pool_type = g / math.prod(kernel), "sum"
+    return (ops._backward_Pooling_sum(g, ins[0], pool_type=pool_type, **attrs),)

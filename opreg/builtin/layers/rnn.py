@@ -1,7 +1,7 @@
-"""RNN: stacked recurrent layers, of one direction or two, with all parameters in one vector.
+"""RNN: stacked recurrent layers, in one or two directions, with all parameters in one vector.
 
-``rnn_parts`` explains the attributes and the layout of parameters, ``rnn_layer`` computes a layer; the operator
-around them is here. Inside, the second direction has its time reversed.
+``rnn_parts`` explains the attributes and the layout of parameters, and ``rnn_layer`` computes a layer; this module has
+the operator. Internally the second direction runs on reversed time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .rnn_parts import GATES, Kept, Kind, count, kind_of, parts_of, reserve_size
 
 __all__: list[str] = []
 
-#: Arrays of the caller for results, None for those that nobody reads.
+#: Result arrays of the caller; None for results that are not read.
 Outs = Sequence[Array | None] | None
 
 T = TypeVar("T")
@@ -49,26 +49,26 @@ def rnn(data, parameters, state, state_cell, sequence_length, *, state_size: Pos
         projection_size: int | None = None, lstm_state_clip_min: float | None = None,
         lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False,
         use_sequence_length: bool = False):
-    """Recurrent layers, one on top of the other.
+    """Recurrent layers, stacked on top of each other.
 
     Parameters
     ----------
     data : array of shape (time, batch, inputs)
-        Features of the first layer's input.
+        Input of the first layer.
     parameters : array of one axis
         For each layer and direction the weights of the input, of the state, and of the projection if there is one;
-        then, in the same order, two vectors of biases each. Gates are rows: in, forget, candidate, out of an LSTM,
-        reset, update, candidate of a GRU.
+        then, in the same order, two vectors of biases each. Rows are ordered by gates: input, forget, candidate, output
+        for an LSTM; reset, update, candidate for a GRU.
     state, state_cell : arrays of shape (num_layers * directions, batch, state_size)
-        Where the layers start; cells only in the mode ``lstm``. With projections, ``state`` has ``projection_size``
-        features.
+        Initial states of the layers; ``state_cell`` in the mode ``lstm`` only. With projections, ``state`` has
+        ``projection_size`` features.
     sequence_length : array of shape (batch,)
-        With ``use_sequence_length``: how many steps of each sample count. Outputs behind them are 0, the last states
-        are those at the end, and the second direction begins there.
+        Number of valid steps of each sample, with ``use_sequence_length``. Later outputs are 0, the last states are
+        those after the last valid step, and the second direction begins there.
     p : float
-        Dropout between layers, when training.
+        Probability of dropout between layers, in training.
     state_outputs : bool
-        Whether the last states are outputs too.
+        Whether the last states are outputs, too.
     lstm_state_clip_min, lstm_state_clip_max : float
         Limits of the cells' states; with ``lstm_state_clip_nan`` they replace NaN as well.
 
@@ -112,7 +112,7 @@ def rnn_types(ins, outs, *, use_sequence_length):
 
 
 def _unpacked(kind: Kind, arrays: Sequence[Array]) -> tuple[Array, Array, Array, Array | None, Array | None]:
-    """data, parameters, state, cells or None, lengths or None."""
+    """Data, parameters, state, cells or None, lengths or None."""
     data, parameters, state, *rest = arrays
     cell = wide(rest[0]) if kind.mode == "lstm" else None
     return (wide(data), wide(parameters), wide(state), cell,
@@ -136,7 +136,7 @@ def _stored(results: tuple[Array, ...], out: Outs) -> Sequence[Array | None]:
     return out
 
 
-@rnn.kernel()
+@rnn.kernel()  # no body: each time step follows from the one before
 def rnn_xp(xp, *arrays, is_train, rng, out=None, **attrs):
     return run(xp, rnn_layer.forward, arrays, is_train, rng, out, attrs)
 
@@ -156,12 +156,12 @@ def backward_rnn(g_output, g_state_output, g_statecell_output, data, parameters,
                  p: float = 0.0, state_outputs: bool = False, projection_size: int | None = None,
                  lstm_state_clip_min: float | None = None, lstm_state_clip_max: float | None = None,
                  lstm_state_clip_nan: bool = False, use_sequence_length: bool = False):
-    """The gradient of ``RNN``; ``reserve`` is what it kept, which is right in every mode: without training the masks
-    are ones."""
+    """The gradient of ``RNN``; ``reserve`` is the hidden output of forward, which is valid in each mode: outside of
+    training the masks are ones."""
 
 
 def _split(mode: str, inputs: Sequence[T]) -> tuple[list[T], list[T], T]:
-    """Gradients of the outputs, the inputs, and what was kept."""
+    """Output gradients, inputs, and hidden outputs."""
     heads = 3 if mode == "lstm" else 2
     return list(inputs[:heads]), list(inputs[heads:-1]), inputs[-1]
 
@@ -176,7 +176,7 @@ def backward_rnn_types(ins, outs, *, mode, use_sequence_length):
     return [dtypes[0]] * len(heads) + dtypes + kept[1:], [dtypes[0]] * len(outs)
 
 
-@backward_rnn.kernel()
+@backward_rnn.kernel()  # no body: each time step follows from the one behind
 def backward_rnn_xp(xp, *arrays, out=None, **attrs):
     return run_back(xp, rnn_layer.backward, arrays, out, attrs)
 
@@ -185,7 +185,7 @@ def backward_rnn_xp(xp, *arrays, out=None, **attrs):
 
 
 def _turned(xp: ArrayModule, x: Array, lengths: Array | None) -> Array:
-    """(time, batch, features) with the time of each sample reversed; what is behind its end stays there."""
+    """(time, batch, features) with the time of each sample reversed; steps beyond its length keep their position."""
     if lengths is None:
         return xp.ascontiguousarray(x[::-1])
     t = xp.arange(x.shape[0]).reshape(-1, 1)
@@ -199,7 +199,7 @@ def _ahead(xp: ArrayModule, kind: Kind, x: Array, lengths: Array | None) -> list
 
 
 def _ahead_back(xp: ArrayModule, kind: Kind, dy: Array, lengths: Array | None) -> Array:
-    """(directions, time, batch, features) of a gradient with the directions' features side by side."""
+    """(directions, time, batch, features) of a gradient whose features are concatenated over directions."""
     if kind.directions == 1:
         return xp.expand_dims(dy, 0)
     return xp.stack([dy[..., :kind.out], _turned(xp, dy[..., kind.out:], lengths)])
@@ -213,13 +213,13 @@ def _together(xp: ArrayModule, y: Array, lengths: Array | None) -> Array:
 
 
 def _counts(xp: ArrayModule, time: int, lengths: Array, dtype: np.dtype) -> Array:
-    """(time, batch, 1): one for a step within the sample, zero behind its end."""
+    """(time, batch, 1): one for a valid step of the sample, zero for later ones."""
     return xp.expand_dims(xp.arange(time).reshape(-1, 1) < lengths, 2).astype(dtype)
 
 
 def run(xp: ArrayModule, forward: Callable, arrays: Sequence[Array], is_train: bool, rng: np.random.Generator,
         out: Outs, attrs: Attrs) -> Sequence[Array | None]:
-    """Outputs of ``RNN``, by a function that runs a layer."""
+    """Outputs of ``RNN``, given a function that computes a layer."""
     kind = kind_of(**attrs)
     data, parameters, state, cell, lengths = _unpacked(kind, arrays)
     time, batch, inputs = data.shape
@@ -244,7 +244,7 @@ def run(xp: ArrayModule, forward: Callable, arrays: Sequence[Array], is_train: b
 
 def run_back(xp: ArrayModule, backward: Callable, arrays: Sequence[Array], out: Outs, attrs: Attrs
              ) -> Sequence[Array | None]:
-    """Outputs of ``RNN``'s gradient, by a function that runs the gradient of a layer."""
+    """Outputs of ``RNN``'s gradient, given a function that computes the gradient of a layer."""
     kind = kind_of(**attrs)
     heads, ins, reserve = _split(kind.mode, arrays)
     data, parameters, state, cell, lengths = _unpacked(kind, ins)
@@ -276,7 +276,7 @@ def run_back(xp: ArrayModule, backward: Callable, arrays: Sequence[Array], out: 
 
 
 def _room_for_input(xp: ArrayModule, kind: Kind, x: Array, out: Outs, layer: int) -> list[Array] | None:
-    """Arrays for the gradients of a layer's input, a direction each; None if nobody wants them."""
+    """Arrays for the gradients of a layer's input, one for each direction; None if they are not read."""
     target = None if out is None or layer else out[0]
     if out is not None and not layer and target is None:
         return None
@@ -284,14 +284,14 @@ def _room_for_input(xp: ArrayModule, kind: Kind, x: Array, out: Outs, layer: int
 
 
 def _output(xp: ArrayModule, kept: Kept, counts: Array | None, lengths: Array | None) -> Array:
-    """The output of a layer, which the layer above reads."""
+    """The output of a layer, input of the layer above."""
     y = kept.states[:, 1:]
     y = _together(xp, y if counts is None else y * counts, lengths)
     return y * kept.mask if kept.mask.size else y
 
 
 def _recurrent(data, parameters, mode, state_size, num_layers, bidirectional):
-    """Every step multiplies all parameters but the biases, two vectors a layer and direction, by each sample."""
+    """Each step multiplies all parameters but the biases, two vectors for each layer and direction, by each sample."""
     biases = 2 * GATES[mode] * state_size * num_layers * (1 + bidirectional)
     return 2 * data[0] * data[1] * (parameters[0] - biases)
 

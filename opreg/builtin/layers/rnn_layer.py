@@ -1,8 +1,7 @@
-"""A recurrent layer by functions of an array module: the loop over time, of both directions at once.
+"""A recurrent layer by functions of an array module: the loop over time, for both directions at once.
 
-The part of a layer that comes from its input is one product of matrices over all steps, and so are the gradients of
-its parameters and input; only the rest is a loop over time. The factors of the gradient's steps are computed
-before, for all steps.
+The contribution of the layer's input is one matrix product over all steps, and so are the gradients of its parameters
+and input; only the rest is a loop over time. Factors of the gradient's steps are computed in advance, for all steps.
 """
 
 from __future__ import annotations
@@ -20,11 +19,12 @@ from .rnn_parts import Kept, Kind, Part, of_gates
 
 __all__ = ["backward", "forward", "products", "rows_of", "scratch"]
 
-# OpenBLAS computes a product of at most so many multiplications where the matrices lie, without threads and without
-# rearranging them; the product of a step, cut into some of that size, takes half as long. Narrower ones gain nothing.
+# OpenBLAS computes a product of at most this many multiplications without threads and without repacking the matrices; a
+# step's product, cut into such parts, takes half as long. Narrower parts gain nothing.
 _SMALL, _NARROW = 1_000_000, 64
 
-# Bytes of temporaries on the host that are kept for the next call: fresh memory costs as much as what is done in it.
+# Bytes of temporaries on the host that are cached for the next call, since fresh memory costs as much as the
+# computation.
 _KEPT = 1 << 24
 
 
@@ -39,7 +39,7 @@ def scratch(xp: ArrayModule, name: str, shape: tuple[int, ...], dtype: np.dtype)
 
 
 def _halves(xp: ArrayModule, kind: Kind, dtype: np.dtype) -> Array:
-    """Factors of the gates' arguments, so that one function does for all gates.
+    """Factors of the gates' arguments, so that one function serves all gates.
 
     A sigmoid is ``tanh(x / 2) / 2 + 1 / 2``.
     """
@@ -60,7 +60,7 @@ def _columns(kind: Kind, batch: int, features: int, columns: int) -> int:
 
 
 class _Product:
-    """``x @ matrix`` of each direction and gate, over and over.
+    """``x @ matrix`` for each direction and gate, called repeatedly.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class _Product:
         self.cut = self.result.reshape(directions, gates, batch, columns // width, width).transpose(0, 1, 3, 2, 4)
 
     def __call__(self, x: Array) -> Array:
-        """The products, (directions, gates, batch, columns), in memory that the next call writes again."""
+        """The products, (directions, gates, batch, columns), in memory that the next call overwrites."""
         self.xp.matmul(x[:, :, None], self.matrices, out=self.cut)
         return self.result
 

@@ -1,7 +1,7 @@
-"""Parts of recurrent layers: their attributes, the places of weights in the vector of parameters, what is kept.
+"""Parts of recurrent layers: their attributes, the positions of weights in the parameter vector, and hidden outputs.
 
-Arrays of all steps are laid out (direction, gate, time, batch, features), so that a gate of a step is one piece of
-memory. States and cells have a step more than there is time: the first is where they start.
+Arrays of all steps have the layout (direction, gate, time, batch, features), so that a gate of a step is contiguous.
+States and cells have one more step than there are time steps: the first is the initial state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
 
 
 class Kind(NamedTuple):
-    """Kind of a recurrent layer, as the attributes give it."""
+    """The attributes that make a recurrent layer."""
 
     mode: str
     size: int
@@ -39,7 +39,7 @@ class Kind(NamedTuple):
 
     @property
     def out(self) -> int:
-        """Features of a direction's output."""
+        """Features of the output of one direction."""
         return self.projection or self.size
 
 
@@ -81,7 +81,7 @@ def _features(kind: Kind, inputs: int, layer: int) -> int:
 
 
 def count(kind: Kind, inputs: int) -> int:
-    """Number of parameters; unknown if the number of inputs is."""
+    """Number of parameters; unknown if the number of inputs is unknown."""
     rows, rest = kind.gates * kind.size, kind.projection * kind.size
     first = rows * (inputs + kind.out) + rest
     other = rows * (kind.directions + 1) * kind.out + rest
@@ -90,7 +90,7 @@ def count(kind: Kind, inputs: int) -> int:
 
 @cached(256)
 def parts_of(kind: Kind, inputs: int) -> list[list[dict[str, Part]]]:
-    """Places of the weights in the vector, by layer and direction: first all weights, then all biases."""
+    """Positions of the weights in the vector, by layer and direction: first all weights, then all biases."""
     rows, at = kind.gates * kind.size, 0
     layers: list[list[dict[str, Part]]] = []
     for layer in range(kind.layers):
@@ -113,7 +113,7 @@ def parts_of(kind: Kind, inputs: int) -> list[list[dict[str, Part]]]:
 
 
 def of_gates(kind: Kind, part: Part, vector: Array) -> Array:
-    """The view of a vector that is a part, gates first."""
+    """The part of a vector as a view with gates as the first axis."""
     return part.of(vector).reshape(kind.gates, kind.size, *part.shape[1:])
 
 
@@ -121,8 +121,8 @@ def of_gates(kind: Kind, part: Part, vector: Array) -> Array:
 
 
 class Kept(NamedTuple):
-    """Arrays that a layer keeps: gates, the states of its cells (of a GRU, the candidate's part from the state),
-    outputs, the mask of the dropout behind it."""
+    """Arrays that a layer stores for its gradient: gates, the states of its cells (for a GRU, the candidate's part from
+    the state), outputs, and the mask of the dropout after it."""
 
     gates: Array
     cells: Array
@@ -143,7 +143,7 @@ def reserve_size(kind: Kind, time: int, batch: int) -> int:
 
 
 def views(kind: Kind, reserve: Array, time: int, batch: int) -> list[Kept]:
-    """Views of what each layer keeps."""
+    """Views of the stored arrays of each layer."""
     at, layers = 0, []
     for layer in range(kind.layers):
         arrays = []

@@ -1,9 +1,10 @@
-"""Scaled dot product attention: values weighed by the softmax of how well their keys fit the queries, in one operator.
+"""Scaled dot product attention in one operator: a mean of values, weighted by the softmax of scaled products of queries
+and keys.
 
-The reference kernel multiplies, takes the softmax and multiplies again. The kernel beside it does so for blocks of
-queries and keys, so no array of all scores is made: of the softmax only the logarithm of each row's sum is kept, from
-which the gradient finds the weights of a block again. Dropout draws a key once; what becomes of a weight follows from
-that key and the weight's place, in forward as in backward.
+The reference kernel multiplies, takes the softmax and multiplies again. The other kernel does this for blocks of
+queries and keys, so the array of all scores never exists: only the logarithm of each row's sum is stored, from which
+the gradient recomputes the weights of a block. Dropout draws one key; the fate of a weight is a function of the key and
+the weight's position, in forward and backward alike.
 """
 
 from __future__ import annotations
@@ -40,20 +41,21 @@ _SCORES = 1 << 24
 
 
 class Scores(NamedTuple):
-    """Operands of the scores of one use.
+    """The operands from which scores are computed.
 
     Attributes
     ----------
     query, key, value : arrays
-        (batch, key heads, query heads a key head, queries, size), (batch, key heads, keys, size).
+        Queries (batch, key heads, query heads for each key head, queries, size); keys and values (batch, key heads,
+        keys, size).
     mask : array or None
-        Booleans, or numbers to be added, (batch, key heads, query heads a key head, queries, keys).
+        Booleans, or terms to add, of shape (batch, key heads, query heads for each key head, queries, keys).
     draw : array or None
-        What dropout drew, see ``_multiples``.
+        Random key of the dropout; see ``_multiples``.
     scale, p : float
     causal : bool
     fill : array or None
-        See ``fills``, (batch, key heads, query heads a key head, queries, 1).
+        Scores of masked keys, see ``fills``, of shape (batch, key heads, query heads for each key head, queries, 1).
     """
 
     xp: ArrayModule
@@ -85,7 +87,7 @@ class Scores(NamedTuple):
                    filled)
 
     def block(self, at: Any, rows: slice, columns: slice) -> tuple[Array, Array]:
-        """Queries times the scale, and the scores that they have for some keys, of the heads ``at``."""
+        """Scaled queries of a block of heads, and their scores for a block of keys."""
         xp = self.xp
         query = self.query[at][..., rows, :] * self.scale
         many, stop, keys = query.shape[-3], min(rows.stop, self.query.shape[3]), self.key[at][..., columns, :]
@@ -115,7 +117,7 @@ class Scores(NamedTuple):
         return found.astype(self.query.dtype)
 
     def blocks(self, on_host: bool) -> tuple[list[Any], list[slice], list[slice]]:
-        """Heads whose blocks do not depend on each other, and blocks of queries and of keys."""
+        """Blocks of heads that are independent, blocks of queries, and blocks of keys."""
         batch, heads, many, queries, _ = self.query.shape
         keys = self.key.shape[2]
         if on_host:
@@ -127,20 +129,20 @@ class Scores(NamedTuple):
         return places, stretches(queries, rows), stretches(keys, columns)
 
     def seen(self, rows: slice, columns: slice) -> bool:
-        """Whether any query of a block may look at one of its keys."""
+        """Whether a query of a block attends to any of its keys."""
         return not self.causal or columns.start < rows.stop
 
 
 def scale_of(scale: float | None, size: int) -> float:
-    """The number that products are multiplied by."""
+    """The factor of the products."""
     return 1.0 / math.sqrt(max(size, 1)) if scale is None else scale
 
 
 def fills(xp: ArrayModule, mask: Array, fill: float, causal: bool, shape: Shape) -> Array | None:
-    """Scores, for each row of a shape, of the keys that a mask of booleans does not let a query see.
+    """For each row, the score of keys that a boolean mask excludes.
 
-    None stands for minus infinity. In rows that see no key all scores are the same, whichever they are: there it is
-    zero, since beside a large number the logarithm of a row's sum would be rounded.
+    None stands for minus infinity. In rows without any key all scores are equal, so zero is used: a large number would
+    round the logarithm of the row's sum.
     """
     if mask.dtype.kind != "b" or fill == -math.inf:
         return None
@@ -186,7 +188,7 @@ def _multiples(xp: ArrayModule, draw: Array, p: float, rows: Array, columns: Arr
 
 
 def drawn(xp: ArrayModule, drops: bool, rng: Any) -> Array:
-    """Two random numbers and one, or zeros where nothing is dropped."""
+    """Random integers that are the key of the dropout; zeros without dropout."""
     if not drops:
         return xp.zeros(3, dtype=xp.int32)
     draw = xp.ones(3, dtype=xp.int32)
@@ -196,13 +198,13 @@ def drawn(xp: ArrayModule, drops: bool, rng: Any) -> Array:
 
 @declare(name="_attention_dropout", types="T,int32->T", unread=(0,))
 def attention_dropout(scores, draw, *, p: float):
-    """Factors by which attention with these scores multiplies its weights, as ``draw`` says."""
+    """Factors by which dropout multiplies the attention weights of these scores, given the key ``draw``."""
 
 
 attention_dropout.infer(like_inputs(0))
 
 
-@attention_dropout.kernel()
+@attention_dropout.kernel()  # no body: a mask is drawn
 def attention_dropout_xp(xp, scores, draw, *, p):
     rows = xp.arange(math.prod(scores.shape[:-1])).reshape(scores.shape[:-1])
     return _multiples(xp, draw, p, rows, xp.arange(scores.shape[-1])).astype(scores.dtype)
@@ -226,16 +228,16 @@ def _arguments(*before: str, dropout: bool = False) -> Any:
 def scaled_dot_product_attention(query, key, value, mask, *, causal: bool = False, scale: float | None = None,
                                  p: float = 0.0, use_mask: bool = False,
                                  mode: Literal["always", "training"] = "training", fill: float = -math.inf):
-    """Attention: the values, weighed for each query by the softmax of the products of their keys with it.
+    """Attention: for each query the mean of the values, weighted by the softmax of the products of query and keys.
 
     Queries (batch, heads, queries, size), keys (batch, key heads, keys, size) and values (batch, key heads, keys,
-    features) give (batch, heads, queries, features); each key head serves as many heads of queries, side by side.
-    Products are multiplied by ``scale``, by default one by the root of ``size``. With ``use_mask`` a ``mask`` that
-    broadcasts to (batch, heads, queries, keys) says by booleans which keys a query sees, others having the score
-    ``fill``, or is added to the scores.
-    With ``causal`` query ``i`` sees no key behind key ``i``. A weight is dropped with probability ``p``, and others are
-    divided by ``1 - p``, only when training, unless ``mode`` is ``always``. A query that sees no key gives NaN. Memory
-    grows with the length, not with its square, unless the gradient of a mask is asked for.
+    features) give (batch, heads, queries, features); each key head serves a group of neighbouring query heads. Products
+    are multiplied by ``scale``, by default one by the root of ``size``. With ``use_mask``, ``mask`` broadcasts to
+    (batch, heads, queries, keys). A boolean mask is true for the keys that a query attends to, and gives other keys the
+    score ``fill``; another mask is added to the scores. With ``causal``, query ``i`` attends to keys up to ``i``.
+    Dropout sets weights to zero with probability ``p`` and divides the others by ``1 - p``, in training only, unless
+    ``mode`` is ``always``. A query without any key gives NaN. Memory grows linearly with the length, unless the
+    gradient of a mask is computed.
 
     A. Vaswani et al., Attention Is All You Need, arXiv:1706.03762; T. Dao et al., FlashAttention, arXiv:2205.14135.
     """
@@ -285,7 +287,7 @@ def attention_types(ins, outs):
     return [dtype, dtype, dtype, *([mask] if len(ins) > 3 else [])], [dtype, sums, as_dtype("int32")]
 
 
-@scaled_dot_product_attention.kernel()
+@scaled_dot_product_attention.kernel()  # no body: scores are held for a block of queries alone
 def attention_xp(xp, query, key, value, *mask, causal, scale, p, mode, fill, is_train, rng):
     drops = p > 0 and (is_train or mode == "always")
     draw = drawn(xp, drops, rng)
@@ -375,7 +377,7 @@ _GRADIENT_INPUTS = "g", "query", "key", "value", "logsum", "delta"
          arguments=_arguments(*_GRADIENT_INPUTS, dropout=True))
 def backward_attention(g, query, key, value, logsum, delta, mask, draw, *, causal: bool = False,
                        scale: float | None = None, p: float = 0.0, use_mask: bool = False, fill: float = -math.inf):
-    """The gradients of ``_contrib_scaled_dot_product_attention`` but for that of a mask.
+    """The gradients of ``_contrib_scaled_dot_product_attention``, without that of the mask.
 
     ``delta`` is the sum of ``g`` times the output for each query, less the gradient of ``logsum``.
     """
@@ -385,7 +387,8 @@ def backward_attention(g, query, key, value, logsum, delta, mask, draw, *, causa
           outputs=lambda *, use_mask: ("query", "key", "value", *(("mask",) if use_mask else ())))
 def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=None, *, causal: bool = False,
                         scale: float | None = None, p: float = 0.0, use_mask: bool = False, fill: float = -math.inf):
-    """All gradients of ``_contrib_scaled_dot_product_attention``, that of a mask among them, from all scores."""
+    """All gradients of ``_contrib_scaled_dot_product_attention``, including that of a mask, from the array of all
+    scores."""
     given = query
     g, query, key, value = [_like(x, logsum) for x in (g, query, key, value)]
     many, scale = query.shape[1] // max(key.shape[1], 1), scale_of(scale, query.shape[3])
@@ -464,7 +467,7 @@ def _given(xp: ArrayModule, query: Array, key: Array, value: Array, rest: Sequen
                      fill)
 
 
-@backward_attention.kernel()
+@backward_attention.kernel()  # no body: scores are computed again, a block at a time
 def backward_attention_xp(xp, g, query, key, value, *rest, causal, scale, p, use_mask, fill):
     if not key.size or not query.size:
         return tuple([xp.zeros_like(x) for x in (query, key, value)])
@@ -494,7 +497,7 @@ class _Backward(NamedTuple):
         return cls(scores, g, logsum, delta, query, key, value)
 
     def block(self, at: Any, rows: slice, columns: slice) -> None:
-        """Add what a block of scores adds to the gradients."""
+        """Add the contributions of a block of scores to the gradients."""
         xp, scores = self.scores.xp, self.scores
         query, weights = scores.block(at, rows, columns)
         g, logsum, delta = self.g[at][..., rows, :], self.logsum[at][..., rows], self.delta[at][..., rows]
@@ -548,12 +551,12 @@ def backward_attention_vmap(ins, batched, *, p, **attrs):
 
 
 def in_blocks(scores: Shape) -> bool:
-    """Whether scores of each head, (..., queries, keys), are more than one block on the host."""
+    """Whether the scores of each head, (..., queries, keys), need more than one block on the host."""
     return len(scores) > 1 and scores[-2] * scores[-1] > _QUERIES * _KEYS
 
 
 def several(call: Call) -> str | None:
-    """The reason why blocks are not worth it: all scores are one."""
+    """The reason why blocks have no advantage: all scores fit in one."""
     query, key = call.ins[call.op is backward_attention:][:2]
     if not query.size or not key.size:
         return "nothing to compute"
@@ -573,7 +576,7 @@ def attention_blocks(xp, query, key, value, *mask, causal, scale, p, mode, fill,
 
 def run(xp: ArrayModule, ins: Sequence[Array], out: Sequence[Array], is_train: bool, rng: Any, causal: bool,
         scale: float | None, p: float, mode: str, fill: float) -> None:
-    """Compute attention by blocks into the outputs."""
+    """Compute attention in blocks into the outputs."""
     query, key, value, *mask = ins
     drops = p > 0 and (is_train or mode == "always")
     draw = drawn(xp, drops, rng)
@@ -651,7 +654,7 @@ def backward_attention_blocks(xp, g, query, key, value, *rest, causal, scale, p,
 
 def run_back(xp: ArrayModule, ins: Sequence[Array], causal: bool, scale: float | None, p: float, use_mask: bool,
              fill: float) -> tuple[Array, ...]:
-    """The gradients by blocks."""
+    """Compute the gradients in blocks."""
     g, query, key, value, *rest = ins
     scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
     places, queries, keys = scores.blocks(xp is np)

@@ -1,6 +1,6 @@
-"""Losses of sequences: CTCLoss, the cost of class scores in time that should spell a shorter sequence of labels.
+"""Losses of sequences: CTCLoss, for class scores over time that should spell a shorter sequence of labels.
 
-Sums over all ways to spell it are kept as logarithms, a step in time after the other.
+Sums over all alignments are logarithms, computed one time step after the other.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ def _ctc_arguments(*, use_data_lengths, use_label_lengths):
          outputs=("output0", "output1"), visible=lambda: 1)
 def ctc_loss(data, label, data_lengths, label_lengths, *, use_data_lengths: bool = False,
              use_label_lengths: bool = False, blank_label: Literal["first", "last"] = "first"):
-    """Minus the logarithm of the probability that the scores spell the labels, blanks and repetitions left out.
+    """The negative log-probability that the scores spell the labels, after blanks and repetitions are removed.
 
     Parameters
     ----------
     data : array of shape (time, batch, classes)
         Scores, before softmax.
     label : array of shape (batch, length)
-        Class indices. Without ``label_lengths`` they end at the first 0, or at the first -1 where the blank is the
-        last class.
+        Class indices. Without ``label_lengths`` they end at the first 0, or at the first -1 if the blank is the last
+        class.
     data_lengths, label_lengths : arrays of shape (batch,)
-        How much of each counts, with ``use_data_lengths`` and ``use_label_lengths``.
+        Valid lengths of both, with ``use_data_lengths`` and ``use_label_lengths``.
     blank_label : {"first", "last"}
-        Which class is the blank.
+        Whether the blank is the first or the last class.
 
-    The output has the shape (batch,). A sample with less time than its labels need has loss and gradient 0, as in
+    The output has the shape (batch,). A sample whose scores are too short for its labels has loss and gradient 0, as in
     MXNet.
 
     A. Graves, S. Fernández, F. Gomez, J. Schmidhuber, Connectionist Temporal Classification, 2006.
@@ -113,7 +113,7 @@ class _Spelling:
         return xp.take_along_axis(logp, xp.expand_dims(self.words, 0), axis=2)
 
     def final(self, xp: ArrayModule, dtype: np.dtype) -> Array:
-        """0 at the last label and the blank behind it, minus infinity elsewhere."""
+        """0 at the last label and the blank after it, minus infinity elsewhere."""
         place = xp.arange(self.words.shape[1])
         ends = xp.expand_dims(self.ends, 1)
         return xp.where((place == ends) | (place == ends - 1), 0.0, -xp.inf).astype(dtype)
@@ -137,7 +137,7 @@ def _ctc_scores(xp: ArrayModule, data: Array) -> Array:
     return soften(xp, x, log=True)
 
 
-@ctc_loss.kernel()
+@ctc_loss.kernel()  # no body: each time step follows from the one before
 def ctc_loss_xp(xp, data, label, *lengths, use_data_lengths, use_label_lengths, blank_label):
     spelling = _Spelling(xp, data, label, lengths, use_data_lengths, use_label_lengths, blank_label)
     spoken = spelling.spoken(xp, _ctc_scores(xp, data))
@@ -159,7 +159,7 @@ def ctc_loss_xp(xp, data, label, *lengths, use_data_lengths, use_label_lengths, 
     "g", *_ctc_arguments(use_data_lengths=use_data_lengths, use_label_lengths=use_label_lengths), "output0", "output1"))
 def backward_ctc_loss(g, data, label, data_lengths, label_lengths, output0, output1, *, use_data_lengths: bool = False,
                       use_label_lengths: bool = False, blank_label: Literal["first", "last"] = "first"):
-    """The gradient of ``CTCLoss``; its outputs are the loss and the forward sums that it left."""
+    """The gradient of ``CTCLoss``; its outputs are the loss and the forward sums."""
 
 
 gradient_by(ctc_loss, backward_ctc_loss)
@@ -171,7 +171,7 @@ def backward_ctc_loss_types(ins, outs):
     return [data, data, *ins[2:-2], data, common_dtype([ins[-1], _wide_dtype(data)])], [data]
 
 
-@backward_ctc_loss.kernel()
+@backward_ctc_loss.kernel()  # no body: each time step follows from the one behind
 def backward_ctc_loss_xp(xp, g, data, label, *rest, use_data_lengths, use_label_lengths, blank_label):
     *lengths, loss, alpha = rest
     time, batch, _ = data.shape

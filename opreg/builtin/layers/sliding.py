@@ -1,7 +1,7 @@
-"""Windows that slide over an array: the geometry that convolution, pooling and im2col share.
+"""Sliding windows: the geometry that convolution, pooling and im2col share.
 
-Along one axis, tap ``t`` of output ``q`` reads the input at ``q * stride - pad + t * dilate``; what lies outside
-the input is padding.
+Along one axis, kernel position ``t`` of output ``q`` reads the input at ``q * stride - pad + t * dilate``; positions
+outside the input are padding.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ArrayOrShape = TypeVar("ArrayOrShape", Array, Shape)
 
 
 class Window(NamedTuple):
-    """Kernel size, stride, dilation and padding, one number an axis each."""
+    """Kernel size, stride, dilation and padding, a number for each axis."""
 
     kernel: Shape
     stride: Shape
@@ -40,7 +40,7 @@ def window(kernel: Shape, stride: Shape = (), dilate: Shape = (), pad: Shape = (
     Raises
     ------
     AttrError
-        For more than three dimensions, attributes of unequal length, or numbers out of range.
+        For more than three dimensions, attributes of unequal length, or values out of range.
 
     Examples
     --------
@@ -60,13 +60,12 @@ def window(kernel: Shape, stride: Shape = (), dilate: Shape = (), pad: Shape = (
 
 
 def span(size: int, offset: int, stride: int, count: int) -> tuple[slice, slice]:
-    """The range of those of ``count`` outputs that read inside an axis, where output ``q`` reads at ``q * stride +
-    offset``.
+    """The range of outputs that read inside an axis, if output ``q`` of ``count`` reads at ``q * stride + offset``.
 
     Returns
     -------
     outputs, inputs : slice
-        The outputs that read inside, and what they read. Both may be empty.
+        The outputs that read inside, and the inputs that they read. Both may be empty.
 
     Examples
     --------
@@ -101,7 +100,7 @@ def extent(size: Shape, w: Window) -> Shape:
 
 
 def needed(places: Shape, w: Window) -> Shape:
-    """Spatial shape of the input from which a window makes ``places``; unknown where its stride leaves a choice.
+    """Spatial input shape that gives the output shape ``places``; unknown if the stride allows several.
 
     Examples
     --------
@@ -115,12 +114,12 @@ def needed(places: Shape, w: Window) -> Shape:
 
 
 def spatial(shape: Shape, kernel: Shape, layout: str | None) -> Shape:
-    """The shape with channels on axis 1, checked to have as many spatial axes as a kernel and to fit the layout.
+    """The shape with channels on axis 1, after a check that the number of spatial axes fits the kernel and the layout.
 
     Raises
     ------
     ShapeError, AttrError
-        When it does not.
+        When it does not fit.
 
     Examples
     --------
@@ -142,7 +141,7 @@ def spatial(shape: Shape, kernel: Shape, layout: str | None) -> Shape:
 
 
 def channels_first(value: ArrayOrShape, layout: str | None) -> ArrayOrShape:
-    """An array or shape with its channels moved from where ``layout`` has them to axis 1."""
+    """An array or shape with its channels moved from their position in ``layout`` to axis 1."""
     if layout is None or layout[1] == "C":
         return value
     if isinstance(value, tuple):
@@ -151,5 +150,5 @@ def channels_first(value: ArrayOrShape, layout: str | None) -> ArrayOrShape:
 
 
 def channels_last(shape: Shape, layout: str | None) -> Shape:
-    """The reverse of ``channels_first``, of a shape."""
+    """A shape with its channels moved from axis 1 to their position in ``layout``."""
     return shape if layout is None or layout[1] == "C" else (shape[0], *shape[2:], shape[1])

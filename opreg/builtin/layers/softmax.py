@@ -1,4 +1,4 @@
-"""softmax and its relatives: log_softmax, softmin and SoftmaxActivation, loops over the elements along an axis."""
+"""softmax and its variants: log_softmax, softmin and SoftmaxActivation, as loops over the elements along an axis."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _scale(temperature: float | None) -> float:
 
 
 def softmax_of(x: Any, *, scale: float = 1.0) -> Any:
-    """Exponentials of ``scale * x``, scaled to add up to one."""
+    """Exponentials of ``scale * x``, scaled to a sum of one."""
     grown = exp((x - (row_max(x) if scale > 0 else row_min(x))) * scale)
     return grown * (1.0 / row_sum(grown))  # by a number of at least one; faster than as many divisions
 
@@ -92,10 +92,10 @@ def _types(ins, outs, *, dtype):
          arguments=lambda *, use_length: ("data", "length") if use_length else ("data",))
 def softmax(data, length, *, axis: int = -1, temperature: float | None = None, dtype: np.dtype | None = None,
             use_length: bool | None = False):
-    """Exponentials of ``data / temperature``, scaled to add up to one along ``axis``.
+    """Exponentials of ``data / temperature``, scaled to a sum of one along ``axis``.
 
-    With ``use_length`` only the first ``length`` elements along the axis count, an integer for each row, and the
-    others get 0. ``dtype`` is that of the output, by default that of the data.
+    With ``use_length`` the softmax of each row covers its first ``length`` elements along the axis, given by an integer
+    for each row; the others get 0. ``dtype`` is the dtype of the output, by default that of the data.
     """
 
 
@@ -141,7 +141,7 @@ def softmax_attends(data, *length, axis, temperature):
 @declare(inplace=(0,))
 def softmin(data, *, axis: int = -1, temperature: float | None = None, dtype: np.dtype | None = None,
             use_length: bool | None = False):
-    """Exponentials of ``-data / temperature``, scaled to add up to one along ``axis``."""
+    """Exponentials of ``-data / temperature``, scaled to a sum of one along ``axis``."""
 
 
 along(softmin)
@@ -160,7 +160,7 @@ def softmin_loop(*, axis, temperature):
 @declare(aliases=("_npx_log_softmax",), inplace=(0,))
 def log_softmax(data, *, axis: int = -1, temperature: float | None = None, dtype: np.dtype | None = None,
                 use_length: bool | None = False):
-    """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
+    """The logarithm of ``softmax``, computed without its rounding."""
 
 
 along(log_softmax)

@@ -1,3 +1,3 @@
-"""Operators that read and write where indices say."""
+"""Operators that read and write at indices."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Numbers looked up by several indices at once, or by a mask; diagonals; indices counted flat and back."""
+"""Lookup by several indices or by a mask; diagonals; conversion between flat and full indices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, check_axis, show, unify
+from ...core.spec import ANY, Shape, check_axis, flattened, show, unify
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -65,7 +65,7 @@ def _picked(data: Shape, indices: Shape) -> Shape | None:
 
 @declare(types="T,I->T", partly=(0,), aliases=("_npi_gather_nd", "_npx_gather_nd"))
 def gather_nd(data, indices):
-    """The parts of ``data`` at places whose indices, one an axis from the first on, are columns."""
+    """The parts of ``data`` at given coordinates: each column of ``indices`` holds indices for the leading axes."""
 
 
 gather_nd.infer(_picked)
@@ -86,8 +86,8 @@ def _with_data(*, shape: Shape | None) -> tuple[str, ...]:
 
 @declare(name="_backward_gather_nd", types="T,I,U->T", unread=(2,), arguments=_with_data)
 def gather_sum(g, indices, data, *, shape: tuple[int, ...] | None = None):
-    """Zeros of the shape of ``data``, or of ``shape`` without it, with ``g`` added at the places that ``gather_nd``
-    reads."""
+    """Zeros of the shape of ``data``, or of ``shape`` without it, with ``g`` added at the coordinates that
+    ``gather_nd`` reads."""
 
 
 agreeing(gather_sum, 0, lambda g, indices, data=None, *, shape: (
@@ -111,7 +111,7 @@ puts_back(gather_sum, _parts_at)
 
 @declare(types="T,I->T")
 def scatter_nd(data, indices, *, shape: int | tuple[int, ...]):
-    """Zeros of ``shape`` with ``data`` where ``gather_nd`` would find it; a later one replaces."""
+    """Zeros of ``shape`` with ``data`` written at the given coordinates; of equal coordinates the last one wins."""
 
 
 def _sized(shape: int | Shape) -> Shape:
@@ -131,7 +131,7 @@ linear(scatter_nd, gather_nd)
 
 @declare(name="_scatter_set_nd", types="T,T,I->T", aliases=("_npi_scatter_set_nd",), inplace=(0,))
 def scatter_set_nd(lhs, rhs, indices, *, shape: int | tuple[int, ...] = ()):
-    """``lhs`` with the parts that ``gather_nd`` would find replaced by those of ``rhs``."""
+    """``lhs`` with the parts at the given coordinates replaced by ``rhs``."""
 
 
 scatter_set_nd.fill(as_output)
@@ -148,7 +148,7 @@ _replaces(scatter_set_nd, 1, _columns, "gather_nd")
 
 @declare(name="_contrib_index_copy", types="T,I,T->T", inplace=(0,))
 def index_copy(old_tensor, index_vector, new_tensor):
-    """``old_tensor`` with the rows that ``index_vector`` names replaced by those of ``new_tensor``."""
+    """``old_tensor`` with the rows at ``index_vector`` replaced by those of ``new_tensor``."""
 
 
 def _copied(old_tensor: Shape, index_vector: Shape, new_tensor: Shape) -> tuple[Shape, Shape]:
@@ -164,9 +164,9 @@ _replaces(index_copy, 2, lambda xp, index_vector: index_vector.astype(xp.int64),
 
 @declare(name="_contrib_boolean_mask", types="T,I->T", partly=(0,), aliases=("_npi_boolean_mask",))
 def boolean_mask(data, index, *, axis: int = 0):
-    """The parts of ``data`` along ``axis`` where ``index`` is not zero.
+    """The slices of ``data`` along ``axis`` where ``index`` is nonzero.
 
-    Their number depends on values: a graph is planned up to here, and from here on for each shape.
+    Their number depends on values: a graph is planned up to here, and then for each number of slices.
     """
 
 
@@ -186,7 +186,7 @@ def boolean_mask_shape(xp, data, index, *, axis):
 
 @declare(name="_backward_contrib_boolean_mask", types="T,I,U->T", unread=(2,))
 def boolean_mask_put(g, index, data, *, axis: int = 0):
-    """Zeros of the shape of ``data`` with ``g`` where ``index`` is not zero."""
+    """Zeros of the shape of ``data`` with ``g`` where ``index`` is nonzero."""
 
 
 boolean_mask_put.infer(like_inputs(2))
@@ -270,10 +270,9 @@ def unique(data, *, return_index: bool = False, return_inverse: bool = False, re
 
 def _different(data: Shape, count: int, asked: tuple[str, ...], axis: int | None) -> list[Shape]:
     """Shapes of the outputs of ``unique``."""
-    axis = None if axis is None else check_axis(axis, len(data))
-    values = (count,) if axis is None else (*data[:axis], count, *data[axis + 1:])
-    every = math.prod(data) if axis is None else data[axis]
-    return [values, *[(every if name == "inverse" else count,) for name in asked[1:]]]
+    data, axis = flattened(data, axis)
+    values = (*data[:axis], count, *data[axis + 1:])
+    return [values, *[(data[axis] if name == "inverse" else count,) for name in asked[1:]]]
 
 
 @unique.infer
@@ -382,7 +381,7 @@ def _along_diagonal(xp: ArrayModule, numbers: Array, *like: Array, k: int, axis1
 
 
 for _op in (diag, diag_put):
-    _op.kernel()(_along_diagonal)
+    _op.kernel()(_along_diagonal)  # no body: numbers are read and written along a diagonal
 
 adjoint_pair(diag, diag_put)
 
@@ -439,7 +438,7 @@ def unravel_index_infer(data, *, shape):
     return (len(_strides(shape)), *data)
 
 
-@unravel_index.kernel()
+@unravel_index.kernel()  # no body: each row follows from the remainder of the one before
 def unravel_index_xp(xp, data, *, shape):
     rest, rows = data.astype(xp.int64), []
     for stride in _strides(shape):

@@ -94,7 +94,7 @@ def puts_back(op: Op, places: Callable[..., Array], sums: bool = True) -> None:
     ``places(xp, indices, shape, **attrs)`` says at which flat places, for one number after the other; they are added
     where one repeats, which without ``sums`` none does.
     """
-    @op.kernel()
+    @op.kernel()  # no body: others add at places by it
     def puts_back_xp(xp, g, indices, like=None, *, shape=None, **attrs):
         shape = like.shape if shape is None else shape
         found = places(xp, indices, shape, **attrs)
@@ -112,7 +112,7 @@ Mode = Literal["raise", "wrap", "clip", "index"]
 
 @declare(types="T,I->T", partly=(0,), aliases=("_npi_take",), cheap=True)
 def take(a, indices, *, axis: int = 0, mode: Mode = "clip"):
-    """The slices of ``a`` along ``axis`` that ``indices`` name."""
+    """The slices of ``a`` along ``axis`` at ``indices``."""
 
 
 @take.infer
@@ -148,7 +148,7 @@ def _take_steps(call: Call, data: Array, indices: Array, axis: int, mode: Mode) 
 def _looking_up(op: Op, data: int) -> None:
     """Declare the kernels of an operator that looks up slices of its input ``data``, at indices in the other one."""
 
-    @op.kernel()
+    @op.kernel()  # no body: others look up by it
     def looking_up_xp(xp, *ins, axis=0, mode="clip"):
         a = ins[data]
         return xp.take(a, whole(xp, ins[1 - data], a.shape[axis], mode), axis=axis)
@@ -218,7 +218,7 @@ def take_sum_vmap(ins, batched, *, axis, mode):
 
 @declare(name="_sparse_retain", types="T,I->T")
 def sparse_retain(data, indices):
-    """``data`` with zeros in all rows but those at ``indices``."""
+    """``data`` with zeros in all rows except those at ``indices``."""
 
 
 @sparse_retain.infer
@@ -240,7 +240,7 @@ linear(sparse_retain, sparse_retain)
          aliases=("_sparse_Embedding", "_contrib_SparseEmbedding", "_npx_embedding"))
 def embedding(data, weight, *, input_dim: Positive, output_dim: Count, dtype: np.dtype = _FLOAT32,
               sparse_grad: bool = False):
-    """Rows of ``weight`` picked by the integers in ``data``; those out of range take the nearest row."""
+    """Rows of ``weight`` at the integers in ``data``; integers out of range are clipped."""
 
 
 formed(embedding, "(...) (@input_dim, @output_dim) -> (..., @output_dim)")
@@ -279,7 +279,7 @@ def _reduced(data: Shape, axis: int | None, keepdims: bool) -> Shape:
 
 @declare(types="T,I->T", partly=(0,), aliases=("choose_element_0index", "_npx_pick"), cheap=True)
 def pick(data, index, *, axis: int | None = -1, keepdims: bool = False, mode: PickMode = "clip"):
-    """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there."""
+    """One element along ``axis`` for each position of the other axes, at the index given there."""
 
 
 along(pick, flat=True)
@@ -355,7 +355,7 @@ def pick_prepare(data, index, *, axis, keepdims, mode):
 
 @declare(name="_backward_pick", types="T,I,U->T", unread=(2,), cheap=True)
 def pick_put(g, index, data, *, axis: int | None = -1, keepdims: bool = False, mode: PickMode = "clip"):
-    """Zeros of the shape of ``data`` with ``g`` at the places that ``pick`` reads."""
+    """Zeros of the shape of ``data`` with ``g`` at the elements that ``pick`` reads."""
 
 
 along(pick_put, of=2, flat=True)
@@ -383,7 +383,7 @@ adjoint_pair(pick, pick_put)
 
 @composed(types="T,I->T", partly=(0,))
 def batch_take(a, indices):
-    """The element of each row of ``a`` that ``indices`` names; one out of range takes the nearest."""
+    """One element of each row of ``a``, at the index given for it; indices out of range are clipped."""
     return ops.pick(a, indices, axis=1)
 
 
@@ -396,7 +396,8 @@ formed(batch_take, "(rows, columns) (rows)")
 @declare(types="I->@dtype", aliases=("_npx_one_hot",), cheap=True)
 def one_hot(indices, *, depth: Count, on_value: Number = 1.0, off_value: Number = 0.0,
             dtype: np.dtype = _FLOAT32):
-    """Rows of ``off_value``, an index each, with ``on_value`` at its place, or nowhere if out of range."""
+    """One-hot vectors: ``on_value`` at the index, ``off_value`` elsewhere; an index out of range gives ``off_value``
+    only."""
 
 
 alike(one_hot)
@@ -405,7 +406,7 @@ alike(one_hot)
 formed(one_hot, "(...) -> (..., @depth)")
 
 
-@one_hot.kernel()
+@one_hot.kernel()  # no body: places are written among equal elements
 def one_hot_xp(xp, indices, *, depth, on_value, off_value, dtype, out=None):
     on, off = (constant(xp, value, dtype) for value in (on_value, off_value))
     result = out_or_empty(xp, (*indices.shape, depth), dtype, out)
@@ -423,7 +424,7 @@ one_hot.grad(ZERO)
 
 @declare(types="C,T,T->T", aliases=("_sparse_where",), cheap=True)
 def where(condition, x, y):
-    """Numbers of ``x`` where ``condition`` is not zero, of ``y`` elsewhere; a vector chooses whole rows."""
+    """``x`` where ``condition`` is nonzero, ``y`` elsewhere; a vector chooses whole rows."""
 
 
 alike(where)
@@ -456,7 +457,7 @@ def choosing(op: Op, number_there: bool = False, rows: bool = False) -> None:
         Whether the first chooses along the first axes; else it broadcasts.
     """
 
-    @op.kernel()
+    @op.kernel()  # no body: others choose by it
     def choosing_xp(xp, condition, *arrays, scalar=None, out=None):
         if len(arrays) == 1:
             number = constant(xp, scalar, arrays[0].dtype)

@@ -1,7 +1,7 @@
-"""Sequences of unequal length, padded to one length, in a batch.
+"""Sequences of unequal length in a batch, padded to one length.
 
-Time is the first axis and the batch the second, or with ``axis=1`` the other way round. ``sequence_length``
-says for each sequence of the batch how long it is; without it all are full.
+Time is the first axis and the batch the second, or with ``axis=1`` the reverse. ``sequence_length`` holds the length of
+each sequence; without it all have full length.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ linear(sequence_last_put, sequence_last, slice(2, None))
 
 @declare(name="SequenceReverse", types="T,I->T", arguments=_names)
 def sequence_reverse(data, sequence_length, *, use_sequence_length: bool = False, axis: int = 0):
-    """Each sequence in reverse order; elements after its end stay."""
+    """Each sequence in reverse order; elements after its end keep their positions."""
 
 
 _padded(sequence_reverse)

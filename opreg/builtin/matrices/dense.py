@@ -1,7 +1,7 @@
 """Products of matrices: FullyConnected, dot and batch_dot.
 
-A function of inputs and attributes gives the factors of an operator. Eager calls ask it every time; a plan asks it
-once, when the matrices are views of the inputs, and then runs nothing but the product.
+A function of inputs and attributes gives the factors of an operator's product. Eager calls compute the factors each
+time; a plan computes them once, if they are views of the inputs, and then runs only the product.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ Storage = Literal["default", "row_sparse", "csr"]
 
 
 def wide(xp: ArrayModule, *arrays: Any) -> tuple[Any, ...]:
-    """The arrays in a dtype that products are accurate and fast in: halves become float32, the rest stays."""
+    """The arrays in a dtype in which products are accurate and fast: float16 becomes float32, others are unchanged."""
     return tuple([a.astype(xp.float32) if a is not None and is_narrow(a.dtype) else a
                   for a in arrays])
 
 
 def product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Array:
-    """``a @ b``, written to ``out`` if it is given. Transposed views go to BLAS as they are, without a copy."""
+    """``a @ b``, written to ``out`` if it is given. BLAS reads transposed views without a copy."""
     if is_narrow(a.dtype):
         a, b = wide(xp, a, b)
         if out is not None and out.dtype != a.dtype:
@@ -83,7 +83,8 @@ FACTORS: dict[Op, Callable[[Call], tuple[Array, Array] | None]] = {}
 
 
 def factors_of(call: Call) -> tuple[Array, Array, Shape] | None:
-    """The matrices whose product a call computes, and the shape of that; None where they are no views of its inputs."""
+    """The matrices whose product a call computes, and the shape of the result; None if they are no views of its
+    inputs."""
     factors = FACTORS[call.op](call) if all(array.size for array in call.ins[:2]) else None
     if factors is None or not views_of(call, factors):
         return None
@@ -92,7 +93,8 @@ def factors_of(call: Call) -> tuple[Array, Array, Shape] | None:
 
 
 def views_of(call: Call, factors: Sequence[Array]) -> bool:
-    """Whether factors are where the first two inputs of a call are: copies would keep what these held at bind."""
+    """Whether the factors are views of the first two inputs of a call: copies would hold the values at the time of
+    binding."""
     return all(any(call.xp.may_share_memory(factor, array) for array in call.ins[:2]) for factor in factors)
 
 
@@ -115,7 +117,7 @@ def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = 
         return y
 
     if not op.kernels:
-        op.kernel()(product_xp)
+        op.kernel()(product_xp)  # no body: others multiply by it
 
     def accepts(call: Call) -> str | None:
         read = [*call.ins[:2], *bias_of(call)]
@@ -135,7 +137,7 @@ def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = 
 
 
 def bias_of(call: Call) -> list[Array]:
-    """The third input, where its numbers are read."""
+    """The third input, if it is read."""
     return [] if 2 in call.op.traits.unread else call.ins[2:]
 
 
@@ -157,7 +159,7 @@ def adjoint(name: str, op: Op, arguments: tuple[str, str, str]) -> Op:
 
 
 def bilinear(op: Op, left: Op, right: Op, work: Callable[..., int], bias: Callable | None = None) -> None:
-    """Declare the gradients of a map that is linear in each of two inputs, to any order, and their arithmetic.
+    """Declare the gradients of a map that is linear in each of two inputs, to any order, and its work.
 
     Parameters
     ----------
@@ -204,8 +206,8 @@ def bilinear(op: Op, left: Op, right: Op, work: Callable[..., int], bias: Callab
 
 
 def transposable(op: Op) -> Callable:
-    """Declare the gradient of an operator that multiplies matrices, each of which it may transpose: products by itself,
-    with its other attributes. Returns the rule."""
+    """Declare the gradient of an operator that multiplies matrices and may transpose each: products by the same
+    operator, with its other attributes. Returns the rule."""
 
     @op.grad
     def product_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, transpose_a: bool, transpose_b: bool,
@@ -227,7 +229,7 @@ def transposable(op: Op) -> Callable:
 
 @declare(name="FullyConnected", aliases=("_npx_fully_connected", "_sparse_FullyConnected"), arguments=with_bias)
 def fully_connected(data, weight, bias, *, num_hidden: Positive, no_bias: bool = False, flatten: bool = True):
-    """``data @ weight.T + bias``, over all axes but the first (``flatten``) or over the last alone.
+    """``data @ weight.T + bias``, over all axes but the first (``flatten``), or over the last axis.
 
     ``weight`` has shape (num_hidden, inputs).
     """
@@ -396,9 +398,9 @@ def sum_by_product(call: Call) -> Callable:
 
 @declare(aliases=("_sparse_dot",))
 def dot(lhs, rhs, *, transpose_a: bool = False, transpose_b: bool = False, forward_stype: Storage | None = None):
-    """The last axis of ``lhs`` multiplied with the first of ``rhs``; with the transposes, first and last.
+    """The product over the last axis of ``lhs`` and the first of ``rhs``; transposes exchange first and last axes.
 
-    For two vectors it is the inner product, an array of shape (1,).
+    For two vectors it is the inner product, of shape (1,).
     """
 
 
@@ -521,7 +523,7 @@ def dot_attends(lhs, rhs, *, transpose_a, transpose_b):
 @declare(aliases=("_npx_batch_dot",))
 def batch_dot(lhs, rhs, *, transpose_a: bool = False, transpose_b: bool = False,
               forward_stype: Storage | None = None):
-    """Products of the matrices in the last two axes; the axes before are equal and count them."""
+    """Products of the matrices in the last two axes; the axes before are a batch, and equal."""
 
 
 @batch_dot.infer

@@ -1,9 +1,9 @@
-"""Linear algebra on matrices, and on stacks of them: the last two axes are rows and columns.
+"""Linear algebra of matrices in the last two axes, the other axes being a batch.
 
-Operators of a triangle, or of a symmetric matrix, read that triangle only. Gradients are written in operators, after
-M. Seeger, A. Hetzel, Z. Dai, E. Meissner, N. D. Lawrence, Auto-Differentiating Linear Algebra, arXiv:1710.08717, so
-they can be differentiated again. A matrix that cannot be decomposed raises the array module's ``LinAlgError``, which is
-an ``MXNetError`` too.
+Operators of a triangular or symmetric matrix read one triangle only. Gradients are written in operators, after M.
+Seeger, A. Hetzel, Z. Dai, E. Meissner, N. D. Lawrence, Auto-Differentiating Linear Algebra, arXiv:1710.08717, so they
+can be differentiated again. A matrix that cannot be decomposed raises the array module's ``LinAlgError``, which is also
+an ``MXNetError``.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _computed(op: Op, function: Callable[..., Any], form: str = "") -> None:
     if form:
         formed(op, form)
 
-    @op.kernel()
+    @op.kernel()  # no body: the function is the array module's
     def computed_xp(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Any:
         found = function(xp, *arrays, **attrs)
         if found.__class__ is tuple:
@@ -136,7 +136,7 @@ def _multiply(xp: ArrayModule, lhs: Array, rhs: Array, transpose_a: bool, transp
 
 @_linalg
 def gemm2(A, B, *, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, axis: int = -2):
-    """``alpha`` times the product of matrices. ``axis`` counts their rows."""
+    """``alpha`` times the product of matrices, whose rows lie along ``axis``."""
 
 
 gemm2.infer(_product)
@@ -175,7 +175,7 @@ def gemm2_attends(A, B, *, transpose_a, transpose_b, alpha, axis):
 @_linalg
 def gemm(A, B, C, *, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, beta: float = 1.0,
          axis: int = -2):
-    """``alpha`` times the product of ``A`` and ``B``, plus ``beta`` times ``C``. ``axis`` counts rows."""
+    """``alpha`` times the product of ``A`` and ``B``, plus ``beta * C``; rows of the matrices lie along ``axis``."""
 
 
 @gemm.fill
@@ -202,7 +202,7 @@ def gemm_grad(g, ins, outs, *, needs, transpose_a, transpose_b, alpha, beta, axi
 
 @_linalg(declare=composed)
 def syrk(A, *, transpose: bool = False, alpha: float = 1.0):
-    """``alpha`` times the product of ``A`` and its transpose; of its transpose and ``A`` if ``transpose``."""
+    """``alpha * A @ A.T``, or with ``transpose`` ``alpha * A.T @ A``."""
     return ops._linalg_gemm2(A, A, transpose_a=transpose, transpose_b=not transpose, alpha=alpha)
 
 
@@ -243,7 +243,7 @@ def _triangle_of(A: Value, lower: bool = True) -> Value:
 
 @_linalg(declare=composed)
 def trmm(A, B, *, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0):
-    """``alpha`` times the product of a triangular matrix ``A`` and ``B``, or of ``B`` and ``A``."""
+    """``alpha * A @ B`` for a triangular matrix ``A``, or with ``rightside`` ``alpha * B @ A``."""
     _triangular(A.shape, B.shape, rightside=rightside)
     half = _triangle_of(A, lower)
     if rightside:
@@ -256,7 +256,8 @@ trmm.fill(_triangular_fill)
 
 @_linalg
 def trsm(A, B, *, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0):
-    """``alpha`` times ``B`` multiplied by the inverse of a triangular matrix ``A``, from the left or right."""
+    """The solution ``X`` of ``A @ X = alpha * B`` for a triangular matrix ``A``, or with ``rightside`` of ``X @ A =
+    alpha * B``."""
 
 
 trsm.fill(_triangular_fill)
@@ -297,7 +298,7 @@ def _mirrored(value: Value) -> Value:
 
 @_linalg
 def potrf(A, *, lower: bool = True):
-    """The lower triangular matrix whose product with its transpose is ``A``: Cholesky's; or that transpose."""
+    """The Cholesky factor: lower triangular ``L`` with ``A = L @ L.T``; without ``lower``, ``L.T``."""
 
 
 _computed(potrf, lambda xp, A, *, lower: xp.linalg.cholesky(A) if lower else _t(xp.linalg.cholesky(_t(A))),
@@ -314,7 +315,7 @@ def potrf_grad(g, ins, outs, *, lower):
 
 @_linalg
 def potri(A, *, lower: bool = True):
-    """The inverse of the product of a lower triangular matrix and its transpose; ``A`` may be that transpose."""
+    """The inverse of ``L @ L.T``, given the lower triangular ``A = L``; without ``lower``, ``A`` is ``L.T``."""
 
 
 def _inverse_of_square(xp: ArrayModule, A: Array, *, lower: bool) -> Array:
@@ -337,7 +338,7 @@ def potri_grad(g, ins, outs, *, lower):
 
 @_linalg(outputs=("output0", "output1"))
 def gelqf(A):
-    """Orthonormal rows ``Q`` and a lower triangular ``L``, the product of ``L`` and ``Q`` being ``A``."""
+    """The LQ decomposition: ``A = L @ Q`` with orthonormal rows ``Q`` and a lower triangular ``L``."""
 
 
 gelqf.fill(as_output)
@@ -365,9 +366,9 @@ def gelqf_grad(g, ins, outs):
 
 @_linalg(outputs=("output0", "output1"))
 def syevd(A):
-    """Eigenvectors, the rows of ``U``, and ascending eigenvalues ``L`` of a symmetric matrix.
+    """Eigenvectors, the rows of ``U``, and ascending eigenvalues ``L`` of symmetric matrices.
 
-    The largest number of each eigenvector is positive.
+    The element of largest absolute value of each eigenvector is positive.
     """
 
 
@@ -401,7 +402,7 @@ def syevd_grad(g, ins, outs):
 
 @_linalg(aliases=("_npi_inv",))
 def inverse(A):
-    """The inverse."""
+    """The inverse of matrices."""
 
 
 _computed(inverse, lambda xp, A: xp.linalg.inv(A), "(..., n, n) -> (..., n, n)")
@@ -427,7 +428,7 @@ def _one_each(op: Op) -> None:
 
 @declare(name="_linalg_regular_inverse", types=_types)
 def regular_inverse(A, det):
-    """The inverse, or zeros where the determinant ``det`` is zero."""
+    """The inverse of matrices, or zeros where the determinant ``det`` is zero."""
 
 
 agreeing(regular_inverse, 1, lambda A, det: (A, _each(A)))
@@ -455,7 +456,7 @@ def _slope_of_log(A: Value, det: Value, g: Value) -> Value:
 
 @_linalg(outputs=("output0",), aliases=("_npi_det",))
 def det(A):
-    """The determinant."""
+    """The determinant of matrices."""
 
 
 _one_each(det)
@@ -471,7 +472,7 @@ def det_grad(g, ins, outs):
 
 @_linalg(outputs=("output0", "output1"), aliases=("_npi_slogdet",))
 def slogdet(A):
-    """The sign of the determinant and the logarithm of its size."""
+    """The sign of the determinant, and the logarithm of its absolute value."""
 
 
 _one_each(slogdet)
@@ -487,7 +488,7 @@ def slogdet_grad(g, ins, outs):
 
 @_linalg
 def sumlogdiag(A):
-    """The sum of the logarithms of the diagonal."""
+    """The sum of the logarithms of the diagonal elements."""
 
 
 _one_each(sumlogdiag)
@@ -543,7 +544,7 @@ def _part(take: Op, put: Op, count: Callable[[int], int], side: Callable[[int], 
 
 @_linalg
 def extractdiag(A, *, offset: int = 0):
-    """A diagonal: the main one, or ``offset`` above it."""
+    """The elements of a diagonal: the main one, or ``offset`` above it."""
 
 
 _computed(extractdiag, lambda xp, A, *, offset: A.diagonal(offset, -2, -1))
@@ -564,12 +565,12 @@ _part(extractdiag, makediag, lambda length: length, lambda count: count, _diagon
 
 @_linalg
 def extracttrian(A, *, offset: int = 0, lower: bool = True):
-    """The elements of a triangle in a row: from a diagonal on, away from the main one."""
+    """The elements of a triangle as a vector: those from a diagonal on, away from the main one."""
 
 
 @_linalg
 def maketrian(A, *, offset: int = 0, lower: bool = True):
-    """Zeros with the elements of ``A`` in a triangle, as ``extracttrian`` takes them out."""
+    """Zeros with the elements of ``A`` in a triangle; the reverse of ``extracttrian``."""
 
 
 def _triangle(xp: ArrayModule, length: int, *, offset: int, lower: bool) -> tuple[Array, Array]:
@@ -609,7 +610,7 @@ def syrk_flops(ins, outs, *, transpose):
 
 @trmm.flops
 def trmm_flops(ins, outs):
-    """The zeros of the triangle are multiplied too."""
+    """Multiplications with the zeros of the triangle count, too."""
     return 2 * math.prod(outs[0]) * ins[0][-1]
 
 
@@ -620,5 +621,5 @@ def trsm_flops(ins, outs):
 
 @potri.flops
 def potri_flops(ins, outs):
-    """The product of the factor's inverse with itself."""
+    """The product of the factor's inverse with its transpose."""
     return 2 * math.prod(outs[0]) * ins[0][-1]

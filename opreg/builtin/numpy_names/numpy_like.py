@@ -1,8 +1,8 @@
-"""Operators with NumPy's rules, under MXNet's names for them: reshape that takes its shape literally, matmul of any
-ranks, where that broadcasts, a part written as ``data[key] = value`` writes it, and what else moves or makes numbers.
+"""Operators with NumPy's rules under MXNet's names: reshape with a literal shape, matmul of any ranks, where with
+broadcasting, assignment to a subscript, and others that move or make elements.
 
-Comparisons are in ``numpy_like_logic``, reductions in ``numpy_like_reduce``. Unlike the older operators of similar
-names these know arrays of rank zero, and booleans are bool and not 0 and 1 in the dtype of the data.
+Comparisons are in ``numpy_like_logic``, reductions in ``numpy_like_reduce``. Unlike older operators of similar names
+these support arrays of rank zero, and booleans have dtype bool instead of the data's.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _literal(source: Shape, *, newshape: int | Sequence[int]) -> Shape:
 
 @declare(name="_np_reshape")
 def reshape(a, *, newshape: int | tuple[int, ...], order: Literal["C"] = "C"):
-    """``a`` in another shape, given literally: 0 is a length, () a single number; one -1 follows from the rest."""
+    """``a`` in another shape, given literally: 0 is a length of zero, () a scalar; one -1 is inferred."""
 
 
 reshaping(reshape, _literal)
@@ -103,8 +103,8 @@ def _into(xp: ArrayModule, a: Array, b: Array, shape: Shape, out: Array | None) 
 
 @declare(name="_npi_matmul")
 def matmul(a, b):
-    """Products of the matrices in the last two axes; the axes before broadcast. A vector is a row on the left, a
-    column on the right, and that axis is missing in the result."""
+    """Products of the matrices in the last two axes; the axes before broadcast. A vector is a row on the left and a
+    column on the right, and its axis is missing in the result."""
 
 
 matmul.infer(_product_shape)
@@ -143,7 +143,7 @@ def _multiplying(op: Op, factors: Callable[..., tuple[Array, ...]], product_shap
     def sums(left: Array, right: Array, *like: Array) -> bool:
         return any(broadcast(left.shape[:-2], right.shape[:-2]) != each.shape[:-2] for each in like)
 
-    @op.kernel()
+    @op.kernel()  # no body: others multiply by it
     def multiplying_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None) -> Array:
         left, right, *like = factors(*arrays)
         shape = product_shape(*[array.shape for array in arrays])
@@ -232,17 +232,17 @@ def _choice(op: Op, there: int | None, elsewhere: int | None) -> None:
 
 @declare(name="_npi_where", types="C,T,T->T", inplace=(2,))
 def where(condition, x, y):
-    """Numbers of ``x`` where ``condition`` is not zero, of ``y`` elsewhere. Shapes broadcast."""
+    """``x`` where ``condition`` is nonzero, ``y`` elsewhere; shapes broadcast."""
 
 
 @declare(name="_npi_where_lscalar", types="C,T->T", inplace=(1,))
 def where_lscalar(condition, x, *, scalar: Number = 0.0):
-    """A number where ``condition`` is not zero, numbers of ``x`` elsewhere. Shapes broadcast."""
+    """``scalar`` where ``condition`` is nonzero, ``x`` elsewhere; shapes broadcast."""
 
 
 @declare(name="_npi_where_rscalar", types="C,T->T")
 def where_rscalar(condition, y, *, scalar: Number = 0.0):
-    """Numbers of ``y`` where ``condition`` is not zero, one number elsewhere. Shapes broadcast."""
+    """``y`` where ``condition`` is nonzero, ``scalar`` elsewhere; shapes broadcast."""
 
 
 _choice(where, 1, 2)
@@ -265,7 +265,7 @@ def where_rscalar_attends(condition, y, *, scalar):
 
 @declare(name="_subscript_assign", types="T,V=T->T", inplace=(0,))
 def subscript_assign(data, value, *, key: Key):
-    """A copy of ``data`` in which ``data[key]`` is ``value``, broadcast and cast, with NumPy's rules."""
+    """A copy of ``data`` with ``data[key] = value``, by NumPy's rules."""
 
 
 @subscript_assign.infer
@@ -292,7 +292,7 @@ def subscript_assign_grad(g, ins, outs, *, key, needs):
 
 @declare(name="_backward_subscript_assign", types="T,U->U", unread=(1,))
 def subscript_sum(g, value, *, key: Key):
-    """``g[key]`` summed down to the shape of ``value``; where an index repeats, what was written last counts."""
+    """``g[key]`` summed to the shape of ``value``; where an index repeats, only the last one counts."""
 
 
 @subscript_sum.infer
@@ -325,8 +325,8 @@ def subscript_sum_grad(g, ins, outs, *, key):
 
 @declare(name="_npi_floor_divide", types="T,T->T")
 def floor_divide(x1, x2):
-    """The quotient, rounded down. An integer divided by zero gives the largest value of the dtype, a negative one
-    the least, 0 gives 0. Shapes broadcast.
+    """The quotient, rounded down. An integer divided by zero gives the largest value of the dtype, a negative one the
+    smallest, 0 gives 0. Shapes broadcast.
     """
 
 
@@ -337,7 +337,7 @@ floor_divide.infer(broadcast)
 floor_divide.grad(ZERO)
 
 
-@floor_divide.kernel()
+@floor_divide.kernel()  # no body: among integers no expression rounds down
 def floor_divide_xp(xp, x1, x2):
     if x1.dtype.kind in "iu":
         return floor_quotient(xp, x1, x2)
@@ -360,7 +360,7 @@ def _triangle(name: str, function: str, doc: str) -> None:
             raise ShapeError(f"expected matrices, two axes or more, got shape {show(data)}")
         return data
 
-    @op.kernel()
+    @op.kernel()  # no body: the function is the array module's
     def triangle_xp(xp, data, *, k):
         return getattr(xp, function)(data, k)
 
@@ -377,8 +377,8 @@ Places = int | tuple[int, ...]
 
 @declare(name="_np_roll")
 def roll(data, *, shift: Places, axis: Places | None = None):
-    """``data`` moved on by ``shift`` places along each ``axis``, or all of it in a row; what leaves at the end comes
-    in again at the front."""
+    """``data`` shifted by ``shift`` along each ``axis``, or flat; elements shifted out at the end enter at the
+    front."""
 
 
 @roll.infer
@@ -393,7 +393,7 @@ def roll_infer(data, *, shift, axis):
     return data
 
 
-@roll.kernel()
+@roll.kernel()  # no body: the function is the array module's
 def roll_xp(xp, data, *, shift, axis):
     if not isinstance(shift, int) and (axis is None or isinstance(axis, int) or len(shift) < len(axis)):
         (shift,) = shift
@@ -412,7 +412,8 @@ Decimals = Annotated[int, Limit("from -308 to 308", lambda decimals: abs(decimal
 
 @declare(name="_npi_around")
 def around(x, *, decimals: Decimals = 0):
-    """Elements rounded to ``decimals`` digits, halves to the even digit; below 0, to tens, hundreds."""
+    """Elements rounded to ``decimals`` digits, halves to the even digit; negative values round to tens, hundreds and so
+    on."""
 
 
 alike(around)
@@ -421,7 +422,7 @@ alike(around)
 around.grad(ZERO)
 
 
-@around.kernel()
+@around.kernel()  # no body: the function is the array module's
 def around_xp(xp, x, *, decimals, out=None):
     if is_numpy_float(x.dtype):
         return xp.around(x, decimals, out=out)
@@ -430,7 +431,7 @@ def around_xp(xp, x, *, decimals, out=None):
 
 @declare(name="_npi_full_like", types="T->@dtype=T", unread=(0,))
 def full_like(a, *, fill_value: Number, ctx: str = "", dtype: np.dtype | None = None):
-    """One value everywhere, in the shape of ``a`` and in its dtype or another."""
+    """An array filled with one value, with the shape of ``a``, in its dtype or another."""
 
 
 filling(full_like)

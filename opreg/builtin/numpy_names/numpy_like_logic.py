@@ -40,7 +40,7 @@ def _by_function(op: Op, function: str, number: Callable | None = None, always: 
     """
     op.grad(ZERO)
 
-    @op.kernel()
+    @op.kernel()  # no body: the function is the array module's
     def function_xp(xp: ArrayModule, *arrays: Array, scalar: Any = always, out: Array | None = None
                     ) -> Array | np.generic:
         if number is not None:

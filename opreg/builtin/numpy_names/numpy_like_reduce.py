@@ -1,9 +1,8 @@
 """Reductions with NumPy's rules, under MXNet's names for them.
 
-``axis`` is one axis, several, or None for all of them; naming none with ``()`` reduces nothing. A reduction of all
-axes has rank zero. Sums and products of integers are int64, means and deviations of them float64, unless ``dtype``
-says otherwise; smaller floating types are added up in float32. Gradients are written in operators, so all of them
-can be differentiated again.
+``axis`` is one axis, several, or None for all; ``()`` reduces nothing. A reduction over all axes has rank zero. Sums
+and products of integers are int64, their means and standard deviations float64, unless ``dtype`` is given; float16 is
+summed in float32. Gradients are written in operators, so all of them can be differentiated again.
 """
 
 from __future__ import annotations
@@ -19,8 +18,9 @@ from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import Shape, check_axes, is_narrow, is_numpy_float
+from ...core.spec import Shape, check_axes, is_narrow
 from ...core.value import Value
+from ...custom.composed import composed
 from ...elementwise.loops import check_some
 from ...typing import Array, ArrayModule, DTypeLike
 from ..outputs import linear
@@ -80,7 +80,7 @@ def _results(whole: type) -> Callable:
 
 @declare(name="_backward_np_sum", types="T,U->T", unread=(1,))
 def spread(g, a, *, axis: Axes = None, keepdims: bool = False):
-    """``g`` repeated along the axes of ``a`` that were reduced."""
+    """``g`` repeated along the reduced axes of ``a``."""
 
 
 along(spread, of=1)
@@ -90,36 +90,17 @@ spreads(spread, lambda rank, *, axis: _axes(axis, rank), _kept)
 linear(spread, "_np_sum", slice(1, -1))
 
 
-@declare(name="_backward_npi_mean", types="T,U->T", unread=(1,), inplace=(0,))
+@composed(name="_backward_npi_mean", types="T,U->T", unread=(1,))
 def share(g, a, *, axis: Axes = None, ddof: int = 0):
-    """``g`` divided by how many elements of ``a`` are reduced to one, less ``ddof``."""
-
-
-along(share, of=1)
+    """``g`` divided by the number of elements of ``a`` that are reduced to one, less ``ddof``."""
+    count = _count(a.shape, _axes(axis, len(a.shape)), ddof)
+    return ops._mul_scalar(g, scalar=1 / count if count else math.inf)
 
 
 @share.infer
 def share_infer(g, a, *, axis):
     _axes(axis, len(a))
     return g
-
-
-@share.kernel()
-def share_xp(xp, g, a, *, axis, ddof, out=None):
-    count = _count(a.shape, _axes(axis, len(a.shape)), ddof)
-    return xp.multiply(g, 1 / count if count else math.inf, out=out)
-
-
-@share.prepare
-def share_prepare(g, a, *, axis, ddof):
-    if not is_numpy_float(g.dtype):
-        return None
-    count, shape, dtype = _count(a.shape, _axes(axis, a.ndim), ddof), g.shape, g.dtype
-    part = np.asarray(1 / count if count else math.inf, dtype)
-    return lambda g, a: np.multiply(g, part, np.empty(shape, dtype))
-
-
-linear(share, share)
 
 
 def _filled(g: Value, a: Value, axis: Axes, keepdims: bool, dtype: np.dtype | None) -> Value:
@@ -159,7 +140,7 @@ def _reduces(op: Op, function: Callable, *, whole: type | None = None, single: s
     if whole is not None:
         op.types(_results(whole))
 
-    @op.kernel()
+    @op.kernel()  # no body: the function is the array module's
     def reduction_xp(xp, a, *, axis, keepdims, dtype=None, ddof=None):
         wide = a.dtype if whole is None else _result(a.dtype, dtype, whole)
         result = function(xp, *_laid(a, axis), wide, *(() if ddof is None else (ddof,)))

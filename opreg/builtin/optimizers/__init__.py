@@ -1,3 +1,3 @@
-"""Updates of weights."""
+"""Operators that update weights."""
 
 __all__: list[str] = []

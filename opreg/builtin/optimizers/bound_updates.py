@@ -1,7 +1,7 @@
-"""Updates that run again and again: functions without arguments, bound to the arrays of their weights.
+"""Updates bound to the arrays of their weights, as functions without arguments that run in each step.
 
-Rates and counts are numbers that these functions read where they stand, so that they may change from run to run.
-Values, tiles and threads are those of ``updating``, to the bit.
+The functions read rates and counts from memory, so these may change between runs. Values, tiles and threads are exactly
+those of ``updating``.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ __all__ = ["Alike", "Bound", "Row", "bind"]
 
 
 class Row(NamedTuple):
-    """A weight that an operator moves.
+    """A weight, and the operator that updates it.
 
     Attributes
     ----------
     weight : int or str
-        What it is told apart by.
+        Key of the weight.
     operator : str
-        What moves it.
+        Name of the operator.
     ctx : Context
-        Where it lives.
+        Its device.
     kind : int
-        Equal for weights that can move alike: of one operator, context and dtype.
+        Equal for weights that can be updated together: with the same operator, context and dtype.
     arrays : list of arrays
         Weight, gradient and states.
     """
@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
 
 class Alike(NamedTuple):
-    """Weights that one operator moves with the same attributes, by their numbers in a list of rows."""
+    """Indices of weights that one operator updates with the same attributes."""
 
     operator: str
     ctx: Any
@@ -58,18 +58,18 @@ class Alike(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """Updates that run again and again.
+    """Bound updates that run in each step.
 
     Attributes
     ----------
     kernel : str
-        Who computes them.
+        Name of the kernel.
     declined : list of (str, str)
-        Who else does not, and why.
+        Other kernels, and the reason why each declined.
     functions : list of functions without arguments
-        They move the weights by one step.
+        Functions that update the weights by one step.
     rates : Rates
-        Their inputs.
+        Rates that the functions read.
     """
 
     kernel: str
@@ -79,7 +79,7 @@ class Bound(NamedTuple):
 
 
 def bind(xp: ArrayModule, kernel: Rule, updates: Sequence[Update], attrs: Attrs) -> Bound:
-    """A function that updates weights in place each time, by the kernel of an operator whose rule is a formula.
+    """A function that updates weights in place, by the kernel of an operator whose rule is a formula.
 
     The numbers are those of the kernel's ``together``.
     """

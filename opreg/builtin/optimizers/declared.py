@@ -1,7 +1,7 @@
 """Optimizer updates as operators, each declared by one function: its signature is the operator's, its body a formula.
 
-Related operators follow from the same function: the update of a float32 copy of a weight of 16 bits, that of several
-weights a call, and that of several with rates and decays in arrays.
+The same function also gives related operators: the update of a float32 copy of a 16-bit weight, that of several weights
+in one call, and that of several with rates and decays in arrays.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...core.attrs import Few, Field, Schema
+from ...core.cache import cached
 from ...core.op import Op
 from ...core.parameters import parameters_of
 from ...core.registry import declare, register
@@ -33,14 +34,14 @@ def update(function: Callable | None = None, /, *, faster: Callable[[Formula], C
     """Declare the update of a weight by a formula.
 
     The parameters of the function are the operator's: weight, gradient, states, and by keyword the attributes. Its body
-    gives, of terms, the new weight and behind it the new states.
+    computes, from terms, the new weight followed by the new states.
 
     Parameters
     ----------
     function : callable
-        The formula, whose name is the operator's unless ``name`` says another.
+        The formula; its name is the operator's unless ``name`` is given.
     faster : function
-        Given the formula, the rule to run in its place, which computes the same.
+        A function of the formula that returns a faster rule with the same results.
     **options
         See ``updates``.
 
@@ -70,28 +71,28 @@ def updates(function: Callable, rule: Callable, *, name: str | None = None, alia
     Parameters
     ----------
     function : callable
-        Whose signature the first of them has.
+        The function whose signature the first operator has.
     rule : callable
         See ``updating``.
     name, aliases
-        The name, that of the function by default, and further ones.
+        The name, by default that of the function, and further names.
     tail : int
-        How many inputs behind the states are one number.
+        Number of scalar inputs after the states.
     at_once
         See ``updating.single``.
     halves : bool
-        Whether there is one of a float32 copy of the weight, ``mp_<name>``.
+        Whether to declare ``mp_<name>``, which updates a float32 copy of the weight, too.
     several, preloaded : bool
-        Whether there are those of several weights, ``multi_<name>``, and with rates and decays in two arrays,
-        ``preloaded_multi_<name>``.
+        Whether to declare ``multi_<name>`` for several weights, and ``preloaded_multi_<name>`` with rates and decays in
+        two arrays.
 
     Returns
     -------
     Op
-        The first of them.
+        The first operator.
     """
     op: Op = declare(function, name=name, aliases=aliases, inplace=(0,), **_moving(function, tail, False))
-    op.kernel()(single(rule, at_once))
+    op.kernel()(single(rule, at_once))  # no body: it moves states, as do those below
     forms = [(op, False)]
     if halves:
         wide = _named(op, "mp_{}", "``{}`` of a float32 copy of the weight.", op.signature.schema.fields,
@@ -190,8 +191,13 @@ def groups(count: str, parts: Sequence[str], tail: Sequence[str] = ()) -> dict[s
         return [f"{part}_{i}" for i in range(attrs[count]) for part in parts] + list(tail)
 
     return dict(arguments=arguments, outputs=lambda **attrs: numbered(attrs[count]), per_instance=True,
-                # States follow weight and gradient.
-                mutates=[i for i in range(1024 * len(parts)) if i % len(parts) >= 2])
+                mutates=_states(len(parts)))
+
+
+@cached(16)
+def _states(parts: int) -> tuple[int, ...]:
+    """The inputs that are states of up to 1,024 weights: they follow weight and gradient."""
+    return tuple([i for i in range(1024 * parts) if i % parts >= 2])
 
 
 def grouped(op: Op, parts: int, tail: int = 0, wide: Sequence[int] = (), lists: Sequence[str] = (),

@@ -1,7 +1,7 @@
-"""LAMB of several weights a call, and the sums and checks over many arrays that go with updates.
+"""LAMB for several weights in one call, and sums and checks over many arrays.
 
-The inputs are the parts of the first weight, ``weight_0, grad_0, …``, then those of the second, and so on;
-new weights come out.
+The inputs are those of the first weight, ``weight_0, grad_0, …``, then those of the second, and so on; the outputs are
+the new weights.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _lamb(xp: ArrayModule, *arrays: Array, learning_rates: tuple[float, ...], wd
 for _op, _parts in ((_multi_lamb_update, 4), (_multi_mp_lamb_update, 5)):
     grouped(_op, _parts, wide=range(2, 5) if _parts == 5 else (), lists=("learning_rates", "wds", "step_count"),
             count="num_tensors")
-    _op.kernel()(_lamb)
+    _op.kernel()(_lamb)  # no body: it moves states
 
 
 # ------------------------------------------------------------------------------- sums and checks over many
@@ -81,7 +81,7 @@ for _op, _parts in ((_multi_lamb_update, 4), (_multi_mp_lamb_update, 5)):
 def multi_lars(lrs, weights_sum_sq, grads_sum_sq, wds, *, eta: float, eps: float, rescale_grad: float = 1.0):
     """Learning rates scaled as in LARS: ``lr * eta * |w| / (|g| + wd * |w| + eps)``, if neither norm is zero.
 
-    The norms come squared, as ``multi_sum_sq`` gives them.
+    The norms are given squared, as returned by ``multi_sum_sq``.
     """
 
 
@@ -115,12 +115,12 @@ def multi_sum_sq_xp(xp, *data):
 
 @declare(types="T->float32")
 def all_finite(data, *, init_output: bool = True):
-    """One if every element is finite, else zero; with ``init_output=False`` a zero in the output stays."""
+    """One if all elements are finite, else zero; with ``init_output=False`` a zero in the output is kept."""
 
 
 @declare(variadic="num_arrays", arguments=_arrays, types="*T->float32")
 def multi_all_finite(*data, num_arrays: Few = 1, init_output: bool = True):
-    """``all_finite`` over all the arrays together."""
+    """``all_finite`` over all arrays together."""
 
 
 def _finite(xp: ArrayModule, *data: Array, init_output: bool, out: Array | None = None) -> Array:
@@ -134,4 +134,4 @@ def _finite(xp: ArrayModule, *data: Array, init_output: bool, out: Array | None 
 
 for _op in (all_finite, multi_all_finite):
     formed(_op, "-> (1)")
-    _op.kernel()(_finite)
+    _op.kernel()(_finite)  # no body: it reads its own output

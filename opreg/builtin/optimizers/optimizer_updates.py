@@ -1,11 +1,12 @@
-"""Optimizer updates: new weights from weights, gradients and states.
+"""Optimizer updates: new weights computed from weights, gradients and states.
 
-The new weight is the output, which is usually asked for in the weight's own memory (``out=weight``); states
-are written in place. Each is a formula of new weight and states, traced and run as ``update_formulas`` says.
+The new weight is the output, usually stored in the weight's own memory (``out=weight``); states are written in place.
+Each update is a formula of the new weight and states, traced and run as described in ``update_formulas``.
 
 The formulas are those of Apache MXNet's documentation of the operator of that name, which cites the papers.
-Everywhere ``g = clip(rescale_grad * grad)``, where a ``clip_gradient`` below zero means no clipping. The kin of
-MindSpore in ``opreg.nn.optim`` share what is alike; there momentum takes the rate in behind the velocity, not before.
+Everywhere ``g = clip(rescale_grad * grad)``, where a negative ``clip_gradient`` means no clipping. MindSpore's
+optimizers in ``opreg.nn.optim`` share formulas; there the learning rate multiplies the velocity, here the gradient that
+is added to it.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ def adam_update(weight, grad, mean, var, *, lr: float, beta1: float = 0.9, beta2
     """Adam: ``weight - lr * mean / (sqrt(var) + epsilon)`` with moving averages of ``s`` and ``s ** 2``,
     ``s = clip(rescale_grad * grad + wd * weight)``.
 
-    The correction of their bias is left to the learning rate.
+    The bias correction is part of the learning rate.
     """
     s = _clipped(weight, grad, wd, rescale_grad, clip_gradient)
     mean, var = _moments(mean, var, s, beta1, beta2)
@@ -225,7 +226,7 @@ def lamb_step(xp, tmp, new, weight, g, r1, r2, *, lr, lower_bound, upper_bound):
 def lamb_update_phase1(weight, grad, mean, var, *, beta1: float = 0.9, beta2: float = 0.999,
                        epsilon: float = 1e-6, t: int, bias_correction: bool = True, wd: float,
                        rescale_grad: float = 1.0, clip_gradient: float = -1.0):
-    """LAMB's direction: ``mean / (sqrt(var) + epsilon) + wd * weight``, averages unbiased."""
+    """LAMB's direction: ``mean / (sqrt(var) + epsilon) + wd * weight``, with bias-corrected averages."""
 
 
 lamb_update_phase1.kernel()(single(lamb_direction))
@@ -235,7 +236,7 @@ lamb_update_phase1.kernel()(single(lamb_direction))
 def mp_lamb_update_phase1(weight, grad, mean, var, weight32, *, beta1: float = 0.9, beta2: float = 0.999,
                           epsilon: float = 1e-6, t: int, bias_correction: bool = True, wd: float,
                           rescale_grad: float = 1.0, clip_gradient: float = -1.0):
-    """``lamb_update_phase1`` of a float32 copy of the weight."""
+    """``lamb_update_phase1`` for a float32 copy of the weight."""
 
 
 mp_lamb_update_phase1.kernel()(single(lamb_direction, copy=-1, moves=False))
@@ -245,8 +246,8 @@ mp_lamb_update_phase1.kernel()(single(lamb_direction, copy=-1, moves=False))
 def lamb_update_phase2(weight, g, r1, r2, *, lr: float, lower_bound: float = -1.0, upper_bound: float = -1.0):
     """LAMB's step along ``g``: ``weight - lr * r1 / r2 * g``.
 
-    ``r1`` and ``r2`` are the norms of weight and direction, the first kept within the bounds; their ratio
-    counts as one where a norm is zero.
+    ``r1`` and ``r2`` are the norms of weight and direction, the first clipped to the bounds; their ratio counts as one
+    if a norm is zero.
     """
 
 
@@ -257,7 +258,7 @@ lamb_update_phase2.kernel()(single(lamb_step))
 @declare(types="T,float32,float32,float32,float32->T", inplace=(0,), mutates=(4,))
 def mp_lamb_update_phase2(weight, g, r1, r2, weight32, *, lr: float, lower_bound: float = -1.0,
                           upper_bound: float = -1.0):
-    """``lamb_update_phase2`` of a float32 copy of the weight."""
+    """``lamb_update_phase2`` for a float32 copy of the weight."""
 
 
 formed(mp_lamb_update_phase2, "(...) (...) (1...) (1...) (...) -> (...)")
@@ -268,7 +269,7 @@ mp_lamb_update_phase2.kernel()(single(lamb_step, copy=-1))
 def ftml_update(weight, grad, d, v, z, *, lr: float, beta1: float = 0.6, beta2: float = 0.999,
                 epsilon: float = 1e-8, t: int, wd: float = 0.0, rescale_grad: float = 1.0,
                 clip_grad: float = -1.0):
-    """Follow the moving leader: ``-z / d`` for the moving averages that the paper of that name defines."""
+    """FTML, follow the moving leader: ``-z / d``, for the moving averages defined in the paper."""
     g = _clipped(weight, grad, wd, rescale_grad, clip_grad)
     v = average(v, g * g, beta2)
     now = (sqrt(v * correction(beta2, t)) + epsilon) * ((1.0 - beta1**t) / lr)
@@ -282,7 +283,7 @@ def ftml_update(weight, grad, d, v, z, *, lr: float, beta1: float = 0.6, beta2: 
 @update(aliases=("_sparse_ftrl_update",))
 def ftrl_update(weight, grad, z, n, *, lr: float, lamda1: float = 0.01, beta: float = 1.0, wd: float = 0.0,
                 rescale_grad: float = 1.0, clip_gradient: float = -1.0):
-    """Follow the regularised leader: ``z`` shrunk by ``lamda1`` over ``-((beta + sqrt(n)) / lr + wd)``."""
+    """FTRL, follow the regularised leader: ``z`` shrunk by ``lamda1``, divided by ``-((beta + sqrt(n)) / lr + wd)``."""
     g = _scaled(grad, rescale_grad, clip_gradient)
     squares = n + g * g
     return *leader_step(weight, g, z, sqrt(n), sqrt(squares), lr, lamda1, wd, beta), squares
@@ -292,8 +293,8 @@ def ftrl_update(weight, grad, z, n, *, lr: float, lamda1: float = 0.01, beta: fl
 def rmsprop_update(weight, grad, n, *, lr: float, gamma1: float = 0.95, epsilon: float = 1e-8,
                    wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
                    clip_weights: float = -1.0):
-    """RMSProp after Tieleman and Hinton: ``weight - lr * s / sqrt(n + epsilon)``, ``n`` the moving average of
-    ``s ** 2``, ``s = clip(rescale_grad * grad + wd * weight)``."""
+    """RMSProp by Tieleman and Hinton: ``weight - lr * s / sqrt(n + epsilon)``, where ``n`` is the moving average of ``s
+    ** 2``, and ``s = clip(rescale_grad * grad + wd * weight)``."""
     g = _clipped(weight, grad, wd, rescale_grad, clip_gradient)
     n = average(n, g * g, gamma1)
     return clipped(weight - rms_step(g, n, epsilon) * lr, clip_weights), n
@@ -303,7 +304,7 @@ def rmsprop_update(weight, grad, n, *, lr: float, gamma1: float = 0.95, epsilon:
 def rmspropalex_update(weight, grad, n, g, delta, *, lr: float, gamma1: float = 0.95, gamma2: float = 0.9,
                        epsilon: float = 1e-8, wd: float = 0.0, rescale_grad: float = 1.0,
                        clip_gradient: float = -1.0, clip_weights: float = -1.0):
-    """RMSProp after Graves: ``weight + delta``.
+    """RMSProp by Graves: ``weight + delta``.
 
     ``delta = gamma2 * delta - lr * s / sqrt(n - g ** 2 + epsilon)``, ``n`` the moving average of ``s ** 2``
     and ``g`` that of ``s = clip(rescale_grad * grad + wd * weight)``.
@@ -326,8 +327,8 @@ def _sparse_adagrad_update(weight, grad, history, *, lr: float, epsilon: float =
 @declare(aliases=("group_adagrad_update",), name="_contrib_group_adagrad_update", inplace=(0,), mutates=(2,))
 def group_adagrad_update(weight, grad, history, *, lr: float, rescale_grad: float = 1.0,
                          clip_gradient: float = -1.0, epsilon: float = 1e-5):
-    """AdaGrad with one step size a row: ``history += mean(g ** 2)`` over each row,
-    ``weight - lr * g / sqrt(history + epsilon)``."""
+    """AdaGrad with one step size for each row: ``history += mean(g ** 2)`` over each row, ``weight - lr * g /
+    sqrt(history + epsilon)``."""
 
 
 @group_adagrad_update.fill

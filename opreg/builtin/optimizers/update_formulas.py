@@ -1,7 +1,7 @@
-"""Formulas of optimizer updates, written once for MXNet's operators and optimizers and for MindSpore's Cells.
+"""Formulas of optimizer updates, shared by MXNet's operators and optimizers and MindSpore's Cells.
 
-They are arithmetic of whatever has it: terms, from which a kernel is traced, arrays, and tensors in a plan.
-Differences between the two frameworks stand beside each formula.
+They are arithmetic on terms (from which kernels are traced), arrays, or tensors in a plan. Each formula tells where the
+two frameworks differ.
 """
 
 from __future__ import annotations
@@ -51,55 +51,57 @@ N = TypeVar("N", bound=Number)
 
 
 def average(state: Number, value: Number, decay: Number, weight: Number | None = None) -> Any:
-    """A moving average with one value more, which counts ``weight``, by default what ``decay`` leaves."""
+    """A moving average with a new value, whose weight is by default ``1 - decay``."""
     return state * decay + value * (1.0 - decay if weight is None else weight)
 
 
 def correction(decay: Number, time: Number) -> Any:
-    """Factor that corrects the bias of a moving average that began with zero."""
+    """Factor that corrects the bias of a moving average that started at zero."""
     return 1.0 / (1.0 - decay ** time)
 
 
 def adam_step(mean: Number, var: Number, epsilon: Number) -> Any:
-    """The direction of Adam and its kin: averages of gradient and square."""
+    """The direction of Adam and its variants, from averages of the gradient and its square."""
     return mean / (_sqrt(var) + epsilon)
 
 
 def rms_step(g: Number, square: Number, epsilon: Any = 0.0, mean: Number | None = None) -> Any:
-    """The direction of RMSProp and AdaGrad: the gradient by its root mean square, or by its deviation from a mean."""
+    """The direction of RMSProp and AdaGrad: the gradient divided by its root mean square, or by its standard
+    deviation."""
     spread = square if mean is None else square - mean * mean
     return g / _sqrt(spread + epsilon if epsilon else spread)
 
 
 def adadelta_step(g: Number, squares: Number, steps: Number, epsilon: Number) -> Any:
-    """The step of AdaDelta: the gradient, in the proportion of averages of the squares of steps and gradients."""
+    """The step of AdaDelta: the gradient times the ratio of root mean squares of steps and gradients."""
     return _sqrt(steps + epsilon) / _sqrt(squares + epsilon) * g
 
 
 def largest(state: N, g: N, decay: Number) -> N:
-    """The largest gradient so far, old ones less and less: what AdaMax has for Adam's root."""
+    """The decaying maximum of absolute gradients, which AdaMax uses in place of Adam's root."""
     return ops.broadcast_maximum(state * decay, ops.abs(g))
 
 
 def leader_step(weight: Number, g: Number, linear: Number, before: Number, after: Number, lr: Number, bound: float,
                 decay: Number, beta: Number | None = None) -> tuple[Any, Any]:
-    """The weight that follows the regularised leader, and the linear term it is of, with one gradient more.
+    """The weight by follow-the-regularised-leader, and its linear term, after one more gradient.
 
-    ``before`` and ``after`` are powers of the sum of squares of gradients without this one and with it; where the
-    linear term is within ``bound`` the weight is zero.
+    ``before`` and ``after`` are powers of the sum of squared gradients without and with this one; the weight is zero
+    where the linear term is within ``bound``.
     """
     linear = linear + g - (after - before) * weight / lr
     return (clipped(linear, bound) - linear) / ((after if beta is None else after + beta) / lr + decay), linear
 
 
 def trust_ratio(weight: N, step: N, one: N, where: Callable[[Any, N, N], N]) -> N:
-    """The norm of a weight by that of its step, one where either is zero: how much longer LAMB makes the step."""
+    """The norm of a weight divided by that of its step, one if either is zero: the factor by which LAMB scales the
+    step."""
     usable = (weight != 0) & (step != 0)
     return where(usable, weight, one) / where(usable, step, one)
 
 
 def clipped(g: Any, bound: float) -> Any:
-    """A gradient within bounds; a bound below zero is none."""
+    """A gradient clipped to a bound; a negative bound means no clipping."""
     if bound < 0:
         return g
     if isinstance(g, Term):
@@ -155,7 +157,7 @@ _PLAIN = frozenset({float, int, bool})
 
 
 def has_negative_zero(attrs: Attrs) -> bool:
-    """Whether one of the attributes is -0.0, which equals 0.0."""
+    """Whether an attribute is -0.0, which compares equal to 0.0."""
     zeros = [value for value in attrs.values() if value.__class__ is float and not value]
     return bool(zeros) and min([math.copysign(1.0, zero) for zero in zeros]) < 0
 
@@ -166,21 +168,22 @@ def _apart(table: Array) -> list[Array]:
 
 
 class Rates:
-    """The attributes of weights that are moved again and again by one rule with a formula.
+    """The attributes of weights that one rule with a formula updates repeatedly.
 
     Attributes
     ----------
     attrs : dict
         Current attributes; their readers see changes.
     expression : Expression
-        What the formula is for attributes like these.
+        The expression of the formula for the current attributes.
     numbers : list of float
-        Its inputs beside arrays.
+        Scalar inputs of the expression.
 
     Parameters
     ----------
     traced : function
-        Of how many arrays a weight has, and attributes: expression and numbers.
+        A function of the number of a weight's arrays and the attributes that returns the expression and its scalar
+        inputs.
     count : int
         Number of arrays.
     """
@@ -192,20 +195,20 @@ class Rates:
         self._tables: dict[np.dtype, Array] = {}
 
     def keep(self, function: Callable[[list[Any]], object]) -> None:
-        """Call a function with the numbers now, and whenever they have changed: it brings them to where they are
+        """Call a function with the scalar inputs now, and after each change, so that it copies them where they are
         read."""
         self._kept.append(function)
         function(self.numbers)
 
     def table(self, dtype: np.dtype) -> Array:
-        """The numbers in an array of the host, which is kept up to date."""
+        """The scalar inputs in an array on the host, which is updated with them."""
         if dtype not in self._tables:
             self._tables[dtype] = np.empty(len(self.numbers), dtype)
             self.keep(functools.partial(self._tables[dtype].__setitem__, Ellipsis))
         return self._tables[dtype]
 
     def change(self, attrs: Attrs) -> bool:
-        """Go over to other attributes, where no more than numbers change; whether that is so."""
+        """Set other attributes, if only scalar inputs change; returns whether that is so."""
         if attrs != self.attrs or has_negative_zero(attrs) or has_negative_zero(self.attrs):
             expression, numbers = self._traced(self._count, attrs)
             if expression is not self.expression:
@@ -218,9 +221,10 @@ class Rates:
 
 
 class Formula:
-    """An update by a formula ``f(weight, grad, *states, **attrs)`` of terms, that gives the new weight and states.
+    """An update by a formula ``f(weight, grad, *states, **attrs)`` of terms that returns the new weight and states.
 
-    It is a rule as ``updating`` runs it. It is traced once for what attributes decide; rates are read at each run.
+    It is a rule in the sense of ``updating``. It is traced once for each combination of attributes that affect the
+    expression; rates are read in each run.
 
     Examples
     --------
@@ -252,7 +256,7 @@ class Formula:
         schedule.run([*arrays, *numbers, new, *arrays[2:last]], tmp)
 
     def traced(self, count: int, attrs: Attrs) -> tuple[Expression, list[Any]]:
-        """The expression for ``count`` arrays, and the numbers that are its further inputs."""
+        """The expression for ``count`` arrays, and its scalar inputs."""
         # Some decide what a formula is made of, as a decay of zero does.
         given = {**self.defaults, **attrs}
         fixed = tuple([value if isinstance(value, (int, float)) and (value <= 0 or value == 1) else None
@@ -262,9 +266,9 @@ class Formula:
 
     def bound(self, rates: Rates, new: Array, arrays: Sequence[Array], scratch: Callable[[int, Shape, np.dtype], Array]
               ) -> list[Callable[[], object]]:
-        """Functions without arguments that do so again and again in memory of the host, with ``rates`` as they are.
+        """Functions without arguments that run the update in memory of the host, with the current ``rates``.
 
-        They are for as long as the formula is the same for these.
+        They are valid as long as the expression is the same.
         """
         schedule, _, last = self._schedule(np, len(arrays), new.dtype, rates.attrs)
         numbers = _apart(rates.table(new.dtype))

@@ -1,10 +1,9 @@
-"""How optimizer updates are run: in tiles, several weights at once, on several threads.
+"""Execution of optimizer updates: in tiles, for several weights at once, on several threads.
 
-A rule is one function, ``rule(xp, tmp, new, weight, grad, *states, **attrs)``, that works on any part of the arrays:
-``new`` may be the weight, ``tmp(i)`` is the i-th scratch array of its shape. On the host a large array is worked off in
-tiles, by several threads: a rule's passes over a tile meet it in the cache, and the scratch is a tile long. If
-several weights move by one rule, the small ones are gathered in one array, so that a pass is one call for all of
-them.
+A rule is one function, ``rule(xp, tmp, new, weight, grad, *states, **attrs)``, that can be applied to any part of the
+arrays: ``new`` may be the weight, ``tmp(i)`` is the i-th scratch array of its shape. On the host a large array is
+processed in tiles by several threads, so that a tile stays in the cache and scratch arrays are small. If several
+weights have the same rule, small ones are copied to one array, and one call serves all of them.
 """
 
 from __future__ import annotations
@@ -50,15 +49,14 @@ class Mover(NamedTuple):
     Attributes
     ----------
     name : str
-        What ``explain`` calls it.
+        Its name in ``explain``.
     serves : function of an array module
-        Whether it does so there.
+        Whether it serves that array module.
     move : function
-        Given the module, the rule, the updates, the dtype of scratch, the attributes, and a function to call where it
-        cannot.
+        A function of the module, the rule, the updates, the dtype of scratch, the attributes, and a fallback.
     bind : function
-        Given the module, the rule, the updates, their ``Rates``, and a function that gives the functions to run where
-        it cannot compute yet; gives functions without arguments, or why there are none.
+        A function of the module, the rule, the updates, their ``Rates``, and a function that makes fallbacks; returns
+        functions without arguments, or the reason why there are none.
     """
 
     name: str
@@ -114,7 +112,7 @@ def _scratch(xp: ArrayModule, like: Array, dtype: np.dtype | None = None) -> Scr
 
 def together(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: np.dtype | None = None, **attrs: Any
              ) -> None:
-    """Run a rule with the same attributes for several weights, which do not depend on each other.
+    """Run a rule with the same attributes for several independent weights.
 
     ``dtype`` is that of the scratch, by default the weight's.
     """
@@ -146,7 +144,7 @@ def _by_tiles(rule: Callable, updates: Sequence[Update], dtype: np.dtype | None,
 
 
 def divided(updates: Sequence[Update]) -> tuple[list[Update], list[list[Update]]]:
-    """Parts of weights to be moved one by one, and groups of small ones to be gathered."""
+    """Weights to update one by one, in parts, and groups of small weights to update together."""
     if len(updates) < MANY and sum(new.size for new, _ in updates) <= TILE:
         return list(updates), []
     alike: dict[tuple[object, ...], list[Update]] = {}
@@ -198,7 +196,7 @@ def _gather(rule: Callable, dtype: np.dtype | None, attrs: Attrs, updates: Seque
 
 
 def widened(rule: Callable, tail: int = 0, moves: bool = True) -> Callable:
-    """The rule on float32 copies of weight and gradient: inputs weight, grad, states, weight32, and so many more.
+    """The rule on float32 copies of weight and gradient: inputs weight, grad, states, weight32, and ``tail`` more.
 
     The copy of the weight moves; without ``moves`` it stays, and what the rule gives is the result.
     """
@@ -217,19 +215,19 @@ def widened(rule: Callable, tail: int = 0, moves: bool = True) -> Callable:
 
 def single(rule: Callable, at_once: Callable[..., bool] | None = None, *, copy: int | None = None,
            moves: bool = True) -> Callable:
-    """The decorator's argument as a kernel: weight first, the rest in order.
+    """A rule as a kernel: weight first, the other inputs in order.
 
     Parameters
     ----------
     rule : callable
         See the module.
     at_once : callable, optional
-        ``at_once(new, weight, *rest, **attrs)`` moves a weight of up to a tile faster than a compiled rule does, and
-        says whether it could.
+        ``at_once(new, weight, *rest, **attrs)`` updates a weight of up to a tile faster than a compiled rule, and
+        returns whether it could.
     copy : int, optional
-        Which of the rest, counted from the end, is a float32 copy of the weight, for which the rule is ``widened``.
+        Index, from the end, of the input that is a float32 copy of the weight, for which the rule is ``widened``.
     moves : bool
-        Whether the copy moves.
+        Whether the copy is updated.
     """
     run = rule if copy is None else widened(rule, -1 - copy, moves)
 

@@ -1,3 +1,3 @@
-"""Operators on integers of eight bits that stand for fractions, as files of quantised networks have them."""
+"""Operators on quantised 8-bit integers, as used in files of quantised networks."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""From fractions to integers of eight bits and back, and the range that loses least."""
+"""Quantisation and dequantisation, and calibration of ranges."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def _least_and_most(data: Any) -> tuple[Value, Value]:
 
 @composed(name="_contrib_quantize", types="float32,float32,float32->@out_type,float32,float32", outputs=numbered(3))
 def quantize(data, min_range, max_range, *, out_type: Byte = "uint8"):
-    """``data`` in steps of its range, of which 127 of int8, or 255 of uint8, reach the end that is farther from zero;
-    and the range."""
+    """``data`` quantised in its range, with 127 steps of int8, or 255 of uint8, up to the end that is farther from
+    zero; and the range."""
     reach = distance(min_range, max_range)
     return (whole(data * per_unit(ENDS[out_type], reach), dtype=out_type),
             *_ends(out_type, min_range, max_range, reach))
@@ -57,10 +57,10 @@ def quantize(data, min_range, max_range, *, out_type: Byte = "uint8"):
 @composed(name="_contrib_quantize_v2", outputs=numbered(3))
 def quantize_v2(data, *, out_type: AutoByte = "int8", min_calib_range: float | None = None,
                 max_calib_range: float | None = None):
-    """``data`` in steps of the range that calibration found, or of its own; and the range.
+    """``data`` quantised in the calibrated range, or in its own; and the range.
 
-    127.5 steps of int8, or 255.5 of uint8, reach the end that is farther from zero. "auto" is uint8 for a calibrated
-    range without negative numbers. Quantised data stays as it is.
+    There are 127.5 steps of int8, or 255.5 of uint8, up to the end that is farther from zero. "auto" is uint8 for a
+    calibrated range without negative values. Quantised data are returned unchanged.
     """
     made, kind = np.dtype(data.dtype).name, _dtype(out_type, min_calib_range, max_calib_range)
     limit: Any = calibrated(min_calib_range, max_calib_range)
@@ -90,8 +90,7 @@ def quantize_v2_types(ins, outs, *, out_type, min_calib_range, max_calib_range):
 
 @composed(name="_contrib_quantize_asym", outputs=("output", "scale", "shift"))
 def quantize_asym(data, *, min_calib_range: float | None = None, max_calib_range: float | None = None):
-    """``data * scale + shift`` as uint8, of which the least and the largest number become 0 and 255; scale and
-    shift."""
+    """``data * scale + shift`` as uint8, with the smallest and largest element mapped to 0 and 255; scale and shift."""
     made, steps, one = np.dtype(data.dtype).name, ENDS["uint8"], ops.size_array(data)
     if made in EDGES:
         shift = 128.0 if made == "int8" else 0.0
@@ -118,11 +117,10 @@ def quantize_asym_types(ins, outs):
 @composed(name="_contrib_requantize", outputs=numbered(3))
 def requantize(data, min_range, max_range, *, out_type: AutoByte = "int8", min_calib_range: float | None = None,
                max_calib_range: float | None = None):
-    """Sums of 32 bits in larger steps, which 8 bits can count: those of the range that calibration found, or of the
-    largest sum; and the range.
+    """32-bit sums requantised to 8 bits in the calibrated range, or in that of the largest sum; and the range.
 
-    127 steps of int8, or 255 of uint8, reach the end of the range. "auto" is uint8 for a calibrated range without
-    negative numbers. Values beyond a calibrated range become its end, -128 or 127.
+    There are 127 steps of int8, or 255 of uint8, up to the end of the range. "auto" is uint8 for a calibrated range
+    without negative values. Values beyond a calibrated range are clipped to -128 or 127.
     """
     kind = _dtype(out_type, min_calib_range, max_calib_range)
     step = distance(min_range, max_range) / ENDS["int32"]
@@ -144,8 +142,8 @@ def requantize_types(ins, outs, *, out_type, min_calib_range, max_calib_range):
 
 @composed(name="_contrib_dequantize", types="T:byte,float32,float32->float32")
 def dequantize(data, min_range, max_range, *, out_type: Literal["float32"] = "float32"):
-    """The fractions that quantised numbers stand for: 127.5 of int8, or 255.5 of uint8, are the end of the range that
-    is farther from zero."""
+    """The floating-point values of quantised data: 127.5 of int8, or 255.5 of uint8, is the end of the range that is
+    farther from zero."""
     return of_whole(data, distance(min_range, max_range))
 
 
@@ -167,11 +165,11 @@ _SMOOTH = 1e-4  # what a bin without numbers counts, so that its logarithm exist
 @declare(name="_contrib_calibrate_entropy", types="float32,float32->float32,float32",
          outputs=("threshold", "divergence"))
 def calibrate_entropy(hist, hist_edges, *, num_quantized_bins: int = 255):
-    """The range that changes a distribution least when it is quantised: the threshold, and by how much it is changed.
+    """The calibrated threshold with least divergence of the quantised distribution; and the divergence.
 
-    ``hist`` counts numbers in bins around zero, ``hist_edges`` are the edges, one more. Of the ranges of bins around
-    the middle one, from ``num_quantized_bins`` bins up, the one is chosen of which the distribution with all beyond in
-    its outermost bins, and the same in ``num_quantized_bins`` bins, have the least divergence (Kullback and Leibler).
+    ``hist`` counts elements in bins around zero, ``hist_edges`` are the edges, one more. All ranges of bins around the
+    middle one are tried, from ``num_quantized_bins`` bins up. For each, the distribution with values beyond the range
+    in the outermost bins is compared with the same in ``num_quantized_bins`` bins, by the Kullback-Leibler divergence.
     """
 
 

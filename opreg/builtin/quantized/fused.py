@@ -1,8 +1,8 @@
-"""Layers with what follows them, as MXNet fuses them for oneDNN: a node holds the graph that it stands for.
+"""Layers fused with the operators after them, as MXNet fuses them for oneDNN: a node holds its original subgraph.
 
-The graph is a convolution or dense layer, perhaps BatchNorm, an activation, a sum with another array, an activation
-again. A quantised node computes the layer on integers, what follows on the fractions that its sums stand for, and
-quantises the result in its calibrated range. The numbers are those of oneDNN, but where rounding decides a half.
+The subgraph is a convolution or dense layer, with an optional BatchNorm, activation, sum with another array, and second
+activation. A quantised node computes the layer on integers, the rest on their floating-point values, and quantises the
+result in its calibrated range. Results equal oneDNN's, except where a value lies half way between two integers.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from ...core.cache import cached
 from ...core.declarations import ZERO
-from ...core.graph import Entry, Graph, Node
+from ...core.graph import Entry, Graph
 from ...core.op import agreed
 from ...core.registry import ops
-from ...core.rules import Attrs, AttrsRule, Dtypes, Shapes
+from ...core.rules import Attrs, AttrsRule, Dtypes, Norm, Shapes
 from ...core.spec import Shape, as_dtype
 from ...core.value import Value
 from ...custom.composed import composed
@@ -64,7 +64,7 @@ class Body(NamedTuple):
     layer : Node
         The convolution or dense layer.
     norm : Node or None
-        The BatchNorm of that.
+        The norm of that, which has the rule ``Op.norm``.
     rest : list of Node
         What follows, in order.
     """
@@ -108,8 +108,8 @@ def _body(kind: str, graph: Graph) -> Body:
     if ops[:1] != [kind] or graph.heads != ((nodes[-1], 0),) or not after.issuperset(ops[1:]):
         raise AttrError(f"expected a subgraph of {kind} and then any of {listed(sorted(after))}, got "
                         f"{listed(ops) or 'an empty one'}")
-    layer, norm = nodes[0], nodes[1] if ops[1:2] == ["BatchNorm"] else None
-    if (layer.attrs.get("layout") or "NC")[:2] != "NC" or (norm is not None and norm.attrs["axis"] != 1):
+    layer, norm = nodes[0], next(filter(_norm, nodes[1:2]), None)
+    if (layer.attrs.get("layout") or "NC")[:2] != "NC" or (norm is not None and _norm(norm).axis != 1):
         raise AttrError("expected a subgraph with channels on axis 1")
     called = dict(zip(layer.inputs, with_bias(no_bias=layer.attrs["no_bias"])))
     called.update(zip(() if norm is None else norm.inputs[1:], _STATISTICS))
@@ -117,6 +117,11 @@ def _body(kind: str, graph: Graph) -> Body:
     if len({*names}) != len(called) + ("sum" in names) or len({*names}) != len(names):
         raise AttrError(f"expected a subgraph of its own inputs and one that is added, got {listed(names)}")
     return Body(entries, names, layer, norm, nodes[1 if norm is None else 2:])
+
+
+def _norm(node: Any) -> Any:
+    """The norm that a node is in inference, or None."""
+    return node.op.rules.norm and node.op.rules.norm(node.attrs)
 
 
 def _inferred(body: Body, rule: str, known: Sequence[Any]) -> tuple[list[Any], Any]:
@@ -132,7 +137,7 @@ def _inferred(body: Body, rule: str, known: Sequence[Any]) -> tuple[list[Any], A
 def _computed(nodes: Sequence[Any], values: dict[Entry, Value]) -> Value:
     """The result of the last of some nodes, of the values there are."""
     for node in nodes:
-        statistics = {"use_global_stats": True} if node.op.name == "BatchNorm" else {}
+        statistics = {"use_global_stats": True} if _norm(node) else {}
         values[node, 0] = node.op.current(*[values[entry] for entry in node.inputs], **{**node.attrs, **statistics})
     return values[nodes[-1], 0]
 
@@ -155,11 +160,11 @@ def _by_row(numbers: Any, weight: Any) -> Any:
     return numbers.reshape((-1, *[1] * (len(weight.shape) - 1)))
 
 
-def _folded(norm: Node, weight: Any, bias: Value | None, gamma: Value, beta: Value, mean: Value,
+def _folded(norm: Norm, weight: Any, bias: Value | None, gamma: Value, beta: Value, mean: Value,
             variance: Value) -> tuple[Value, Value]:
-    """Weights and a bias that do what BatchNorm does by its moving statistics."""
-    deviation = ops.sqrt(ops.Cast(variance, dtype="float64") + norm.attrs["eps"])
-    factor = (1 if norm.attrs["fix_gamma"] else ops.Cast(gamma, dtype="float64")) / deviation
+    """Weights and a bias that do what a norm does by its moving statistics."""
+    deviation = ops.sqrt(ops.Cast(variance, dtype="float64") + norm.eps)
+    factor = (1 if norm.fix_gamma else ops.Cast(gamma, dtype="float64")) / deviation
     factor = ops.Cast(factor, dtype=weight.dtype)  # rounded as MXNet does: the largest weight may lie on an edge
     shift = -mean if bias is None else bias - mean
     return weight * _by_row(factor, weight), beta + shift * factor
@@ -294,7 +299,7 @@ class Fusion:
                 bias = of_whole(bias, distance(arrays["min_bias"], arrays["max_bias"]))
             return Factor(weight, per_unit(EDGES["int8"], weight_reach), weight_reach, bias)
         if body.norm is not None:
-            weight, bias = _folded(body.norm, weight, bias, *[arrays[name] for name in _STATISTICS])
+            weight, bias = _folded(_norm(body.norm), weight, bias, *[arrays[name] for name in _STATISTICS])
         channels = (self.layer == "FullyConnected"
                     or calibrated(attrs["min_calib_range"], attrs["max_calib_range"]) is not None)
         return _quantised(weight, bias, channels)
@@ -326,11 +331,10 @@ def fused_convolution(*values, with_bn: bool = False, with_act: bool = False, wi
                       with_postsum_act: bool = False, with_relu: bool = False, with_postsum_relu: bool = False,
                       quantized: bool = False, min_calib_range: float | None = None,
                       max_calib_range: float | None = None, subgraphs: tuple[Any, ...] = ()):
-    """A convolution and what follows it in inference: its subgraph, in integers where it is ``quantized``.
+    """A convolution and the operators after it in inference: its subgraph, on integers if ``quantized``.
 
-    The operators behind the layer are read from the subgraph alone; attributes that begin with ``with`` repeat it.
-    Weights are fractions, and quantised by the node. A result is of eight bits in a calibrated range, of 32 bits
-    without one.
+    The subgraph alone decides the operators after the layer; attributes that begin with ``with`` repeat it. Weights are
+    floating-point, and quantised by the node. A result has 8 bits in a calibrated range, 32 bits without one.
     """
     return _CONV.compute(values, {"quantized": quantized, "min_calib_range": min_calib_range,
                                   "max_calib_range": max_calib_range, "subgraphs": subgraphs})
@@ -343,10 +347,11 @@ def fused_dense(*values, with_eltwise: bool = False, with_relu: bool = False, qu
                 enable_float_output: bool = False, min_calib_range: float | None = None,
                 max_calib_range: float | None = None, channel_wise_quantize: bool | None = None,
                 subgraphs: tuple[Any, ...] = ()):
-    """A dense layer and what follows it in inference: its subgraph, in integers where it is ``quantized``.
+    """A dense layer and the operators after it in inference: its subgraph, on integers if ``quantized``.
 
-    Weights are integers with ranges of their own; with ``channel_wise_quantize`` fractions, which the node
-    quantises. A result is of fractions with ``enable_float_output``, of eight bits in a calibrated range, else of 32.
+    Weights are integers with their own ranges; with ``channel_wise_quantize`` they are floating-point, and quantised by
+    the node. A result is floating-point with ``enable_float_output``, has 8 bits in a calibrated range, and 32 bits
+    otherwise.
     """
     return _DENSE.compute(values, {"quantized": quantized, "enable_float_output": enable_float_output,
                                    "min_calib_range": min_calib_range, "max_calib_range": max_calib_range,

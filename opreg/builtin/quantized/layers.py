@@ -1,6 +1,6 @@
-"""Layers whose data and weights are integers of eight bits, with the ends of their ranges beside them.
+"""Layers on 8-bit data and weights, with their ranges as further inputs.
 
-Sums are exact. A layer with weights gives them in 32 bits, and how far these reach.
+Sums are exact. A layer with weights returns them as 32-bit integers, with their range.
 """
 
 from __future__ import annotations
@@ -184,9 +184,9 @@ def _joined(*, num_args: int) -> tuple[str, ...]:
 
 @composed(name="_contrib_quantized_concat", arguments=_joined, outputs=OUTPUTS)
 def quantized_concat(*data, num_args: Few = 1, dim: int = 1):
-    """``num_args`` quantised arrays joined along ``dim``, in steps of the widest range, and that range.
+    """``num_args`` quantised arrays concatenated along ``dim``, requantised to the widest range; and that range.
 
-    The arrays come first, then the ends of their ranges. The result is uint8 where all of them are.
+    The arrays come first, then their ranges. The result is uint8 if all arrays are.
     """
     arrays, lows, highs = data[:num_args], data[num_args::2], data[num_args + 1::2]
     low = ops._minimum_scalar(ops.min(ops.Concat(*lows, num_args=num_args, dim=0)), scalar=0)
@@ -210,9 +210,9 @@ def quantized_concat_types(ins, outs, *, num_args):
 @composed(name="_contrib_quantized_elemwise_add", outputs=OUTPUTS)
 def quantized_elemwise_add(lhs, rhs, lhs_min, lhs_max, rhs_min, rhs_max, *, min_calib_range: float | None = None,
                            max_calib_range: float | None = None):
-    """The sum of two quantised arrays, and its range: in eight bits where calibration found one, in 32 bits else.
+    """The sum of two quantised arrays, and its range: 8 bits if calibrated, otherwise 32 bits.
 
-    Eight bits are uint8 where both arrays are.
+    With 8 bits it is uint8 if both arrays are.
     """
     left, right = distance(lhs_min, lhs_max), distance(rhs_min, rhs_max)
     limit = calibrated(min_calib_range, max_calib_range)
@@ -231,8 +231,8 @@ def quantized_elemwise_add(lhs, rhs, lhs_min, lhs_max, rhs_min, rhs_max, *, min_
           outputs=lambda *, enable_float_output: OUTPUTS[:1] if enable_float_output else OUTPUTS)
 def quantized_elemwise_mul(lhs, rhs, lhs_min, lhs_max, rhs_min, rhs_max, *, min_calib_range: float | None = None,
                            max_calib_range: float | None = None, enable_float_output: bool = False):
-    """The product of two quantised arrays, and its range: in eight bits where calibration found one, in 32 bits else;
-    or the fractions alone, with ``enable_float_output``."""
+    """The product of two quantised arrays, and its range: 8 bits if calibrated, otherwise 32 bits; or with
+    ``enable_float_output`` the floating-point values alone."""
     left, right = distance(lhs_min, lhs_max), distance(rhs_min, rhs_max)
     limit = calibrated(min_calib_range, max_calib_range)
     if limit is None and not enable_float_output:

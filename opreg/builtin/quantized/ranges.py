@@ -1,7 +1,7 @@
-"""Ranges of quantised integers, in the arithmetic of MXNet 1.9.1 on a CPU.
+"""Ranges of quantised integers, with the arithmetic of MXNet 1.9.1 on a CPU.
 
-A quantised array comes with the ends of its range, two float32 arrays of one element. Only the end that is farther from
-zero counts, its distance: so many steps reach from zero to there.
+A quantised array comes with its range, two float32 arrays of one element. Only the end farther from zero counts: a
+fixed number of steps lies between zero and that end.
 """
 
 from __future__ import annotations

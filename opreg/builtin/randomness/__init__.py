@@ -1,3 +1,3 @@
-"""Random numbers and their densities."""
+"""Random values and their densities."""
 
 __all__: list[str] = []

@@ -1,8 +1,8 @@
-"""Densities of random numbers: a distribution a row, its log density a formula.
+"""Probability densities: a table row with a formula of the log-density for each distribution.
 
-``_random_pdf_<name>(sample, *parameters)`` gives the density at each sample, or with ``is_log`` its
-logarithm. The parameters have the shape of the first axes of ``sample``: one distribution for each place
-there, and as many samples of it as the other axes hold. Counts have no gradient.
+``_random_pdf_<name>(sample, *parameters)`` returns the density of each sample, or with ``is_log`` its logarithm. The
+parameters have the shape of the leading axes of ``sample``: one distribution for each position there, whose samples lie
+along the other axes. Counts have no gradient.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Random numbers: a distribution a row, and each row becomes three operators.
+"""Random values: a table row for each distribution, from which three operators are made.
 
-``_random_<name>`` draws with parameters that are attributes, ``_random_<name>_like`` does so in the shape and
-dtype of an array, and ``_sample_<name>`` takes the parameters as arrays and draws some numbers for each place
-in them. Then there are drawing by given probabilities, shuffling, and drawing without replacement.
+``_random_<name>`` takes the parameters as attributes, ``_random_<name>_like`` draws in the shape and dtype of an array,
+and ``_sample_<name>`` takes the parameters as arrays and draws values for each of their elements. Further operators
+draw by given probabilities, shuffle, and draw without replacement.
 
 All of them draw standard numbers of a device's generator and move those where they belong, in place. float16
 is drawn as float32. Attributes out of range are refused; a number out of range in an array gives NaN.
@@ -188,7 +188,7 @@ def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) ->
     """
     sized = "shape" in op.signature.schema
 
-    @op.kernel()
+    @op.kernel()  # no body: numbers are drawn
     def drawing_xp(xp, *arrays, rng, shape=None, ctx="", dtype=None, out=None, **attrs):
         if out is not None:
             shape, dtype = out.shape, out.dtype
@@ -275,7 +275,7 @@ for _row in DISTRIBUTIONS:
 @declare(name="_random_randint", aliases=("random_randint", "_npi_random_randint"), random=True)
 def randint(*, low: int, high: int, shape: Dims | None = None, ctx: str = "",
             dtype: np.dtype | None = None):
-    """Integers from ``low`` up to but not ``high``, all equally likely; int32 by default."""
+    """Random integers from ``low`` to before ``high``, uniform; int32 by default."""
 
 
 @randint.types
@@ -308,8 +308,8 @@ def multinomial(data, *, shape: Size = (), get_prob: bool = False,
                 dtype: np.dtype = INT32):
     """Indices drawn with the probabilities in the last axis of ``data``, ``shape`` of them for each row.
 
-    The probabilities of a row are taken in proportion to each other. With ``get_prob`` the logarithms of the
-    probabilities of what was drawn come second; their gradient is that of ``data``.
+    The probabilities of a row are normalised. With ``get_prob`` the second output is the logarithms of the
+    probabilities of the drawn indices; their gradient reaches ``data``.
     """
 
 
@@ -363,7 +363,7 @@ def multinomial_grad(g, ins, outs, *, get_prob):
 
 @declare(name="_backward_sample_multinomial", types="T,T,I->T")
 def multinomial_backward(g, data, drawn):
-    """The gradient of the logarithms of drawn probabilities: ``g / data`` added up where each was drawn."""
+    """The gradient of the logarithms of drawn probabilities: ``g / data``, added at the drawn indices."""
 
 
 multinomial_backward.infer(like_inputs(1))
@@ -385,7 +385,7 @@ def multinomial_backward_xp(xp, g, data, drawn):
 
 @declare(name="_shuffle", aliases=("shuffle", "_npi_shuffle"), random=True)
 def shuffle(data):
-    """The rows of ``data``, the entries of its first axis, in random order."""
+    """The slices of ``data`` along the first axis, in random order."""
 
 
 @shuffle.kernel()  # no body: what a body calls has inputs, and keys are drawn from none
@@ -395,7 +395,7 @@ def shuffle_xp(xp, data, *, rng):
 
 @declare(name="_sample_unique_zipfian", outputs=("output0", "output1"), types="->int64,int64", random=True)
 def unique_zipfian(*, range_max: int, shape: Size | None = None):
-    """Different numbers below ``range_max`` in each row, drawn log-uniformly, and how many draws a row took.
+    """Distinct integers below ``range_max`` in each row, drawn log-uniformly; and the number of draws for each row.
 
     A draw gives ``k`` with probability ``log((k + 2) / (k + 1)) / log(range_max + 1)``.
     """

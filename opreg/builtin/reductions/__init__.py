@@ -1,3 +1,3 @@
-"""Operators that make one number of several, and such that compare elements along an axis."""
+"""Reductions, and operators that compare elements along an axis."""
 
 __all__: list[str] = []

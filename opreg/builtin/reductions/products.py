@@ -1,7 +1,7 @@
-"""Derivatives of products: of the others, and of all but two, whatever zeros are among them.
+"""Derivatives of products: products of all other elements, exact in the presence of zeros.
 
-With one zero among the others their product is zero; with none it is that of all divided by the number itself. So
-zeros are counted, and the product is taken of the rest.
+If one other element is zero, the product of the others is zero; without zeros it is the product of all divided by the
+element. So zeros are counted, and the product is taken of the nonzero elements.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ class _Parted:
         self.product = xp.prod(self.rest, axis=self.axes, keepdims=True) / self.rest
 
     def sums(self, xp: ArrayModule, values: Array) -> Array:
-        """The sums over the others."""
+        """Sums over the other elements."""
         return xp.sum(values, axis=self.axes, keepdims=True) - values
 
 
 @declare(name="_prod_of_others")
 def of_others(data, *, axis: Axes = None, exclude: bool = False):
-    """Products of the other elements along ``axis`` (all for None, none for ()), a number each."""
+    """The product of the other elements along ``axis`` (all axes for None, none for ()), for each element."""
 
 
 along(of_others)
 
 
-@of_others.kernel()
+@of_others.kernel()  # no body: zeros are counted on the way
 def of_others_xp(xp, data, *, axis, exclude):
     parted = _Parted(xp, data, axis, exclude)
     return xp.where(parted.zeros == 0, parted.product, 0).reshape(data.shape)
@@ -61,13 +61,13 @@ def of_others_grad(g, ins, outs, **attrs):
 
 @declare(name="_prod_of_pairs")
 def of_pairs(h, data, *, axis: Axes = None, exclude: bool = False):
-    """Sums over the other numbers, a number each: ``h`` times the product of all but the two."""
+    """For each element, the sum over other elements of ``h`` times the product of all except the two."""
 
 
 along(of_pairs)
 
 
-@of_pairs.kernel()
+@of_pairs.kernel()  # no body: zeros are counted on the way
 def of_pairs_xp(xp, h, data, *, axis, exclude):
     parted = _Parted(xp, data, axis, exclude)
     h = wide(h).reshape(parted.data.shape)
@@ -79,7 +79,7 @@ def of_pairs_xp(xp, h, data, *, axis, exclude):
 
 @of_pairs.grad
 def of_pairs_grad(g, ins, outs, *, axis, exclude):
-    """The third derivative of a product is written with divisions: it is not finite at zeros."""
+    """The third derivative of a product contains divisions: it is not finite at zeros."""
     h, a = ins
     where: dict[str, Any] = {"axis": axis, "exclude": exclude}
 

@@ -1,8 +1,8 @@
-"""Reductions: one number from those along some axes.
+"""Reductions: one value from the elements along some axes.
 
-``axis`` is one axis, several, or None for all of them; ``exclude`` takes the others instead. Nothing has rank
-zero: what reduces everything has the shape (1,). Results keep the dtype of the data; sums of float16 are
-added up in float32. Gradients are written in operators, so all of them can be differentiated again.
+``axis`` is one axis, several, or None for all; ``exclude`` reduces the other axes instead. No result has rank zero: a
+reduction over all axes has the shape (1,). Results have the dtype of the data; float16 is summed in float32. Gradients
+are written in operators, so all of them can be differentiated again.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Again, Rule
-from ...core.spec import Shape, check_axes, check_axis, is_narrow, is_numpy_float, reduced_axes
+from ...core.spec import Shape, check_axes, flattened, is_narrow, is_numpy_float, reduced_axes
 from ...elementwise.expression import absolute, equal, sqrt, square, where
 from ...elementwise.loops import check_some, reduced, sets
 from ...elementwise.rows import row_max, row_min, row_product, row_size, row_sum
-from ...typing import Array, ArrayModule, DTypeLike
+from ...typing import Array
 from ..looped import by_loop, looped
 from ..outputs import agreeing, as_output, gradient_by, linear
 from ..samples import along, repeated
@@ -70,11 +70,6 @@ def _spreading(data: Array, axes: tuple[int, ...], g: Array, mean: bool = False)
     return run
 
 
-def _wide(xp: ArrayModule, data: Array) -> DTypeLike:
-    """The dtype to add up in: float32 for smaller floating types, else what the array module takes."""
-    return xp.float32 if is_narrow(data.dtype) else None
-
-
 # ---------------------------------------------------------------------------- back to the shape of the data
 
 
@@ -104,7 +99,7 @@ def spreads(op: Op, axes: Callable[..., tuple[int, ...]], left: Callable[..., Sh
             narrow = as_view(array, reduced(out_shape, rule(attrs, len(out_shape)), True))
             return None if narrow is None else xp.broadcast_to(narrow, out_shape)
 
-    @op.kernel()
+    @op.kernel()  # no body: others repeat by it
     def spreads_xp(xp, g, data, *, out=None, **attrs):
         shape = data.shape
         taken = rule(attrs, len(shape))
@@ -123,7 +118,7 @@ def _reduced_axes(rank: int, *, axis: Axes, exclude: bool) -> tuple[int, ...]:
 
 @declare(name="_backward_sum", types="T,U->T", unread=(1,))
 def sum_backward(g, data, *, axis: Axes = None, keepdims: bool = False, exclude: bool = False):
-    """``g`` repeated along the axes that were reduced."""
+    """``g`` repeated along the reduced axes."""
 
 
 spreads(sum_backward, _reduced_axes, reduced)
@@ -132,7 +127,7 @@ linear(sum_backward, "sum", slice(1, -1))
 
 @declare(name="_backward_mean", types="T,U->T", unread=(1,), cheap=True)
 def mean_backward(g, data, *, axis: Axes = None, keepdims: bool = False, exclude: bool = False):
-    """``g`` shared out evenly along the axes that were reduced."""
+    """``g`` repeated along the reduced axes, and divided by the number of elements."""
 
 
 spreads(mean_backward, _reduced_axes, reduced, mean=True)
@@ -156,8 +151,8 @@ _spread_at_once(mean_backward)
 
 
 def reduction(name: str, function: Callable[[Any], Any], doc: str, aliases: Sequence[str] = ()) -> Op:
-    """Register a reduction: what a function of a term makes of the elements along axes. Its gradient is that of the
-    function, unless a rule of its own is better.
+    """Register a reduction: a function of the elements along axes. Its gradient is that of the function, unless the
+    operator has a better one.
 
     Examples
     --------
@@ -311,7 +306,7 @@ def placing(op: Op, function: str, left: Callable[..., Shape], axis: int | None 
         check_some(data, axes)
         return left(data, axes, keepdims)
 
-    @op.kernel()
+    @op.kernel()  # no body: the function is the array module's
     def placing_xp(xp, data, *, axis=axis, keepdims=False):
         found = getattr(xp, function)(data, axis=axis)
         return found.reshape(left(data.shape, check_axes(axis, data.ndim), keepdims))
@@ -336,7 +331,7 @@ _place("argmin", "The place of the smallest number along an axis, or among all i
 
 @declare(cheap=True)
 def argmax_channel(data):
-    """The place of the largest element along axis 1."""
+    """The index of the largest element along axis 1."""
 
 
 placing(argmax_channel, "argmax", reduced, axis=1)
@@ -347,7 +342,7 @@ placing(argmax_channel, "argmax", reduced, axis=1)
 
 @declare(name="_np_cumsum", aliases=("cumsum",), cheap=True)
 def cumsum(a, *, axis: int | None = None, dtype: Summed | None = None):
-    """The sums of the numbers so far, along an axis or of all of them in a row; ``dtype`` is that of what is added."""
+    """Cumulative sums along an axis, or of the flat array; ``dtype`` is the dtype of the sums."""
 
 
 along(cumsum, flat=True)
@@ -360,10 +355,7 @@ def cumsum_fill(ins, outs, *, axis):
 
 @cumsum.infer
 def cumsum_infer(a, *, axis):
-    if axis is None:
-        return (math.prod(a),)
-    check_axis(axis, len(a))
-    return a
+    return flattened(a, axis)[0]
 
 
 @cumsum.types
@@ -374,15 +366,9 @@ def cumsum_types(ins, outs, *, dtype):
     return [a], [np.dtype(np.int64) if a is not None and a.kind == "b" else a]
 
 
-@cumsum.kernel()  # no body: loops have no sums so far
-def cumsum_xp(xp, a, *, axis, dtype):
-    a = a if dtype is None else a.astype(dtype, copy=False)
-    return xp.cumsum(a, axis=axis, dtype=_wide(xp, a))
-
-
 @declare(name="_backward_cumsum", types="T,U->U", unread=(1,), cheap=True)
 def cumsum_backward(g, a, *, axis: int | None = None):
-    """The sums of the elements of ``g`` from each place on, in the shape and dtype of ``a``."""
+    """Sums of the elements of ``g`` from each position to the end, in the shape and dtype of ``a``."""
 
 
 along(cumsum_backward, of=1, flat=True)
@@ -391,10 +377,21 @@ along(cumsum_backward, of=1, flat=True)
 gradient_by(cumsum, cumsum_backward)
 
 
-@cumsum_backward.kernel()  # no body: turned, summed and turned back it would be three operators
-def cumsum_backward_xp(xp, g, a, *, axis):
-    along = 0 if axis is None else axis
-    return xp.flip(xp.cumsum(xp.flip(g, along), axis=along, dtype=_wide(xp, g)), along).reshape(a.shape)
+def _running(op: Op) -> None:
+    """Declare the kernel of sums so far, or back from the end in the shape of a second input."""
+
+    @op.kernel()  # no body: loops have no sums so far
+    def running_xp(xp, a, *like, axis, dtype=None):
+        a = a if dtype is None else a.astype(dtype, copy=False)
+        wide = xp.float32 if is_narrow(a.dtype) else None
+        if not like:
+            return xp.cumsum(a, axis=axis, dtype=wide)
+        turned = (*(slice(None),) * flattened(like[0].shape, axis)[1], slice(None, None, -1))
+        return xp.cumsum(a[turned], axis=axis, dtype=wide)[turned].reshape(like[0].shape)
+
+
+_running(cumsum)
+_running(cumsum_backward)
 
 
 @cumsum_backward.grad

@@ -1,3 +1,3 @@
-"""Operators that move, repeat, cut and join numbers, and make arrays of attributes alone."""
+"""Operators that reshape, repeat, slice and join arrays, or make them from attributes."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Axes exchanged: the transposes, which are views of their inputs."""
+"""Permutations of axes: transposes, which are views of their inputs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _reordering(op: Op, order: Callable[..., tuple[int, ...]]) -> None:
     def reordering_view(array, **attrs):
         return array.transpose(rule(attrs, array.ndim))
 
-    @op.kernel()
+    @op.kernel()  # no body: others reorder axes by it
     def reordering_xp(xp, data, *, out=None, **attrs):
         return stored(xp, data.transpose(rule(attrs, data.ndim)), out)
 
@@ -87,7 +87,7 @@ def _exchanged(rank: int, *, dim1: int, dim2: int) -> tuple[int, ...]:
 
 @declare(name="SwapAxis", aliases=("swapaxes", "_npi_swapaxes"))
 def swapaxes(data, *, dim1: int = 0, dim2: int = 0):
-    """``data`` with two axes exchanged."""
+    """``data`` with two axes swapped."""
 
 
 _reordering(swapaxes, _exchanged)

@@ -1,12 +1,13 @@
-"""Numbers repeated to fill a larger shape, and the sums that undo it.
+"""Broadcasting to a larger shape, and the sums that are its gradient.
 
-``_reduce_like`` is the gradient side of every broadcast: it sums down to the shape of another array.
+``_reduce_like`` is the gradient of every broadcast: it sums to the shape of another array.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +15,14 @@ from ...core.attrs import Count
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Rule
-from ...core.spec import Shape, check_axis, is_narrow, show
+from ...core.spec import Shape, check_axis, flattened, is_narrow, show
+from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import linear
-from ..samples import along, padded, repeated, summed_like
+from ..samples import padded, repeated, summed_like
 from .creation import filling
-from .shape import as_view, delivered, out_or_empty, stored
+from .shape import as_view, delivered, repeated_parts, stored
 
 __all__: list[str] = []
 
@@ -37,6 +39,18 @@ def _stretched(data: Shape, target: Shape) -> Shape:
     return target
 
 
+def _parts(data: Shape, target: Shape) -> list[Any]:
+    """Keys of the parts of a target that data are written to, to repeat them along its axes."""
+    padded = (1,) * (len(target) - len(data)) + tuple(data)
+    return repeated_parts(target, [axis for axis, (old, new) in enumerate(zip(padded, target)) if old != new])
+
+
+def _repeated(data: Array, parts: list[Any], out: Array) -> Array:
+    for part in parts:
+        out[part] = data
+    return out
+
+
 def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
     """Declare the rules of an operator that repeats its first input to fill a shape, which ``target`` finds."""
     rule = Rule(target)
@@ -49,14 +63,16 @@ def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
     def broadcasting_view(array, *, out_shape, xp):
         return None if out_shape is None else xp.broadcast_to(array, out_shape)
 
-    @op.kernel()
+    @op.kernel()  # no body: others repeat by it
     def broadcasting_xp(xp, data, *like, out=None, **attrs):
-        return stored(xp, xp.broadcast_to(data, rule(attrs, data.shape, *[array.shape for array in like])), out)
+        shape = rule(attrs, data.shape, *[array.shape for array in like])
+        return _repeated(data, _parts(data.shape, shape), xp.empty(shape, data.dtype) if out is None else out)
 
     @op.prepare
     def broadcasting_prepare(data, *like, **attrs):
-        shape = rule(attrs, data.shape, *[array.shape for array in like])
-        return lambda data, *like: np.broadcast_to(data, shape).copy()
+        shape, dtype, empty = rule(attrs, data.shape, *[array.shape for array in like]), data.dtype, np.empty
+        parts = _parts(data.shape, shape)
+        return lambda data, *like: _repeated(data, parts, empty(shape, dtype))
 
     op.identity(lambda ins, outs: ins[0] == outs[0])
 
@@ -77,7 +93,7 @@ def _kept(data: Shape, *, shape: int | Sequence[int]) -> Shape:
 
 @declare
 def broadcast_to(data, *, shape: int | tuple[int, ...] = ()):
-    """``data`` repeated along its axes of length one to fill ``shape``, in which 0 keeps a dimension."""
+    """``data`` broadcast to ``shape``, in which 0 keeps a length."""
 
 
 _broadcasting(broadcast_to, _kept)
@@ -96,7 +112,7 @@ def _literal(array: Shape, *, shape: int | Shape) -> Shape:
 
 @declare(name="_np_broadcast_to")
 def np_broadcast_to(array, *, shape: int | tuple[int, ...]):
-    """``array`` repeated along its axes of length one to fill ``shape``, in which 0 is a length."""
+    """``array`` broadcast to ``shape``, in which 0 is a length of zero."""
 
 
 _broadcasting(np_broadcast_to, _literal)
@@ -125,7 +141,7 @@ def _sized(data: Shape, *, axis: int | Sequence[int], size: int | Sequence[int])
 
 @declare(aliases=("broadcast_axes",))
 def broadcast_axis(data, *, axis: int | tuple[int, ...] = (), size: Count | tuple[Count, ...] = ()):
-    """``data`` repeated along axes of length one, ``size`` times each."""
+    """``data`` repeated ``size`` times along axes of length one."""
 
 
 _broadcasting(broadcast_axis, _sized)
@@ -151,7 +167,7 @@ def _matched(lhs: Shape, rhs: Shape, *, lhs_axes: int | Shape | None, rhs_axes: 
 @declare(types="T,U->T", unread=(1,))
 def broadcast_like(lhs, rhs, *, lhs_axes: int | tuple[int, ...] | None = None,
                    rhs_axes: int | tuple[int, ...] | None = None):
-    """``lhs`` repeated to fill the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
+    """``lhs`` broadcast to the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
 
 
 _broadcasting(broadcast_like, _matched)
@@ -159,7 +175,7 @@ _broadcasting(broadcast_like, _matched)
 
 @declare(name="_reduce_like", types="T,U->T", unread=(1,))
 def reduce_like(data, like):
-    """``data`` summed down to the shape of ``like``, which broadcasts to it."""
+    """``data`` summed to the shape of ``like``, which broadcasts to it."""
 
 
 reduce_like.identity(lambda ins, outs: ins[0] == outs[0])
@@ -178,28 +194,42 @@ def reduce_like_view(array, *, out_shape):
     return as_view(array, out_shape)
 
 
-@reduce_like.kernel()
+@reduce_like.kernel()  # no body: others sum by it
 def reduce_like_xp(xp, data, like, *, out=None):
-    padded = (1,) * (data.ndim - len(like.shape)) + like.shape
-    axes = [i for i, (old, new) in enumerate(zip(data.shape, padded)) if new == 1 and old != 1]
-    if not axes:
+    summed = _summing(xp, data, like)
+    if summed is None:
         return stored(xp, data.reshape(like.shape), out)
-    return delivered(_summed(xp, data, axes).reshape(like.shape), out)
+    return delivered(summed(data), out)
 
 
-def _summed(xp: ArrayModule, data: Array, axes: list[int]) -> Array:
-    """Sums over axes, which stay with length one."""
+@reduce_like.prepare
+def reduce_like_prepare(data, like):
+    summed = _summing(np, data, like)
+    return None if summed is None else lambda data, like: summed(data)
+
+
+def _summing(xp: ArrayModule, data: Array, like: Array) -> Callable[[Array], Array] | None:
+    """The function that sums arrays like the first down to the shape of the second; None where none are added."""
+    shape = like.shape
+    padded = (1,) * (data.ndim - len(shape)) + shape
+    axes = [axis for axis, (old, new) in enumerate(zip(data.shape, padded)) if new == 1 and old != 1]
+    if not axes:
+        return None
     rows = data.ndim
     while rows - 1 in axes:
         rows -= 1
-    if rows < data.ndim and data.dtype.name in ("float32", "float64") and data.flags.c_contiguous:
-        # A product with ones is three times as fast as a sum over short rows.
-        length = math.prod(data.shape[rows:])
-        sums = xp.matmul(data.reshape(math.prod(data.shape[:rows]), length), xp.ones(length, dtype=data.dtype))
-        data = sums.reshape(data.shape[:rows] + (1,) * (data.ndim - rows))
-        axes = [axis for axis in axes if axis < rows]
     wide = xp.float32 if is_narrow(data.dtype) else None
-    return xp.sum(data, axis=tuple(axes), keepdims=True, dtype=wide) if axes else data
+    if rows == data.ndim or data.dtype.name not in ("float32", "float64") or not data.flags.c_contiguous:
+        return lambda data: xp.sum(data, tuple(axes), wide, None, True).reshape(shape)
+    # A product with ones is three times as fast as a sum over short rows.
+    lines, length = math.prod(data.shape[:rows]), math.prod(data.shape[rows:])
+    ones, before, outer = xp.ones(length, dtype=data.dtype), data.shape[:rows], tuple([a for a in axes if a < rows])
+
+    def summed(data: Array) -> Array:
+        sums = xp.matmul(data.reshape(lines, length), ones)
+        return (xp.sum(sums.reshape(before), outer) if outer else sums).reshape(shape)
+
+    return summed
 
 
 linear(reduce_like, "broadcast_like", slice(0, 1))
@@ -221,9 +251,13 @@ def _repetitions(reps: int | Sequence[int], data: Shape) -> tuple[tuple[int, ...
     return (1,) * (rank - len(reps)) + reps, (1,) * (rank - len(data)) + tuple(data)
 
 
-@declare(aliases=("_npi_tile",), cheap=True)
+@composed(aliases=("_npi_tile",), cheap=True)
 def tile(data, *, reps: Count | tuple[Count, ...]):
-    """``data`` laid side by side, ``reps`` times along each axis."""
+    """``data`` repeated ``reps`` times along each axis."""
+    times, dims = _repetitions(reps, data.shape)
+    apart = ops._np_reshape(data, newshape=tuple([length for dim in dims for length in (1, dim)]))
+    whole = ops._np_broadcast_to(apart, shape=tuple([length for pair in zip(times, dims) for length in pair]))
+    return ops._np_reshape(whole, newshape=tuple([rep * dim for rep, dim in zip(times, dims)]))
 
 
 @tile.infer
@@ -231,22 +265,7 @@ def tile_infer(data, *, reps):
     return tuple([rep * dim for rep, dim in zip(*_repetitions(reps, data))])
 
 
-@tile.kernel()  # no body: spread and reshaped, what is large would take twice as long
-def tile_xp(xp, data, *, reps, out=None):
-    times, dims = _repetitions(reps, data.shape)
-    result = out_or_empty(xp, tile_infer(data.shape, reps=reps), data.dtype, out)
-    pairs = [length for pair in zip(times, dims) for length in pair]
-    result.reshape(pairs)[...] = data.reshape([length for dim in dims for length in (1, dim)])
-    return delivered(result, out)
-
-
-@tile.vmap
-def tile_vmap(ins, batched, *, reps):
-    times, _ = _repetitions(reps, ins[0].shape[1:])
-    return ops.tile(padded(ins[0], len(times)), reps=(1, *times))
-
-
-@tile.grad
+@tile.grad  # the derivative of the body takes a tenth longer
 def tile_grad(g, ins, outs, *, reps):
     reps = (reps,) if isinstance(reps, int) else reps
     if 0 in reps:
@@ -257,38 +276,23 @@ def tile_grad(g, ins, outs, *, reps):
     return (ops.reshape_like(g, ins[0]),)
 
 
-@declare(aliases=("_np_repeat",), cheap=True)
+@composed(aliases=("_np_repeat",), cheap=True)
 def repeat(data, *, repeats: Count, axis: int | None = None):
-    """Every element of ``data`` repeated in place: along ``axis``, or all of them in one row; no numbers for zero."""
-
-
-along(repeat, flat=True)
+    """Each element of ``data`` repeated along ``axis``, or of the flat array."""
+    shape, place = flattened(data.shape, axis)
+    outer, inner = math.prod(shape[:place + 1]), math.prod(shape[place + 1:])
+    apart = ops._np_reshape(data, newshape=(outer, 1, inner))
+    whole = ops._np_broadcast_to(apart, shape=(outer, repeats, inner))
+    return ops._np_reshape(whole, newshape=repeat_infer(data.shape, repeats=repeats, axis=axis))
 
 
 @repeat.infer
 def repeat_infer(data, *, repeats, axis):
-    if axis is not None:
-        axis = check_axis(axis, len(data))
-    if axis is None or repeats == 0:
-        return (math.prod(data) * repeats,)
-    return (*data[:axis], data[axis] * repeats, *data[axis + 1:])
+    data, axis = flattened(data, axis)
+    return (*data[:axis], data[axis] * repeats, *data[axis + 1:]) if repeats else (0,)
 
 
-@repeat.kernel()  # no body: as for tile
-def repeat_xp(xp, data, *, repeats, axis, out=None):
-    result = out_or_empty(xp, repeat_infer(data.shape, repeats=repeats, axis=axis), data.dtype, out)
-    cut = data.ndim if axis is None else axis % data.ndim + 1
-    outer, inner = math.prod(data.shape[:cut]), math.prod(data.shape[cut:])
-    columns = result.reshape(outer, repeats, inner)
-    if repeats * inner < 64:  # rows this short are faster written a repetition at a time
-        for i in range(repeats):
-            columns[:, i] = data.reshape(outer, inner)
-    else:
-        columns[...] = data.reshape(outer, 1, inner)
-    return delivered(result, out)
-
-
-@repeat.grad
+@repeat.grad  # as for tile
 def repeat_grad(g, ins, outs, *, repeats, axis):
     if repeats == 0:
         return (ops.zeros_like(ins[0]),)
@@ -307,7 +311,7 @@ def _like(number: float, name: str, aliases: tuple[str, ...] = ()) -> None:
 
     @declare(name=name, aliases=aliases, unread=(0,), constant=number, cheap=True)
     def filled(data):
-        """An array like ``data``, filled with one number."""
+        """An array with the shape of ``data``, filled with one value."""
 
     filled.doc = f"An array of the shape and dtype of ``data``, filled with {number:g}."
 

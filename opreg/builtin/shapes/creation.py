@@ -1,6 +1,6 @@
-"""Arrays made of attributes alone: filled, counted, or the numbers of places.
+"""Arrays made from attributes: filled with a value, ranges, or indices.
 
-A dimension given as 0 is unknown: in a graph it follows from the rest, as the batch of an initial state does.
+A length given as 0 is unknown: in a graph it is inferred, such as the batch of an initial state.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def filling(op: Op, number: float | None = None) -> None:
         def filling_infer(*, shape):
             return inferred_shape(shape)
 
-    @op.kernel()
+    @op.kernel()  # no body: its numbers come from no array
     def filling_xp(xp, *like, shape=None, dtype=None, value=number, fill_value=number, out=None):
         if like:
             shape, dtype = like[0].shape, dtype or like[0].dtype
@@ -81,12 +81,12 @@ def ones(*, shape: Dims = (), ctx: str = "", dtype: np.dtype = _FLOAT32):
 @declare(name="_full", aliases=("_npi_full",), types="->@dtype")
 def full(*, shape: Dims | None = None, ctx: str = "", dtype: np.dtype = _FLOAT32,
          value: Number):
-    """One value everywhere, cast to ``dtype`` by cutting off."""
+    """An array filled with one value, cast to ``dtype`` by truncation."""
 
 
 @declare(name="_zeros_without_dtype")
 def zeros_without_dtype(*, shape: Dims | None = None, ctx: str = "", dtype: int = -1):
-    """Zeros whose dtype, given as -1, follows from the rest."""
+    """Zeros whose dtype, given as -1, is inferred."""
 
 
 @zeros_without_dtype.types
@@ -130,7 +130,7 @@ def _counting(op: Op) -> None:
     """Declare the kernel of an operator that counts up: to ``stop``, in the shape of an input, or along one of its
     axes."""
 
-    @op.kernel()
+    @op.kernel()  # no body: its numbers come from no array
     def counting_xp(xp, *like, start, step, repeat, stop=None, infer_range=True, axis=None, dtype=None, out=None):
         if like:
             dtype = like[0].dtype
@@ -153,9 +153,9 @@ def _counting(op: Op) -> None:
 @declare(name="_arange", types="->@dtype")
 def arange(*, start: Finite, stop: Finite | None = None, step: Finite = 1.0, repeat: Positive = 1,
            infer_range: bool = False, ctx: str = "", dtype: np.dtype = _FLOAT32):
-    """Numbers from ``start`` to before ``stop``, or from 0 to before ``start``, each ``repeat`` times.
+    """Values from ``start`` to before ``stop``, or from 0 to before ``start``, each ``repeat`` times.
 
-    With ``infer_range`` and no ``stop``, how many there are follows from the rest of the graph.
+    With ``infer_range`` and no ``stop``, the number of values is inferred from the rest of the graph.
     """
 
 
@@ -172,7 +172,7 @@ _counting(arange)
 @declare(name="_linspace", aliases=("_npi_linspace",), types="->@dtype")
 def linspace(*, start: Finite, stop: Finite, num: Count, endpoint: bool = True, ctx: str = "",
              dtype: np.dtype = _FLOAT32):
-    """``num`` numbers at equal distances from ``start`` to ``stop``, which with ``endpoint`` is the last."""
+    """``num`` equally spaced values from ``start`` to ``stop``, which is included with ``endpoint``."""
 
 
 formed(linspace, "-> (@num)")
@@ -188,7 +188,7 @@ linspace.grad(ZERO)
 
 @declare(name="_eye", types="->@dtype")
 def eye(*, N: Count, M: Count = 0, k: int = 0, ctx: str = "", dtype: np.dtype = _FLOAT32):
-    """Ones on the ``k``-th diagonal of ``N`` rows and ``M`` columns (as many as rows by default)."""
+    """A matrix with ones on the ``k``-th diagonal, of ``N`` rows and ``M`` columns (``N`` by default)."""
 
 
 @eye.infer
@@ -206,7 +206,7 @@ eye.grad(ZERO)
 
 @declare(variadic="num_arrays", types="*?->", mutates=range(MANY), outputs=())
 def reset_arrays(*data, num_arrays: Few):
-    """Set all inputs to zero, in place; there is no output."""
+    """Set all inputs to zero in place; there is no output."""
 
 
 formed(reset_arrays, "->")
@@ -225,7 +225,7 @@ def reset_arrays_xp(xp, *data):
 @declare(name="_contrib_arange_like", aliases=("_npx_arange_like",), unread=(0,))
 def arange_like(data, *, start: Finite = 0.0, step: Finite = 1.0, repeat: Positive = 1, ctx: str = "",
                 axis: int | None = None):
-    """Numbers counted up in the shape of ``data``, or along one of its axes."""
+    """A range of values with the shape of ``data``, or along one of its axes."""
 
 
 @arange_like.infer
@@ -238,7 +238,7 @@ _counting(arange_like)
 
 @declare(name="_contrib_index_array", types="T->int64", unread=(0,))
 def index_array(data, *, axes: int | tuple[int, ...] | None = None):
-    """Indices of every place in ``data``, or those along ``axes``, in a new last axis; int64."""
+    """The indices of each element of ``data``, or those along ``axes``, in a new last axis; int64."""
 
 
 def _indexed(rank: int, axes: int | Shape | None) -> list[int]:
@@ -252,7 +252,7 @@ def index_array_infer(data, *, axes):
     return (*data, len(_indexed(len(data), axes)))
 
 
-@index_array.kernel()
+@index_array.kernel()  # no body: its numbers come from no array
 def index_array_xp(xp, data, *, axes):
     shape = data.shape
     result = xp.empty((*shape, len(_indexed(len(shape), axes))), dtype=xp.int64)

@@ -1,4 +1,4 @@
-"""Several arrays made one, and one made several."""
+"""Joining and splitting of arrays."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _join_fill(ins: list, outs: list, dim: int, equal: bool) -> list:
 def _joining(op: Op, function: str, axis: str) -> None:
     """Declare that an operator joins its inputs by a function of the array module, along what an attribute names."""
 
-    @op.kernel()
+    @op.kernel()  # no body: others join by it
     def joining_xp(xp, *data, out=None, **attrs):
         return getattr(xp, function)(data, axis=attrs[axis], out=out)
 
@@ -87,7 +87,7 @@ def _declare_concat(name: str, aliases: tuple[str, ...], equal: bool = False) ->
 
     @declare(name=name, cheap=True, aliases=aliases)
     def concat(*data, num_args: Few = 1, dim: int = 1):
-        """The inputs one after the other along ``dim``."""
+        """The inputs concatenated along ``dim``."""
 
     along(concat, "dim")
     by_axis(concat, name="dim")
@@ -116,7 +116,7 @@ _declare_concat("_rnn_param_concat", ("_npi_rnn_param_concat",), True)
 @declare(name="_backward_Concat", types="T,*U->*T", unread=range(1, MANY),
          outputs=lambda *, num_args: numbered(num_args - 1))
 def concat_split(*data, num_args: Few = 2, dim: int = 1):
-    """The first input cut along ``dim`` into the shapes of the others."""
+    """The first input split along ``dim`` into the shapes of the others."""
 
 
 along(concat_split, "dim")
@@ -141,7 +141,7 @@ def concat_split_view(array, *, num_args, dim, out_shape):
 def _parting(op: Op, parts: Callable[..., Sequence[Array]]) -> None:
     """Declare that the outputs of an operator are parts of its first input, the views ``parts(*arrays, **attrs)``."""
 
-    @op.kernel()
+    @op.kernel()  # no body: others cut by it
     def parting_xp(xp, *arrays, out=None, **attrs):
         views = parts(*arrays, **attrs)
         outs = out if isinstance(out, (tuple, list)) else (out,) * len(views)
@@ -162,7 +162,7 @@ def concat_split_grad(g, ins, outs, *, dim):
 
 @declare(cheap=True)
 def stack(*data, axis: int = 0, num_args: Few = 1):
-    """The inputs side by side along a new axis."""
+    """The inputs stacked along a new axis."""
 
 
 along(stack, more=1)
@@ -264,7 +264,8 @@ def _even(shape: Shape, axis: int, *, num_outputs: int) -> list[int]:
 @declare(name="SliceChannel", aliases=("split",),
          outputs=lambda *, num_outputs: [f"output{i}" for i in range(num_outputs)])
 def split(data, *, num_outputs: Few, axis: int = 1, squeeze_axis: bool = False):
-    """``data`` in equal parts along ``axis``; with ``squeeze_axis`` their length is one and the axis goes."""
+    """``data`` split into equal parts along ``axis``; with ``squeeze_axis`` their length is one, and the axis is
+    removed."""
 
 
 _splitting(split, _even)
@@ -309,7 +310,7 @@ def _count(indices: int | Sequence[int], sections: int) -> int:
          outputs=lambda *, indices, sections: numbered(_count(indices, sections)))
 def split_v2(data, *, indices: int | tuple[int, ...], axis: int = 1, squeeze_axis: bool = False,
              sections: Annotated[int, Limit("from 0 to 65,536", lambda number: 0 <= number <= 1 << 16)] = 0):
-    """``data`` in parts along ``axis`` that begin at ``indices``, or in ``sections`` nearly equal ones."""
+    """``data`` split along ``axis`` at ``indices``, or into ``sections`` nearly equal parts."""
 
 
 _splitting(split_v2, _edges)
@@ -325,7 +326,7 @@ def split_v2_fill(ins, outs, *, axis, squeeze_axis):
 
 @composed
 def khatri_rao(*args, num_args: Few = 1):
-    """Column by column, the Kronecker product of the inputs' columns."""
+    """The Khatri-Rao product: column by column, the Kronecker product of the inputs' columns."""
     for arg in args:
         if len(arg.shape) != 2:
             raise ShapeError(f"expected matrices, got shape {show(arg.shape)}")

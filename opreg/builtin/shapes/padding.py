@@ -1,4 +1,4 @@
-"""Numbers added around an array."""
+"""Padding of arrays."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _core(widths: list[tuple[int, int]], shape: Shape) -> Cut:
 
 @declare(name="Pad", aliases=("pad",), cheap=True)
 def pad(data, *, mode: Mode, pad_width: tuple[int, ...], constant_value: Number = 0.0):
-    """``data`` with numbers around it: a constant, the outermost elements, or those a mirror would show."""
+    """``data`` padded with a constant, with its outermost elements, or with its reflection."""
 
 
 @pad.infer
@@ -48,7 +48,7 @@ def pad_infer(data, *, mode, pad_width):
     return tuple([dim + sum(width) for dim, width in zip(data, widths)])
 
 
-@pad.kernel()
+@pad.kernel()  # no body: others pad by it
 def pad_xp(xp, data, *, mode, pad_width, constant_value, out=None):
     widths = _widths(pad_width, data.ndim)
     if mode != "constant":
@@ -62,7 +62,7 @@ def pad_xp(xp, data, *, mode, pad_width, constant_value, out=None):
 
 @declare(name="_backward_Pad")
 def pad_fold(g, *, mode: Mode, pad_width: tuple[int, ...]):
-    """The sum of the elements of ``g`` that ``Pad`` made of each element."""
+    """The gradient of ``Pad``: the sum of the elements of ``g`` that are copies of each element."""
 
 
 @pad_fold.infer
@@ -78,7 +78,7 @@ def pad_fold_view(array, *, mode, pad_width):
     return array[_core(_widths(pad_width, array.ndim), array.shape)] if mode == "constant" else None
 
 
-@pad_fold.kernel()
+@pad_fold.kernel()  # no body: edges are added in place
 def pad_fold_xp(xp, g, *, mode, pad_width, out=None):
     widths = _widths(pad_width, g.ndim)
     if mode != "constant":

@@ -1,4 +1,4 @@
-"""Images rearranged: blocks made channels, windows made columns, and enlargement by repetition."""
+"""Rearrangement of images: blocks to channels and back, windows to columns and back, upsampling."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def _every(place: int, block: int) -> tuple:
 
 @declare(cheap=True)
 def depth_to_space(data, *, block_size: int):
-    """Channels spread over blocks of height and width: the inverse of ``space_to_depth``."""
+    """Moves channels to blocks of height and width: the inverse of ``space_to_depth``."""
 
 
 @declare(cheap=True)
 def space_to_depth(data, *, block_size: int):
-    """Blocks of height and width laid along the channels: first their rows, then columns, then channels."""
+    """Moves blocks of height and width to channels, ordered by block row, block column, channel."""
 
 
 def _moving(op: Op, spreads: bool) -> None:
@@ -68,9 +68,8 @@ def _moving(op: Op, spreads: bool) -> None:
             raise ShapeError(f"{channels} channels do not fill blocks of {block_size} x {block_size}")
         return (batch, channels // block_size**2, height * block_size, width * block_size)
 
-    @op.kernel()
+    @op.kernel()  # no body: reshapes and a transpose run along rows as short as a block
     def moving_xp(xp, data, *, block_size, out=None):
-        # As body of reshapes and a transpose it would run along rows as short as a block.
         result = out_or_empty(xp, moving_infer(data.shape, block_size=block_size), data.dtype, out)
         parts = _parts(data if spreads else result, block_size)
         for i, part in enumerate(parts):
@@ -139,7 +138,7 @@ def _from_columns(xp: ArrayModule, columns: Array, space: Dims, windows: tuple) 
 
 @declare(cheap=True)
 def im2col(data, *, kernel: Dims, stride: Dims = (), dilate: Dims = (), pad: Dims = ()):
-    """The windows of an image as columns: channels times kernel places by window places."""
+    """The windows of an image as columns: (channels * kernel positions, window positions)."""
 
 
 @im2col.infer
@@ -148,19 +147,19 @@ def im2col_infer(data, *, kernel, stride, dilate, pad):
     return (data[0], data[1] * math.prod(kernel), math.prod(counts))
 
 
-@im2col.kernel()
+@im2col.kernel()  # no body: windows are strided views
 def im2col_xp(xp, data, *, kernel, stride, dilate, pad, out=None):
     return _to_columns(xp, data, _windows(data.shape[2:], kernel, stride, dilate, pad), out)
 
 
 @declare(name="_backward_im2col", types="T,U->T", unread=(1,), cheap=True)
 def im2col_sum(g, data, *, kernel: Dims, stride: Dims = (), dilate: Dims = (), pad: Dims = ()):
-    """Columns added up where they came from in an image of the shape of ``data``."""
+    """Columns added at their positions in an image of the shape of ``data``."""
 
 
 @declare(cheap=True)
 def col2im(data, *, output_size: Dims, kernel: Dims, stride: Dims = (), dilate: Dims = (), pad: Dims = ()):
-    """Columns, as ``im2col`` makes them, added up where they came from in an image of ``output_size``."""
+    """Columns, as ``im2col`` makes them, added at their positions in an image of ``output_size``."""
 
 
 @col2im.infer
@@ -172,7 +171,7 @@ def col2im_infer(data, *, output_size, kernel, stride, dilate, pad):
     return (data[0], data[1] // taps, *output_size)
 
 
-@im2col_sum.kernel()
+@im2col_sum.kernel()  # no body: windows are strided views, added in place
 @col2im.kernel()
 def columns_sum_xp(xp, data, *like, kernel, stride, dilate, pad, output_size=()):
     space = like[0].shape[2:] if like else output_size
@@ -196,9 +195,9 @@ def _up_names(*, sample_type: str, num_args: int) -> tuple[str, ...]:
 def upsampling(*data, scale: Positive, num_filter: Count = 0, sample_type: Literal["nearest", "bilinear"],
                multi_input_mode: Literal["concat", "sum"] = "concat", num_args: Few = 1,
                workspace: int = 512):
-    """Images enlarged ``scale`` times, each element repeated or spread by a kernel of ``weight``.
+    """Images enlarged ``scale`` times, by repetition or by a transposed convolution with ``weight``.
 
-    Further images are brought to the same size, and all of them joined along the channels or added up.
+    Further images are enlarged to the same size, and all of them are concatenated along the channels or added.
     """
     if sample_type == "bilinear":
         return ops._upsampling_bilinear(*data, scale=scale)
@@ -247,7 +246,7 @@ def _steps(scale: int, height: int, width: int) -> Iterator[tuple[int, int, tupl
 
 @declare(name="_upsampling_bilinear", cheap=True)
 def spreading(data, weight, *, scale: Positive):
-    """Images enlarged ``scale`` times, each element spread by the kernel of its channel."""
+    """Images enlarged ``scale`` times by a transposed convolution with a kernel for each channel."""
 
 
 @spreading.infer

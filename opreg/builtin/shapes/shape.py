@@ -1,7 +1,7 @@
-"""One array in another shape: the numbers stay, in their order.
+"""Reshaping: the elements keep their order.
 
-Wherever the layout allows, these outputs are views of their inputs, and a plan spends no step on them.
-Called on arrays they copy.
+Where the layout allows it, outputs are views of their inputs, and a plan needs no step for them. Called on arrays they
+copy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..samples import same_numbers
 
-__all__ = ["reshape_codes", "stored", "unchanged", "constant", "out_or_empty", "delivered", "reshaping", "as_view"]
+__all__ = ["reshape_codes", "stored", "unchanged", "constant", "out_or_empty", "delivered", "repeated_parts",
+           "reshaping", "as_view"]
 
 
 # ------------------------------------------------------------------------------------------- for families
@@ -42,7 +43,7 @@ def unchanged(op: Op) -> None:
     op.view(lambda array: array)
     op.identity(lambda ins, outs: True)
 
-    @op.kernel()
+    @op.kernel()  # no body: there is nothing to compute
     def unchanged_xp(xp: ArrayModule, data: Array, *others: Array, out: Array | None = None) -> Array:
         return stored(xp, data, out)
 
@@ -60,8 +61,20 @@ def constant(xp: ArrayModule, value: float, dtype: np.dtype) -> Array:
 def reshaped(xp: ArrayModule, data: Array, shape: Shape, out: Array | None = None) -> Array:
     """``data`` in another shape, as an array of its own or in ``out``."""
     result = out_or_empty(xp, shape, data.dtype, out)
-    result.reshape(data.shape)[...] = data
+    target = result.reshape(data.shape)
+    repeated = [axis for axis, (dim, stride) in enumerate(zip(data.shape, data.strides)) if dim > 1 and stride == 0]
+    for part in repeated_parts(data.shape, repeated):
+        target[part] = data[part]
     return delivered(result, out)
+
+
+def repeated_parts(shape: Shape, axes: Sequence[int]) -> list[Any]:
+    """Keys of parts that are written one after the other, to fill an array with values that repeat along axes: rows
+    that are short are faster so, a repetition at a time."""
+    last = max(axes, default=0)
+    if not axes or not 0 < math.prod(shape[last:]) < 64:
+        return [...]
+    return [(..., slice(i, i + 1), *(slice(None),) * (len(shape) - last - 1)) for i in range(shape[last])]
 
 
 def as_view(array: Array, shape: Shape | None) -> Array | None:
@@ -126,7 +139,7 @@ def reshaping(op: Op, target: Callable[..., Shape | None]) -> None:
     def reshaping_view(array, *, out_shape):
         return as_view(array, out_shape)
 
-    @op.kernel()
+    @op.kernel()  # no body: others reshape by it
     def reshaping_xp(xp, data, *like, out=None, **attrs):
         return reshaped(xp, data, rule(attrs, data.shape, *[array.shape for array in like]), out)
 
@@ -151,16 +164,16 @@ def reshaping(op: Op, target: Callable[..., Shape | None]) -> None:
 
 
 def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) -> Shape:
-    """The shape that codes ask for.
+    """The shape that codes describe.
 
-    A positive number stands for itself. 0 keeps the dimension at that place, -1 follows from the rest, -2
-    keeps all that are left, -3 merges two, and -4 splits one into the two numbers after it, one of which may
-    be -1. With ``reverse``, codes and dimensions are read from the right.
+    A positive number is a length. 0 keeps the length at that position, -1 is inferred, -2 keeps all remaining lengths,
+    -3 merges two, and -4 splits one into the two numbers after it, one of which may be -1. With ``reverse``, codes and
+    lengths are read from the right.
 
     Raises
     ------
     AttrError
-        For codes that mean nothing.
+        For invalid codes.
     ShapeError
         When the number of elements differs, or the codes ask for more dimensions than there are.
 
@@ -242,9 +255,9 @@ def reshape(data, *, shape: int | tuple[int, ...] = (), reverse: bool = False,
             target_shape: int | tuple[int, ...] = (), keep_highest: bool = False):
     """``data`` in another shape.
 
-    In ``shape``, 0 keeps a dimension, -1 follows from the rest, -2 keeps all that are left, -3 merges two, -4
-    splits one into the two numbers that come after it; ``reverse`` reads from the right. ``target_shape``, in
-    which 0 follows from the rest, and ``keep_highest`` are older forms.
+    In ``shape``, 0 keeps a length, -1 is inferred, -2 keeps all remaining lengths, -3 merges two, -4 splits one into
+    the two numbers after it; ``reverse`` reads from the right. ``target_shape``, in which 0 is inferred, and
+    ``keep_highest`` are older forms.
     """
 
 
@@ -279,8 +292,8 @@ def _like(lhs: Shape, rhs: Shape, *, lhs_begin: int | None, lhs_end: int | None,
 @declare(types="T,U->T", unread=(1,), aliases=("_npx_reshape_like",))
 def reshape_like(lhs, rhs, *, lhs_begin: int | None = None, lhs_end: int | None = None,
                  rhs_begin: int | None = None, rhs_end: int | None = None):
-    """``lhs`` in the shape of ``rhs``, or with its dimensions ``[lhs_begin, lhs_end)`` replaced by the
-    dimensions ``[rhs_begin, rhs_end)`` of ``rhs``."""
+    """``lhs`` in the shape of ``rhs``, or with its lengths ``[lhs_begin, lhs_end)`` replaced by the lengths
+    ``[rhs_begin, rhs_end)`` of ``rhs``."""
 
 
 reshaping(reshape_like, _like)
@@ -296,7 +309,7 @@ def _rows(data: Shape) -> Shape:
 
 @declare(name="Flatten", aliases=("flatten", "_npx_batch_flatten"))
 def flatten(data):
-    """All axes but the first made one."""
+    """``data`` with all axes but the first joined."""
 
 
 reshaping(flatten, _rows)
@@ -317,7 +330,7 @@ def _inserted(shape: Shape, *, axis: int) -> Shape:
 
 @declare(aliases=("_npi_expand_dims",))
 def expand_dims(data, *, axis: int):
-    """``data`` with an axis of length one inserted, so that it is ``axis`` of the result."""
+    """``data`` with an axis of length one inserted at position ``axis`` of the result."""
 
 
 reshaping(expand_dims, _inserted)
@@ -348,7 +361,7 @@ def _squeezed(shape: Shape, *, axis: int | Sequence[int] | None) -> Shape | None
 
 @declare
 def squeeze(data, *, axis: int | tuple[int, ...] | None = None):
-    """``data`` without those axes, without all axes of length one for None; one axis stays in any case."""
+    """``data`` without the given axes, or for None without all axes of length one; one axis always remains."""
 
 
 reshaping(squeeze, _squeezed)
@@ -364,7 +377,7 @@ def _as_numbers(op: Op, numbers: Callable[[Shape], Shape]) -> None:
     def numbers_infer(data):
         return (len(numbers(data)),)
 
-    @op.kernel()
+    @op.kernel()  # no body: its numbers come from a shape
     def numbers_xp(xp, data):
         return xp.asarray(numbers(data.shape), dtype=xp.int64)
 
@@ -373,12 +386,12 @@ def _as_numbers(op: Op, numbers: Callable[[Shape], Shape]) -> None:
 
 @declare(types="T->int64", unread=(0,), aliases=("_npx_shape_array",), cheap=True)
 def shape_array(data):
-    """The shape of ``data`` as int64 numbers."""
+    """The shape of ``data``, as int64."""
 
 
 @declare(types="T->int64", unread=(0,), cheap=True)
 def size_array(data):
-    """Number of elements of ``data``, as one int64 number."""
+    """Number of elements of ``data``, as an int64 scalar."""
 
 
 _as_numbers(shape_array, lambda shape: shape)

@@ -1,7 +1,8 @@
-"""Parts of an array, cut out by ranges along its axes, and the writing of such parts.
+"""Slices of arrays, and writing to slices.
 
-The gradient of a cut puts the numbers back among zeros: each cut has its ``_backward_`` operator, whose own
-gradient is the cut again. A family of cuts is one function that finds slices; the rules follow from it.
+The gradient of a slice is zeros with the output gradient in it: each operator has a ``_backward_`` operator for this,
+whose own gradient is the slice again. A family of operators is one function that returns slices; the rules are derived
+from it.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def _cut(data: Shape, like: Shape = (), *, begin: Bounds, end: Bounds, step: Bou
 
 @declare(name="slice", aliases=("crop", "_sparse_slice", "_npi_slice", "_npx_slice"))
 def slice_(data, *, begin: Bounds, end: Bounds, step: Bounds | None = ()):
-    """The part of ``data`` from ``begin`` to before ``end`` along the first axes; None is the edge."""
+    """The slice of ``data`` from ``begin`` to before ``end`` along the first axes; None means the edge."""
 
 
 cutting(slice_, _cut)
@@ -161,7 +162,7 @@ def _axis_cut(data: Shape, like: Shape = (), *, axis: int, begin: int, end: int 
 
 @declare
 def slice_axis(data, *, axis: int, begin: int, end: int | None):
-    """The part of ``data`` from ``begin`` to before ``end`` along ``axis``; None is the edge."""
+    """The slice of ``data`` from ``begin`` to before ``end`` along ``axis``; None means the edge."""
 
 
 along(slice_axis)
@@ -191,7 +192,7 @@ def _corner(data: Shape, like: Shape, *, axes: int | Sequence[int]) -> Cut:
 
 @declare(types="T,U->T", unread=(1,))
 def slice_like(data, shape_like, *, axes: int | tuple[int, ...] = ()):
-    """The first numbers of ``data``, along ``axes`` (all by default) as many as ``shape_like`` has."""
+    """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has."""
 
 
 cutting(slice_like, _corner)
@@ -224,8 +225,8 @@ def _window(*shapes: Shape, h_w: Sequence[int], offset: Sequence[int], center_cr
 @declare(name="Crop", unread=(1,), partly=(0,))
 def crop(*data, num_args: Few, offset: tuple[int, ...] = (0, 0), h_w: tuple[int, ...] = (0, 0),
          center_crop: bool = False):
-    """A window of the height and width of the first input, of ``h_w`` or of the size of a second input, from
-    ``offset`` on or in the centre."""
+    """A window of height and width of the first input, with the size ``h_w`` or that of a second input, at ``offset``
+    or in the center."""
 
 
 cutting(crop, _window)
@@ -247,7 +248,7 @@ def _backwards(data: Shape, like: Shape = (), *, axis: int | Sequence[int]) -> C
 
 @declare(aliases=("flip",))
 def reverse(data, *, axis: int | tuple[int, ...]):
-    """``data`` in opposite order along each ``axis``."""
+    """``data`` in reverse order along each ``axis``."""
 
 
 along(reverse)
@@ -267,7 +268,7 @@ linear(reverse, reverse)
 
 @declare(name="_slice_assign", aliases=("_crop_assign", "_npi_slice_assign"), inplace=(0,), cheap=True)
 def slice_assign(lhs, rhs, *, begin: Bounds, end: Bounds, step: Bounds | None = ()):
-    """``lhs`` with the part that ``slice`` would cut replaced by ``rhs``."""
+    """``lhs`` with the slice that ``slice`` would return replaced by ``rhs``."""
 
 
 @slice_assign.fill
@@ -291,7 +292,7 @@ def slice_assign_grad(g, ins, outs, *, begin, end, step):
 @declare(name="_slice_assign_scalar", aliases=("_crop_assign_scalar", "_npi_slice_assign_scalar"),
          inplace=(0,), cheap=True)
 def slice_assign_scalar(data, *, scalar: Number = 0.0, begin: Bounds, end: Bounds, step: Bounds | None = ()):
-    """``data`` with the part that ``slice`` would cut replaced by one number."""
+    """``data`` with the slice that ``slice`` would return filled with a number."""
 
 
 slice_assign_scalar.fill(as_output)

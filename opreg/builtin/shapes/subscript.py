@@ -1,4 +1,4 @@
-"""Reading and writing parts of an array by a key, as ``x[key]`` does; recorded when a gradient is."""
+"""Reading and writing by a subscript, ``x[key]``, as operators with gradients."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _on_device(part: object) -> bool:
 
 @declare(name="_subscript", cheap=True)
 def subscript(data, *, key: Key):
-    """The part of ``data`` that ``data[key]`` names, with NumPy's rules; copied."""
+    """A copy of ``data[key]``, by NumPy's rules."""
 
 
 @subscript.infer
@@ -61,7 +61,7 @@ def subscript_vmap(ins, batched, *, key):
 
 @declare(name="_backward_subscript", unread=(1,), cheap=True)
 def subscript_scatter(g, data, *, key: Key):
-    """Zeros of the shape of ``data`` with ``g`` added at ``key``, as often as an index repeats."""
+    """Zeros of the shape of ``data`` with ``g`` added at ``key``; repeated indices add up."""
 
 
 adjoint_pair(subscript, subscript_scatter)

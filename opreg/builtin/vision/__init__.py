@@ -1,3 +1,3 @@
-"""Operators on images and on boxes in them."""
+"""Operators on images, and on boxes in them."""
 
 __all__: list[str] = []

@@ -1,6 +1,6 @@
-"""Images read at places between their pixels: four corners, their weights, and how those change with the place.
+"""Bilinear sampling of images: the four neighbours of a point, their weights, and the derivatives of the weights.
 
-Images are turned to rows of channels, (batch × height × width, channels): a corner is then one contiguous row.
+Images are converted to rows of channels, (batch * height * width, channels), so that a neighbour is one contiguous row.
 """
 
 from __future__ import annotations

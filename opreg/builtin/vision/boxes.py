@@ -1,4 +1,4 @@
-"""Boxes of detectors: their overlap, their suppression, their matching, and their offsets from anchors.
+"""Boxes of detectors: overlap, non-maximum suppression, matching, and offsets from anchors.
 
 A box is four elements along the last axis: its corners (left, top, right, bottom), or its center and sides
 (x, y, width, height).
@@ -20,7 +20,7 @@ from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..matrices.dense import wide
 
-__all__ = ["apart", "ratio", "survivors", "one_by_one", "offsets"]
+__all__ = ["apart", "ratio", "survivors", "one_by_one", "offsets", "moved"]
 
 Format = Literal["center", "corner"]
 
@@ -174,12 +174,13 @@ def _matched(xp: ArrayModule, columns: Array, count: int) -> Array:
 def box_nms(data, *, overlap_thresh: float = 0.5, valid_thresh: float = 0.0, topk: int = -1, coord_start: int = 2,
             score_index: int = 1, id_index: int = -1, background_id: int = -1, force_suppress: bool = False,
             in_format: Format = "corner", out_format: Format = "corner"):
-    """Boxes in descending order of score, less those that overlap a better one; what is left over is -1.
+    """Non-maximum suppression: boxes in descending order of score, without those that overlap a better one; the rest is
+    -1.
 
-    ``data`` (..., boxes, numbers) holds four coordinates from ``coord_start`` on, a score and, if ``id_index`` is
-    not negative, a class, and only boxes of one class suppress each other unless ``force_suppress``. Boxes of class
-    ``background_id`` and those whose score is not above ``valid_thresh`` go first; of the others the ``topk`` best
-    take part. The hidden second output tells where boxes come from: i, or -1 - i for one that went.
+    ``data`` (..., boxes, elements) holds four coordinates from ``coord_start`` on, a score and, if ``id_index`` is not
+    negative, a class; only boxes of one class suppress each other unless ``force_suppress``. Boxes of class
+    ``background_id`` and those whose score is not above ``valid_thresh`` are removed first; of the others the ``topk``
+    best take part. The hidden second output holds the origin of each box: i, or -1 - i for a removed one.
     """
 
 
@@ -240,7 +241,7 @@ def box_nms_grad(g, ins, outs):
 
 @declare(name="_contrib_box_iou", types="*T:floating->*T")
 def box_iou(lhs, rhs, *, format: Format = "corner"):
-    """The overlap of every box of ``lhs`` (..., 4) with every box of ``rhs``: intersection over union."""
+    """Intersection over union of each box of ``lhs`` (..., 4) with each box of ``rhs``."""
 
 
 formed(box_iou, "(...left, 4) (...right, 4) -> (...left, ...right)")
@@ -264,10 +265,11 @@ box_iou.grad(ZERO)
 
 @declare(name="_contrib_bipartite_matching", types="*T:floating->*T", outputs=("output0", "output1"))
 def bipartite_matching(data, *, is_ascend: bool = False, threshold: float, topk: int = -1):
-    """Rows and columns of a matrix of scores (..., rows, columns) matched one to one, the best score first.
+    """One-to-one matching of rows and columns of a score matrix (..., rows, columns), the best score first.
 
-    Gives for each row its column and for each column its row, or -1. A match scores above ``threshold``, or below
-    it with ``is_ascend``, where the least score is best; ``topk``, if positive, is one less than the most matches.
+    The outputs are for each row its column and for each column its row, or -1. A match has a score above ``threshold``,
+    or below it with ``is_ascend``, where the smallest score is best; a positive ``topk`` is one less than the largest
+    number of matches.
     """
 
 
@@ -292,7 +294,8 @@ bipartite_matching.grad(ZERO)
 
 
 def offsets(xp: ArrayModule, anchors: Arrays, boxes: Arrays) -> tuple[Array, Array, Array, Array]:
-    """How to come from anchors to boxes, both by center and sides: steps in sides of the anchor, logarithms of ratios.
+    """Offsets from anchors to boxes, both given by center and sides: distances in sides of the anchor, logarithms of
+    ratios of sides.
 
     S. Ren, K. He, R. Girshick, J. Sun, Faster R-CNN, 2015, equation 2.
     """
@@ -301,13 +304,25 @@ def offsets(xp: ArrayModule, anchors: Arrays, boxes: Arrays) -> tuple[Array, Arr
     return (x - ax) / aw, (y - ay) / ah, xp.log(w / aw), xp.log(h / ah)
 
 
+def moved(xp: ArrayModule, anchors: Arrays, steps: Arrays, factors: tuple[float, ...], most: float = -1.0) -> Array:
+    """Corners of the boxes that offsets, times factors, lead to from anchors by center and sides; ``most``, if
+    positive, is the largest logarithm of a ratio."""
+    x, y, width, height = anchors
+    dw, dh = steps[2] * factors[2], steps[3] * factors[3]
+    if most > 0:
+        dw, dh = xp.minimum(dw, most), xp.minimum(dh, most)
+    x, y = steps[0] * factors[0] * width + x, steps[1] * factors[1] * height + y
+    width, height = xp.exp(dw) * width / 2, xp.exp(dh) * height / 2
+    return xp.stack((x - width, y - height, x + width, y + height), axis=-1)
+
+
 @declare(name="_contrib_box_encode", types="*T:floating->*T", outputs=("output0", "output1"))
 def box_encode(samples, matches, anchors, refs, means, stds):
-    """Regression targets of a detector: the offsets from ``anchors`` to the boxes of ``refs`` that ``matches`` names.
+    """Regression targets of a detector: the offsets from ``anchors`` to their matched boxes ``refs[matches]``.
 
     Anchors (batch, n, 4) and boxes (batch, m, 4) are given by corners, ``matches`` and ``samples`` have the shape
-    (batch, n). The four offsets less ``means``, divided by ``stds``, are there where ``samples`` is above 0.5, and
-    zeros elsewhere; the second output is a mask that says where.
+    (batch, n). The four offsets minus ``means``, divided by ``stds``, are given where ``samples`` is above 0.5, and
+    zeros elsewhere; the second output is the mask of these positions.
     """
 
 
@@ -330,9 +345,9 @@ box_encode.grad(ZERO)
 @declare(name="_contrib_box_decode", types="*T:floating->*T")
 def box_decode(data, anchors, *, std0: float = 1.0, std1: float = 1.0, std2: float = 1.0, std3: float = 1.0,
                clip: float = -1.0, format: Format = "center"):
-    """The corners of the boxes that offsets (batch, n, 4) times ``std0`` to ``std3`` lead to from anchors (1, n, 4).
+    """The corners of the boxes at offsets (batch, n, 4), times ``std0`` to ``std3``, from anchors (1, n, 4).
 
-    ``clip``, if positive, is the most that the logarithm of a side's ratio may be.
+    A positive ``clip`` is an upper bound of the logarithm of a ratio of sides.
     """
 
 
@@ -341,14 +356,7 @@ formed(box_decode, "(batch, n, 4) (1, n, 4) -> (batch, n, 4)")
 
 @box_decode.kernel()  # no body: columns are views here; a body takes half as long again for a few boxes
 def box_decode_xp(xp, data, anchors, *, std0, std1, std2, std3, clip, format):
-    x, y, width, height = apart(_centers(xp, anchors, format))
-    dx, dy, dw, dh = apart(data)
-    dw, dh = dw * std2, dh * std3
-    if clip > 0:
-        dw, dh = xp.minimum(dw, clip), xp.minimum(dh, clip)
-    x, y = dx * std0 * width + x, dy * std1 * height + y
-    width, height = xp.exp(dw) * width / 2, xp.exp(dh) * height / 2
-    return xp.stack((x - width, y - height, x + width, y + height), axis=-1)
+    return moved(xp, apart(_centers(xp, anchors, format)), apart(data), (std0, std1, std2, std3), clip)
 
 
 box_decode.grad(ZERO)

@@ -1,7 +1,7 @@
-"""Correlation: how patches of one image resemble those around the same place of another (Dosovitskiy et al. 2015).
+"""Correlation of patches of one image with displaced patches of another (Dosovitskiy et al. 2015).
 
-For every displacement the two images, one of them shifted, are multiplied and summed over channels; sums over patches
-are then a pooling of that.
+For each displacement the two images, one of them shifted, are multiplied and summed over channels; sums over patches
+are a pooling of that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Convolutions whose taps move: DeformableConvolution and its modulated form.
+"""DeformableConvolution and its modulated form, whose kernel positions are shifted by offsets.
 
-The image is read at each tap's place plus an offset, between pixels, and then it is a product of matrices. Offsets come
-as channels: for each group of channels that moves together, down and right for each tap.
+The image is sampled at each kernel position plus an offset, bilinearly, and then multiplied with the kernel by a matrix
+product. Offsets are channels: for each group of channels that shares offsets, down and right for each kernel position.
 """
 
 from __future__ import annotations
@@ -202,9 +202,10 @@ def deformable(data, offset, weight, bias, *, kernel: tuple[int, ...], stride: t
                dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_filter: Positive, num_group: Positive = 1,
                num_deformable_group: Positive = 1, workspace: int = 1024, no_bias: bool = False,
                layout: Layout | None = None):
-    """A convolution whose taps are moved by offsets (Dai et al. 2017).
+    """A convolution whose kernel positions are shifted by offsets (Dai et al. 2017).
 
-    ``offset`` has shape (batch, 2 * num_deformable_group * taps, *places): down and right, in pixels, for each tap.
+    ``offset`` has shape (batch, 2 * num_deformable_group * kernel size, *output shape): down and right, in pixels, for
+    each kernel position.
     """
 
 
@@ -212,7 +213,7 @@ def deformable(data, offset, weight, bias, *, kernel: tuple[int, ...], stride: t
 def deformable_backward(g, data, offset, weight, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
                         dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_group: Positive = 1,
                         num_deformable_group: Positive = 1):
-    """The gradients of data, offsets and weight, which share the reading of the image."""
+    """The gradients of data, offsets and weight, which share the samples of the image."""
 
 
 _moving(deformable, deformable_backward, False)
@@ -227,10 +228,10 @@ def modulated(data, offset, mask, weight, bias, *, kernel: tuple[int, ...], stri
               dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_filter: Positive, num_group: Positive = 1,
               num_deformable_group: Positive = 1, workspace: int = 1024, no_bias: bool = False, im2col_step: int = 64,
               layout: Layout | None = None):
-    """A convolution whose taps are moved by offsets and weighed by ``mask`` (Zhu et al. 2018).
+    """A convolution whose kernel positions are shifted by offsets and weighted by ``mask`` (Zhu et al. 2018).
 
-    ``mask`` has shape (batch, num_deformable_group * taps, *places). Unlike in the first version, a tap between the
-    border and the pixels outside reads their mean with zero.
+    ``mask`` has shape (batch, num_deformable_group * kernel size, *output shape). Unlike in the first version, a sample
+    between the border and the outside is interpolated with zero.
     """
 
 
@@ -238,7 +239,7 @@ def modulated(data, offset, mask, weight, bias, *, kernel: tuple[int, ...], stri
 def modulated_backward(g, data, offset, mask, weight, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
                        dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_group: Positive = 1,
                        num_deformable_group: Positive = 1):
-    """The gradients of data, offsets, mask and weight, which share the reading of the image."""
+    """The gradients of data, offsets, mask and weight, which share the samples of the image."""
 
 
 _moving(modulated, modulated_backward, True)

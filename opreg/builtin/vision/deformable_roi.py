@@ -1,4 +1,4 @@
-"""DeformablePSROIPooling: regions whose cells move (Dai et al. 2017)."""
+"""DeformablePSROIPooling: pooling of regions whose cells are shifted by offsets (Dai et al. 2017)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__: list[str] = []
 def deformable_pooling(data, rois, trans, *, spatial_scale: float, output_dim: Count, group_size: int,
                        pooled_size: int, part_size: int = 0, sample_per_part: int = 1, trans_std: float = 0.0,
                        no_trans: bool = False):
-    """Averages of bilinear samples over the cells of regions, each cell moved and reading channels of its own.
+    """Averages of bilinear samples over the cells of regions; each cell is shifted, and reads channels of its own.
 
-    ``trans`` has shape (regions, 2 * classes, part_size, part_size): how far right and down the cells of each class's
-    channels move, in parts of the region times ``trans_std``. The second output, which is not shown, counts samples.
+    ``trans`` has shape (regions, 2 * classes, part_size, part_size): shifts to the right and down of the cells, for the
+    channels of each class, as fractions of the region times ``trans_std``. The hidden second output counts samples.
     """
 
 

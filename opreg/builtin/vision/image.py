@@ -1,6 +1,6 @@
-"""Images (height, width, channel) made ready for a network: cut, turned, recolored, normalized.
+"""Preparation of images (height, width, channel) for networks: cropping, flipping, colors, normalisation.
 
-Colors are red, green, blue, or one gray; integers are cut off toward zero, and kept in range if they are short.
+Colors are red, green, blue, or one gray; integers are rounded toward zero, and clipped to the range of short dtypes.
 """
 
 from __future__ import annotations
@@ -37,11 +37,6 @@ def _image(data: Shape, batch: bool = True) -> None:
                          f"got shape {show(data)}")
 
 
-def _working(xp: ArrayModule, data: Array) -> Array:
-    """An image in the dtype that it is computed in."""
-    return data if data.dtype.name in ("float32", "float64") else data.astype(xp.float32)
-
-
 def _in_range(xp: ArrayModule, colours: Array, dtype: np.dtype) -> Array:
     """Numbers that a short integer can hold."""
     if dtype.kind not in "iu" or dtype.itemsize > 2:
@@ -55,7 +50,8 @@ def _changing(op: Op, change: Callable[..., Array]) -> None:
 
     @op.kernel()  # no body: colors of channels are constants, which bodies do not hold
     def changing_xp(xp, data, *, rng=None, **attrs):
-        return _in_range(xp, change(xp, _working(xp, data), data.dtype, rng, **attrs), data.dtype)
+        working = data if data.dtype.name in ("float32", "float64") else data.astype(xp.float32)
+        return _in_range(xp, change(xp, working, data.dtype, rng, **attrs), data.dtype)
 
 
 # ------------------------------------------------------------------------------- to_tensor and normalize
@@ -63,7 +59,8 @@ def _changing(op: Op, change: Callable[..., Array]) -> None:
 
 @composed(name="_image_to_tensor", aliases=("_npx__image_to_tensor",), types="T->float32")
 def to_tensor(data):
-    """Images (..., height, width, channel) of numbers up to 255 as (..., channel, height, width) of numbers up to 1."""
+    """Images (..., height, width, channel) with values up to 255, as (..., channel, height, width) with values up to
+    1."""
     _image(data.shape)
     dtype = np.dtype(data.dtype)
     x = data if is_floating(dtype) else ops.Cast(data, dtype="float32")
@@ -74,7 +71,8 @@ def to_tensor(data):
 @declare(name="_image_normalize", aliases=("_npx__image_normalize",))
 def normalize(data, *, mean: float | tuple[float, ...] = (0.0, 0.0, 0.0, 0.0),
               std: float | tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)):
-    """Images (..., channel, height, width) less ``mean``, divided by ``std``, each a number or one a channel."""
+    """Images (..., channel, height, width) minus ``mean``, divided by ``std``, one value for all channels or for
+    each."""
 
 
 def _by_channel(name: str, values: float | tuple[float, ...], channels: int) -> tuple[float, ...]:
@@ -122,7 +120,7 @@ def _part(data: Shape, like: Shape = (), *, x: int, y: int, width: int, height: 
 
 @declare(name="_image_crop", aliases=("_npx__image_crop",))
 def crop(data, *, x: int, y: int, width: int, height: int):
-    """The part of images (..., height, width, channel) of a size whose left and top are ``x`` and ``y``."""
+    """A crop of images (..., height, width, channel), with its left edge at ``x`` and its top at ``y``."""
 
 
 cutting(crop, _part)
@@ -139,7 +137,7 @@ def _declare_flip(words: str, axis: int) -> None:
 
     @declare(name=f"_image_random_flip_{words}", aliases=(f"_npx__image_random_flip_{words}",), random=True)
     def random_flip(data):
-        """The image or, as often, the mirror image."""
+        """The image or its mirror image, with equal probability."""
 
     formed(flip, "(height, width, channel) -> (height, width, channel)")
     formed(random_flip, "(height, width, channel) -> (height, width, channel)")
@@ -225,7 +223,7 @@ def _colored(op: Op, change: Callable[..., Array]) -> None:
 def _declare_factor(name: str, change: Callable[[ArrayModule, Array, Array], Array]) -> None:
     @declare(name=f"_image_random_{name}", aliases=(f"_npx__image_random_{name}",), random=True)
     def random_color(data, *, min_factor: float, max_factor: float):
-        """The image with its {name} changed by a random factor, any in a range as likely."""
+        """The image with its {name} changed by a random factor, uniform in a range."""
 
     random_color.doc = random_color.doc.format(name=name)
 
@@ -244,7 +242,8 @@ for _name, _change in (("brightness", _brightness), ("contrast", _contrast), ("s
 def color_jitter(data, *, brightness: float, contrast: float, saturation: float, hue: float):
     """The image with brightness, contrast, saturation and hue changed in random order.
 
-    Each attribute is the most that a factor differs from one, or of the hue, in turns, from zero.
+    Each attribute is the greatest difference of the factor from one, or for the hue of the rotation, in turns, from
+    zero.
     """
 
 
@@ -268,7 +267,7 @@ _colored(color_jitter, _jitter)
 
 @declare(name="_image_adjust_lighting", aliases=("_npx__image_adjust_lighting",))
 def adjust_lighting(data, *, alpha: tuple[float, ...]):
-    """The image with ``alpha`` times the directions in which the colors of natural images vary most added."""
+    """The image plus ``alpha`` times the principal components of the colors of natural images."""
 
 
 _colored(adjust_lighting, lambda xp, x, dtype, rng, alpha: _lighting(xp, x, xp.asarray(alpha, dtype=x.dtype)))
@@ -279,7 +278,8 @@ linear(adjust_lighting, "_copy")
 
 @declare(name="_image_random_lighting", aliases=("_npx__image_random_lighting",), random=True)
 def random_lighting(data, *, alpha_std: float = 0.05):
-    """The image with random numbers of deviation ``alpha_std`` times the directions in which colors vary added."""
+    """The image plus random factors, of standard deviation ``alpha_std``, times the principal components of the colors
+    of natural images."""
 
 
 _colored(random_lighting, lambda xp, x, dtype, rng, alpha_std: _lighting(

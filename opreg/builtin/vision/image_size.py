@@ -1,7 +1,7 @@
-"""Images (height, width, channel) resized and given borders, as OpenCV does it.
+"""Resizing and borders of images (height, width, channel), as in OpenCV.
 
-Every interpolation weighs rows and columns apart. Positions and weights are in single precision, those for bytes in
-2048ths, because OpenCV's are.
+Interpolation weights rows and columns separately. Positions and weights are in single precision, those for uint8 in
+multiples of 1/2048, as in OpenCV.
 """
 
 from __future__ import annotations
@@ -34,13 +34,25 @@ _ALL = (slice(None), slice(None))
 #: The slope of the cubic at its first zero.
 _SLOPE = -0.75
 
+#: OpenCV sums so many cubic values of a row of bytes at a time, in single precision, and those left over as integers.
+_LANES = 8
+
+#: Cosine and sine of 0, -3, -6 to -21 eighths of a turn.
+_D = math.sqrt(0.5)
+_TURNS = ((1, 0), (-_D, -_D), (0, 1), (_D, -_D), (-1, 0), (_D, _D), (0, -1), (-_D, _D))
+
 
 # --------------------------------------------------------------------------------- places and their weights
 
 
+def _scale(n: int, m: int) -> float:
+    """Source pixels for each of ``m`` pixels of ``n``, rounded as OpenCV rounds it."""
+    return 1 / (m / n)
+
+
 def _positions(xp: ArrayModule, n: int, m: int, first: int) -> tuple[Array, Array]:
     """Source positions of ``m`` pixels among ``n``: the index of the pixel before each, and the distance behind it."""
-    place = ((xp.arange(m) + 0.5) * (n / m) - 0.5).astype(xp.float32)
+    place = ((xp.arange(m) + 0.5) * _scale(n, m) - 0.5).astype(xp.float32)
     low = xp.floor(place)
     return low.astype(xp.int64) + first, place - low
 
@@ -52,9 +64,9 @@ def _linear(xp: ArrayModule, n: int, m: int, area: bool) -> tuple[Array, Array]:
     """
     if not area:
         return _positions(xp, n, m, 0)
-    low = xp.floor(xp.arange(m) * (n / m))
-    part = xp.arange(m) + 1 - (low + 1) * (m / n)
-    return low.astype(xp.int64), xp.where(part <= 0, 0, part - xp.floor(part)).astype(xp.float32)
+    low = xp.floor(xp.arange(m) * _scale(n, m))
+    part = (xp.arange(m) + 1 - (low + 1) * (m / n)).astype(xp.float32)
+    return low.astype(xp.int64), xp.where(part <= 0, xp.float32(0), part - xp.floor(part))
 
 
 def _cubic(xp: ArrayModule, part: Array) -> list[Array]:
@@ -73,13 +85,17 @@ def _cubic(xp: ArrayModule, part: Array) -> list[Array]:
 def _lanczos(xp: ArrayModule, part: Array) -> list[Array]:
     """sinc(t) sinc(t / 4) at eight distances, made to add up to one."""
     exact = part < 1.2e-7
-    t = [xp.where(exact, 1, part + (3 - i)) for i in range(8)]
-    # The sine of pi t is that of pi times the part but for its sign.
-    weights = [(-1) ** i * xp.sin(t_i * (math.pi / 4)) / (t_i * t_i) for i, t_i in enumerate(t)]
-    total: Any = 0
-    for weight in weights:
+    angle = (part + 3).astype(xp.float64) * (-math.pi / 4)
+    sine, cosine = xp.sin(angle), xp.cos(angle)
+    weights = []
+    for i, turn in enumerate(_TURNS):  # the sine of every distance, by that of the first
+        t = xp.where(exact, xp.float32(1), part + 3 - i).astype(xp.float64) * (-math.pi / 4)
+        weights.append(((turn[0] * sine + turn[1] * cosine) / (t * t)).astype(xp.float32))
+    total = weights[0]
+    for weight in weights[1:]:
         total = total + weight
-    return [xp.where(exact, 1 if i == 3 else 0, weight / xp.where(exact, 1, total)) for i, weight in enumerate(weights)]
+    whole = 1 / xp.where(exact, xp.float32(1), total)
+    return [xp.where(exact, xp.float32(i == 3), weight * whole) for i, weight in enumerate(weights)]
 
 
 def _taps(xp: ArrayModule, n: int, m: int, interp: int, area: bool, axis: int, part: slice
@@ -100,10 +116,22 @@ def _taps(xp: ArrayModule, n: int, m: int, interp: int, area: bool, axis: int, p
     return [(xp.clip(low[part] + i, 0, n - 1), weight[part].reshape(shape)) for i, weight in enumerate(weights)]
 
 
-def _covered(xp: ArrayModule, n: int, m: int) -> Array:
-    """The matrix of averages over ``m`` equal parts of ``n`` pixels."""
-    start, place = (xp.arange(m) * (n / m))[:, None], xp.arange(n)
-    return xp.maximum(xp.minimum(start + n / m, place + 1) - xp.maximum(start, place), 0) / (n / m)
+def _covered(xp: ArrayModule, n: int, m: int, part: slice) -> list[tuple[Array, Array]]:
+    """Source pixels that a part of ``m`` equal cells covers among ``n``, from first to last, and their shares.
+
+    OpenCV leaves out a thousandth of a pixel at either end of a cell.
+    """
+    size = _scale(n, m)
+    start = xp.arange(m)[part] * size
+    end, covered = start + size, xp.minimum(size, n - start)
+    last = xp.minimum(xp.floor(end), n - 1)
+    first = xp.minimum(xp.ceil(start), last)
+    before, after = first - start, xp.minimum(xp.minimum(end - last, 1), covered)
+    shares = [(first - 1, xp.where(before > 1e-3, before, 0))]
+    shares += [(first + i, xp.where(first + i < last, 1.0, 0)) for i in range(math.ceil(size))]
+    shares += [(last, xp.where(end - last > 1e-3, after, 0))]
+    return [(xp.clip(place, 0, n - 1).astype(xp.int64), (share / covered).astype(xp.float32))
+            for place, share in shares]
 
 
 # ------------------------------------------------------------------------------------------------ resized
@@ -114,9 +142,12 @@ def _in_parts(xp: ArrayModule, weight: Array) -> Array:
     return xp.rint(weight * _PARTS).astype(xp.int32)
 
 
-def _linear_bytes(xp: ArrayModule, data: Array, columns: list[tuple[Array, Array]], rows: list[tuple[Array, Array]]
-                  ) -> Array:
-    """Bytes interpolated in integers, with the places at which OpenCV drops digits."""
+def _weighed_bytes(xp: ArrayModule, data: Array, columns: list[tuple[Array, Array]], rows: list[tuple[Array, Array]],
+                   left_over: int) -> Array:
+    """Bytes interpolated in integers, with the places at which OpenCV drops digits.
+
+    OpenCV sums rows of cubic values in single precision, but for those ``left_over`` by its vectors.
+    """
     batch, height, width, channels = data.shape
     flat = data.reshape(batch, height, width * channels)
     x: Any = 0
@@ -125,26 +156,56 @@ def _linear_bytes(xp: ArrayModule, data: Array, columns: list[tuple[Array, Array
         part = xp.take(flat, each, axis=2).astype(xp.int32)
         part *= xp.repeat(_in_parts(xp, weight.reshape(-1)), channels)
         x = xp.add(part, x, out=part)
-    x >>= 4
-    y: Any = 2
-    for place, weight in rows:
-        part = xp.take(x, place, axis=1)
-        part *= _in_parts(xp, weight.reshape(-1, 1))
-        part >>= 16
+    linear = len(rows) == 2
+    if linear:
+        x >>= 4
+    taps = [(place, _in_parts(xp, weight.reshape(-1, 1))) for place, weight in rows]
+    in_floats = x.shape[2] - left_over if len(rows) == 4 else 0
+    y: Any = 2 if linear else _PARTS * _PARTS // 2
+    for place, weight in taps:
+        part = xp.take(x[:, :, in_floats:], place, axis=1)
+        part *= weight
+        if linear:
+            part >>= 16
         y = xp.add(part, y, out=part)
-    y >>= 2
-    return y.reshape(batch, -1, columns[0][0].shape[0], channels)
+    y >>= 2 if linear else 22
+    if in_floats:
+        total: Any = 0
+        for place, weight in taps:
+            part = xp.take(x[:, :, :in_floats], place, axis=1).astype(xp.float32)
+            part *= (weight / _PARTS ** 2).astype(xp.float32)
+            total = xp.add(part, total, out=part)
+        y = xp.concatenate([xp.rint(total).astype(xp.int32), y], axis=2)
+    y = y.reshape(batch, -1, columns[0][0].shape[0], channels)
+    return y if linear else xp.clip(y, 0, 255)
 
 
-def _averaged(xp: ArrayModule, x: Array, height: int, width: int, part: tuple[slice, slice]) -> Array:
-    """A part of images made smaller, each pixel the average of what it covers."""
-    batch, old_height, old_width, channels = x.shape
-    columns = _covered(xp, old_width, width).astype(x.dtype)[part[1]]
-    rows = _covered(xp, old_height, height).astype(x.dtype)[part[0]]
-    height, width = rows.shape[0], columns.shape[0]
-    x = xp.matmul(x.transpose(0, 1, 3, 2).reshape(batch * old_height * channels, old_width), columns.T)
-    x = x.reshape(batch, old_height, channels * width)
-    return xp.matmul(rows, x).reshape(batch, height, channels, width).transpose(0, 1, 3, 2)
+def _averaged(xp: ArrayModule, data: Array, height: int, width: int, part: tuple[slice, slice]) -> Array:
+    """A part of images made smaller, each pixel the average of the pixels that it covers.
+
+    OpenCV sums bytes in single precision, or as integers where all cells are of as many whole pixels.
+    """
+    batch, old_height, old_width, channels = data.shape
+    scales = _scale(old_height, height), _scale(old_width, width)
+    whole = all(abs(scale - round(scale)) < 2.2e-16 for scale in scales)
+    is_integer, dtype = data.dtype.kind in "iu", xp.float32 if data.dtype.name == "uint8" else _wide(xp, data)
+    if not whole:
+        x = data.astype(dtype)
+        for axis, n, m in ((2, old_width, width), (1, old_height, height)):
+            total: Any = 0
+            for place, share in _covered(xp, n, m, part[axis - 1]):
+                term = xp.take(x, place, axis=axis)
+                term *= share.reshape([-1 if i == axis else 1 for i in range(4)]).astype(dtype)
+                total = xp.add(term, total, out=term)
+            x = total
+        return x
+    down, across = old_height // height, old_width // width
+    sums = xp.int64 if is_integer else dtype
+    total = data.reshape(batch, height, down, old_width * channels)[:, part[0]].sum(axis=2, dtype=sums)
+    total = total.reshape(batch, -1, width, across, channels)[:, :, part[1]].sum(axis=3)
+    if is_integer and down == across == 2:
+        return (total + 2) >> 2
+    return total.astype(dtype) * (1 / (down * across))
 
 
 def resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int, part: tuple[slice, slice] = _ALL
@@ -155,28 +216,25 @@ def resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int, 
     if (old_height, old_width) == (height, width):
         return data[:, part[0], part[1]]
     if interp == NEAREST:
-        rows, columns = [xp.minimum(xp.floor(xp.arange(m) * (n / m)).astype(xp.int64), n - 1)
+        rows, columns = [xp.minimum(xp.floor(xp.arange(m) * _scale(n, m)).astype(xp.int64), n - 1)
                          for n, m in ((old_height, height), (old_width, width))]
         return xp.take(xp.take(data, rows[part[0]], axis=1), columns[part[1]], axis=2)
-    enlarged, is_bytes = height > old_height or width > old_width, data.dtype.name == "uint8"
-    halved = (2 * height, 2 * width) == (old_height, old_width)
-    if interp == AREA and not enlarged and not (is_bytes and halved):
-        # Areas of bytes are summed in single precision, which decides what halves are rounded to.
-        x = _averaged(xp, data.astype(xp.float32 if is_bytes else _wide(xp, data)), height, width, part)
+    if interp == AREA and height <= old_height and width <= old_width:
+        x = _averaged(xp, data, height, width, part)
     else:
-        area = interp == AREA and enlarged
-        columns = _taps(xp, old_width, width, interp, area, 2, part[1])
-        rows = _taps(xp, old_height, height, interp, area, 1, part[0])
+        columns = _taps(xp, old_width, width, interp, interp == AREA, 2, part[1])
+        rows = _taps(xp, old_height, height, interp, interp == AREA, 1, part[0])
         if part is not _ALL:  # on the host: rows that nobody needs are left out
             first, last = int(rows[0][0].min()), int(rows[-1][0].max())
             data, rows = data[:, first:last + 1], [(place - first, weight) for place, weight in rows]
-        if interp in (LINEAR, AREA) and is_bytes:
-            return _linear_bytes(xp, data, columns, rows)
+        if data.dtype.name == "uint8":
+            stop, channels = part[1].indices(width)[1], data.shape[3]
+            left_over = max(0, stop * channels - width * channels // _LANES * _LANES)
+            return _weighed_bytes(xp, data, columns, rows, min(left_over, columns[0][0].shape[0] * channels))
         x = data.astype(_wide(xp, data))
         for taps, axis in ((columns, 2), (rows, 1)):
             total: Any = 0
             for place, weight in taps:
-                weight = xp.rint(weight * _PARTS) / _PARTS if is_bytes else weight
                 total = total + xp.take(x, place, axis=axis) * weight.astype(x.dtype)
             x = total
     if data.dtype.kind not in "iu":
@@ -193,8 +251,8 @@ def _wide(xp: ArrayModule, data: Array) -> DTypeLike:
 def resize(data, *, size: int | tuple[int, ...] = (), keep_ratio: bool = False, interp: Interpolation = 1):
     """Images (..., height, width, channel) resized to ``size``, (width, height) or one number for both.
 
-    With ``keep_ratio`` one number is that of the shorter side. ``interp`` is 0 for the nearest pixel, 1 linear,
-    2 cubic, 3 area, 4 Lanczos over eight pixels.
+    With ``keep_ratio`` a single number is the length of the shorter side. ``interp`` is 0 for the nearest pixel, 1
+    linear, 2 cubic, 3 area, 4 Lanczos over eight pixels.
     """
 
 
@@ -259,10 +317,10 @@ Border = Literal[0, 1, 2, 3, 4]
 @declare(name="_cvcopyMakeBorder")
 def border(src, *, top: int, bot: int, left: int, right: int, type: Border = 0, value: float = 0.0,
            values: tuple[float, ...] = ()):
-    """One image with a border of so many pixels on each side.
+    """One image padded by given numbers of pixels on each side.
 
-    ``type`` says what the border is made of: 0, ``values``, one a channel, or ``value`` for all; 1, the outermost
-    pixels; 2, the mirror image; 3, the other side; 4, the mirror image less the outermost pixels.
+    ``type`` tells the border: 0, ``values``, one for each channel, or ``value`` for all; 1, the outermost pixels; 2,
+    the reflection; 3, the opposite side; 4, the reflection without the outermost pixels.
     """
 
 

@@ -1,4 +1,4 @@
-"""Single-shot detection: prior boxes, what a network should learn of them, and detections from what it predicts.
+"""Single-shot detection: prior boxes, training targets, and decoding of predictions.
 
 W. Liu and others, SSD: Single Shot MultiBox Detector, 2016. Boxes are given by corners, in fractions of the image.
 """
@@ -16,7 +16,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..matrices.dense import wide
-from .boxes import apart, offsets, one_by_one, ratio, survivors
+from .boxes import apart, moved, offsets, one_by_one, ratio, survivors
 
 __all__: list[str] = []
 
@@ -44,7 +44,8 @@ def _centered(xp: ArrayModule, boxes: Array) -> tuple[Array, Array, Array, Array
 @declare(name="_contrib_MultiBoxPrior", types="*T:floating->*T", aliases=("MultiBoxPrior",), unread=(0,))
 def prior(data, *, sizes: tuple[float, ...] = (1.0,), ratios: tuple[float, ...] = (1.0,), clip: bool = False,
           steps: tuple[float, ...] = (-1.0, -1.0), offsets: tuple[float, ...] = (0.5, 0.5)):
-    """Boxes around every place of the feature map ``data`` (batch, channel, height, width), of any content.
+    """Prior boxes around each position of the feature map ``data`` (batch, channel, height, width), whose values are
+    not read.
 
     A place has one box of each size with the first ratio of width to height, and one of the first size with each
     further ratio. ``steps`` between places and ``offsets`` of the first, in steps, are (y, x); steps of -1 cover
@@ -170,7 +171,7 @@ target.grad(ZERO)
 def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float = 0.01, background_id: int = 0,
               nms_threshold: float = 0.5, force_suppress: bool = False, variances: Variances = _VARIANCES,
               nms_topk: int = -1):
-    """Objects found: rows of (class, score, left, top, right, bottom) in descending order of score.
+    """Decoded detections: rows of (class, score, left, top, right, bottom) in descending order of score.
 
     ``cls_prob`` (batch, classes, n) are probabilities, class 0 the background; ``loc_pred`` (batch, 4 n) are offsets
     times ``variances`` from the boxes of ``anchor`` (1, n, 4). Boxes below ``threshold`` are left out; of the
@@ -180,16 +181,6 @@ def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float
 
 
 formed(detection, "(batch, classes, n) (batch, 4n) (1, n, 4) -> (batch, n, 6)")
-
-
-def _moved(xp: ArrayModule, anchor: Array, steps: Array, variances: tuple[float, ...], clip: bool) -> Array:
-    """Corners of the boxes that offsets lead to."""
-    x, y, width, height = _centered(xp, anchor)
-    dx, dy, dw, dh = [step * variance for step, variance in zip(apart(steps), variances)]
-    x, y = dx * width + x, dy * height + y
-    width, height = xp.exp(dw) * width / 2, xp.exp(dh) * height / 2
-    boxes = xp.stack((x - width, y - height, x + width, y + height), axis=-1)
-    return xp.clip(boxes, 0, 1) if clip else boxes
 
 
 @detection.kernel()  # no body: each box that is kept rules out later ones
@@ -202,7 +193,8 @@ def detection_xp(xp, cls_prob, loc_pred, anchor, *, clip, threshold, nms_thresho
     kind = xp.argmax(cls_prob[:, 1:], axis=1)
     score = xp.take_along_axis(cls_prob[:, 1:], kind[:, None], axis=1)[:, 0]
     valid = (score > -1) & (score >= threshold)
-    boxes = _moved(xp, anchor, loc_pred.reshape(batch, n, 4), variances, clip)
+    boxes = moved(xp, _centered(xp, anchor), apart(loc_pred.reshape(batch, n, 4)), variances)
+    boxes = xp.clip(boxes, 0, 1) if clip else boxes
     rows = xp.concatenate((kind[:, :, None].astype(boxes.dtype), score[:, :, None], boxes), axis=2)
     suppress, top = 0 < nms_threshold <= 1, nms_topk if 0 < nms_topk < n else n
     order = xp.argsort(xp.where(valid, -score if suppress else 0, math.inf), axis=1, kind="stable")

@@ -1,4 +1,4 @@
-"""Regions proposed by a network that scores anchors at every place of a feature map.
+"""Region proposals of a network that scores anchors at each position of a feature map.
 
 S. Ren, K. He, R. Girshick, J. Sun, Faster R-CNN, 2015. Boxes are given by the corner pixels they hold.
 """

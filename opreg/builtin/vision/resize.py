@@ -1,6 +1,6 @@
-"""Images resized: averages over a grid of cells, and bilinear interpolation.
+"""Resizing of images: averages over a grid of cells, and bilinear interpolation.
 
-Both weigh rows and columns apart, so an image is multiplied by a small matrix from either side.
+Both weight rows and columns separately, so an image is multiplied by a small matrix from each side.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _like(g: Shape, data: Shape) -> Shape:
 def adaptive_pooling(data, *, output_size: int | tuple[int, ...] = ()):
     """Averages over the cells of a grid of ``output_size``, (height, width) or one number for both.
 
-    Cell ``i`` of ``m`` holds the numbers from ``floor(i * n / m)`` to ``ceil((i + 1) * n / m)``; cells may overlap.
+    Cell ``i`` of ``m`` covers the elements from ``floor(i * n / m)`` to ``ceil((i + 1) * n / m)``; cells may overlap.
     """
 
 
@@ -121,9 +121,9 @@ def bilinear_resize(data, like, *, height: int = 1, width: int = 1, scale_height
                     scale_width: float | None = None, mode: Mode = "size", align_corners: bool = True):
     """Images resized with bilinear interpolation.
 
-    ``mode`` says to what: "size" to ``height`` and ``width``, or by the scales if they are given; "odd_scale" by the
-    scales, odd sizes to odd ones; "like" to those of a second input; the others to the nearest even or odd ones.
-    ``align_corners`` makes the first and last numbers those of the input; without it pixels are areas.
+    ``mode`` tells the size: "size" is ``height`` and ``width``, or the scales if they are given; "odd_scale" uses the
+    scales, odd sizes to odd ones; "like" the size of a second input; the others the nearest even or odd size.
+    ``align_corners`` maps the corner elements of input and output to each other; without it pixels are areas.
     """
 
 
@@ -157,7 +157,7 @@ def _asked(data: Shape, like: Shape | None = None, *, height: int, width: int, s
 
 
 def between(xp: ArrayModule, n: int, m: int, dtype: np.dtype, *, align_corners: bool) -> Array:
-    """The matrix that interpolates ``m`` numbers among ``n``."""
+    """The matrix that interpolates ``m`` elements from ``n``."""
     place = xp.arange(m).astype(xp.float64)
     if align_corners:
         place = place * ((n - 1) / max(1, m - 1))

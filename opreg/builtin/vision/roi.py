@@ -1,8 +1,8 @@
 """Regions of interest pooled to a fixed size: ROIAlign, PSROIPooling and ROIPooling.
 
-A region is a row (image, left, top, right, bottom). Averages over its cells weigh the rows and columns of the image
-apart, so they are two matrix products, with weights made from the region's coordinates. Maxima are looked up in tables
-of maxima over blocks whose sides are powers of two: four blocks cover any cell.
+A region is a row (image, left, top, right, bottom). Averages over its cells weight the rows and columns of the image
+separately, so they are two matrix products, with weights computed from the region's coordinates. Maxima are read from
+tables of maxima over blocks whose sides are powers of two: four blocks cover any cell.
 """
 
 from __future__ import annotations
@@ -174,8 +174,9 @@ def roi_align(data, rois, *, pooled_size: tuple[int, ...], spatial_scale: float,
               position_sensitive: bool = False, aligned: bool = False):
     """Averages of bilinear samples over the cells of each region (He et al. 2017, Mask R-CNN).
 
-    A cell has ``sample_ratio`` samples along either side, or without it one a pixel. ``aligned`` shifts regions by
-    half a pixel. ``position_sensitive`` gives each cell channels of its own. A region of a negative image is zero.
+    A cell has ``sample_ratio`` samples along either side, or by default one for each pixel. ``aligned`` shifts regions
+    by half a pixel. ``position_sensitive`` gives each cell its own channels. A region with a negative image number is
+    zero.
     """
 
 
@@ -269,7 +270,7 @@ _averaging(psroi_pooling, "_backward__contrib_PSROIPooling", _boxed_cells)
 def roi_pooling(data, rois, *, pooled_size: Cells, spatial_scale: float):
     """Maxima over the pixels of each region's cells (Girshick 2015, Fast R-CNN); a cell without pixels is zero.
 
-    The second output, which is not shown, says where in its image each maximum is, or -1.
+    The hidden second output holds the position of each maximum in its image, or -1.
     """
 
 
@@ -360,7 +361,7 @@ def roi_pooling_xp(xp, data, rois, *, pooled_size, spatial_scale):
 
 @declare(name="_backward_ROIPooling", types="T,I,J,U->T", unread=(3,))
 def roi_pooling_data(g, rois, maxidx, data):
-    """The gradient of ROIPooling: it goes to where the maxima are."""
+    """The gradient of ROIPooling, added at the positions of the maxima."""
 
 
 def _sources(xp: ArrayModule, rois: Array, maxidx: Array, shape: Shape) -> tuple[Array, Array]:
@@ -380,7 +381,7 @@ def roi_pooling_data_xp(xp, g, rois, maxidx, data):
 
 @declare(name="_backward_ROIPooling_at", types="T,I,J->T")
 def roi_pooling_at(h, rois, maxidx):
-    """Elements of ``h`` where regions of the data have their maxima: the gradient of the gradient."""
+    """Elements of ``h`` at the positions of the maxima of regions: the gradient of the gradient."""
 
 
 roi_pooling_at.infer(like_inputs(2))

@@ -1,4 +1,4 @@
-"""Images warped: sampling grids, bilinear sampling, and both as one operator."""
+"""Warping of images: sampling grids, bilinear sampling, and both in one operator."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__: list[str] = []
 
 @declare(name="GridGenerator")
 def grid_generator(data, *, transform_type: Literal["affine", "warp"], target_shape: tuple[int, ...] = (0, 0)):
-    """Sampling grid: x and y from -1 to 1 for each place of an image.
+    """A sampling grid: coordinates x and y from -1 to 1 for each position of an image.
 
-    "affine" multiplies the places of ``target_shape`` by a matrix of two rows and three columns, "warp" adds the
-    flow, in pixels, to each place of its own shape.
+    "affine" multiplies the coordinates of ``target_shape`` by a matrix of two rows and three columns; "warp" adds a
+    flow, in pixels, to each position.
     """
 
 
@@ -108,7 +108,7 @@ def grid_generator_data_grad(h, ins, outs, **attrs):
 
 @declare(name="BilinearSampler")
 def bilinear_sampler(data, grid, *, cudnn_off: bool | None = None):
-    """Images read at the places of ``grid``, x and y from -1 to 1; what lies outside is zero."""
+    """Images sampled at the coordinates in ``grid``, x and y from -1 to 1; zero outside of the image."""
 
 
 formed(bilinear_sampler, "(batch, channel, high, across) (batch, 2, height, width) -> (batch, channel, height, width)")
@@ -130,7 +130,7 @@ def bilinear_sampler_xp(xp, data, grid):
 
 @declare(name="_backward_BilinearSampler_data", types="T,T,U->T", unread=(2,))
 def bilinear_sampler_data(g, grid, data):
-    """The gradient of images that were sampled."""
+    """The gradient of the sampled images."""
 
 
 
@@ -152,7 +152,7 @@ def bilinear_sampler_data_grad(h, ins, outs, *, needs):
 
 @declare(name="_backward_BilinearSampler_grid", outputs=("grid",))
 def bilinear_sampler_grid(g, data, grid):
-    """The gradient of the places where images were sampled."""
+    """The gradient of the sampling coordinates."""
 
 
 gradient_by(bilinear_sampler, bilinear_sampler_data, bilinear_sampler_grid)
@@ -174,7 +174,7 @@ def bilinear_sampler_grid_xp(xp, g, data, grid):
 @composed(name="SpatialTransformer")
 def spatial_transformer(data, loc, *, target_shape: tuple[int, ...] = (0, 0), transform_type: Literal["affine"],
                         sampler_type: Literal["bilinear"], cudnn_off: bool | None = None):
-    """Images seen through affine maps, six numbers each, that take places of the output to places of the input."""
+    """Images transformed by affine maps of six elements each, which map output coordinates to input coordinates."""
     dtype = np.dtype(data.dtype)
     if is_narrow(dtype):  # of which a place is half a pixel off in large images
         data, loc = ops.Cast(data, dtype="float32"), ops.Cast(loc, dtype="float32")

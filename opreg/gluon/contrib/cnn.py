@@ -1,4 +1,4 @@
-"""Convolutions whose windows are moved by what a convolution makes of the input."""
+"""Deformable convolutions: another convolution computes offsets of the kernel positions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Pair = int | tuple[int, int]
 
 
 class _Deformable(HybridBlock):
-    """A convolution and the one that says where its windows are."""
+    """A convolution, and the convolution that computes its offsets."""
 
-    #: Numbers that the first convolution makes for each place of a window, and whether the offset comes first in files.
+    #: Outputs of the offset convolution for each kernel position, and whether its parameters come first in files.
     _numbers: int
     _offset_first: bool
 
@@ -59,7 +59,7 @@ class _Deformable(HybridBlock):
             self.act = Activation(activation, prefix=f"{activation}_") if activation else None
 
     def _windows(self, F: Any, offset: Any) -> dict[str, Any]:
-        """Arguments that the second convolution gets from the output of the first."""
+        """Arguments of the main convolution, from the output of the offset convolution."""
         raise NotImplementedError
 
     def hybrid_forward(self, F: Any, x: Any, offset_weight: Any, deformable_conv_weight: Any, offset_bias: Any = None,
@@ -80,22 +80,22 @@ class _Deformable(HybridBlock):
 
 
 class DeformableConvolution(_Deformable):
-    """A convolution whose windows are moved, place by place.
+    """A convolution whose kernel positions are shifted by computed offsets.
 
     Parameters
     ----------
     channels : int
-        Channels that come out.
+        Number of output channels.
     kernel_size, strides, padding, dilation, groups, use_bias, in_channels, activation
-        As of ``gluon.nn.Conv2D``.
+        See ``gluon.nn.Conv2D``.
     num_deformable_group : int
-        In how many groups of channels windows are moved alike.
+        Number of groups of channels with offsets of their own.
     weight_initializer, bias_initializer, offset_weight_initializer, offset_bias_initializer : Initializer or str
-        How parameters begin; those of offsets as zeros, so that it begins as an ordinary convolution.
+        Initial values. Those of the offsets are zeros, so that it begins as an ordinary convolution.
     offset_use_bias : bool
         Whether offsets have a bias.
     layout, op_name, adj
-        "NCHW", and MXNet's own.
+        The layout "NCHW", and settings of MXNet.
     """
 
     _numbers, _offset_first = 2, True
@@ -108,12 +108,12 @@ class DeformableConvolution(_Deformable):
 
 
 class ModulatedDeformableConvolution(_Deformable):
-    """A convolution whose windows are moved, and weighed, place by place.
+    """A convolution whose kernel positions are shifted by computed offsets, and weighted by a computed mask.
 
     Parameters
     ----------
     channels : int
-        Channels that come out; this and all others as of ``DeformableConvolution``.
+        Number of output channels; for the other parameters see ``DeformableConvolution``.
     """
 
     _numbers, _offset_first = 3, False
@@ -126,5 +126,5 @@ class ModulatedDeformableConvolution(_Deformable):
         return "modulated_deformable_conv"
 
 
-__path__: list[str] = []  # modules that MXNet has below it are itself
+__path__: list[str] = []  # its submodules are this module itself
 __getattr__ = inner(__name__)

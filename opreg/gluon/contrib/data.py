@@ -1,4 +1,4 @@
-"""Samplers beside those of ``gluon.data``."""
+"""Further samplers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ __all__ = ["IntervalSampler"]
 
 
 class IntervalSampler(Sampler):
-    """Every number that is ``interval`` behind another, from 0 on, and then from 1 on and so forth.
+    """Sample numbers in steps of ``interval``: first from 0 on, then from 1 on, and so on.
 
     Parameters
     ----------
     length : int
         Number of samples.
     interval : int
-        How far a number is from the next.
+        Distance between two numbers.
     rollover : bool
-        Whether those between come as well, in rounds of their own.
+        Whether it continues from 1, 2, … on, until all samples were visited.
 
     Raises
     ------
     ArgumentError
-        The interval is longer than the samples are many.
+        When the interval is larger than the number of samples.
 
     Examples
     --------

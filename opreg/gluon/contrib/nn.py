@@ -1,4 +1,4 @@
-"""Layers beside those of ``gluon.nn``."""
+"""Further layers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["Concurrent", "HybridConcurrent", "Identity", "SparseEmbedding", "Syn
 
 
 class Concurrent(Sequential):
-    """Blocks that get the same input; what comes out of them is one array.
+    """Blocks that run on the same input; their outputs are concatenated.
 
     Parameters
     ----------
     axis : int
-        Along which axis it is put together.
+        Axis of the concatenation.
     """
 
     def __init__(self, axis: int = -1, prefix: str | None = None, params: Any = None):
@@ -34,17 +34,17 @@ class Concurrent(Sequential):
         self.axis = axis
 
     def forward(self, x: Any, *args: Any) -> Any:
-        """Run them."""
+        """Run the blocks, and concatenate."""
         return nd.concat(*[block(x, *args) for block in self._children.values()], dim=self.axis)
 
 
 class HybridConcurrent(HybridSequential):
-    """Hybrid blocks that get the same input; what comes out of them is one array.
+    """Hybrid blocks that run on the same input; their outputs are concatenated.
 
     Parameters
     ----------
     axis : int
-        Along which axis it is put together.
+        Axis of the concatenation.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class HybridConcurrent(HybridSequential):
 
 
 class Identity(HybridBlock):
-    """A block that gives its input, as one of several in a ``HybridConcurrent``."""
+    """A block that returns its input, for a branch of a ``HybridConcurrent``."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""
@@ -72,14 +72,14 @@ class Identity(HybridBlock):
 
 
 class SparseEmbedding(Embedding):
-    """A layer that looks rows of its weight up by their numbers; the gradient has these rows alone.
+    """An embedding layer whose gradient is sparse: it holds only the rows that were looked up.
 
     Parameters
     ----------
     input_dim, output_dim : int
-        Number of rows, and their length.
+        Number of rows, and length of a row.
     dtype : dtype
-        Of the weight.
+        Dtype of the weight.
     weight_initializer : Initializer or str, optional
         Initial value.
     """
@@ -90,16 +90,16 @@ class SparseEmbedding(Embedding):
 
 
 class SyncBatchNorm(BatchNorm):
-    """Batch normalization by mean and variance of the parts of a batch on all devices.
+    """Batch normalization whose mean and variance include the parts of the batch on all devices.
 
     Parameters
     ----------
     in_channels : int
-        Number of channels; 0 where it follows from the first input.
+        Number of channels; 0 where the first input decides it.
     num_devices : int
-        On how many devices the parts are; by default as many as there are GPUs, or one.
+        Number of devices that share the batch; by default the number of GPUs, or one.
     momentum, epsilon, center, scale, use_global_stats
-        As of ``BatchNorm``, and so are the initializers.
+        See ``BatchNorm``, also for the initializers.
     """
 
     def __init__(self, in_channels: int = 0, num_devices: int | None = None, momentum: float = 0.9,
@@ -119,7 +119,7 @@ class SyncBatchNorm(BatchNorm):
 
 
 class _PixelShuffle(HybridBlock):
-    """Channels that become pixels: (n, c * f1 * f2, h, w) is (n, c, h * f1, w * f2) then."""
+    """Moves channels to the axes of space: (n, c * f1 * f2, h, w) becomes (n, c, h * f1, w * f2)."""
 
     _dims: int
 
@@ -146,12 +146,12 @@ class _PixelShuffle(HybridBlock):
 
 
 class PixelShuffle1D(_PixelShuffle):
-    """Channels that become pixels of a row: (n, c * f, w) is (n, c, w * f) then.
+    """Moves channels to the axis of space: (n, c * f, w) becomes (n, c, w * f).
 
     Parameters
     ----------
     factor : int
-        How many times as many pixels.
+        Upscaling factor.
 
     Examples
     --------
@@ -166,12 +166,12 @@ class PixelShuffle1D(_PixelShuffle):
 
 
 class PixelShuffle2D(_PixelShuffle):
-    """Channels that become pixels of an image: (n, c * f1 * f2, h, w) is (n, c, h * f1, w * f2) then.
+    """Moves channels to the axes of space: (n, c * f1 * f2, h, w) becomes (n, c, h * f1, w * f2).
 
     Parameters
     ----------
     factor : int or (int, int)
-        How many times as many pixels, along both axes or each.
+        Upscaling factor, for both axes or each.
 
     Examples
     --------
@@ -183,12 +183,12 @@ class PixelShuffle2D(_PixelShuffle):
 
 
 class PixelShuffle3D(_PixelShuffle):
-    """Channels that become pixels of a body: (n, c * f1 * f2 * f3, d, h, w) is (n, c, d * f1, h * f2, w * f3) then.
+    """Moves channels to the axes of space: (n, c * f1 * f2 * f3, d, h, w) becomes (n, c, d * f1, h * f2, w * f3).
 
     Parameters
     ----------
     factor : int or (int, int, int)
-        How many times as many pixels, along all axes or each.
+        Upscaling factor, for all axes or each.
 
     Examples
     --------
@@ -199,5 +199,5 @@ class PixelShuffle3D(_PixelShuffle):
     _dims = 3
 
 
-__path__: list[str] = []  # modules that MXNet has below it are itself
+__path__: list[str] = []  # its submodules are this module itself
 __getattr__ = inner(__name__)

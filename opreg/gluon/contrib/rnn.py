@@ -1,4 +1,5 @@
-"""Recurrent cells beside those of ``gluon.rnn``: of convolutions, with a projection, with one mask for all steps."""
+"""Further recurrent cells: convolutional ones, one with a projection, and one whose dropout mask is the same in all
+steps."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ Sizes = int | tuple[int, ...]
 
 
 class _ConvCell(HybridRecurrentCell):
-    """A cell whose input and state are images, and go through convolutions."""
+    """A cell whose input and state are images, and whose products are convolutions."""
 
     _dims: ClassVar[int]
     _gates: ClassVar[int] = 1
@@ -95,7 +96,7 @@ class _ConvCell(HybridRecurrentCell):
 
 
 class _ConvLSTM(_ConvCell):
-    """A cell of long short-term memory, of convolutions."""
+    """A convolutional cell of long short-term memory."""
 
     _gates, _states = 4, 2
 
@@ -110,7 +111,7 @@ class _ConvLSTM(_ConvCell):
 
 
 class _ConvGRU(_ConvCell):
-    """A gated recurrent unit, of convolutions."""
+    """A convolutional gated recurrent unit."""
 
     _gates = 3
 
@@ -125,7 +126,7 @@ class _ConvGRU(_ConvCell):
 
 
 class Conv1DRNNCell(_ConvCell):
-    """A cell of Elman whose input and state are rows, and go through convolutions.
+    """A convolutional Elman cell, over one axis of space.
 
     Parameters
     ----------
@@ -134,13 +135,13 @@ class Conv1DRNNCell(_ConvCell):
     hidden_channels : int
         Channels of the state.
     i2h_kernel, h2h_kernel : int or tuple of int
-        Kernels over input and state; the second are odd.
+        Kernels over input and state; the latter are odd.
     i2h_pad, i2h_dilate, h2h_dilate : int or tuple of int
         Padding of inputs, and dilations.
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
-        How the weights begin.
+        Initial values of the weights.
     conv_layout : str
-        Order of the axes, by default with channels first.
+        Order of the axes; channels come first by default.
     activation : str or function
         The activation.
     """
@@ -149,110 +150,110 @@ class Conv1DRNNCell(_ConvCell):
 
 
 class Conv2DRNNCell(_ConvCell):
-    """A cell of Elman whose input and state are images, and go through convolutions.
+    """A convolutional Elman cell, over two axes of space.
 
     Parameters
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
-        As of ``Conv1DRNNCell``.
+        See ``Conv1DRNNCell``.
     """
 
     _dims = 2
 
 
 class Conv3DRNNCell(_ConvCell):
-    """A cell of Elman whose input and state are bodies, and go through convolutions.
+    """A convolutional Elman cell, over three axes of space.
 
     Parameters
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
-        As of ``Conv1DRNNCell``.
+        See ``Conv1DRNNCell``.
     """
 
     _dims = 3
 
 
 class Conv1DLSTMCell(_ConvLSTM):
-    """A cell of long short-term memory whose input and state are rows, and go through convolutions.
+    """A convolutional cell of long short-term memory, over one axis of space.
 
     Parameters
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
-        As of ``Conv1DRNNCell``.
+        See ``Conv1DRNNCell``.
     """
 
     _dims = 1
 
 
 class Conv2DLSTMCell(_ConvLSTM):
-    """A cell of long short-term memory whose input and state are images, and go through convolutions.
+    """A convolutional cell of long short-term memory, over two axes of space.
 
     Parameters
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
-        As of ``Conv1DRNNCell``.
+        See ``Conv1DRNNCell``.
     """
 
     _dims = 2
 
 
 class Conv3DLSTMCell(_ConvLSTM):
-    """A cell of long short-term memory whose input and state are bodies, and go through convolutions.
+    """A convolutional cell of long short-term memory, over three axes of space.
 
     Parameters
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
-        As of ``Conv1DRNNCell``.
+        See ``Conv1DRNNCell``.
     """
 
     _dims = 3
 
 
 class Conv1DGRUCell(_ConvGRU):
-    """A gated recurrent unit whose input and state are rows, and go through convolutions.
+    """A convolutional gated recurrent unit, over one axis of space.
 
     Parameters
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
-        As of ``Conv1DRNNCell``.
+        See ``Conv1DRNNCell``.
     """
 
     _dims = 1
 
 
 class Conv2DGRUCell(_ConvGRU):
-    """A gated recurrent unit whose input and state are images, and go through convolutions.
+    """A convolutional gated recurrent unit, over two axes of space.
 
     Parameters
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
-        As of ``Conv1DRNNCell``.
+        See ``Conv1DRNNCell``.
     """
 
     _dims = 2
 
 
 class Conv3DGRUCell(_ConvGRU):
-    """A gated recurrent unit whose input and state are bodies, and go through convolutions.
+    """A convolutional gated recurrent unit, over three axes of space.
 
     Parameters
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
-        As of ``Conv1DRNNCell``.
+        See ``Conv1DRNNCell``.
     """
 
     _dims = 3
 
 
 class VariationalDropoutCell(ModifierCell):
-    """A cell over another that drops the same of inputs, states and outputs in all steps of a sequence.
+    """A cell with variational dropout: the masks of inputs, states and outputs are the same in all steps of a sequence.
 
     Parameters
     ----------
     base_cell : RecurrentCell
         The cell.
     drop_inputs, drop_states, drop_outputs : float
-        Which part of each is dropped; of states, that of the first one.
+        Fraction of elements that is dropped; of the states only the first has dropout.
     """
 
     def __init__(self, base_cell: RecurrentCell, drop_inputs: float = 0.0, drop_states: float = 0.0,
@@ -268,10 +269,10 @@ class VariationalDropoutCell(ModifierCell):
         return "vardrop"
 
     def _forget(self) -> None:
-        self.__dict__["_masks"] = {}  # no settings: what was traced stays
+        self.__dict__["_masks"] = {}  # not a setting, so the trace stays valid
 
     def reset(self) -> None:
-        """Begin a sequence, for which other masks are drawn."""
+        """Begin another sequence, with new masks."""
         super().reset()
         self._forget()
 
@@ -294,7 +295,7 @@ class VariationalDropoutCell(ModifierCell):
 
     def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
                merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
-        """Run over a sequence; see ``RecurrentCell``. Without masks of states the cell runs over all steps at once."""
+        """Run over a sequence; see ``RecurrentCell``. Without dropout of states the cell runs on all steps at once."""
         if self.drop_states:
             return super().unroll(length, inputs, begin_state, layout, merge_outputs, valid_length)
         self.reset()
@@ -314,16 +315,16 @@ class VariationalDropoutCell(ModifierCell):
 
 
 class LSTMPCell(HybridRecurrentCell):
-    """A cell of long short-term memory whose output and first state are a projection.
+    """A cell of long short-term memory whose output and first state are projected.
 
     Parameters
     ----------
     hidden_size, projection_size : int
-        Numbers in the memory, and in the output.
+        Length of the memory, and of the output.
     i2h_weight_initializer, h2h_weight_initializer, h2r_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
-        How the weights begin.
+        Initial values of the weights.
     input_size : int
-        Numbers that go in; 0 where they follow from the first input.
+        Length of the input features; 0 where the first input decides it.
 
     Examples
     --------
@@ -381,7 +382,8 @@ class LSTMPCell(HybridRecurrentCell):
 
 def dynamic_unroll(cell: RecurrentCell, inputs: Any, begin_state: Any, drop_inputs: float = 0, drop_outputs: float = 0,
                    layout: str = "TNC", valid_length: Any = None) -> tuple[Any, list[Any]]:
-    """Run a cell over a sequence by a loop, whose plan is as long for one step as for a thousand.
+    """Run a cell over a sequence with a loop operator, so that the plan's length does not depend on the number of
+    steps.
 
     Parameters
     ----------
@@ -392,16 +394,16 @@ def dynamic_unroll(cell: RecurrentCell, inputs: Any, begin_state: Any, drop_inpu
     begin_state : list of NDArray or Symbol
         States before the first step.
     drop_inputs, drop_outputs : float
-        Which part of each is dropped, the same in all steps.
+        Fraction of elements that is dropped, with the same mask in all steps.
     layout : str
         Order of the axes: ``TNC`` or ``NTC``.
     valid_length : NDArray or Symbol, optional
-        The length of each sample: outputs behind it are zero, states stay.
+        The length of each sample; beyond it outputs are zero, and states do not change.
 
     Returns
     -------
     outputs, states
-        Outputs of all steps, and the states behind the last.
+        Outputs of all steps, and the states after the last.
     """
     inputs, axis, F, _ = format_sequence(None, inputs, layout, True)
     if drop_inputs:
@@ -428,5 +430,5 @@ def dynamic_unroll(cell: RecurrentCell, inputs: Any, begin_state: Any, drop_inpu
     return F.SequenceMask(outputs, sequence_length=valid_length, use_sequence_length=True, axis=axis), states[:-1]
 
 
-__path__: list[str] = []  # modules that MXNet has below it are itself
+__path__: list[str] = []  # its submodules are this module itself
 __getattr__ = inner(__name__)

@@ -1,4 +1,4 @@
-"""Data of Gluon: datasets, samplers, and loaders that make batches in other processes."""
+"""Data of Gluon: datasets, samplers, and loaders whose worker processes make batches."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Loaders: samples of a dataset, put together to batches."""
+"""Loaders: samples of a dataset, collected into batches."""
 
 from __future__ import annotations
 
 import pickle
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing.reduction import ForkingPickler as ForkingPickler  # loaders of other libraries take it from here
+from multiprocessing.reduction import ForkingPickler as ForkingPickler  # loaders of other libraries import it from here
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,8 @@ __all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
 
 
 def default_batchify_fn(data: Sequence[Any]) -> Any:
-    """Samples as a batch: arrays are stacked, numbers make an array, and tuples a list of these for each part.
+    """Samples as a batch: arrays are stacked, numbers become an array, and tuples become a list with one batch for each
+    part.
 
     Examples
     --------
@@ -43,12 +44,12 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
     return faced(array(numbers, dtype=numbers.dtype))
 
 
-#: The same function: in a worker process it puts arrays into memory that the loader shares.
+#: The same function; in a worker process it stacks into memory shared with the loader.
 default_mp_batchify_fn = default_batchify_fn
 
 
 def _on_host(data: Sequence[NDArray]) -> list[Any] | None:
-    """The numbers of arrays that are alike; none where ``stack`` has more to do, or to say."""
+    """The stacked elements of similar arrays on the host; None where ``stack`` has to convert or to raise."""
     if autograd.is_recording():
         return None
     raw = [getattr(sample, "_data", None) for sample in data]
@@ -56,7 +57,7 @@ def _on_host(data: Sequence[NDArray]) -> list[Any] | None:
 
 
 def _alike(arrays: Sequence[Any]) -> bool:
-    """Whether these are arrays of the host of one shape and dtype."""
+    """Whether all are arrays on the host, of one shape and dtype."""
     first = arrays[0]
     return all(type(each) is np.ndarray and each.shape == first.shape and each.dtype == first.dtype for each in arrays)
 
@@ -74,7 +75,7 @@ def _as_in_context(batch: Any, ctx: Context) -> Any:
 
 
 class _Batches:
-    """One round of a loader with workers: some batches are ordered before they are asked for."""
+    """One round of a loader with workers, which prefetches batches."""
 
     def __init__(self, workers: Processes | Threads, batch_sampler: Sampler, prefetch: int, timeout: float,
                  finish: Callable[[Any], Any]):
@@ -105,27 +106,27 @@ class _Batches:
 
 
 class _MultiWorkerIter:
-    """One round over a pool of ``multiprocessing``, as loaders of other libraries derive theirs from MXNet's.
+    """One round over a pool of ``multiprocessing``, which loaders of other libraries derive from.
 
     Parameters
     ----------
     worker_pool : multiprocessing.Pool or ThreadPool
         The workers.
     batchify_fn : callable
-        What makes a batch of a list of samples.
+        A function from a list of samples to a batch.
     batch_sampler : Sampler
-        The numbers of samples a batch.
+        Sampler of lists of sample numbers.
     pin_memory, pin_device_id : bool, int
         Whether batches are in the context ``cpu_pinned(pin_device_id)``.
     worker_fn : callable
-        What a worker calls with numbers of samples, ``batchify_fn`` and ``dataset``: it returns a batch, without a
-        dataset a pickled one.
+        The function that a worker calls with sample numbers, ``batchify_fn`` and ``dataset``; it returns a batch,
+        pickled if there is no dataset.
     prefetch : int
-        How many batches are ordered before they are asked for.
+        Number of batches to prefetch.
     dataset, data_loader
-        What ``worker_fn`` is given, and the loader, which lives as long as its round.
+        The dataset for ``worker_fn``, and the loader, which lives as long as its round.
     timeout : float
-        Seconds that a batch may take.
+        Longest time for a batch, in seconds.
     """
 
     def __init__(self, worker_pool: Any, batchify_fn: Callable[[list[Any]], Any], batch_sampler: Any,
@@ -149,7 +150,7 @@ class _MultiWorkerIter:
         return self
 
     def _push_next(self) -> None:
-        """Order one batch more; classes that derive from this one say otherwise how."""
+        """Request one more batch; subclasses override this."""
         samples = next(self._iter, None)
         if samples is not None:
             self._data_buffer[self._sent_idx] = self._worker_pool.apply_async(
@@ -172,40 +173,40 @@ class _MultiWorkerIter:
 
 
 class DataLoader:
-    """Batches of a dataset, by threads or processes beside the program where ``num_workers`` says so.
+    """Batches of a dataset, made by ``num_workers`` threads or processes, or in the program itself.
 
     Parameters
     ----------
     dataset : Dataset, NDArray, numpy.ndarray or list
         The samples.
     batch_size, shuffle, sampler, last_batch
-        Number of samples of a batch; whether they come in another order each round, or in which; and what becomes of
-        those that do not fill a batch, as of ``BatchSampler``.
+        Samples of a batch; whether their order is drawn anew in each round; the sampler that gives the order instead;
+        and the treatment of an incomplete last batch, see ``BatchSampler``.
     batch_sampler : Sampler
-        What gives the numbers of samples a batch, in place of these four.
+        Sampler of lists of sample numbers, which replaces these four.
     batchify_fn : callable
-        What makes a batch of a list of samples; by default arrays are stacked.
+        A function from a list of samples to a batch; by default arrays are stacked.
     num_workers : int
-        How many processes, or threads, make batches. Processes are forked at the first batch, and have the dataset as
-        it is then. Random values of a batch depend on the states of ``random`` and ``np.random`` and on the number
-        of the batch, whichever process makes it.
+        Number of worker processes, or threads. Processes are forked at the first batch, with the dataset as it is then.
+        Random values of a batch depend on the states of ``random`` and ``np.random`` and on the number of the batch,
+        not on the process that makes it.
     pin_memory, pin_device_id : bool, int
         Whether batches are in the context ``cpu_pinned(pin_device_id)``.
     prefetch : int
-        How many batches are made before they are asked for; by default twice ``num_workers``.
+        Number of batches to prefetch; twice ``num_workers`` by default.
     thread_pool : bool
         Whether workers are threads.
     timeout : float
-        Seconds that a batch may take.
+        Longest time for a batch, in seconds.
     auto_reload : bool
-        Whether the batches of the next round are begun when a loader is made, and when a round ends.
+        Whether prefetching starts when the loader is made, and for the next round when a round ends.
 
     Raises
     ------
     ArgumentError
-        Where these contradict each other.
+        When arguments contradict each other.
     OpError
-        Where a process ends over a batch; it names the process and the samples. Exceptions of ``__getitem__`` and
+        When a worker process dies; the message names the process and the samples. Exceptions of ``__getitem__`` and of
         transforms are raised unchanged.
 
     Examples
@@ -257,7 +258,7 @@ class DataLoader:
         return len(self._batch_sampler)
 
     def _round(self) -> Iterator[Any]:
-        """The round that was begun, or one that begins now; no other iteration gets it."""
+        """The prefetching round, or a new one; each iteration gets a round of its own."""
         if self._ready is None:
             self.refresh()
         assert self._ready is not None
@@ -272,10 +273,10 @@ class DataLoader:
         return batch if self._pinned is None else _as_in_context(batch, self._pinned)
 
     def refresh(self) -> None:
-        """Begin a round anew, which the next iteration takes."""
+        """Start prefetching a round, which the next iteration takes."""
         self._ready = self._here() if self._workers is None else iter(
             _Batches(self._workers, self._batch_sampler, self._prefetch, self._timeout, self._finish))
 
     def clean(self) -> None:
-        """Drop a round that was begun; the next iteration begins its own."""
+        """Drop the prefetching round; the next iteration starts its own."""
         self._ready = None

@@ -1,4 +1,4 @@
-"""Datasets: samples by number, and datasets that are made of others."""
+"""Datasets: samples by number, and datasets derived from others."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .sampler import FilterSampler, Numbered, Sampler, SequentialSampler
 
 __all__ = ["Dataset", "SimpleDataset", "ArrayDataset", "RecordFileDataset"]
 
-#: Held between going to a record and reading it: threads of a loader share the place in the file.
+#: Held while a record is read, since threads of a loader share the position in the file.
 _READING = lock()
 
 
 class Dataset:
-    """Samples by number; a dataset of one's own has ``__getitem__`` and ``__len__``.
+    """Base of datasets: samples by number. A subclass defines ``__getitem__`` and ``__len__``.
 
     Examples
     --------
@@ -43,16 +43,16 @@ class Dataset:
         return (self[number] for number in range(len(self)))
 
     def filter(self, fn: Callable[[Any], Any]) -> Dataset:
-        """The samples for which a function is true, which is asked now."""
+        """The samples for which a function is true; it is evaluated now."""
         return _SampledDataset(self, FilterSampler(fn, self))
 
     def shard(self, num_shards: int, index: int) -> Dataset:
-        """One of ``num_shards`` parts, which lie one behind the other; the first ones have one more where they differ.
+        """One of ``num_shards`` contiguous parts; if they differ in length, the first ones have one sample more.
 
         Raises
         ------
         ArgumentError
-            Where there is no part of that number.
+            When there is no part of that number.
         """
         if not 0 <= index < num_shards:
             raise ArgumentError(f"shard: index={index} of num_shards={num_shards}: expected one from 0 on")
@@ -60,41 +60,41 @@ class Dataset:
         return _SampledDataset(self, SequentialSampler(least + (index < more), least * index + min(index, more)))
 
     def take(self, count: int | None) -> Dataset:
-        """The first ``count`` samples, or all where there are fewer, or None is given."""
+        """The first ``count`` samples; all if there are fewer, or for None."""
         return _SampledDataset(self, SequentialSampler(len(self) if count is None else min(count, len(self))))
 
     def sample(self, sampler: Sampler) -> Dataset:
-        """The samples whose numbers a sampler gives, which is asked now.
+        """The samples whose numbers a sampler yields; it is iterated now.
 
         Raises
         ------
         ArgumentError
-            For what is no ``Sampler``.
+            When the argument is no ``Sampler``.
         """
         if not isinstance(sampler, Sampler):
             raise ArgumentError(f"sample: expected a gluon.data.Sampler, got {type(sampler).__name__}")
         return _SampledDataset(self, sampler)
 
     def transform(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
-        """The samples as a function gives them, which gets the parts of a tuple one by one.
+        """The samples, transformed by a function, which receives the parts of a tuple as separate arguments.
 
         Parameters
         ----------
         fn : callable
-            What is called with a sample.
+            The function of a sample.
         lazy : bool
-            Whether it is called each time that a sample is asked for, or now and once.
+            Whether the function is called at each access, or once for all samples now.
         """
         changed = _LazyTransformDataset(self, fn)
         return changed if lazy else SimpleDataset(list(changed))
 
     def transform_first(self, fn: Callable[[Any], Any], lazy: bool = True) -> Dataset:
-        """As ``transform``, where the function gets the first part of a sample alone; the others stay as they are."""
+        """The samples, with their first part transformed by a function; see ``transform``."""
         return self.transform(_First(fn), lazy)
 
 
 class SimpleDataset(Dataset):
-    """A list, or whatever has a length and subscripts, as a dataset.
+    """A list, or another object with a length and subscripts, as a dataset.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class SimpleDataset(Dataset):
 
 
 class _LazyTransformDataset(SimpleDataset):
-    """Samples of another dataset, as a function gives them."""
+    """Samples of another dataset, transformed by a function at each access."""
 
     def __init__(self, data: Numbered, fn: Callable[..., Any]):
         super().__init__(data)
@@ -125,7 +125,7 @@ class _LazyTransformDataset(SimpleDataset):
 
 
 class _First:
-    """A function of the first part of a sample; a class, so that it can be pickled where the function can."""
+    """Applies a function to the first part of a sample; a class, so that it can be pickled if the function can."""
 
     def __init__(self, fn: Callable[[Any], Any]):
         self._fn = fn
@@ -135,7 +135,7 @@ class _First:
 
 
 class _SampledDataset(SimpleDataset):
-    """Samples of another dataset, whose numbers a sampler gave."""
+    """Samples of another dataset, in the order of a sampler."""
 
     def __init__(self, data: Numbered, sampler: Sampler):
         super().__init__(data)
@@ -149,17 +149,17 @@ class _SampledDataset(SimpleDataset):
 
 
 class ArrayDataset(Dataset):
-    """Several datasets, lists or arrays of one length, whose samples are tuples; of one alone they are its own.
+    """Datasets, lists or arrays of one length, zipped: samples are tuples, or single values if there is one of them.
 
     Parameters
     ----------
     *args : NDArray, numpy.ndarray, list or Dataset
-        What is numbered together. The elements of a one-dimensional NDArray, as labels are, come as NumPy's numbers.
+        The parts. Elements of a one-dimensional NDArray, such as labels, are NumPy scalars.
 
     Raises
     ------
     ShapeError
-        Their lengths differ.
+        When their lengths differ.
 
     Examples
     --------
@@ -185,7 +185,7 @@ class ArrayDataset(Dataset):
 
 
 class RecordFileDataset(Dataset):
-    """The records of a ``.rec`` file as bytes, in the order of the ``.idx`` file beside it.
+    """The records of a ``.rec`` file as bytes, in the order of its ``.idx`` file.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Samplers: the numbers of samples, in the order in which a loader asks for them."""
+"""Samplers: iterables of sample numbers, in the order in which a loader reads samples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LAST = ("keep", "discard", "rollover")
 
 
 class Sampler:
-    """An iterable of the numbers of samples; a sampler of one's own has ``__iter__`` and ``__len__``.
+    """Base of samplers: iterables of sample numbers. A subclass defines ``__iter__`` and ``__len__``.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Sampler:
 
 
 class SequentialSampler(Sampler):
-    """The numbers from ``start`` on, in their order.
+    """Consecutive sample numbers from ``start`` on.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """The numbers below ``length``, each once, in an order that ``np.random`` draws for each round.
+    """The sample numbers below ``length``, each once, in an order that ``np.random`` draws for each round.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class RandomSampler(Sampler):
 
 
 class FilterSampler(Sampler):
-    """The numbers of those samples for which a function is true; it is asked when the sampler is made.
+    """The numbers of those samples for which a function is true; it is evaluated when the sampler is made.
 
     Examples
     --------
@@ -104,21 +104,21 @@ class FilterSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """The numbers of another sampler, ``batch_size`` at a time.
+    """Lists of ``batch_size`` numbers of another sampler.
 
     Parameters
     ----------
     sampler : Sampler
-        Where the numbers come from.
+        The other sampler.
     batch_size : int
-        How many a batch has.
+        Length of the lists.
     last_batch : {"keep", "discard", "rollover"}
-        What becomes of numbers that do not fill a batch: they are a smaller one, are left out, or begin the next round.
+        Treatment of an incomplete last batch: it is yielded, dropped, or moved to the next round.
 
     Raises
     ------
     ArgumentError
-        For another ``last_batch``, or a batch without samples.
+        For another ``last_batch``, or a batch size below one.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Networks that everybody knows, made anew or with parameters that lie on this machine."""
+"""Well-known networks, with new parameters or with parameters from files on this machine."""
 
 from __future__ import annotations
 

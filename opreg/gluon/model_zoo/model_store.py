@@ -1,4 +1,4 @@
-"""Files of parameters of known networks, in a folder that the user fills."""
+"""Files of parameters of well-known networks, in a folder that the user fills."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from opreg.errors import ArgumentError, OpError, did_you_mean
 
 __all__ = ["get_model_file", "short_hash", "load", "purge"]
 
-#: Network -> the SHA-1 of its file, or the first eight digits, which are part of its name; other libraries add theirs.
+#: Network -> the SHA-1 of its file, or its first eight digits, which are part of the file name; other libraries add
+#: theirs.
 _model_sha1 = dict(line.split() for line in """
     alexnet 44335d1f
     densenet121 f27dbf2d
@@ -55,12 +56,12 @@ def _folder(root: str | os.PathLike | None) -> Path:
 
 
 def short_hash(name: str) -> str:
-    """The hash in the name of a network's file, behind that of the network.
+    """The hash in the name of a network's file.
 
     Raises
     ------
     ArgumentError
-        For a network whose parameters nobody has published.
+        When no parameters of the network were published.
 
     Examples
     --------
@@ -73,20 +74,20 @@ def short_hash(name: str) -> str:
 
 
 def get_model_file(name: str, root: str | os.PathLike | None = None) -> str:
-    """The path of the file of a network's parameters; nothing is fetched.
+    """The path of the file of a network's parameters; nothing is downloaded.
 
     Parameters
     ----------
     name : str
         The network.
     root : str
-        The folder: ``models`` in ``MXNET_HOME`` by default. The file is ``resnet18_v1-a0666292.params``, or has the
-        name without these digits where the parameters are one's own.
+        The folder: ``models`` in ``MXNET_HOME`` by default. The file is ``resnet18_v1-a0666292.params``, or
+        ``resnet18_v1.params`` for the user's own parameters.
 
     Raises
     ------
     OpError
-        It is not there; the message says what to put where.
+        When the file is missing; the message says where to put it.
     """
     folder, names = _folder(root), [f"{name}-{short_hash(name)}.params", f"{name}.params"]
     for each in names:
@@ -97,7 +98,7 @@ def get_model_file(name: str, root: str | os.PathLike | None = None) -> str:
 
 
 def load(net: Any, name: str, pretrained: bool, ctx: Any, root: str | os.PathLike | None) -> Any:
-    """The network, with its parameters out of their file where they are asked for."""
+    """The network; its parameters are loaded if ``pretrained``."""
     if pretrained:
         net.load_parameters(get_model_file(name, root), ctx=ctx)
     return net

@@ -27,7 +27,7 @@ class Activation(HybridBlock):
     _act_type: str
 
     def __init__(self, activation: str, **kwargs: Any):
-        self.__dict__["_act_type"] = activation  # which its name is made of
+        self.__dict__["_act_type"] = activation  # part of its name
         super().__init__(**kwargs)
 
     def _alias(self) -> str:
@@ -52,12 +52,12 @@ class _Leaky(HybridBlock):
 
 
 class LeakyReLU(_Leaky):
-    """``x`` where it is positive, and a part of it elsewhere.
+    """``x`` where it is positive, and ``alpha * x`` elsewhere.
 
     Parameters
     ----------
     alpha : float
-        The part, not negative.
+        The slope, not negative.
 
     Examples
     --------
@@ -81,14 +81,14 @@ class LeakyReLU(_Leaky):
 
 
 class PReLU(HybridBlock):
-    """A leaky activation whose slopes are trained.
+    """A leaky rectifier whose slopes are trained.
 
     Parameters
     ----------
     alpha_initializer : Initializer or str
-        Initial values; with 0.25 by default.
+        Initial values; 0.25 by default.
     in_channels : int
-        One for all channels, or one for each.
+        Number of slopes: one for all channels, or one for each.
     """
 
     def __init__(self, alpha_initializer: InitializerLike = _QUARTER, in_channels: int = 1,
@@ -115,13 +115,13 @@ class ELU(_Leaky):
 
 
 class SELU(_Leaky):
-    """The scaled exponential activation, which keeps mean and variance."""
+    """The scaled exponential activation, which preserves mean and variance."""
 
     _act_type = "selu"
 
 
 class GELU(_Leaky):
-    """``x`` times the probability that a normal number is below it."""
+    """``x`` times the standard normal distribution function of ``x``."""
 
     _act_type = "gelu"
 

@@ -21,24 +21,24 @@ __all__ = ["Sequential", "HybridSequential", "Dense", "Dropout", "Embedding", "B
 
 
 class Dense(HybridBlock):
-    """A dense layer: ``x @ weight.T + bias``, and an activation behind it where there is one.
+    """A dense layer: ``x @ weight.T + bias``, and an optional activation.
 
     Parameters
     ----------
     units : int
-        Numbers that come out of a sample.
+        Length of the output features.
     activation : str, optional
         The name of an activation.
     use_bias : bool
         Whether there is a bias.
     flatten : bool
-        Whether all axes but the first are one, or only the last is multiplied.
+        Whether all axes but the first are flattened; otherwise the layer works on the last axis.
     dtype : dtype
-        Of the parameters.
+        Dtype of the parameters.
     weight_initializer, bias_initializer : Initializer or str, optional
         Initial values.
     in_units : int
-        Numbers that go in; 0 where they follow from the first input.
+        Length of the input features; 0 where the first input decides it.
 
     Examples
     --------
@@ -75,14 +75,14 @@ class Dense(HybridBlock):
 
 
 class Dropout(HybridBlock):
-    """A layer that sets elements to zero by chance, in training.
+    """A layer that sets random elements to zero, in training.
 
     Parameters
     ----------
     rate : float
-        How many of them; the others grow accordingly.
+        Fraction of elements set to zero; the others are scaled up.
     axes : tuple of int
-        Along which axes all share one chance.
+        Axes along which elements are dropped together.
     """
 
     def __init__(self, rate: float, axes: Any = (), **kwargs: Any):
@@ -100,18 +100,18 @@ class Dropout(HybridBlock):
 
 
 class Embedding(HybridBlock):
-    """A layer that looks rows of its weight up by their numbers.
+    """An embedding layer: it looks up rows of its weight by number.
 
     Parameters
     ----------
     input_dim, output_dim : int
-        Number of rows, and their length.
+        Number of rows, and length of a row.
     dtype : dtype
-        Of the weight.
+        Dtype of the weight.
     weight_initializer : Initializer or str, optional
         Initial value.
     sparse_grad : bool
-        MXNet's setting for gradients of few rows; they are dense.
+        MXNet's setting for sparse gradients.
     """
 
     def __init__(self, input_dim: int, output_dim: int, dtype: DTypeLike = "float32",
@@ -131,7 +131,7 @@ class Embedding(HybridBlock):
 
 
 class Flatten(HybridBlock):
-    """A layer that makes all axes but the first one."""
+    """A layer that flattens all axes but the first."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""
@@ -166,7 +166,7 @@ class Lambda(Block):
         self._func_impl: Callable[..., Any] = function
 
     def forward(self, *args: Any) -> Any:
-        """Call it."""
+        """Call the function."""
         return self._func_impl(*args)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Blocks one after another."""
+"""Containers: blocks that run in a row."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["Sequential", "HybridSequential"]
 
 
 class _Chain(Block):
-    """A block whose children run one after another."""
+    """A block whose children run in a row."""
 
     is_container = True
 
     def add(self, *blocks: Block) -> None:
-        """Put blocks behind those that are there."""
+        """Append blocks."""
         for block in blocks:
             self.register_child(block)
 
@@ -45,7 +45,7 @@ class _Chain(Block):
 
 
 class Sequential(_Chain):
-    """Blocks that run one after another.
+    """Blocks that run in a row.
 
     Examples
     --------
@@ -59,11 +59,11 @@ class Sequential(_Chain):
     """
 
     def forward(self, x: Any, *args: Any) -> Any:
-        """Run them."""
+        """Run the blocks."""
         return self._through(x, args)
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
-        """Let each run as a plan; ``HybridSequential`` is one plan of all."""
+        """Let each block run as a plan; ``HybridSequential`` makes one plan of all."""
         if self._children and all(isinstance(block, HybridBlock) for block in self._children.values()):
             warn(f"All children of this Sequential layer '{self.prefix}' are HybridBlocks. Consider using "
                  "HybridSequential for the best performance.")
@@ -71,7 +71,7 @@ class Sequential(_Chain):
 
 
 class HybridSequential(_Chain, HybridBlock):
-    """Hybrid blocks that run one after another, and are one plan once hybridized.
+    """Hybrid blocks that run in a row; hybridized, they are one plan.
 
     Examples
     --------

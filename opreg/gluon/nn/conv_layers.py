@@ -1,4 +1,4 @@
-"""Layers of windows: convolutions, transposed ones, pooling, and padding by reflection."""
+"""Convolutions, transposed convolutions, pooling, and reflection padding."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Sizes: TypeAlias = int | Sequence[int]
 
 
 def per_axis(value: Any, dims: int) -> Any:
-    """A number for each axis of space, where it is one for all."""
+    """A value for each axis of space, given one for all or one for each."""
     return (value,) * dims if isinstance(value, numeric_types) else value
 
 
 class _Windows(HybridBlock):
-    """A layer of windows, whose layouts say over how many axes of space they go."""
+    """Base of convolutions and poolings; its layouts tell the number of axes of space."""
 
-    #: The layouts that it takes; of none, it takes what it is given.
+    #: The layouts that it accepts; if empty, it accepts any.
     _layouts: tuple[str, ...] = ()
 
     def _sizes(self, what: str, value: Any) -> Any:
-        """A number for each axis of space, checked."""
+        """A value for each axis of space, checked."""
         if not self._layouts:
             return value
         dims = len(self._layouts[0]) - 2
@@ -45,14 +45,14 @@ class _Windows(HybridBlock):
         return value
 
     def _laid(self, layout: str) -> str:
-        """A layout, checked."""
+        """The layout, checked."""
         if self._layouts and layout not in self._layouts:
             raise BlockError(f"{type(self).__name__}: layout {layout!r}. {did_you_mean(layout, self._layouts)}")
         return layout
 
 
 def described(layer: HybridBlock, settings: Mapping[str, Any], weight: Any, bias: Any, act: Any) -> str:
-    """How a layer that convolves is printed."""
+    """The repr of a convolution."""
     shape, dims = weight.shape or (0, 0), len(settings["kernel"])
     said = [f"{shape[1] or None} -> {shape[0]}", f"kernel_size={settings['kernel']}", f"stride={settings['stride']}"]
     for name, key, usual in (("padding", "pad", (0,) * dims), ("dilation", "dilate", (1,) * dims),
@@ -117,13 +117,13 @@ class Conv1D(_Conv):
     Parameters
     ----------
     channels : int
-        Channels that come out.
+        Number of output channels.
     kernel_size : int or tuple of int
-        Lengths of the window.
+        Lengths of the kernel.
     strides, padding, dilation : int or tuple of int
-        Steps of the window, zeros around the input, steps inside the window.
+        Strides of the kernel, zeros around the input, dilation of the kernel.
     groups : int
-        In how many groups channels are divided.
+        Number of groups of channels.
     layout : str
         Order of the axes: ``NCW``.
     activation : str, optional
@@ -133,7 +133,7 @@ class Conv1D(_Conv):
     weight_initializer, bias_initializer : Initializer or str, optional
         Initial values.
     in_channels : int
-        Channels that go in; 0 where they follow from the first input.
+        Number of input channels; 0 where the first input decides it.
     """
 
     _layouts = ("NCW",)
@@ -152,13 +152,13 @@ class Conv2D(_Conv):
     Parameters
     ----------
     channels : int
-        Channels that come out.
+        Number of output channels.
     kernel_size : int or tuple of int
-        Lengths of the window.
+        Lengths of the kernel.
     strides, padding, dilation : int or tuple of int
-        Steps of the window, zeros around the input, steps inside the window.
+        Strides of the kernel, zeros around the input, dilation of the kernel.
     groups : int
-        In how many groups channels are divided.
+        Number of groups of channels.
     layout : str
         Order of the axes: ``NCHW`` or ``NHWC``.
     activation : str, optional
@@ -168,7 +168,7 @@ class Conv2D(_Conv):
     weight_initializer, bias_initializer : Initializer or str, optional
         Initial values.
     in_channels : int
-        Channels that go in; 0 where they follow from the first input.
+        Number of input channels; 0 where the first input decides it.
 
     Examples
     --------
@@ -197,13 +197,13 @@ class Conv3D(_Conv):
     Parameters
     ----------
     channels : int
-        Channels that come out.
+        Number of output channels.
     kernel_size : int or tuple of int
-        Lengths of the window.
+        Lengths of the kernel.
     strides, padding, dilation : int or tuple of int
-        Steps of the window, zeros around the input, steps inside the window.
+        Strides of the kernel, zeros around the input, dilation of the kernel.
     groups : int
-        In how many groups channels are divided.
+        Number of groups of channels.
     layout : str
         Order of the axes: ``NCDHW`` or ``NDHWC``.
     activation : str, optional
@@ -213,7 +213,7 @@ class Conv3D(_Conv):
     weight_initializer, bias_initializer : Initializer or str, optional
         Initial values.
     in_channels : int
-        Channels that go in; 0 where they follow from the first input.
+        Number of input channels; 0 where the first input decides it.
     """
 
     _layouts = ("NCDHW", "NDHWC")
@@ -227,24 +227,24 @@ class Conv3D(_Conv):
 
 
 class _Transpose(_Conv):
-    """The transpose of a convolution."""
+    """A transposed convolution."""
 
     _op_name = "Deconvolution"
 
 
 class Conv1DTranspose(_Transpose):
-    """The transpose of a convolution over one axis of space.
+    """A transposed convolution over one axis of space.
 
     Parameters
     ----------
     channels : int
-        Channels that come out.
+        Number of output channels.
     kernel_size : int or tuple of int
-        Lengths of the window.
+        Lengths of the kernel.
     strides, padding, output_padding, dilation : int or tuple of int
-        Steps of the window, zeros around the input, numbers put behind the output, steps inside the window.
+        Strides of the kernel, zeros around the input, extra length of the output, dilation of the kernel.
     groups : int
-        In how many groups channels are divided.
+        Number of groups of channels.
     layout : str
         Order of the axes: ``NCW``.
     activation : str, optional
@@ -254,7 +254,7 @@ class Conv1DTranspose(_Transpose):
     weight_initializer, bias_initializer : Initializer or str, optional
         Initial values.
     in_channels : int
-        Channels that go in; 0 where they follow from the first input.
+        Number of input channels; 0 where the first input decides it.
     """
 
     _layouts = ("NCW",)
@@ -268,18 +268,18 @@ class Conv1DTranspose(_Transpose):
 
 
 class Conv2DTranspose(_Transpose):
-    """The transpose of a convolution over two axes of space.
+    """A transposed convolution over two axes of space.
 
     Parameters
     ----------
     channels : int
-        Channels that come out.
+        Number of output channels.
     kernel_size : int or tuple of int
-        Lengths of the window.
+        Lengths of the kernel.
     strides, padding, output_padding, dilation : int or tuple of int
-        Steps of the window, zeros around the input, numbers put behind the output, steps inside the window.
+        Strides of the kernel, zeros around the input, extra length of the output, dilation of the kernel.
     groups : int
-        In how many groups channels are divided.
+        Number of groups of channels.
     layout : str
         Order of the axes: ``NCHW`` or ``NHWC``.
     activation : str, optional
@@ -289,7 +289,7 @@ class Conv2DTranspose(_Transpose):
     weight_initializer, bias_initializer : Initializer or str, optional
         Initial values.
     in_channels : int
-        Channels that go in; 0 where they follow from the first input.
+        Number of input channels; 0 where the first input decides it.
     """
 
     _layouts = ("NCHW", "NHWC")
@@ -303,18 +303,18 @@ class Conv2DTranspose(_Transpose):
 
 
 class Conv3DTranspose(_Transpose):
-    """The transpose of a convolution over three axes of space.
+    """A transposed convolution over three axes of space.
 
     Parameters
     ----------
     channels : int
-        Channels that come out.
+        Number of output channels.
     kernel_size : int or tuple of int
-        Lengths of the window.
+        Lengths of the kernel.
     strides, padding, output_padding, dilation : int or tuple of int
-        Steps of the window, zeros around the input, numbers put behind the output, steps inside the window.
+        Strides of the kernel, zeros around the input, extra length of the output, dilation of the kernel.
     groups : int
-        In how many groups channels are divided.
+        Number of groups of channels.
     layout : str
         Order of the axes: ``NCDHW`` or ``NDHWC``.
     activation : str, optional
@@ -324,7 +324,7 @@ class Conv3DTranspose(_Transpose):
     weight_initializer, bias_initializer : Initializer or str, optional
         Initial values.
     in_channels : int
-        Channels that go in; 0 where they follow from the first input.
+        Number of input channels; 0 where the first input decides it.
     """
 
     _layouts = ("NCDHW", "NDHWC")
@@ -339,7 +339,7 @@ class Conv3DTranspose(_Transpose):
 
 
 class _Pooling(_Windows):
-    """One value for each window."""
+    """Base of poolings: one value for each window."""
 
     def __init__(self, pool_size: Any, strides: Any, padding: Any, ceil_mode: bool, global_pool: bool, pool_type: str,
                  layout: str, count_include_pad: bool | None = None, **kwargs: Any):
@@ -367,20 +367,20 @@ class _Pooling(_Windows):
 
 
 class MaxPool1D(_Pooling):
-    """The largest number of each window over one axis of space.
+    """The maximum of each window over one axis of space.
 
     Parameters
     ----------
     pool_size : int or tuple of int
-        Lengths of the window.
+        Lengths of the kernel.
     strides : int or tuple of int, optional
-        Steps of the window; its lengths by default.
+        Strides of the window; its lengths by default.
     padding : int or tuple of int
-        Numbers around the input.
+        Padding around the input.
     layout : str
         Order of the axes: ``NCW`` or ``NWC``.
     ceil_mode : bool
-        Whether windows that stand out over the end count.
+        Whether windows that extend beyond the end count.
     """
 
     _layouts = ("NCW", "NWC")
@@ -391,20 +391,20 @@ class MaxPool1D(_Pooling):
 
 
 class MaxPool2D(_Pooling):
-    """The largest number of each window over two axes of space.
+    """The maximum of each window over two axes of space.
 
     Parameters
     ----------
     pool_size : int or tuple of int
-        Lengths of the window.
+        Lengths of the kernel.
     strides : int or tuple of int, optional
-        Steps of the window; its lengths by default.
+        Strides of the window; its lengths by default.
     padding : int or tuple of int
-        Numbers around the input.
+        Padding around the input.
     layout : str
         Order of the axes: ``NCHW`` or ``NHWC``.
     ceil_mode : bool
-        Whether windows that stand out over the end count.
+        Whether windows that extend beyond the end count.
     """
 
     _layouts = ("NCHW", "NHWC")
@@ -415,20 +415,20 @@ class MaxPool2D(_Pooling):
 
 
 class MaxPool3D(_Pooling):
-    """The largest number of each window over three axes of space.
+    """The maximum of each window over three axes of space.
 
     Parameters
     ----------
     pool_size : int or tuple of int
-        Lengths of the window.
+        Lengths of the kernel.
     strides : int or tuple of int, optional
-        Steps of the window; its lengths by default.
+        Strides of the window; its lengths by default.
     padding : int or tuple of int
-        Numbers around the input.
+        Padding around the input.
     layout : str
         Order of the axes: ``NCDHW`` or ``NDHWC``.
     ceil_mode : bool
-        Whether windows that stand out over the end count.
+        Whether windows that extend beyond the end count.
     """
 
     _layouts = ("NCDHW", "NDHWC")
@@ -439,20 +439,20 @@ class MaxPool3D(_Pooling):
 
 
 class AvgPool1D(_Pooling):
-    """The mean number of each window over one axis of space.
+    """The mean of each window over one axis of space.
 
     Parameters
     ----------
     pool_size : int or tuple of int
-        Lengths of the window.
+        Lengths of the kernel.
     strides : int or tuple of int, optional
-        Steps of the window; its lengths by default.
+        Strides of the window; its lengths by default.
     padding : int or tuple of int
-        Numbers around the input.
+        Padding around the input.
     layout : str
         Order of the axes: ``NCW`` or ``NWC``.
     ceil_mode : bool
-        Whether windows that stand out over the end count.
+        Whether windows that extend beyond the end count.
     count_include_pad : bool
         Whether zeros around the input count.
     """
@@ -465,20 +465,20 @@ class AvgPool1D(_Pooling):
 
 
 class AvgPool2D(_Pooling):
-    """The mean number of each window over two axes of space.
+    """The mean of each window over two axes of space.
 
     Parameters
     ----------
     pool_size : int or tuple of int
-        Lengths of the window.
+        Lengths of the kernel.
     strides : int or tuple of int, optional
-        Steps of the window; its lengths by default.
+        Strides of the window; its lengths by default.
     padding : int or tuple of int
-        Numbers around the input.
+        Padding around the input.
     layout : str
         Order of the axes: ``NCHW`` or ``NHWC``.
     ceil_mode : bool
-        Whether windows that stand out over the end count.
+        Whether windows that extend beyond the end count.
     count_include_pad : bool
         Whether zeros around the input count.
     """
@@ -491,20 +491,20 @@ class AvgPool2D(_Pooling):
 
 
 class AvgPool3D(_Pooling):
-    """The mean number of each window over three axes of space.
+    """The mean of each window over three axes of space.
 
     Parameters
     ----------
     pool_size : int or tuple of int
-        Lengths of the window.
+        Lengths of the kernel.
     strides : int or tuple of int, optional
-        Steps of the window; its lengths by default.
+        Strides of the window; its lengths by default.
     padding : int or tuple of int
-        Numbers around the input.
+        Padding around the input.
     layout : str
         Order of the axes: ``NCDHW`` or ``NDHWC``.
     ceil_mode : bool
-        Whether windows that stand out over the end count.
+        Whether windows that extend beyond the end count.
     count_include_pad : bool
         Whether zeros around the input count.
     """
@@ -517,7 +517,7 @@ class AvgPool3D(_Pooling):
 
 
 class GlobalMaxPool1D(_Pooling):
-    """The largest number of each channel, over one axis of space.
+    """The maximum of each channel, over one axis of space.
 
     Parameters
     ----------
@@ -532,7 +532,7 @@ class GlobalMaxPool1D(_Pooling):
 
 
 class GlobalMaxPool2D(_Pooling):
-    """The largest number of each channel, over two axes of space.
+    """The maximum of each channel, over two axes of space.
 
     Parameters
     ----------
@@ -547,7 +547,7 @@ class GlobalMaxPool2D(_Pooling):
 
 
 class GlobalMaxPool3D(_Pooling):
-    """The largest number of each channel, over three axes of space.
+    """The maximum of each channel, over three axes of space.
 
     Parameters
     ----------
@@ -562,7 +562,7 @@ class GlobalMaxPool3D(_Pooling):
 
 
 class GlobalAvgPool1D(_Pooling):
-    """The mean number of each channel, over one axis of space.
+    """The mean of each channel, over one axis of space.
 
     Parameters
     ----------
@@ -577,7 +577,7 @@ class GlobalAvgPool1D(_Pooling):
 
 
 class GlobalAvgPool2D(_Pooling):
-    """The mean number of each channel, over two axes of space.
+    """The mean of each channel, over two axes of space.
 
     Parameters
     ----------
@@ -592,7 +592,7 @@ class GlobalAvgPool2D(_Pooling):
 
 
 class GlobalAvgPool3D(_Pooling):
-    """The mean number of each channel, over three axes of space.
+    """The mean of each channel, over three axes of space.
 
     Parameters
     ----------
@@ -607,12 +607,12 @@ class GlobalAvgPool3D(_Pooling):
 
 
 class ReflectionPad2D(HybridBlock):
-    """Numbers around images that mirror those inside.
+    """Images padded by their reflection.
 
     Parameters
     ----------
     padding : int or tuple of int
-        How many on each side, or before and behind each of the four axes.
+        Elements added on each side, or before and after each of the four axes.
     """
 
     def __init__(self, padding: Sizes = 0, **kwargs: Any):

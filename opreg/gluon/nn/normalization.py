@@ -1,4 +1,4 @@
-"""Layers that normalize."""
+"""Normalization layers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from ...train.initializer import InitializerLike
 from ...typing import DTypeLike
+from ..base_parameter import Parameter
 from ..hybrid_block import HybridBlock
-from ..parameter import Parameter
 
 __all__ = ["BatchNorm", "BatchNormReLU", "InstanceNorm", "LayerNorm", "GroupNorm"]
 
@@ -22,7 +22,7 @@ class _Norm(HybridBlock):
 
     def _make(self, length: int, scale: bool, center: bool, gamma: InitializerLike, beta: InitializerLike,
               **kwargs: Any) -> None:
-        """Make scale and offset, each trained or not."""
+        """Make scale and offset, each trained or fixed."""
         for name, init, trained in (("gamma", gamma, scale), ("beta", beta, center)):
             more = {"differentiable": trained} if kwargs.get("differentiable") else {}
             setattr(self, name, self.params.get(name, grad_req="write" if trained else "null", shape=(length,),
@@ -40,24 +40,24 @@ class _Norm(HybridBlock):
 
 
 class BatchNorm(_Norm):
-    """Batch normalization: in training by mean and variance of the batch, in inference by their moving averages.
+    """Batch normalization: by the batch's mean and variance in training, by their moving averages in inference.
 
     Parameters
     ----------
     axis : int
         The axis of channels.
     momentum : float
-        How much of the moving averages stays at each step.
+        Factor of the old moving averages at each step.
     epsilon : float
         Added to variances.
     center, scale : bool
         Whether there is an offset ``beta`` and a factor ``gamma``.
     use_global_stats : bool
-        Whether training normalizes by the moving averages, too.
+        Whether the moving averages are used in training, too.
     beta_initializer, gamma_initializer, running_mean_initializer, running_variance_initializer : Initializer or str
         Initial values.
     in_channels : int
-        Number of channels; 0 where it follows from the first input.
+        Number of channels; 0 where the first input decides it.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class BatchNorm(_Norm):
                                                 allow_deferred_init=True, differentiable=False))
 
     def cast(self, dtype: DTypeLike) -> None:
-        """Give all parameters another dtype, but float32 in the place of float16."""
+        """Cast all parameters, to float32 in place of float16."""
         super().cast("float32" if np.dtype(dtype) == np.float16 else dtype)
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
@@ -97,7 +97,7 @@ class BatchNorm(_Norm):
 
 
 class BatchNormReLU(BatchNorm):
-    """Batch normalization, and ``relu`` of what comes; see ``BatchNorm``."""
+    """Batch normalization followed by ``relu``; see ``BatchNorm``."""
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
         """See ``HybridBlock``."""
@@ -118,7 +118,7 @@ class InstanceNorm(_Norm):
     beta_initializer, gamma_initializer : Initializer or str
         Initial values.
     in_channels : int
-        Number of channels; 0 where it follows from the first input.
+        Number of channels; 0 where the first input decides it.
     """
 
     def __init__(self, axis: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = False,
@@ -151,7 +151,7 @@ class LayerNorm(_Norm):
     beta_initializer, gamma_initializer : Initializer or str
         Initial values.
     in_channels : int
-        The axis's length; 0 where it follows from the first input.
+        Length of the axis; 0 where the first input decides it.
     """
 
     def __init__(self, axis: int = -1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,

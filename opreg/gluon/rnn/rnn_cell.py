@@ -24,7 +24,7 @@ __all__ = ["RecurrentCell", "HybridRecurrentCell", "RNNCell", "LSTMCell", "GRUCe
 class RecurrentCell(Block):
     """One step of a recurrent network: ``cell(inputs, states)`` gives the output and the next states.
 
-    A subclass says in ``forward`` what a step is, and in ``state_info`` what its states are.
+    A subclass defines the step in ``forward`` and the states in ``state_info``.
     """
 
     _modified = False
@@ -36,8 +36,8 @@ class RecurrentCell(Block):
         self.reset()
 
     def reset(self) -> None:
-        """Begin to count steps anew, before the cell is used for another sequence."""
-        self.__dict__.update(_init_counter=-1, _counter=-1)  # no settings: what was traced stays
+        """Reset the count of steps, before the cell is used for another sequence."""
+        self.__dict__.update(_init_counter=-1, _counter=-1)  # not a setting, so the trace stays valid
         for cell in self._children.values():
             if isinstance(cell, RecurrentCell):
                 cell.reset()
@@ -59,9 +59,9 @@ class RecurrentCell(Block):
         batch_size : int
             Number of samples.
         func : function
-            Makes one from name and shape: ``nd.zeros``, ``sym.zeros`` or ``sym.var``.
+            Makes a state from name and shape: ``nd.zeros``, ``sym.zeros`` or ``sym.var``.
         **kwargs
-            More for it.
+            Further arguments of ``func``.
         """
         self._refuse_modified()
         states = []
@@ -84,20 +84,20 @@ class RecurrentCell(Block):
         length : int
             Number of steps.
         inputs : NDArray, Symbol or list of them
-            All steps, or each.
+            All steps in one value, or a list of steps.
         begin_state : list, optional
             States before the first step; zeros by default.
         layout : str
             Order of the axes: ``NTC`` or ``TNC``.
         merge_outputs : bool, optional
-            Whether outputs are one value, or a list; by default the cell chooses.
+            Whether outputs are merged to one value, or a list; by default the cell chooses.
         valid_length : NDArray or Symbol, optional
             The length of each sample.
 
         Returns
         -------
         outputs, states
-            Outputs of all steps, and the states behind the last.
+            Outputs of all steps, and the states after the last.
         """
         self.reset()
         steps, axis, F, batch_size = format_sequence(length, inputs, layout, False)
@@ -115,7 +115,7 @@ class RecurrentCell(Block):
         return format_sequence(length, outputs, layout, merge_outputs)[0], states
 
     def _get_activation(self, F: Any, inputs: Any, activation: Any, **kwargs: Any) -> Any:
-        """Inputs through an activation: its name, a ``LeakyReLU``, or a function."""
+        """An activation of the inputs; it is a name, a ``LeakyReLU``, or a function."""
         if activation in ("tanh", "relu", "sigmoid", "softsign"):
             return getattr(F, activation)(inputs, **kwargs)
         if isinstance(activation, str):
@@ -125,13 +125,13 @@ class RecurrentCell(Block):
         return activation(inputs, **kwargs)
 
     def forward(self, inputs: Any, states: Any) -> Any:
-        """Take a step."""
+        """Compute a step."""
         self.__dict__["_counter"] += 1
         return super().forward(inputs, states)
 
 
 class HybridRecurrentCell(RecurrentCell, HybridBlock):
-    """A recurrent cell that is hybrid: a subclass says in ``hybrid_forward`` what a step is."""
+    """A hybrid recurrent cell: a subclass defines the step in ``hybrid_forward``."""
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """See ``HybridBlock``."""
@@ -173,7 +173,7 @@ class _Gated(HybridRecurrentCell):
         return f"{type(self).__name__}({self._mapping()})"
 
     def _sums(self, F: Any, inputs: Any, state: Any, weights: Sequence[Any]) -> tuple[str, Any, Any]:
-        """The prefix of the step's names, and what input and state give to all gates."""
+        """The prefix of the step's names, and the products of input and state with the weights of all gates."""
         i2h_weight, h2h_weight, i2h_bias, h2h_bias = weights
         at, rows = f"t{self._counter}_", self._hidden_size * self._gates
         return (at, F.FullyConnected(data=inputs, weight=i2h_weight, bias=i2h_bias, num_hidden=rows, name=f"{at}i2h"),
@@ -181,18 +181,18 @@ class _Gated(HybridRecurrentCell):
 
 
 class RNNCell(_Gated):
-    """A cell of Elman: ``tanh(W x + U h + b)``.
+    """An Elman cell: ``tanh(W x + U h + b)``.
 
     Parameters
     ----------
     hidden_size : int
-        Numbers in the state.
+        Length of the state.
     activation : str or function
         The activation.
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
-        How the weights begin.
+        Initial values of the weights.
     input_size : int
-        Numbers that go in; 0 where they follow from the first input.
+        Length of the input features; 0 where the first input decides it.
 
     Examples
     --------
@@ -230,13 +230,13 @@ class LSTMCell(_Gated):
     Parameters
     ----------
     hidden_size : int
-        Numbers in each of the two states.
+        Length of each of the two states.
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
-        How the weights begin; their rows are input gate, forget gate, candidates and output gate.
+        Initial values of the weights, whose rows are input gate, forget gate, candidates and output gate.
     input_size : int
-        Numbers that go in; 0 where they follow from the first input.
+        Length of the input features; 0 where the first input decides it.
     activation, recurrent_activation : str or function
-        Those of candidates and of gates.
+        Activations of candidates and of gates.
     """
 
     _gates, _states = 4, 2
@@ -270,11 +270,11 @@ class GRUCell(_Gated):
     Parameters
     ----------
     hidden_size : int
-        Numbers in the state.
+        Length of the state.
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
-        How the weights begin; their rows are reset gate, update gate and candidates.
+        Initial values of the weights, whose rows are reset gate, update gate and candidates.
     input_size : int
-        Numbers that go in; 0 where they follow from the first input.
+        Length of the input features; 0 where the first input decides it.
     """
 
     _gates = 3
@@ -298,25 +298,25 @@ class GRUCell(_Gated):
 
 
 class _Stack(RecurrentCell):
-    """Cells one above another."""
+    """Cells stacked on top of each other."""
 
     def __repr__(self) -> str:
         inner = "\n".join(f"({name}): {indented(repr(cell))}" for name, cell in self._children.items())
         return f"{type(self).__name__}(\n{inner}\n)"
 
     def add(self, cell: RecurrentCell) -> None:
-        """Put a cell above those that are there."""
+        """Put a cell on top."""
         self.register_child(cell)
 
     def _cells(self) -> list[Any]:
         return list(self._children.values())
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """Shape and layout of each state, from below."""
+        """Shape and layout of each state, from the bottom cell up."""
         return joined(cell.state_info(batch_size) for cell in self._cells())
 
     def begin_state(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """States before the first step, from below; see ``RecurrentCell``."""
+        """States before the first step, from the bottom cell up; see ``RecurrentCell``."""
         self._refuse_modified()
         return joined(cell.begin_state(*args, **kwargs) for cell in self._cells())
 
@@ -361,7 +361,7 @@ class _Stack(RecurrentCell):
 
 
 class SequentialRNNCell(_Stack):
-    """Cells one above another.
+    """Cells stacked on top of each other.
 
     Examples
     --------
@@ -374,7 +374,7 @@ class SequentialRNNCell(_Stack):
 
 
 class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
-    """Hybrid cells one above another."""
+    """Hybrid cells stacked on top of each other."""
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         """See ``HybridBlock``."""
@@ -382,14 +382,14 @@ class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
 
 
 class DropoutCell(HybridRecurrentCell):
-    """A cell without states that sets elements to zero by chance, in training.
+    """A cell without states that sets random elements to zero, in training.
 
     Parameters
     ----------
     rate : float
-        How many of them.
+        Fraction of elements set to zero.
     axes : tuple of int
-        Along which axes all share one chance.
+        Axes along which elements are dropped together.
     """
 
     def __init__(self, rate: float, axes: Any = (), prefix: str | None = None, params: ParameterDict | None = None):
@@ -402,7 +402,7 @@ class DropoutCell(HybridRecurrentCell):
         return f"{type(self).__name__}(rate={self._rate}, axes={self._axes})"
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """There are none."""
+        """An empty list: there are no states."""
         return []
 
     def _alias(self) -> str:
@@ -416,7 +416,7 @@ class DropoutCell(HybridRecurrentCell):
 
     def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
                merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
-        """Run over all steps at once where they are one value; see ``RecurrentCell``."""
+        """Run on all steps at once if they are one value; see ``RecurrentCell``."""
         self.reset()
         inputs, _, F, _ = format_sequence(length, inputs, layout, merge_outputs)
         if isinstance(inputs, tensor_types):
@@ -426,12 +426,12 @@ class DropoutCell(HybridRecurrentCell):
 
 
 class ModifierCell(HybridRecurrentCell):
-    """A cell around another, which it changes; the other may not be called by itself from then on.
+    """A cell that modifies another one; the other may no longer be called itself.
 
     Parameters
     ----------
     base_cell : RecurrentCell
-        The other.
+        The other cell.
     """
 
     base_cell: Any
@@ -458,7 +458,7 @@ class ModifierCell(HybridRecurrentCell):
         return self._unmodified(self.base_cell.begin_state, batch_size=batch_size, func=func, **kwargs)
 
     def _unmodified(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Ask the other cell."""
+        """Call a method of the other cell."""
         self.base_cell.__dict__["_modified"] = False
         try:
             return function(*args, **kwargs)
@@ -470,14 +470,14 @@ class ModifierCell(HybridRecurrentCell):
 
 
 class ZoneoutCell(ModifierCell):
-    """A cell that keeps numbers of the step before, by chance, in training.
+    """A cell that replaces random elements by those of the step before, in training.
 
     Parameters
     ----------
     base_cell : RecurrentCell
         The cell.
     zoneout_outputs, zoneout_states : float
-        How many elements of outputs and of states are kept.
+        Fractions of elements of outputs and of states that are taken from the step before.
     """
 
     _prev_output: Any = None
@@ -497,7 +497,7 @@ class ZoneoutCell(ModifierCell):
         return "zoneout"
 
     def reset(self) -> None:
-        """Forget the step before."""
+        """Drop the step before."""
         super().reset()
         self.__dict__["_prev_output"] = None
 
@@ -533,7 +533,7 @@ class ResidualCell(ModifierCell):
 
     def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
                merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
-        """Add all inputs at once; see ``RecurrentCell``."""
+        """Run the cell, and add all inputs at once; see ``RecurrentCell``."""
         self.reset()
         outputs, states = self._unmodified(
             self.base_cell.unroll, length, inputs=inputs, begin_state=begin_state, layout=layout,
@@ -548,14 +548,14 @@ class ResidualCell(ModifierCell):
 
 
 class BidirectionalCell(HybridRecurrentCell):
-    """Two cells, one over the sequence and one against it, whose outputs are put together; it is unrolled only.
+    """Two cells, one of which runs backward over the sequence; their outputs are concatenated. It can only be unrolled.
 
     Parameters
     ----------
     l_cell, r_cell : RecurrentCell
-        The cell over the sequence, and that against it.
+        The forward cell and the backward cell.
     output_prefix : str
-        What names of outputs begin with.
+        Prefix of the outputs' names.
     """
 
     def __init__(self, l_cell: Any, r_cell: Any, output_prefix: str = "bi_"):
@@ -575,11 +575,11 @@ class BidirectionalCell(HybridRecurrentCell):
         return f"{type(self).__name__}(forward={left}, backward={right})"
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """Shape and layout of each state, of the first cell and the second."""
+        """Shape and layout of each state, first of the forward cell."""
         return joined(cell.state_info(batch_size) for cell in self._cells())
 
     def begin_state(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """States before the first step, of the first cell and the second; see ``RecurrentCell``."""
+        """States before the first step, first of the forward cell; see ``RecurrentCell``."""
         self._refuse_modified()
         return joined(cell.begin_state(*args, **kwargs) for cell in self._cells())
 

@@ -1,4 +1,4 @@
-"""Recurrent layers: a whole sequence through one or more layers of cells, by one operator."""
+"""Recurrent layers: one operator runs one or more layers of cells over a whole sequence."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = ["RNN", "LSTM", "GRU"]
 class _RNNLayer(HybridBlock):
     """Layers of recurrent cells.
 
-    Weights are parameters of their own, ``l0_i2h_weight`` and its like, as those of cells are; the operator ``RNN``
-    takes them as one vector.
+    Weights are separate parameters, such as ``l0_i2h_weight``, named as in cells; the operator ``RNN`` takes them as
+    one vector.
     """
 
     _mode = ""
@@ -76,7 +76,7 @@ class _RNNLayer(HybridBlock):
         return f"{type(self).__name__}({', '.join(said)})"
 
     def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
-        """Parameters by the paths that the same weights have in a stack of cells, so that files serve both."""
+        """Parameters by the paths that the same weights have in a stack of cells, so that both read the same files."""
         prefix = f"{prefix}." if prefix else ""
         found = {}
         for name, parameter in self._reg_params.items():
@@ -102,7 +102,7 @@ class _RNNLayer(HybridBlock):
         Raises
         ------
         BlockError
-            With projections or bounds of states, which cells do not have.
+            With projections or bounds of states, which cells lack.
         """
         if self._projection_size or any(self._clip.values()):
             raise BlockError("_unfuse does not support projection and state clipping")
@@ -124,7 +124,7 @@ class _RNNLayer(HybridBlock):
         return stack
 
     def cast(self, dtype: DTypeLike) -> None:
-        """Give all parameters, and states that begin, another dtype."""
+        """Cast all parameters, and initial states, to another dtype."""
         super().cast(dtype)
         self._dtype = dtype
 
@@ -136,9 +136,9 @@ class _RNNLayer(HybridBlock):
         batch_size : int
             Number of samples.
         func : function
-            Makes one from name and shape: ``nd.zeros``, ``sym.zeros`` or ``sym.var``.
+            Makes a state from name and shape: ``nd.zeros``, ``sym.zeros`` or ``sym.var``.
         **kwargs
-            More for it.
+            Further arguments of ``func``.
         """
         states = []
         for i, info in enumerate(self.state_info(batch_size)):
@@ -192,28 +192,28 @@ class _RNNLayer(HybridBlock):
 
 
 class RNN(_RNNLayer):
-    """Layers of Elman's cells.
+    """Layers of Elman cells.
 
     Parameters
     ----------
     hidden_size : int
-        Numbers in the state of a layer.
+        Length of a layer's state.
     num_layers : int
         Number of layers.
     activation : {"relu", "tanh"}
         The activation.
     layout : {"TNC", "NTC"}
-        Order of the axes of inputs and outputs: time, samples, numbers.
+        Order of the axes of inputs and outputs: time, samples, features.
     dropout : float
-        How many elements are set to zero between layers, in training.
+        Fraction of elements set to zero between layers, in training.
     bidirectional : bool
-        Whether a second set of cells runs against the sequence.
+        Whether a second set of cells runs backward over the sequence.
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
-        How the weights begin.
+        Initial values of the weights.
     input_size : int
-        Numbers that go in; 0 where they follow from the first input.
+        Length of the input features; 0 where the first input decides it.
     dtype : dtype
-        Of the weights.
+        Dtype of the weights.
 
     Examples
     --------
@@ -243,15 +243,15 @@ class LSTM(_RNNLayer):
     Parameters
     ----------
     hidden_size, num_layers, layout, dropout, bidirectional, input_size, dtype
-        As ``RNN`` has them.
+        See ``RNN``.
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, h2r_weight_initializer
-        How the weights begin.
+        Initial values of the weights.
     projection_size : int, optional
-        To how many elements outputs are projected.
+        Length of the projected outputs.
     state_clip_min, state_clip_max : float, optional
         Bounds of the state.
     state_clip_nan : bool
-        Whether the bounds let NaN pass.
+        Whether NaN is clipped, too.
     """
 
     def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
@@ -272,9 +272,9 @@ class GRU(_RNNLayer):
     Parameters
     ----------
     hidden_size, num_layers, layout, dropout, bidirectional, input_size, dtype
-        As ``RNN`` has them.
+        See ``RNN``.
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
-        How the weights begin.
+        Initial values of the weights.
     """
 
     def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,

@@ -1,4 +1,4 @@
-"""Sequences of steps, as one value with an axis of time or as a list, and their states."""
+"""Sequences of steps, as one value with a time axis or as a list, and their states."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["begun", "format_sequence", "joined", "listed", "mask_sequence", "rev
 
 
 def listed(values: Any) -> list[Any]:
-    """Values as a list; one alone, too."""
+    """Values as a list; a single value becomes a list of one."""
     return list(values) if isinstance(values, (list, tuple)) else [values]
 
 
 def format_sequence(length: int | None, inputs: Any, layout: str, merge: bool | None, in_layout: str | None = None
                     ) -> tuple[Any, int, Any, int]:
-    """Steps as one value (``merge`` true), as a list (false), or as they are (None); then the axis of time, ``nd`` or
-    ``sym``, and the size of the batch, 0 of symbols.
+    """Steps merged to one value (``merge`` true), as a list (false), or unchanged (None); then the time axis, ``nd`` or
+    ``sym``, and the batch size, 0 for symbols.
 
     Raises
     ------
     BlockError
-        When there are not as many steps as ``length`` says.
+        When the number of steps is not ``length``.
     """
     if inputs is None:
         raise BlockError("unroll: expected inputs, got None: make variables outside of it")
@@ -63,7 +63,7 @@ def _check(length: int | None, steps: Any) -> None:
 
 
 def mask_sequence(F: Any, data: Any, length: int, valid_length: Any, time_axis: int, merge: bool) -> Any:
-    """Steps in which what lies behind the length of a sample is zero."""
+    """Steps with zeros beyond the length of each sample."""
     if not isinstance(data, tensor_types):
         data = F.stack(*data, axis=time_axis)
     out = F.SequenceMask(data, sequence_length=valid_length, use_sequence_length=True, axis=time_axis)
@@ -71,7 +71,7 @@ def mask_sequence(F: Any, data: Any, length: int, valid_length: Any, time_axis: 
 
 
 def reverse_sequences(F: Any, steps: Sequence[Any], length: int, valid_length: Any = None) -> list[Any]:
-    """Steps against their order; of each sample as far as its length goes."""
+    """Steps in reverse order, for each sample up to its length."""
     if valid_length is None:
         return list(reversed(steps))
     out = F.SequenceReverse(F.stack(*steps, axis=0), sequence_length=valid_length, use_sequence_length=True)
@@ -80,7 +80,7 @@ def reverse_sequences(F: Any, steps: Sequence[Any], length: int, valid_length: A
 
 
 def begun(cell: Any, F: Any, begin_state: Any, inputs: Any, batch_size: int) -> Any:
-    """The states before the first step: those that are given, or new ones."""
+    """The given states before the first step, or new ones."""
     if begin_state is not None:
         return begin_state
     if F is symbol:
@@ -90,5 +90,5 @@ def begun(cell: Any, F: Any, begin_state: Any, inputs: Any, batch_size: int) -> 
 
 
 def joined(parts: Iterable[list[Any]]) -> list[Any]:
-    """Lists as one."""
+    """The elements of several lists in one list."""
     return [value for part in parts for value in part]

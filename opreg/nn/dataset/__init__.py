@@ -1,4 +1,5 @@
-"""dataset: rows from functions, arrays and files, shuffled, changed and batched, as ``mindspore.dataset`` has them.
+"""dataset: rows from functions, arrays and files, which are shuffled, mapped and batched, with the names of
+``mindspore.dataset``.
 
 >>> from opreg import dataset as ds
 >>> rows = ds.GeneratorDataset(lambda: ((i, i * i) for i in range(3)), ["number", "square"])
@@ -39,5 +40,5 @@ __all__ = ["BatchInfo", "Cifar10Dataset", "Cifar100Dataset", "Dataset", "Distrib
            "PaddedDataset", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "SubsetSampler",
            "WeightedRandomSampler", "config", "transforms", "vision", "zip"]
 
-if not TYPE_CHECKING:  # what is imported below it
+if not TYPE_CHECKING:  # its submodules
     __getattr__ = inner(__name__)

@@ -1,6 +1,6 @@
-"""Settings of all datasets: the seed of their shuffling, and the count of their processes.
+"""Settings of all datasets: the seed of shuffling, and the number of worker processes.
 
-Lengths of queues, and where memory lies, are kept, and count for nothing.
+Settings of queues and memory are stored without effect.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _FIRST_SEED = 5489
 
 _chosen: dict[str, int] = {"num_parallel_workers": 8, "prefetch_size": 16, "enable_shared_mem": True,
                            "numa_enable": False}
-#: The generator that a seed has started, for operations on rows; none where no seed was set, or nothing was drawn.
+#: The seeded generator of row operations; empty without a seed, or before the first draw.
 _streams: list[np.random.Generator] = []
 
 
 def set_seed(seed: int) -> None:
-    """Shuffle in the same orders in every run: those of this seed, which differ from epoch to epoch."""
+    """Seed the shuffling: orders differ between epochs, and are the same in every run."""
     _chosen["seed"] = _whole("set_seed", seed, 0)
     _streams.clear()
 
@@ -36,13 +36,13 @@ def get_seed() -> int:
 
 
 class Epoch:
-    """An epoch: its number, counted from 0, and its random generator.
+    """An epoch: its number, from 0 on, and its random generator.
 
     Parameters
     ----------
     seed : int, optional
-        Where its random numbers begin: those of the seed that was set by default, or of what NumPy's own generator
-        draws, which ``opreg.set_seed`` sets.
+        Seed of its random values; by default the seed that was set, or else one drawn from NumPy's generator, which
+        ``opreg.set_seed`` seeds.
     """
 
     def __init__(self, number: int = 0, seed: int | None = None):
@@ -50,19 +50,19 @@ class Epoch:
         self._drawn = 0
 
     def random(self) -> np.random.Generator:
-        """A generator, another one each time."""
+        """A new generator for each call."""
         seed = _chosen.get("seed") if self.seed is None else self.seed
         self._drawn += 1
         return np.random.default_rng((seed, self.number, self._drawn) if seed is not None else
                                      int(np.random.randint(2 ** 31)))  # noqa: NPY002  what set_seed sets
 
     def inner(self, count: int, at: int) -> Epoch:
-        """One of the ``count`` epochs that this epoch is made of."""
+        """One of the ``count`` inner epochs of this epoch."""
         return Epoch(self.number * count + at, self.seed)
 
 
 def stream() -> np.random.Generator:
-    """The generator that random operations on rows draw from: the seed's, or one of what NumPy's own draws."""
+    """The generator for random operations on rows: the seeded one, or one seeded from NumPy's."""
     if "seed" not in _chosen:
         return Epoch().random()
     if not _streams:
@@ -71,23 +71,23 @@ def stream() -> np.random.Generator:
 
 
 def start_stream(*place: int) -> None:
-    """Start it over for a place among others that have the seed, too."""
+    """Seed the generator for one of several places that share the seed."""
     if "seed" in _chosen:
         _streams[:] = [np.random.default_rng((_chosen["seed"], *place))]
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """How many processes compute rows where ``python_multiprocessing`` is asked for and no count given."""
+    """Set the default number of worker processes for ``python_multiprocessing``."""
     _chosen["num_parallel_workers"] = _whole("set_num_parallel_workers", num, 1)
 
 
 def get_num_parallel_workers() -> int:
-    """The count of workers that was set."""
+    """The number of workers that was set."""
     return _chosen["num_parallel_workers"]
 
 
 def set_prefetch_size(size: int) -> None:
-    """Keep the length of queues; there are none."""
+    """Store the length of queues, without effect."""
     _chosen["prefetch_size"] = _whole("set_prefetch_size", size, 1)
 
 
@@ -97,22 +97,22 @@ def get_prefetch_size() -> int:
 
 
 def set_enable_shared_mem(enable: bool) -> None:
-    """Keep whether processes share memory; those that are forked have what the program has."""
+    """Store whether processes share memory, without effect: forked processes inherit the program's memory."""
     _chosen["enable_shared_mem"] = _truth("set_enable_shared_mem", enable)
 
 
 def get_enable_shared_mem() -> bool:
-    """Whether processes were to share memory."""
+    """The stored setting."""
     return bool(_chosen["enable_shared_mem"])
 
 
 def set_numa_enable(numa_enable: bool) -> None:
-    """Keep whether processes are bound to a part of the machine's memory; none are."""
+    """Store whether processes are bound to NUMA nodes, without effect."""
     _chosen["numa_enable"] = _truth("set_numa_enable", numa_enable)
 
 
 def get_numa_enable() -> bool:
-    """Whether processes were to be bound."""
+    """The stored setting."""
     return bool(_chosen["numa_enable"])
 
 

@@ -1,4 +1,4 @@
-"""Datasets: rows of columns, and what is done with them one after the other."""
+"""Datasets: rows of columns, and operations on them that can be chained."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .workers import computed, count_of
 
 __all__ = ["BatchInfo", "Dataset", "as_column", "zip"]
 
-#: The numbers of one row, a column each.
+#: A row: an array for each column.
 Row: TypeAlias = tuple[np.ndarray, ...]
-#: A function that gives the rows of an epoch.
+#: A function that yields the rows of an epoch.
 Rows: TypeAlias = Callable[[Epoch], Iterator[Row]]
 
 
 def as_column(value: Any, owner: str) -> np.ndarray:
-    """The result of a user's function, as an array; a dict is one without axes, that holds it."""
+    """The result of a user's function as an array; a dict becomes an object array without axes."""
     if isinstance(value, dict):
         held = np.empty((), object)
         held[()] = value
@@ -37,40 +37,40 @@ def as_column(value: Any, owner: str) -> np.ndarray:
 
 
 def _seen(column: np.ndarray) -> Any:
-    """A column as functions see it: the array, or the dict that it holds."""
+    """A column as functions receive it: the array, or the dict inside."""
     return column.item() if column.dtype.kind == "O" else column
 
 
 class BatchInfo:
-    """Numbers of the epoch and of the batch, for functions that are given batches."""
+    """Epoch number and batch number, for functions that are called with batches."""
 
     def __init__(self, batch: int, epoch: int):
         self._batch, self._epoch = batch, epoch
 
     def get_batch_num(self) -> int:
-        """The count of batches before this one in its epoch."""
+        """The number of earlier batches in this epoch."""
         return self._batch
 
     def get_epoch_num(self) -> int:
-        """The count of epochs before this one."""
+        """The number of earlier epochs."""
         return self._epoch
 
 
 class Dataset:
-    """Rows of columns, gone through epoch by epoch.
+    """Rows of columns, which are iterated epoch by epoch.
 
-    Each method gives another dataset, which makes its rows of those of this one as they are asked for; nothing is kept
-    but what ``shuffle`` holds. Rows are computed by who asks for them, or by processes where ``python_multiprocessing``
-    and ``num_parallel_workers`` say so.
+    Each method returns another dataset, which computes its rows from this one's when they are needed; rows are not
+    stored, except in the buffer of ``shuffle``. Rows are computed in the program, or in processes if
+    ``python_multiprocessing`` and ``num_parallel_workers`` ask for that.
 
     Parameters
     ----------
     column_names : sequence of str
         Names of the columns.
     rows : callable
-        Called with an ``Epoch``, gives its rows as tuples of arrays.
+        A function of an ``Epoch`` that yields its rows as tuples of arrays.
     size : callable, optional
-        Gives how many rows an epoch has; they are counted where it is not given.
+        A function that returns the number of rows of an epoch; without it they are counted.
 
     Examples
     --------
@@ -90,13 +90,13 @@ class Dataset:
             raise ArgumentError(f"a dataset has each column once, got {list(self._names)}")
 
     def _then(self, rows: Rows, size: Callable[[], int] | None, names: Sequence[str] | None = None) -> Dataset:
-        """A dataset of rows that are made of those of this one."""
+        """A dataset whose rows are computed from this one's."""
         made = Dataset(self._names if names is None else names, rows, size)
         made._batch_size, made._repeats = self._batch_size, self._repeats
         return made
 
     def _places(self, columns: str | Sequence[str] | None, owner: str) -> tuple[int, ...]:
-        """Places of columns; the first one for none."""
+        """Indices of columns; that of the first one by default."""
         wanted = self._names[:1] if columns is None or not columns else (columns,) if isinstance(columns, str) \
             else tuple(columns)
         for name in wanted:
@@ -111,7 +111,7 @@ class Dataset:
         return list(self._names)
 
     def get_dataset_size(self) -> int:
-        """Number of rows of an epoch, or batches after ``batch``; of a generator they are counted by running it."""
+        """Number of rows of an epoch, or of batches after ``batch``; for a generator they are counted by running it."""
         if self._counted is None:
             self._counted = self._sized() if self._sized else sum(1 for _ in self._rows(Epoch()))
         return self._counted
@@ -120,11 +120,11 @@ class Dataset:
         return self.get_dataset_size()
 
     def get_batch_size(self) -> int:
-        """Number of rows of a batch, 1 where there are none."""
+        """Number of rows of a batch; 1 without batches."""
         return self._batch_size
 
     def get_repeat_count(self) -> int:
-        """How often rows are repeated in an epoch."""
+        """Number of repetitions of the rows in an epoch."""
         return self._repeats
 
     def _first(self) -> Row:
@@ -133,7 +133,7 @@ class Dataset:
         raise ArgumentError("the dataset has no rows")
 
     def output_shapes(self, estimate: bool = False) -> list[list[int | None]]:
-        """The shapes of the columns of the first row; with ``estimate`` None for lengths that differ between rows."""
+        """The shapes of the columns in the first row; with ``estimate``, None for lengths that differ between rows."""
         shapes: list[list[int | None]] = [list(column.shape) for column in self._first()]
         if estimate:
             for row in self._rows(Epoch()):
@@ -142,7 +142,7 @@ class Dataset:
         return shapes
 
     def output_types(self) -> list[np.dtype]:
-        """The dtypes of the columns of the first row."""
+        """The dtypes of the columns in the first row."""
         return [column.dtype for column in self._first()]
 
     def create_tuple_iterator(self, columns: Sequence[str] | None = None, num_epochs: int = -1,
@@ -152,11 +152,11 @@ class Dataset:
         Parameters
         ----------
         columns : sequence of str, optional
-            Which columns there are; all by default.
+            The columns; all by default.
         num_epochs : int
-            Number of epochs; -1 for any count.
+            Number of epochs; -1 for no limit.
         output_numpy : bool
-            Whether rows have arrays of NumPy's.
+            Whether rows hold NumPy arrays.
         """
         places = range(len(self._names)) if columns is None else self._places(columns, "create_tuple_iterator")
         return _Epochs(self, lambda row: [_given(row[i], output_numpy) for i in places], num_epochs)
@@ -171,12 +171,12 @@ class Dataset:
         return iter(self.create_tuple_iterator())
 
     def reset(self) -> None:
-        """Nothing: each loop is an epoch of its own."""
+        """Do nothing: each loop is a new epoch."""
 
     # ------------------------------------------------------------------------------------------ rows by number
 
     def take(self, count: int = -1) -> Dataset:
-        """The first rows of an epoch; all for -1."""
+        """The first ``count`` rows of an epoch; all for -1."""
         if count == -1:
             return self
         _positive("take", count)
@@ -184,13 +184,13 @@ class Dataset:
                           lambda: min(count, self.get_dataset_size()))
 
     def skip(self, count: int) -> Dataset:
-        """The rows of an epoch without the first ones."""
+        """The rows of an epoch without the first ``count``."""
         _positive("skip", count, 0)
         return self._then(lambda epoch: itertools.islice(self._rows(epoch), count, None),
                           lambda: max(0, self.get_dataset_size() - count))
 
     def repeat(self, count: int | None = None) -> Dataset:
-        """The rows so many times over in one epoch; as they are for None and -1, which mean any count of epochs."""
+        """The rows repeated ``count`` times in one epoch; unchanged for None and -1, which mean no limit of epochs."""
         if count is None or count == -1:
             return self
         _positive("repeat", count)
@@ -204,7 +204,7 @@ class Dataset:
         return made
 
     def shuffle(self, buffer_size: int) -> Dataset:
-        """The rows in a random order, each drawn from the next ``buffer_size`` rows."""
+        """The rows in random order, each drawn from a buffer of the next ``buffer_size`` rows."""
         _positive("shuffle", buffer_size, 2)
 
         def rows(epoch: Epoch) -> Iterator[Row]:
@@ -223,12 +223,12 @@ class Dataset:
         return self._then(rows, self.get_dataset_size)
 
     def split(self, sizes: Sequence[int | float], randomize: bool = True) -> list[Dataset]:
-        """Datasets of so many rows each, or of such shares of them.
+        """Datasets with given numbers of rows, or given fractions of the rows.
 
         Parameters
         ----------
         randomize : bool
-            Whether rows are put in a random order before, one for all epochs.
+            Whether rows are shuffled first, in one order for all epochs.
         """
         count = self.get_dataset_size()
         counts = [round(each * count) if isinstance(each, float) else int(each) for each in sizes]
@@ -238,7 +238,7 @@ class Dataset:
             raise ArgumentError(f"split: {list(sizes)} of {count} rows are {counts}")
         random = Epoch().random()
         order = random.permutation(count) if randomize else np.arange(count)
-        seed = int(random.integers(2 ** 31))  # where rows come in a random order, it is one for all parts
+        seed = int(random.integers(2 ** 31))  # a random order is the same for all parts
         parts, start = [], 0
         for each in counts:
             parts.append(self._chosen(order[start:start + each].tolist(), seed))
@@ -254,7 +254,7 @@ class Dataset:
         return self._then(rows, lambda: len(places))
 
     def concat(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
-        """The rows of this one and then those of others, which have the same columns."""
+        """The rows of this dataset, then those of others, which have the same columns."""
         each = [self, *([datasets] if isinstance(datasets, Dataset) else datasets)]
         for other in each[1:]:
             if other._names != self._names:
@@ -266,11 +266,11 @@ class Dataset:
         return self.concat(datasets)
 
     def zip(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
-        """The columns of this one and those of others, row by row."""
+        """The columns of this dataset and of others, row by row."""
         return zip((self, *([datasets] if isinstance(datasets, Dataset) else datasets)))
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """The dataset that a function makes of this one."""
+        """The dataset that a function returns for this one."""
         made = apply_func(self)
         if not isinstance(made, Dataset):
             raise TypeError(f"apply: expected the function to give a dataset, got {type(made).__name__}")
@@ -279,13 +279,13 @@ class Dataset:
     # ------------------------------------------------------------------------------------------------- columns
 
     def project(self, columns: str | Sequence[str]) -> Dataset:
-        """Rows with the named columns alone, in that order."""
+        """Rows with the given columns only, in that order."""
         places = self._places(columns, "project")
         return self._then(lambda epoch: (tuple(row[i] for i in places) for row in self._rows(epoch)),
                           self.get_dataset_size, [self._names[i] for i in places])
 
     def rename(self, input_columns: str | Sequence[str], output_columns: str | Sequence[str]) -> Dataset:
-        """The same rows, with other names of columns."""
+        """The same rows, with other names for columns."""
         places = self._places(input_columns, "rename")
         new = (output_columns,) if isinstance(output_columns, str) else tuple(output_columns)
         if len(new) != len(places):
@@ -299,23 +299,23 @@ class Dataset:
             output_columns: str | Sequence[str] | None = None, num_parallel_workers: int | None = None, *,
             column_order: Sequence[str] | None = None, python_multiprocessing: bool = False, max_rowsize: Any = None,
             cache: Any = None, offload: Any = None) -> Dataset:
-        """Rows with columns that functions have changed, one function after the other.
+        """Rows whose columns are transformed by functions, applied in a row.
 
         Parameters
         ----------
         operations : callable, or a list of them
-            The first is given the columns, each of the others what the one before it gave.
+            The functions; the first is called with the columns, each of the others with the results of the one before.
         input_columns : str or sequence of str, optional
-            Which columns; the first one by default.
+            The columns to transform; the first one by default.
         output_columns : str or sequence of str, optional
-            What the columns are called that come; as those that went, by default. If they are more or fewer, they
-            come before the rest.
+            Names of the resulting columns; by default those of the input columns. If their number differs, they are
+            placed before the other columns.
         num_parallel_workers : int, optional
-            How many processes call the functions, with ``python_multiprocessing``; as ``config`` says by default.
+            Number of processes that call the functions, with ``python_multiprocessing``; set in ``config`` by default.
         column_order : sequence of str, optional
-            Which columns are left, in which order; see ``project``.
+            Columns of the result, in their order; see ``project``.
         python_multiprocessing : bool
-            Whether processes call them, and not the one that asks for rows.
+            Whether worker processes call the functions.
         """
         steps = list(operations) if isinstance(operations, (list, tuple)) else [operations]
         for step in steps:
@@ -351,7 +351,7 @@ class Dataset:
 
     def filter(self, predicate: Callable[..., Any], input_columns: str | Sequence[str] | None = None,
                num_parallel_workers: int | None = None) -> Dataset:
-        """The rows of which a function says yes, called with columns, with all of them by default."""
+        """The rows for which a function of columns, by default of all, is true."""
         places = tuple(range(len(self._names))) if input_columns is None else self._places(input_columns, "filter")
 
         def rows(epoch: Epoch) -> Iterator[Row]:
@@ -362,7 +362,7 @@ class Dataset:
         return self._then(rows, None)
 
     def flat_map(self, func: Callable[..., Dataset]) -> Dataset:
-        """The rows of the datasets that a function makes of each row."""
+        """The rows of the datasets that a function returns for each row."""
         def rows(epoch: Epoch) -> Iterator[Row]:
             for row in self._rows(epoch):
                 yield from func(*row)._rows(epoch)
@@ -376,24 +376,24 @@ class Dataset:
               output_columns: str | Sequence[str] | None = None, per_batch_map: Callable[..., Any] | None = None,
               pad_info: Mapping[str, Any] | None = None, python_multiprocessing: bool = False, max_rowsize: Any = None
               ) -> Dataset:
-        """Rows stacked, so many in a batch.
+        """Rows stacked in batches.
 
         Parameters
         ----------
         batch_size : int or callable
-            Number of rows of a batch, or a function of the ``BatchInfo`` that says so.
+            Number of rows of a batch, or a function of the ``BatchInfo`` that returns it.
         drop_remainder : bool
-            Whether a last batch with fewer rows is left out.
+            Whether an incomplete last batch is dropped.
         per_batch_map : callable, optional
-            Given for each of ``input_columns`` the list of a batch's values, and the ``BatchInfo``; what it gives
-            takes their place.
+            A function of a list of a batch's values for each of ``input_columns``, and the ``BatchInfo``; its results
+            replace these columns.
         num_parallel_workers, python_multiprocessing
-            Processes that call ``per_batch_map``, as those of ``map``.
+            Worker processes that call ``per_batch_map``; see ``map``.
 
         Raises
         ------
         ShapeError
-            While rows are asked for, when those of a batch have several shapes.
+            During iteration, when rows of a batch differ in shape.
         """
         if not callable(batch_size):
             _positive("batch", batch_size)
@@ -446,13 +446,13 @@ class Dataset:
 
     def padded_batch(self, batch_size: int, drop_remainder: bool = False, num_parallel_workers: int | None = None,
                      pad_info: Mapping[str, Any] | None = None) -> Dataset:
-        """Rows stacked, so many in a batch, after they were filled up to one shape.
+        """Rows padded to one shape, and stacked in batches.
 
         Parameters
         ----------
         pad_info : dict, optional
-            For a column the shape, with None for the longest of the batch, and the number to fill up with; every
-            column to its longest with zeros by default.
+            For each column to pad, the shape, with None for the longest of the batch, and the fill value; by default
+            all columns are padded to the longest with zeros.
         """
         return self.batch(batch_size, drop_remainder,
                           pad_info=dict.fromkeys(self._names, (None, 0)) if pad_info is None else pad_info)
@@ -463,30 +463,31 @@ class Dataset:
                                element_length_function: Callable[..., int] | None = None,
                                pad_info: Mapping[str, Any] | None = None, pad_to_bucket_boundary: bool = False,
                                drop_remainder: bool = False) -> Dataset:
-        """Batches of rows that are about as long, filled up to the longest.
+        """Batches of rows of similar length, padded to the longest.
 
-        A batch comes when its bucket is full; those that never are come at the end.
+        A batch is emitted when its bucket is full; incomplete ones come at the end.
 
         Parameters
         ----------
         column_names : str or sequence of str
             One column, whose first axis is the length, or those that ``element_length_function`` is called with.
         bucket_boundaries : sequence of int
-            Lengths at which the next bucket begins, in rising order.
+            Increasing lengths at which the next bucket begins.
         bucket_batch_sizes : sequence of int
-            How many rows a batch of each bucket has, one number more.
+            Number of rows of a batch of each bucket; one value more than boundaries.
         pad_info : dict, optional
-            As ``padded_batch`` has it.
+            See ``padded_batch``.
         pad_to_bucket_boundary : bool
-            Whether lengths that a given ``pad_info`` leaves open are the largest of the bucket; the last one has none.
+            Whether lengths that ``pad_info`` leaves open are padded to the bucket's largest length; the last bucket has
+            no largest length.
         drop_remainder : bool
-            Whether batches with fewer rows are left out.
+            Whether incomplete batches are dropped.
 
         Raises
         ------
         ArgumentError
-            For boundaries or sizes of another form, or, while rows are asked for, a row of the last bucket that has
-            no boundary to be filled up to.
+            For invalid boundaries or sizes; during iteration, for a row of the last bucket, which has no boundary to
+            pad to.
 
         Examples
         --------
@@ -542,7 +543,7 @@ class Dataset:
 
 
 def zip(datasets: Sequence[Dataset]) -> Dataset:
-    """The columns of several datasets, row by row, as long as all have rows."""
+    """The columns of several datasets, row by row, until one has no more rows."""
     each = list(datasets)
     if not each or not all(isinstance(one, Dataset) for one in each):
         raise TypeError("zip: expected a tuple of datasets")
@@ -564,7 +565,7 @@ def _rowwise(sources: list[Iterator[Row]]) -> Iterator[list[Row]]:
 
 
 class _Epochs:
-    """Goes through a dataset, an epoch for each loop."""
+    """Iterates over a dataset; each loop is an epoch."""
 
     def __init__(self, dataset: Dataset, shown: Callable[[Row], Any], num_epochs: int):
         self._dataset, self._shown, self._most = dataset, shown, num_epochs
@@ -591,7 +592,7 @@ class _Epochs:
 
 
 def _given(column: np.ndarray, output_numpy: bool) -> Any:
-    """A column as it is handed out; text is no tensor, and a dict has what its values are."""
+    """A column as the user receives it; text stays NumPy, and a dict is converted value by value."""
     if column.dtype.kind != "O":
         return column if output_numpy or column.dtype.kind in "US" else Tensor(column)
     return _given_inside(column.item(), output_numpy)
@@ -613,7 +614,7 @@ def _positive(owner: str, count: Any, least: int = 1) -> None:
 
 def _called(steps: Sequence[Callable[..., Any]], columns: tuple[Any, ...], where: str, kind: Any = None
             ) -> tuple[Any, ...]:
-    """Columns that functions give, one after the other; an error of theirs says where."""
+    """Columns transformed by functions in a row; an error names the function."""
     columns = tuple([_seen(each) if isinstance(each, np.ndarray) else each for each in columns])
     for step in steps:
         try:
@@ -626,7 +627,7 @@ def _called(steps: Sequence[Callable[..., Any]], columns: tuple[Any, ...], where
 
 
 def _padded(values: Sequence[Any], shape: Sequence[int | None] | None, number: float) -> list[np.ndarray]:
-    """Values filled up at their ends, to a shape or the longest."""
+    """Values padded at their ends, to a shape or to the longest."""
     arrays = [np.asarray(value) for value in values]
     most = np.max([array.shape for array in arrays], axis=0)
     lengths = [int(longest) if wanted is None else wanted

@@ -1,4 +1,4 @@
-"""Samplers: which rows of a source a dataset has in an epoch, and in which order."""
+"""Samplers: the rows of a source that an epoch has, and their order."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["DistributedSampler", "RandomSampler", "Sampler", "SequentialSampler"
 
 
 class Sampler:
-    """Says which rows of a source come, and in which order; a sampler of one's own has ``__iter__``.
+    """Chooses the rows of an epoch, and their order; a subclass defines ``__iter__``.
 
     Parameters
     ----------
     num_samples : int, optional
-        Largest number of rows at most; all by default.
+        Largest number of rows; all by default.
     """
 
     def __init__(self, num_samples: int | None = None):
@@ -34,13 +34,13 @@ class Sampler:
         raise NotImplementedError
 
     def places(self, length: int, epoch: Epoch) -> list[int]:
-        """The places of an epoch, in a source of so many rows."""
+        """The row indices of an epoch, for a source of ``length`` rows."""
         self.dataset_size = length
         found = [int(place) for place in self._chosen(length, epoch)]
         return found if not self.num_samples else found[:self.num_samples]
 
     def count(self, length: int) -> int:
-        """Number of places of an epoch, in a source of so many rows."""
+        """Number of rows of an epoch, for a source of ``length`` rows."""
         return len(self.places(length, Epoch(seed=0)))
 
     def _chosen(self, length: int, epoch: Epoch) -> Iterable[int]:
@@ -59,7 +59,7 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """The rows in a random order; with ``replacement`` any of them at each place."""
+    """The rows in random order; with ``replacement`` each row is drawn independently."""
 
     def __init__(self, replacement: bool = False, num_samples: int | None = None):
         super().__init__(num_samples)
@@ -75,7 +75,7 @@ class RandomSampler(Sampler):
 
 
 class SubsetSampler(Sampler):
-    """Sampler of the given rows, in that order."""
+    """The given rows, in that order."""
 
     def __init__(self, indices: Sequence[int], num_samples: int | None = None):
         super().__init__(num_samples)
@@ -86,14 +86,14 @@ class SubsetSampler(Sampler):
 
 
 class SubsetRandomSampler(SubsetSampler):
-    """Sampler of the given rows, in a random order."""
+    """The given rows, in random order."""
 
     def _chosen(self, length: int, epoch: Epoch) -> Iterable[int]:
         return epoch.random().permutation(self.indices).tolist()
 
 
 class WeightedRandomSampler(Sampler):
-    """Rows drawn by chance, each as often as its weight is large."""
+    """Rows drawn at random with probabilities proportional to weights."""
 
     def __init__(self, weights: Sequence[float], num_samples: int | None = None, replacement: bool = True):
         super().__init__(num_samples)
@@ -107,7 +107,8 @@ class WeightedRandomSampler(Sampler):
 
 
 class DistributedSampler(Sampler):
-    """Every so-manieth row, so that each process has its own: as many in each, for which the first come again."""
+    """Each ``num_shards``-th row, so that each process has rows of its own; the first rows are repeated to make all
+    parts equally long."""
 
     def __init__(self, num_shards: int, shard_id: int, shuffle: bool = True, num_samples: int | None = None,
                  offset: int = -1):
@@ -119,7 +120,7 @@ class DistributedSampler(Sampler):
 
     def _chosen(self, length: int, epoch: Epoch) -> Iterable[int]:
         order = list(range(length))
-        if self.shuffle:  # one order in all processes
+        if self.shuffle:  # all processes use the same order
             order = np.random.default_rng((config.get_seed(), epoch.number)).permutation(length).tolist()
         start = max(self.offset, 0)
         count = -(-length // self.num_shards)
@@ -127,7 +128,7 @@ class DistributedSampler(Sampler):
 
 
 class _Given(Sampler):
-    """Places that something else than a sampler gives: a list, a generator function, any iterable."""
+    """Row indices from a list, a generator function, or another iterable."""
 
     def __init__(self, places: Iterable[int] | Callable[[], Iterable[int]], num_samples: int | None):
         super().__init__(num_samples)
@@ -139,7 +140,7 @@ class _Given(Sampler):
 
 def sampler_of(owner: str, sampler: Any, shuffle: Any, num_samples: int | None, num_shards: int | None,
                shard_id: int | None) -> Sampler:
-    """The sampler that arguments of a dataset mean."""
+    """The sampler that a dataset's arguments describe."""
     if (num_shards is None) is not (shard_id is None):
         raise ArgumentError(f"{owner}: num_shards and shard_id are given together, got {num_shards} and {shard_id}")
     if sampler is not None:

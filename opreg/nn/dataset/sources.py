@@ -1,4 +1,4 @@
-"""Datasets of functions, objects and arrays of one's own, of files as MNIST and CIFAR have them, and of folders."""
+"""Datasets from functions, objects and arrays, from files of MNIST and CIFAR, and from folders of images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Cifar10Dataset", "Cifar100Dataset", "FashionMnistDataset", "Generato
 
 
 def _by_places(at: Callable[[int], Row], length: int, sampler: Sampler) -> tuple[Rows, Callable[[], int]]:
-    """The rows that a sampler chooses, and how many they are."""
+    """The rows that a sampler chooses, and a function that counts them."""
     def rows(epoch: Epoch) -> Iterator[Row]:
         for place in sampler.places(length, epoch):
             yield at(place)
@@ -35,28 +35,29 @@ def _by_places(at: Callable[[int], Row], length: int, sampler: Sampler) -> tuple
 
 
 class GeneratorDataset(Dataset):
-    """The rows that a function, an iterable or an object with ``__getitem__`` and ``__len__`` gives.
+    """Rows from a function, an iterable, or an object with ``__getitem__`` and ``__len__``.
 
     Parameters
     ----------
     source : callable, iterable, or object with ``__getitem__`` and ``__len__``
-        Gives a tuple of columns for each row; a single one need not be in a tuple. A source with subscripts is read
-        by them, in a random order by default; a function is called for each epoch. A column may be a dict, which
-        functions of ``map`` see as it is; rows with dicts have no batches.
+        The source of rows, each a tuple of columns; a single column need not be in a tuple. A source with subscripts is
+        read by them, in random order by default; a function is called for each epoch. A column may be a dict, which
+        functions of ``map`` receive as a dict; rows with dicts cannot be batched.
     column_names : str or sequence of str
         Names of the columns.
     column_types : sequence of dtype, optional
-        Dtype that the columns are cast to.
+        Dtypes that the columns are cast to.
     num_samples : int, optional
-        Largest number of rows at most.
+        Largest number of rows.
     num_parallel_workers, python_multiprocessing
-        How many processes ask a source with places for rows, and whether any do; 1 is the program itself.
+        Number of worker processes that read a source with subscripts, and whether there are any; 1 means the program
+        itself.
     shuffle : bool, optional
-        Whether places come in a random order.
+        Whether rows come in random order.
     sampler : Sampler, or iterable of int, optional
-        Which places come, in which order.
+        The row indices and their order.
     num_shards, shard_id : int, optional
-        Of how many processes this is which: each has its own rows.
+        Number of processes, and the number of this one: each has rows of its own.
 
     Examples
     --------
@@ -111,16 +112,16 @@ class GeneratorDataset(Dataset):
 
 
 class NumpySlicesDataset(Dataset):
-    """The rows of arrays: the i-th number, or part along the first axis, of each.
+    """Rows of arrays: the i-th element along the first axis of each.
 
     Parameters
     ----------
     data : array, list, tuple of these, or dict of them by name
-        A tuple has a column for each element; anything else is the only column.
+        A tuple or dict has a column for each element; another value is the only column.
     column_names : str or sequence of str, optional
-        Names of the columns: as the dict has them, else ``column_0`` and on.
+        Names of the columns; by default the dict's keys, or ``column_0`` and so on.
     num_samples, shuffle, sampler, num_shards, shard_id
-        As for ``GeneratorDataset``; the order is random by default.
+        See ``GeneratorDataset``; the order is random by default.
 
     Examples
     --------
@@ -152,27 +153,27 @@ class NumpySlicesDataset(Dataset):
 
 
 class ImageFolderDataset(Dataset):
-    """Files of images in a folder for each class: columns ``image``, its bytes, and ``label``, an int32.
+    """Image files in a folder for each class: columns ``image``, with the bytes of the file, and ``label``, an int32.
 
     Parameters
     ----------
     dataset_dir : str or path
-        The folder of these folders. Files come in the order of their names, where they are not shuffled.
+        The folder of these folders. Unshuffled files come in the order of their names.
     num_samples, shuffle, sampler, num_shards, shard_id
-        As for ``GeneratorDataset``; the order is random by default.
+        See ``GeneratorDataset``; the order is random by default.
     num_parallel_workers
-        Counts for nothing: images are decoded by ``map``, in as many processes as it is told.
+        Accepted without effect: ``map`` decodes images, in its own processes.
     extensions : sequence of str, optional
-        The only ones that count, ``[".jpg", ".png"]``.
+        Endings of the files to read, such as ``[".jpg", ".png"]``.
     class_indexing : dict, optional
-        Labels by the name of a folder, of those that count; by default they go by the order of the names.
+        Labels by folder name, for the folders to read; by default folders are numbered in the order of their names.
     decode : bool
-        Whether ``image`` is (height, width, 3), red, green and blue, and not the bytes of its file.
+        Whether ``image`` is decoded to (height, width, 3), in the order red, green, blue.
 
     Raises
     ------
     FileNotFoundError
-        There is no such folder, or it has no such files.
+        When the folder is missing, or has no such files.
 
     Examples
     --------
@@ -218,12 +219,12 @@ class ImageFolderDataset(Dataset):
         super().__init__(["image", "label"], *_by_places(row, len(files), chosen))
 
     def get_class_indexing(self) -> dict[str, int]:
-        """Labels by the name of a folder."""
+        """Labels by folder name."""
         return dict(self._labels)
 
 
 class PaddedDataset(GeneratorDataset):
-    """Rows that are given as dicts of arrays, to be put behind those of another dataset."""
+    """Given rows, as dicts of arrays, to be concatenated with another dataset."""
 
     def __init__(self, padded_samples: Sequence[Mapping[str, Any]]):
         names = sorted(padded_samples[0])
@@ -231,21 +232,21 @@ class PaddedDataset(GeneratorDataset):
 
 
 class MnistDataset(Dataset):
-    """Images and labels of files as MNIST has them, which may be compressed: columns ``image`` and ``label``.
+    """Images and labels from files in MNIST's format, which may be compressed: columns ``image`` and ``label``.
 
     Parameters
     ----------
     dataset_dir : str
-        The folder of the files ``train-images-idx3-ubyte`` and its kin.
+        Folder of the files ``train-images-idx3-ubyte`` and so on.
     usage : {"train", "test", "all"}
-        Which files; by default all that are there.
+        The files to read; by default all that exist.
     num_samples, shuffle, sampler, num_shards, shard_id
-        As for ``GeneratorDataset``; the order is random by default.
+        See ``GeneratorDataset``; the order is random by default.
 
     Raises
     ------
     FileNotFoundError
-        The folder has none of the files.
+        When the folder has none of the files.
     """
 
     def __init__(self, dataset_dir: str | os.PathLike, usage: str | None = None, num_samples: int | None = None,
@@ -264,29 +265,29 @@ class MnistDataset(Dataset):
 
 
 class FashionMnistDataset(MnistDataset):
-    """Images and labels of files as Fashion-MNIST has them; see ``MnistDataset``."""
+    """Images and labels of Fashion-MNIST; see ``MnistDataset``."""
 
 
 class KMnistDataset(MnistDataset):
-    """Images and labels of files as KMNIST has them; see ``MnistDataset``."""
+    """Images and labels of KMNIST; see ``MnistDataset``."""
 
 
 class Cifar10Dataset(Dataset):
-    """Images and labels of files as CIFAR-10 has them in binary: columns ``image`` and ``label``.
+    """Images and labels from files in CIFAR-10's binary format: columns ``image`` and ``label``.
 
     Parameters
     ----------
     dataset_dir : str
-        The folder of the files ``data_batch_1.bin`` and their kin.
+        Folder of the files ``data_batch_1.bin`` and so on.
     usage, num_samples, shuffle, sampler, num_shards, shard_id
-        As for ``MnistDataset``.
+        See ``MnistDataset``.
 
     Raises
     ------
     FileNotFoundError
-        The folder has none of the files.
+        When the folder has none of the files.
     FileFormatError
-        A file has not the bytes of whole images.
+        When a file does not consist of whole images.
     """
 
     _files = [f"data_batch_{number}.bin" for number in range(1, 6)], ["test_batch.bin"]
@@ -311,7 +312,7 @@ class Cifar10Dataset(Dataset):
 
 
 class Cifar100Dataset(Cifar10Dataset):
-    """Images and labels of files as CIFAR-100 has them: columns ``image``, ``coarse_label`` and ``fine_label``.
+    """Images and labels from files in CIFAR-100's format: columns ``image``, ``coarse_label`` and ``fine_label``.
 
     See ``Cifar10Dataset``; the files are ``train.bin`` and ``test.bin``.
     """
@@ -322,7 +323,7 @@ class Cifar100Dataset(Cifar10Dataset):
 
 def _used(owner: str, usage: str | None, train: list[str], test: list[str], is_there: Callable[[str], object]
           ) -> list[str]:
-    """The names of files, or parts of them, that are asked for; of all only those that are there, if any are."""
+    """The parts to read, by ``usage``; for "all", those that exist."""
     if usage in ("all", None):
         return [each for each in train + test if is_there(each)] or train
     if usage not in ("train", "test"):
@@ -331,7 +332,7 @@ def _used(owner: str, usage: str | None, train: list[str], test: list[str], is_t
 
 
 def _file(folder: str | os.PathLike, part: str, name: str) -> Path | None:
-    """A file of MNIST by any of its names; None where there is none."""
+    """A file of MNIST under any of its names; None if it is missing."""
     names = f"{part}-{name}", f"{part}-{name}.gz", f"{part}-{name.replace('-idx', '.idx')}"
     return next((Path(folder) / each for each in names if (Path(folder) / each).is_file()), None)
 

@@ -1,4 +1,4 @@
-"""Operations on columns for ``map``: dtypes, classes, and several functions as one."""
+"""Operations on columns for ``map``: casts, one-hot classes, composed functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .config import stream
 __all__ = ["Compose", "Concatenate", "Duplicate", "Fill", "OneHot", "PadEnd", "RandomApply", "RandomChoice",
            "RandomOrder", "TypeCast", "Unique"]
 
-if not TYPE_CHECKING:  # what is imported below it
+if not TYPE_CHECKING:  # its submodules
     __getattr__ = inner(__name__)
 
 #: A function of columns.
@@ -31,7 +31,7 @@ def _applied(steps: Sequence[_Step], columns: tuple[Any, ...]) -> Any:
 
 
 class Compose:
-    """Functions one after the other, as one.
+    """Functions applied in a row.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Compose:
 
 
 class RandomApply(Compose):
-    """All functions one after the other, or none of them, by chance."""
+    """All functions applied in a row, or none of them, at random."""
 
     def __init__(self, transforms: Sequence[_Step], prob: float = 0.5):
         super().__init__(transforms)
@@ -58,14 +58,14 @@ class RandomApply(Compose):
 
 
 class RandomChoice(Compose):
-    """One of the functions, by chance."""
+    """One of the functions, chosen at random."""
 
     def __call__(self, *columns: Any) -> Any:
         return _applied([self.transforms[int(stream().integers(len(self.transforms)))]], columns)
 
 
 class RandomOrder(Compose):
-    """All functions, in a random order."""
+    """All functions, in random order."""
 
     def __call__(self, *columns: Any) -> Any:
         order = stream().permutation(len(self.transforms))
@@ -73,14 +73,14 @@ class RandomOrder(Compose):
 
 
 def chance(owner: str, prob: float) -> float:
-    """A probability, from 0 to 1."""
+    """Check a probability, from 0 to 1."""
     if not 0 <= prob <= 1:
         raise ArgumentError(f"{owner}: prob must be from 0 to 1, got {prob!r}")
     return prob
 
 
 class TypeCast:
-    """The numbers in another dtype."""
+    """The values in another dtype."""
 
     def __init__(self, data_type: TensorDType):
         self._dtype = np.dtype(dtype_to_nptype(data_type))
@@ -90,12 +90,12 @@ class TypeCast:
 
 
 class OneHot:
-    """Rows with 1 at the place of a class and 0 elsewhere.
+    """One-hot rows from class numbers.
 
     Parameters
     ----------
     smoothing_rate : float
-        What all places share of the 1.
+        Part of the 1 that is spread evenly over all classes.
     """
 
     def __init__(self, num_classes: int, smoothing_rate: float = 0.0):
@@ -111,12 +111,11 @@ class OneHot:
         rows = np.eye(self._classes, dtype=labels.dtype)[labels]
         if labels.ndim and labels.shape[-1] == 1:
             rows = rows.reshape((*labels.shape[:-1], self._classes))
-        return rows if not self._rate else (
-            rows * (1 - self._rate) + self._rate / self._classes).astype(np.float32)
+        return rows if not self._rate else rows * (1 - self._rate) + self._rate / self._classes
 
 
 class Fill:
-    """One value everywhere."""
+    """An array of the same shape, filled with one value."""
 
     def __init__(self, fill_value: float):
         self._value = fill_value
@@ -126,7 +125,7 @@ class Fill:
 
 
 class Concatenate:
-    """Columns one behind the other, between arrays that are given."""
+    """Columns concatenated, between two given arrays."""
 
     def __init__(self, axis: int = 0, prepend: Any = None, append: Any = None):
         self._axis, self._before, self._behind = axis, prepend, append
@@ -137,14 +136,14 @@ class Concatenate:
 
 
 class Duplicate:
-    """A column twice."""
+    """A column twice, as two columns."""
 
     def __call__(self, column: Any) -> tuple[Any, Any]:
         return column, column
 
 
 class PadEnd:
-    """A column filled up at its ends to a shape; None leaves an axis as it is."""
+    """A column padded at its ends to a shape; None leaves an axis unchanged."""
 
     def __init__(self, pad_shape: Sequence[int | None], pad_value: float | None = None):
         self._shape, self._value = list(pad_shape), pad_value or 0
@@ -158,7 +157,7 @@ class PadEnd:
 
 
 class Unique:
-    """The different elements in order, for each element which it is, and how often each occurs."""
+    """The distinct elements, sorted; the index among them of each element; and the count of each."""
 
     def __call__(self, column: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         values, which, counts = np.unique(column, return_inverse=True, return_counts=True)

@@ -1,4 +1,4 @@
-"""Operations on images for ``map``: arrays of (height, width, channels), of bytes or of floating-point values."""
+"""Operations on images for ``map``: arrays of (height, width, channels), in uint8 or floating-point."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["Border", "CenterCrop", "Compose", "Crop", "Decode", "HWC2CHW", "Hori
            "Pad", "RandomCrop", "RandomCropDecodeResize", "RandomHorizontalFlip", "RandomResizedCrop",
            "RandomVerticalFlip", "Rescale", "Resize", "ToPIL", "ToTensor", "ToType", "VerticalFlip"]
 
-if not TYPE_CHECKING:  # what is imported below it
+if not TYPE_CHECKING:  # its submodules
     __getattr__ = inner(__name__)
 
 
 class Inter(enum.IntEnum):
-    """How pixels between others are made."""
+    """Kinds of interpolation."""
 
     NEAREST = 0
     BILINEAR = 2
@@ -39,12 +39,12 @@ class Inter(enum.IntEnum):
     AREA = 4
 
 
-#: The same as OpenCV counts it.
+#: Interpolation codes of OpenCV.
 _OPENCV = {Inter.NEAREST: 0, Inter.BILINEAR: 1, Inter.BICUBIC: 2, Inter.AREA: 3}
 
 
 class Border(enum.Enum):
-    """The kinds of borders around an image."""
+    """Kinds of padding."""
 
     CONSTANT = "constant"
     EDGE = "edge"
@@ -67,19 +67,19 @@ def _two(owner: str, size: Sizes) -> tuple[int, int]:
 
 
 class Decode:
-    """The pixels of an image from the bytes of its file: (height, width, 3), red, green and blue.
+    """The decoded image from the bytes of its file: (height, width, 3), in the order red, green, blue.
 
     Parameters
     ----------
     to_pil : bool
-        Counts for nothing: images are arrays in all operations.
+        Accepted without effect: images are arrays in all operations.
 
     Raises
     ------
     ShapeError, DTypeError
-        When bytes are expected and other numbers come.
+        When the input is not a vector of bytes.
     FileFormatError
-        When the bytes are those of no image.
+        When the bytes are no image.
     """
 
     def __init__(self, to_pil: bool = False):
@@ -95,14 +95,14 @@ class Decode:
 
 
 class ToPIL:
-    """The image as it is: images are arrays in all operations."""
+    """The image unchanged: images are arrays in all operations."""
 
     def __call__(self, image: Any) -> np.ndarray:
         return _image("ToPIL", image)
 
 
 class Rescale:
-    """The pixels by a factor, and then more by a number: float32."""
+    """The pixels times a factor, plus a shift: float32."""
 
     def __init__(self, rescale: float, shift: float):
         self._rescale, self._shift = rescale, shift
@@ -112,12 +112,12 @@ class Rescale:
 
 
 class Normalize:
-    """The pixels less a mean, by a deviation, of each channel: float32.
+    """The pixels minus a mean, divided by a standard deviation, for each channel: float32.
 
     Parameters
     ----------
     is_hwc : bool
-        Whether channels are the last axis, and not the first.
+        Whether channels are the last axis, instead of the first.
     """
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], is_hwc: bool = True):
@@ -133,14 +133,14 @@ class Normalize:
 
 
 class HWC2CHW:
-    """The channels as the first axis."""
+    """The image with channels as the first axis."""
 
     def __call__(self, image: Any) -> np.ndarray:
         return _image("HWC2CHW", image).transpose((2, 0, 1)).copy()
 
 
 class ToTensor:
-    """The channels as the first axis, and bytes as numbers from 0 to 1."""
+    """The image with channels as the first axis, and bytes scaled to the range from 0 to 1."""
 
     def __init__(self, output_type: TensorDType = np.float32):
         self._dtype = np.dtype(dtype_to_nptype(output_type))
@@ -157,7 +157,7 @@ class ToType(TypeCast):
 
 
 class Resize:
-    """An image of another size; of one number, the length of the shorter side, while the shape of it stays."""
+    """An image resized; a single number is the length of the shorter side, and keeps the aspect ratio."""
 
     def __init__(self, size: Sizes, interpolation: Inter = Inter.BILINEAR):
         self._size: Sizes = size
@@ -177,21 +177,21 @@ class Resize:
 
 
 class HorizontalFlip:
-    """The image turned around from left to right."""
+    """The image mirrored left to right."""
 
     def __call__(self, image: Any) -> np.ndarray:
         return _image("HorizontalFlip", image)[:, ::-1].copy()
 
 
 class VerticalFlip:
-    """The image turned around from top to bottom."""
+    """The image mirrored top to bottom."""
 
     def __call__(self, image: Any) -> np.ndarray:
         return _image("VerticalFlip", image)[::-1].copy()
 
 
 class RandomHorizontalFlip:
-    """The image turned around from left to right, or not, by chance."""
+    """The image, mirrored left to right with a given probability."""
 
     def __init__(self, prob: float = 0.5):
         self._prob = chance("RandomHorizontalFlip", prob)
@@ -201,7 +201,7 @@ class RandomHorizontalFlip:
 
 
 class RandomVerticalFlip:
-    """The image turned around from top to bottom, or not, by chance."""
+    """The image, mirrored top to bottom with a given probability."""
 
     def __init__(self, prob: float = 0.5):
         self._prob = chance("RandomVerticalFlip", prob)
@@ -211,14 +211,15 @@ class RandomVerticalFlip:
 
 
 class Pad:
-    """Pixels around an image.
+    """An image padded at its sides.
 
     Parameters
     ----------
     padding : int, or sequence of two or four
-        How many there are on all sides; at left and right, and at top and bottom; or at left, top, right and bottom.
+        Pixels added: one number for all sides; two for left and right, and for top and bottom; or left, top, right,
+        bottom.
     fill_value : int, or sequence for the channels
-        What they are, where ``padding_mode`` is "constant".
+        Value of the added pixels, with ``padding_mode`` "constant".
     """
 
     def __init__(self, padding: int | Sequence[int], fill_value: float | Sequence[float] = 0,
@@ -242,7 +243,7 @@ class Pad:
 
 
 class Crop:
-    """The part of an image of that size, from a place on, (height, width) both."""
+    """A crop at given coordinates, of a given size (height, width)."""
 
     def __init__(self, coordinates: tuple[int, int], size: Sizes):
         self._top, self._left = coordinates
@@ -257,7 +258,7 @@ class Crop:
 
 
 class CenterCrop:
-    """The middle of an image, of that size; one that is smaller has zeros around it."""
+    """A crop from the middle of an image; a smaller image is padded with zeros."""
 
     def __init__(self, size: Sizes):
         self._size = _two("CenterCrop", size)
@@ -266,19 +267,19 @@ class CenterCrop:
         pixels = _image("CenterCrop", image)
         less = [max(want - have, 0) for want, have in zip(self._size, pixels.shape)]
         pixels = Pad((less[1] // 2, less[0] // 2, less[1] - less[1] // 2, less[0] - less[0] // 2))(pixels)
-        top, left = (round((have - want) / 2) for have, want in zip(pixels.shape, self._size))
+        top, left = ((have - want) // 2 for have, want in zip(pixels.shape, self._size))
         return Crop((top, left), self._size)(pixels)
 
 
 class RandomCrop:
-    """A part of an image of that size, from a random place on.
+    """A crop at random coordinates.
 
     Parameters
     ----------
     padding : int, or sequence of two or four, optional
-        What is put around the image before; see ``Pad``.
+        Padding added first; see ``Pad``.
     pad_if_needed : bool
-        Whether an image that is too small is padded, and not an error.
+        Whether a too small image is padded; otherwise it is an error.
     """
 
     def __init__(self, size: Sizes, padding: int | Sequence[int] | None = None, pad_if_needed: bool = False,
@@ -299,18 +300,19 @@ class RandomCrop:
 
 
 class RandomResizedCrop:
-    """A part of an image of a random area, shape and place, as an image of that size.
+    """A crop of random area, aspect ratio and position, resized.
 
     Parameters
     ----------
     size : int, or pair of int
-        Height and width of the result; one number is both.
+        Height and width of the result, or one number for both.
     scale, ratio : pair of float
-        Least and largest share of the area, and ratio of width to height.
+        Ranges of the crop's fraction of the area, and of its ratio of width to height.
     interpolation : Inter
-        How pixels between others are made.
+        Kind of interpolation.
     max_attempts : int
-        How many parts are drawn that go beyond the image, before the largest in its middle within ``ratio`` is taken.
+        Number of crops drawn before the largest one in the middle with a ratio within ``ratio`` is taken, if all exceed
+        the image.
     """
 
     def __init__(self, size: Sizes, scale: Sequence[float] = (0.08, 1.0), ratio: Sequence[float] = (3 / 4, 4 / 3),
@@ -336,12 +338,13 @@ class RandomResizedCrop:
                 top, left = (int(random.integers(length - want + 1)) for want, length in zip(size, have))
                 return self._resize(Crop((top, left), size)(pixels))
         height, width = have
-        return self._resize(CenterCrop((max(min(height, round(width / least)), 1),
-                                        max(min(width, round(height * most)), 1)))(pixels))
+        size = max(min(height, round(width / least)), 1), max(min(width, round(height * most)), 1)
+        top, left = (round((length - want) / 2) for length, want in zip(have, size))
+        return self._resize(Crop((top, left), size)(pixels))
 
 
 class RandomCropDecodeResize(RandomResizedCrop):
-    """The same of an image that is the bytes of its file."""
+    """``RandomResizedCrop`` of an image given as the bytes of its file."""
 
     def __call__(self, image: Any) -> np.ndarray:
         return super().__call__(Decode()(image))

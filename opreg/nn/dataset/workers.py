@@ -1,4 +1,4 @@
-"""Processes that compute the rows of datasets beside the program."""
+"""Worker processes that compute rows of datasets."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .config import Epoch, get_num_parallel_workers, start_stream
 
 __all__ = ["computed", "count_of"]
 
-#: Rows under way for each process: one that it computes, and one that waits.
+#: Rows in flight for each process: one that it computes, and one that waits.
 _AHEAD = 2
 
 
 class _Row(NamedTuple):
-    """A row that a process is asked for, and its place among others."""
+    """A row that a process is asked to compute, and its index."""
 
     epoch: int
     number: int
@@ -29,7 +29,7 @@ class _Row(NamedTuple):
 
 
 class _Asked:
-    """A function as a worker's dataset; each row has random numbers of its own, whichever process computes it."""
+    """A function as a worker's dataset; each row has random values of its own, whichever process computes it."""
 
     def __init__(self, function: Callable[[int, Any], Any]):
         self._function = function
@@ -44,7 +44,7 @@ def _only(rows: list[Any]) -> Any:
 
 
 def count_of(num_parallel_workers: int | None, python_multiprocessing: bool) -> int:
-    """How many processes compute rows: 0 where the program does it itself.
+    """Number of worker processes; 0 if the program computes rows itself.
 
     Examples
     --------
@@ -59,14 +59,14 @@ def count_of(num_parallel_workers: int | None, python_multiprocessing: bool) -> 
 
 def computed(owner: str, workers: int, function: Callable[[int, Any], Any], rows: Iterable[Any], epoch: Epoch
              ) -> Iterator[Any]:
-    """The results of a function called with the number and the content of each row, in the order of the rows.
+    """The results of a function of the index and the content of each row, in the order of the rows.
 
     Parameters
     ----------
     owner : str
         Name of the caller in errors.
     workers : int
-        Number of processes, for as long as somebody asks for rows; with 0 there are none.
+        Number of processes, which run during the iteration; 0 for none.
     """
     if not workers:
         yield from (function(number, given) for number, given in enumerate(rows))

@@ -1,4 +1,4 @@
-"""experimental: ``optim``, the optimizers of MindSpore whose groups are dicts, and whose rates schedulers set."""
+"""experimental: ``optim``, MindSpore's optimizers with groups as dicts, and learning rate schedulers."""
 
 from __future__ import annotations
 

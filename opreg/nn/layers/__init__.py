@@ -16,8 +16,10 @@ from . import (
     images,
     math,
     norm,
+    pads,
     pooling,
     recurrent,
+    resizing,
     windows,
 )
 from .activation import *  # noqa: F403
@@ -31,13 +33,15 @@ from .held import attach
 from .images import *  # noqa: F403
 from .math import *  # noqa: F403
 from .norm import *  # noqa: F403
+from .pads import *  # noqa: F403
 from .pooling import *  # noqa: F403
 from .recurrent import *  # noqa: F403
+from .resizing import *  # noqa: F403
 from .windows import *  # noqa: F403
 
-if not TYPE_CHECKING:  # type checkers follow the stars
-    __all__ = [name for module in (containers, basic, math, conv, norm, pooling, windows, images, activation,
-                                     recurrent, attention, decoder, combined) for name in module.__all__]
+if not TYPE_CHECKING:  # type checkers read the star imports
+    __all__ = [name for module in (containers, basic, pads, resizing, math, conv, norm, pooling, windows, images,
+                                     activation, recurrent, attention, decoder, combined) for name in module.__all__]
     __getattr__ = inner(__name__)
 
 attach()

@@ -1,6 +1,6 @@
 """Activation functions as Cells: rows of a table for those without settings, classes for the others.
 
-They compute functions of ``ops``; a Cell holds the settings.
+They compute functions of ``ops``; a Cell stores the settings.
 """
 
 from __future__ import annotations
@@ -80,12 +80,13 @@ class LeakyReLU(Cell):
         self.alpha = _number(self, "alpha", alpha)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of ``x``."""
+        """Apply the activation to ``x``."""
         return functions.leaky_relu(x, self.alpha)
 
 
 class RReLU(Cell):
-    """``x``, below zero times a random number between ``lower`` and ``upper``, drawn anew for each and every time."""
+    """``x``, multiplied where negative by a random factor from ``lower`` to ``upper``, drawn for each element and each
+    call."""
 
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3):
         super().__init__()
@@ -94,7 +95,7 @@ class RReLU(Cell):
             raise ArgumentError(f"RReLU: upper must be no less than lower, got lower {lower}, upper {upper}")
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of ``x``."""
+        """Apply the activation to ``x``."""
         return functions.rrelu(x, self.lower, self.upper)
 
 
@@ -106,7 +107,7 @@ class ELU(Cell):
         self.alpha = _number(self, "alpha", alpha)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of ``x``."""
+        """Apply the activation to ``x``."""
         return functions.elu(x, self.alpha)
 
 
@@ -120,12 +121,12 @@ class CELU(Cell):
             raise ArgumentError(f"CELU: alpha must be above 0, got {alpha}")
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of ``x``."""
+        """Apply the activation to ``x``."""
         return functions.celu(x, self.alpha)
 
 
 class GELU(Cell):
-    """``x`` times the normal distribution function of x, with ``approximate`` the form with tanh.
+    """``x`` times the normal distribution function of ``x``; with ``approximate``, the approximation by tanh.
 
     Notes
     -----
@@ -137,12 +138,12 @@ class GELU(Cell):
         self.approximate = bool(approximate)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of ``x``."""
+        """Apply the activation to ``x``."""
         return functions.gelu(x, "tanh" if self.approximate else "none")
 
 
 class Hardtanh(Cell):
-    """``x``, no less than ``min_val`` and no more than ``max_val``."""
+    """``x``, clipped to the range from ``min_val`` to ``max_val``."""
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0):
         super().__init__()
@@ -151,7 +152,7 @@ class Hardtanh(Cell):
             raise ArgumentError(f"Hardtanh: min_val must be less than max_val, got {min_val} and {max_val}")
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of ``x``."""
+        """Apply the activation to ``x``."""
         return functions.hardtanh(x, self.min_val, self.max_val)
 
 
@@ -163,19 +164,19 @@ class HShrink(Cell):
         self.lambd = _number(self, "lambd", lambd)
 
     def construct(self, input: Tensor) -> Tensor:
-        """The function of ``input``."""
+        """Apply the activation to ``input``."""
         return functions.hardshrink(input, self.lambd)
 
 
 class SoftShrink(Cell):
-    """``x`` moved towards zero by ``lambd``, as far as zero."""
+    """``x`` moved towards zero by ``lambd``, and zero where ``x`` is smaller than that."""
 
     def __init__(self, lambd: float = 0.5):
         super().__init__()
         self.lambd = _number(self, "lambd", lambd)
 
     def construct(self, input: Tensor) -> Tensor:
-        """The function of ``input``."""
+        """Apply the activation to ``input``."""
         return functions.softshrink(input, self.lambd)
 
 
@@ -187,19 +188,19 @@ class Threshold(Cell):
         self.threshold, self.value = _number(self, "threshold", threshold), _number(self, "value", value)
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """The function of ``input_x``."""
+        """Apply the activation to ``input_x``."""
         return functions.threshold(input_x, self.threshold, self.value)
 
 
 class PReLU(Cell):
-    """``x``, below zero times a parameter ``w``, one for all channels or one for each.
+    """``x``, multiplied where negative by a parameter ``w``, one for all channels or one for each.
 
     Parameters
     ----------
     channel : int
-        How many there are: 1, or as many as the second axis is long.
+        Number of slopes: 1, or the length of the second axis.
     w : float, list of float or Tensor
-        Their first values.
+        Initial values of the slopes.
 
     Examples
     --------
@@ -217,7 +218,7 @@ class PReLU(Cell):
                                 f"{show(self.w.shape)}")
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of ``x``."""
+        """Apply the activation to ``x``."""
         if self.channel > 1 and (len(x.shape) < 2 or x.shape[1] != self.channel):
             raise ShapeError(f"PReLU: expected {self.channel} channels in the second axis, got the shape "
                              f"{show(x.shape)}")
@@ -239,7 +240,7 @@ class Softmax(Cell):
         self.axis = axis
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of ``x``."""
+        """Apply the activation to ``x``."""
         return self._function(x, self.axis)
 
 
@@ -265,7 +266,7 @@ class Softmax2d(Cell):
     """The softmax over the channels of images, ([batch,] channels, height, width)."""
 
     def construct(self, x: Tensor) -> Tensor:
-        """The function of ``x``."""
+        """Apply the activation to ``x``."""
         if len(x.shape) not in (3, 4):
             raise ShapeError(f"Softmax2d: expected 3 or 4 axes, got the shape {show(x.shape)}")
         return functions.softmax(x, -3)
@@ -289,14 +290,14 @@ def get_activation(name: None, prim_name: str | None = None) -> None: ...
 
 
 def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:
-    """The activation of a name.
+    """An activation by name.
 
     Parameters
     ----------
     name : str or None
-        Such as ``relu``; of None the result is None.
+        Name such as ``relu``; for None the result is None.
     prim_name : str, optional
-        The caller, for the message.
+        Name of the caller, for the error.
 
     Examples
     --------
@@ -320,7 +321,7 @@ def callable_cell(cell: Cell, name: str, value: Activation | None) -> Callable[[
 
 
 def callable_cell(cell: Cell, name: str, value: Activation | None) -> Callable[[Tensor], Tensor] | None:
-    """Something to be called with a tensor: None, the name of an activation, a Cell or another callable."""
+    """A function of a tensor, or None: from the name of an activation, a Cell or another callable."""
     if isinstance(value, str):
         return get_activation(value, type(cell).__name__)
     if value is not None and not callable(value):

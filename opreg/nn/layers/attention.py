@@ -1,4 +1,4 @@
-"""Attention of several heads, and layers of a Transformer's encoder."""
+"""Multi-head attention, and the encoder layers of a Transformer."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ __all__ = ["MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder"
 
 
 def _project(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """``x @ weight.T + bias``, the bias perhaps missing."""
+    """``x @ weight.T + bias``, or without the bias if it is None."""
     inputs = (x, weight) if bias is None else (x, weight, bias)
     return ops.FullyConnected(*inputs, num_hidden=weight.shape[0], flatten=False, no_bias=bias is None)
 
 
 def _added(mask: Tensor, dtype: np.dtype) -> Tensor:
-    """A mask as numbers to add to scores: minus infinity where it is true."""
+    """A mask as a term added to scores: minus infinity where the mask is true."""
     if mask._dt.kind != "b":
         return mask._cast(dtype)
     return ops._npi_where_lscalar(mask, ops.zeros_like(mask._cast(dtype)), scalar=-math.inf)
 
 
 class MultiheadAttention(Cell):
-    """Attention in several heads: the values, weighed for each query by how well their keys fit it.
+    """Multi-head attention: for each query the mean of the values, weighted by the similarity of query and keys.
 
     Parameters
     ----------
     embed_dim, num_heads : int
-        The first is divided among the second.
+        Number of features, and of heads that share them.
     dropout : float
         Probability with which a weight is dropped in training.
     has_bias : bool
@@ -94,7 +94,7 @@ class MultiheadAttention(Cell):
         return x.reshape(length, batch * self.num_heads, self.head_dim).transpose(1, 0, 2)
 
     def _projected(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Queries, keys and values, in heads."""
+        """Projected queries, keys and values, divided into heads."""
         size = self.embed_dim
         weights = (ops.SliceChannel(self.in_proj_weight, num_outputs=3, axis=0) if self._alike else
                    (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight))
@@ -108,17 +108,17 @@ class MultiheadAttention(Cell):
     def construct(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
                   need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True
                  ) -> tuple[Tensor, Tensor | None]:
-        """Outputs like ``query``, and weights (batch, queries, keys), for each head unless averaged.
+        """Outputs of the shape of ``query``, and weights (batch, queries, keys), for each head unless averaged.
 
         Parameters
         ----------
         query, key, value : Tensors of shape (length, [batch,] features)
         key_padding_mask : Tensor of shape ([batch,] keys), optional
-            True, or minus infinity, for keys that no query sees.
+            True, or minus infinity, for keys that no query attends to.
         need_weights : bool
             Whether weights are returned; None otherwise.
         attn_mask : Tensor of shape (queries, keys) or (batch * heads, queries, keys), optional
-            True, or minus infinity, where a query does not see a key; other numbers are added to the scores.
+            True, or minus infinity, where a query does not attend to a key; other values are added to the scores.
         """
         alone = len(query.shape) == 2
         inputs = [query, key, value]
@@ -152,7 +152,7 @@ class MultiheadAttention(Cell):
 
     def _weighed(self, queries: Tensor, keys: Tensor, values: Tensor, key_padding_mask: Tensor | None,
                  attn_mask: Tensor | None, sizes: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
-        """Weights and weighted sums of values, for all heads at once."""
+        """Weights, and weighted sums of the values, for all heads."""
         batch, length, count = sizes
         scores = ops.batch_dot(queries * (1 / math.sqrt(self.head_dim)), keys, transpose_b=True)
         if attn_mask is not None:
@@ -168,7 +168,7 @@ class MultiheadAttention(Cell):
 
     def _attended(self, queries: Tensor, keys: Tensor, values: Tensor, key_padding_mask: Tensor | None,
                   attn_mask: Tensor | None, sizes: tuple[int, int, int]) -> Tensor:
-        """The same without the weights, in one operator."""
+        """Weighted sums of the values for all heads, computed by one operator without the weights."""
         batch, length, count = sizes
         dtype, mask = queries._dt, None
         if attn_mask is not None:
@@ -185,7 +185,7 @@ class MultiheadAttention(Cell):
 
 
 class TransformerLayer(Cell):
-    """The base of encoder and decoder layers; those of decoders look at another sequence, too."""
+    """Base of encoder and decoder layers; decoder layers also attend to another sequence."""
 
     _looks = False
 
@@ -217,27 +217,27 @@ class TransformerLayer(Cell):
 
 
 class TransformerEncoderLayer(TransformerLayer):
-    """Attention of a sequence to itself, then two Dense layers, each added to what it read and normalised.
+    """Self-attention, then two Dense layers; each of the two parts is added to its input and normalised.
 
     Parameters
     ----------
     d_model, nhead : int
-        Features, and heads they are divided among.
+        Number of features, and of heads that share them.
     dim_feedforward : int
         Features between the Dense layers.
     dropout : float
     activation : str, Cell or callable
-        Between the Dense layers; ``gelu`` is the exact one here.
+        Activation between the Dense layers; ``gelu`` is the exact one.
     layer_norm_eps : float
     batch_first : bool
         Whether inputs are (batch, length, features) instead of (length, batch, features).
     norm_first : bool
-        Whether what is read is normalised, instead of the sum.
+        Whether the input of each part is normalised, instead of the sum.
     """
 
     def construct(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None
                  ) -> Tensor:
-        """The layer of ``src``; masks are as of ``MultiheadAttention``."""
+        """Apply the layer to ``src``; for the masks see ``MultiheadAttention``."""
         if self.norm_first:
             x = src + self._attend(self.norm1(src), src_mask, src_key_padding_mask)
             return x + self._forward(self.norm2(x))
@@ -246,12 +246,12 @@ class TransformerEncoderLayer(TransformerLayer):
 
 
 class TransformerEncoder(Cell):
-    """Copies of an encoder layer, one after the other, and perhaps a normalisation.
+    """Copies of an encoder layer in a row, and an optional normalisation.
 
     Parameters
     ----------
     encoder_layer : TransformerEncoderLayer
-        What is copied.
+        The layer that is copied.
     num_layers : int
     norm : Cell, optional
         Applied to the result.
@@ -264,7 +264,7 @@ class TransformerEncoder(Cell):
 
     def construct(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None
                  ) -> Tensor:
-        """The encoder of ``src``; masks are as of ``MultiheadAttention``."""
+        """Apply the encoder to ``src``; for the masks see ``MultiheadAttention``."""
         for layer in self.layers:
             src = layer(src, src_mask, src_key_padding_mask)
         return src if self.norm is None else self.norm(src)

@@ -1,43 +1,38 @@
-"""Basic layers: Dense, Embedding, Dropout and its relatives, Flatten, padding, and others that move numbers about."""
+"""Basic layers: Dense, Embedding, Dropout and its variants, Flatten, and others without a family of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from ...cells.cell import Cell
 from ...cells.dtype import float32
 from ...cells.initializer import InitializerLike
-from ...cells.tensor import Tensor, tensor
-from ...cells.typing import Sizes, TensorDType, TensorShape
+from ...cells.tensor import Tensor
+from ...cells.typing import TensorDType
 from ...core.registry import ops
 from ...core.spec import as_dtype, show
 from ...errors import ArgumentError, ShapeError
-from ..ops import ResizeBilinearV2, array, creation, indexing, linalg, nn, random, reduce
+from ..ops import array, creation, linalg, nn, random, reduce
 from ..ops import math as math_
-from ..ops.lift import plain, rank_of, scalar
+from ..ops.lift import rank_of, scalar
 from ..optim.settings import number
 from .activation import Activation, callable_cell
 from .checks import bound_of, chance, channels_apart, fan_filled, filled, flag, of_one_dtype, several, whole, word
 
 __all__ = ["Dense", "Flatten", "Unflatten", "Identity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
-           "OneHot", "Pad", "ZeroPad2d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d",
-           "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
-           "Upsample", "ResizeBilinear", "PixelShuffle", "PixelUnshuffle", "BiDense", "Linear", "EmbeddingLookup",
-           "L1Regularizer", "TimeDistributed"]
+           "OneHot", "BiDense", "Linear", "EmbeddingLookup", "L1Regularizer", "TimeDistributed"]
 
 
 class Dense(Cell):
-    """``x @ weight.T + bias`` over the last axis, and perhaps an activation.
+    """``x @ weight.T + bias`` over the last axis, and an optional activation.
 
     Parameters
     ----------
     in_channels, out_channels : int
         Lengths of the last axis before and after.
     weight_init, bias_init
-        As ``initializer`` takes them; by default numbers within ``1 / sqrt(in_channels)``.
+        Initial values, see ``initializer``; by default uniform within ``1 / sqrt(in_channels)``.
     has_bias : bool
     activation : str, Cell or callable, optional
         Applied to the result.
@@ -61,7 +56,7 @@ class Dense(Cell):
         self.activation = callable_cell(self, "activation", activation)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The layer of ``x`` (..., in_channels)."""
+        """Apply the layer to ``x`` (..., in_channels)."""
         weight = self.weight
         of_one_dtype(self, x, weight)
         y = linalg.dense(x, weight, self.bias)
@@ -71,7 +66,7 @@ class Dense(Cell):
         return channels_apart(self, inputs[0], -1, self.in_channels, "features")
 
     def extend_repr(self) -> str:
-        """Sizes and what is there."""
+        """Sizes, and the optional parts that exist."""
         text = f"input_channels={self.in_channels}, output_channels={self.out_channels}"
         text += ", has_bias=True" if self.has_bias else ""
         return text if self.activation is None else f"{text}, activation={self.activation}"
@@ -81,7 +76,7 @@ class Dense(Cell):
 
 
 class Flatten(Cell):
-    """Axes from ``start_dim`` to ``end_dim`` joined to one.
+    """Joins the axes from ``start_dim`` to ``end_dim``.
 
     Examples
     --------
@@ -109,7 +104,7 @@ class Flatten(Cell):
 
 
 class Unflatten(Cell):
-    """One axis split into several."""
+    """Splits one axis into several."""
 
     def __init__(self, axis: int, unflattened_size: tuple[int, ...]):
         super().__init__()
@@ -123,7 +118,7 @@ class Unflatten(Cell):
 
 
 class Identity(Cell):
-    """Its input, whatever it is made with: it stands where another layer was."""
+    """Returns its input; accepts any arguments, to take the place of another layer."""
 
     def __init__(self, *args: object, **kwargs: object):
         super().__init__()
@@ -137,14 +132,14 @@ class Identity(Cell):
 
 
 class Dropout(Cell):
-    """In training numbers are set to zero at random and the others scaled up; otherwise nothing happens.
+    """In training random elements are set to zero and the others scaled up; otherwise the input is returned.
 
     Parameters
     ----------
     keep_prob : float
-        The probability with which a number stays, in (0, 1].
+        Probability with which an element is kept, in (0, 1].
     p : float, optional
-        Instead: the probability with which it goes, in [0, 1).
+        Instead of it, the probability with which an element is set to zero, in [0, 1).
 
     Examples
     --------
@@ -158,22 +153,22 @@ class Dropout(Cell):
         self.keep_prob = chance(self, "keep_prob", keep_prob, low=False)
 
     def construct(self, x: Tensor) -> Tensor:
-        """``x`` with holes, in training."""
+        """Apply dropout to ``x``, in training."""
         rate = 1 - self.keep_prob if self.p is None else self.p
         return random.dropout(x, rate, self.training)
 
     def extend_repr(self) -> str:
-        """The probability, as it was given."""
+        """The probability that was given."""
         return f"keep_prob={self.keep_prob}" if self.p is None else f"p={self.p}"
 
 
 class _DropoutChannels(Cell):
-    """In training whole channels are set to zero at random and the others scaled up.
+    """In training random channels are set to zero and the others scaled up.
 
     Parameters
     ----------
     p : float
-        The probability with which a channel goes.
+        Probability with which a channel is set to zero.
     """
 
     _axes = 0
@@ -184,7 +179,7 @@ class _DropoutChannels(Cell):
         self.p = chance(self, "p", p)
 
     def construct(self, x: Tensor) -> Tensor:
-        """``x`` without some of its channels, in training."""
+        """Apply dropout to the channels of ``x``, in training."""
         if not self.training or not self.p:
             return x
         rank = len(x.shape)
@@ -216,19 +211,19 @@ class Dropout3d(_DropoutChannels):
 
 
 class Embedding(Cell):
-    """Rows of a table picked by indices: negative ones count from its end, those beyond it are refused.
+    """Rows of a table, picked by indices. A negative index counts from the end; one beyond the table is refused.
 
     Parameters
     ----------
     vocab_size, embedding_size : int
         Rows and columns of the table.
     use_one_hot : bool
-        Whether rows are picked by a product with vectors of one 1. Slower, with the same result, except that an index
-        outside of the table, or a negative one, picks zeros.
+        Whether rows are picked by a product with one-hot vectors. This is slower and gives the same result, except that
+        an index outside of the table, or a negative one, picks zeros.
     embedding_table
-        Initial values of the table, as ``initializer`` takes them.
+        Initial values of the table; see ``initializer``.
     padding_idx : int, optional
-        A row that begins as zeros.
+        A row whose initial values are zeros.
 
     Examples
     --------
@@ -252,21 +247,20 @@ class Embedding(Cell):
             self.embedding_table[padding_idx] = 0
 
     def construct(self, ids: Tensor) -> Tensor:
-        """Rows for ``ids``, in a new last axis."""
+        """The rows of ``ids``, along a new last axis."""
         if not self.use_one_hot:
             return nn.embedding(ids, self.embedding_table)
         rows = ops.one_hot(ids, depth=self.vocab_size, dtype=self.embedding_table._dt)
         return ops._npi_matmul(rows, self.embedding_table)
 
     def extend_repr(self) -> str:
-        """Sizes, table, and row of padding."""
+        """Sizes, table, and padding row."""
         return (f"vocab_size={self.vocab_size}, embedding_size={self.embedding_size}, use_one_hot={self.use_one_hot}, "
                 f"embedding_table={self.embedding_table}, dtype={self.dtype}, padding_idx={self.padding_idx}")
 
 
 class OneHot(Cell):
-    """Rows of ``depth`` elements along a new axis, an index each, ``on_value`` at its place and ``off_value``
-    elsewhere."""
+    """One-hot vectors of length ``depth`` along a new axis: ``on_value`` at the index, ``off_value`` elsewhere."""
 
     def __init__(self, axis: int = -1, depth: int = 1, on_value: float = 1.0, off_value: float = 0.0,
                  dtype: TensorDType = float32):
@@ -275,252 +269,10 @@ class OneHot(Cell):
         self.on_value, self.off_value, self.dtype = on_value, off_value, dtype
 
     def construct(self, indices: Tensor) -> Tensor:
-        """Numbers for ``indices``."""
+        """One-hot vectors of ``indices``."""
         dtype = as_dtype(self.dtype)
         on, off = [scalar(value, dtype) for value in (self.on_value, self.off_value)]
         return creation.one_hot(indices, self.depth, on, off, self.axis)
-
-
-# -------------------------------------------------------------------------------------------- padding
-
-
-class Pad(Cell):
-    """Numbers around the data.
-
-    Parameters
-    ----------
-    paddings : tuple of pairs of int
-        How many before and after, for each axis.
-    mode : {"CONSTANT", "REFLECT", "SYMMETRIC"}
-        Zeros; what a mirror on the outermost number shows; what a mirror behind it shows.
-    """
-
-    def __init__(self, paddings: Sequence[Sequence[int]], mode: str = "CONSTANT"):
-        super().__init__()
-        if not isinstance(paddings, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in paddings):
-            raise ArgumentError(f"Pad: paddings must be a tuple of pairs, got {paddings!r}")
-        self.paddings = tuple(several(self, "paddings", pair, 2, 0) for pair in paddings)
-        self.mode = word(self, "mode", mode, ("constant", "reflect", "symmetric"))
-
-    def construct(self, x: Tensor) -> Tensor:
-        """``x`` and what is around it."""
-        if len(self.paddings) != len(x.shape):
-            raise ShapeError(f"Pad: {len(self.paddings)} pairs do not fit the shape {show(x.shape)}")
-        if self.mode != "symmetric":
-            return array.pad(x, [width for pair in reversed(self.paddings) for width in pair], self.mode)
-        for axis, (before, after) in enumerate(self.paddings):
-            size = x.shape[axis]
-            places = np.pad(np.arange(size), (before, after), mode="symmetric")
-            x = indexing.gather(x, tensor(places), axis)
-        return x
-
-
-class _PadAround(Cell):
-    """Numbers around the last axes of data.
-
-    Parameters
-    ----------
-    padding : int or tuple of int
-        How many, on all sides or one for each: before and after along the last axis, then along the one before it.
-        Numbers below zero cut some off.
-    """
-
-    _axes = 0
-    _mode = "constant"
-
-    def __init__(self, padding: Sizes):
-        super().__init__()
-        sides = 2 * self._axes
-        widths = (padding,) * sides if isinstance(padding, int) else padding
-        fine = isinstance(widths, tuple) and all(isinstance(width, int) for width in widths)
-        if not fine or len(widths) > sides or len(widths) % 2:
-            raise ArgumentError(f"{type(self).__name__}: padding must be an int or {sides} of them, got {padding!r}")
-        self.padding = widths
-        self.value: float = 0
-
-    def construct(self, x: Tensor) -> Tensor:
-        """``x`` and what is around it."""
-        rank, pairs = len(x.shape), len(self.padding) // 2
-        if rank < pairs:
-            raise ShapeError(f"{type(self).__name__}: padding for {pairs} axes does not fit the shape {show(x.shape)}")
-        return array.pad(x, self.padding, self._mode, self.value)
-
-
-class ZeroPad2d(_PadAround):
-    """Zeros around the last two axes; ``padding`` is (left, right, top, bottom), or one value for all."""
-
-    _axes = 2
-
-
-class _ConstantPad(_PadAround):
-    """Numbers around the last axes, all of one value."""
-
-    def __init__(self, padding: Sizes, value: float):
-        super().__init__(padding)
-        self.value = plain(value)
-
-
-class ConstantPad1d(_ConstantPad):
-    """``value`` around the last axis; ``padding`` is (before, after), or one number for both."""
-
-    _axes = 1
-
-
-class ConstantPad2d(_ConstantPad):
-    """``value`` around the last two axes; ``padding`` is (left, right, top, bottom), or one value for all."""
-
-    _axes = 2
-
-
-class ConstantPad3d(_ConstantPad):
-    """``value`` around the last three axes; ``padding`` has six numbers, last axis first, or is one for all."""
-
-    _axes = 3
-
-
-class ReflectionPad1d(_PadAround):
-    """Pad the last axis by reflection at its outermost elements; ``padding`` is (before, after)."""
-
-    _axes, _mode = 1, "reflect"
-
-
-class ReflectionPad2d(ReflectionPad1d):
-    """Pad the last two axes by reflection at their outermost elements; ``padding`` is (left, right, top, bottom)."""
-
-    _axes = 2
-
-
-class ReflectionPad3d(ReflectionPad1d):
-    """Pad the last three axes by reflection at their outermost elements; ``padding`` has six numbers."""
-
-    _axes = 3
-
-
-class ReplicationPad1d(_PadAround):
-    """The outermost elements of the last axis repeated; ``padding`` is (before, after)."""
-
-    _axes, _mode = 1, "replicate"
-
-
-class ReplicationPad2d(ReplicationPad1d):
-    """The outermost elements of the last two axes repeated; ``padding`` is (left, right, top, bottom)."""
-
-    _axes = 2
-
-
-class ReplicationPad3d(ReplicationPad1d):
-    """The outermost elements of the last three axes repeated; ``padding`` has six numbers."""
-
-    _axes = 3
-
-
-# --------------------------------------------------------------------------------------------- images
-
-
-class Upsample(Cell):
-    """Images enlarged, or made smaller, along all axes behind the second.
-
-    Parameters
-    ----------
-    size : int or tuple of int, optional
-        The new lengths.
-    scale_factor : float or tuple of float, optional
-        Instead: by how much they grow.
-    mode : {"nearest", "linear", "bilinear", "trilinear", "bicubic", "area"}
-        The nearest number at the left; a mixture of neighbours, for images of one, two or three axes, of four along
-        each of two; or means over cells.
-    align_corners : bool, optional
-        Whether the outermost elements of a mixture stay where they are.
-    """
-
-    def __init__(self, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None,
-                 mode: str = "nearest", align_corners: bool | None = None, recompute_scale_factor: bool | None = None):
-        super().__init__()
-        if (size is None) == (scale_factor is None):
-            raise ArgumentError("Upsample: expected either size or scale_factor")
-        self.size, self.scale_factor = size, scale_factor
-        self.mode = word(self, "mode", mode, ("nearest", "linear", "bilinear", "trilinear", "bicubic", "area"))
-        self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
-
-    def construct(self, x: Tensor) -> Tensor:
-        """``x`` (batch, channels, ...) in its new size."""
-        old = x.shape[2:]
-        setting = self.scale_factor if self.size is None else self.size
-        numbers: tuple[Any, ...] = tuple(setting) if isinstance(setting, (tuple, list)) else (setting,) * len(old)
-        if len(numbers) != len(old):
-            raise ShapeError(f"Upsample: {len(numbers)} numbers do not fit the shape {show(x.shape)}")
-        axes = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}.get(self.mode, len(old))
-        if len(old) != axes:
-            raise ShapeError(f"Upsample: mode {self.mode!r} needs images of {axes} axes, got the shape {show(x.shape)}")
-        size, factor = (None, numbers) if self.size is None else (numbers, None)
-        return nn.interpolate(x, size, factor, self.mode, self.align_corners, self.recompute_scale_factor)
-
-
-class ResizeBilinear(Cell):
-    """Images in another size, a mixture of the four nearest numbers in each place.
-
-    Parameters
-    ----------
-    half_pixel_centers : bool
-        Whether pixels are met in their middle, and not in their corner.
-
-    Examples
-    --------
-    >>> import opreg.nn as nn
-    >>> ResizeBilinear()(nn.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), scale_factor=2).shape
-    (1, 1, 4, 4)
-    """
-
-    def __init__(self, half_pixel_centers: bool = False):
-        super().__init__()
-        self.half_pixel_centers = flag(self, "half_pixel_centers", half_pixel_centers)
-
-    def construct(self, x: Tensor, size: TensorShape | None = None, scale_factor: int | None = None,
-                  align_corners: bool = False) -> Tensor:
-        """``x`` (batch, channels, height, width) with a new height and width, or both by a factor."""
-        resized = ResizeBilinearV2(align_corners, self.half_pixel_centers)
-        if size is not None and scale_factor is None:
-            return resized(x, size)
-        if size is None and scale_factor is not None:
-            return resized(x, [length * whole(self, "scale_factor", scale_factor) for length in x.shape[2:]])
-        raise ArgumentError("ResizeBilinear: expected either size or scale_factor")
-
-
-class PixelShuffle(Cell):
-    """Groups of ``upscale_factor ** 2`` channels laid out as squares of pixels.
-
-    Examples
-    --------
-    >>> import opreg.nn as nn
-    >>> PixelShuffle(2)(nn.Tensor([[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]])).shape
-    (1, 1, 2, 2)
-    """
-
-    def __init__(self, upscale_factor: int):
-        super().__init__()
-        self.upscale_factor = whole(self, "upscale_factor", upscale_factor)
-
-    def construct(self, input: Tensor) -> Tensor:
-        """``input`` (..., channels, height, width) with fewer channels and more pixels."""
-        r, shape = self.upscale_factor, input.shape
-        if len(shape) < 3 or shape[-3] % (r * r):
-            raise ShapeError(f"PixelShuffle: expected channels that divide by {r * r}, got the shape {show(shape)}")
-        return nn.pixel_shuffle(input, r)
-
-
-class PixelUnshuffle(Cell):
-    """Squares of ``downscale_factor ** 2`` pixels as channels; the reverse of ``PixelShuffle``."""
-
-    def __init__(self, downscale_factor: int):
-        super().__init__()
-        self.downscale_factor = whole(self, "downscale_factor", downscale_factor)
-
-    def construct(self, input: Tensor) -> Tensor:
-        """``input`` (..., channels, height, width) with more channels and fewer pixels."""
-        r, shape = self.downscale_factor, input.shape
-        if len(shape) < 3 or shape[-2] % r or shape[-1] % r:
-            raise ShapeError(f"PixelUnshuffle: expected images that divide by {r}, got the shape {show(shape)}")
-        return nn.pixel_unshuffle(input, r)
 
 
 # ------------------------------------------------------------------------------- products, penalties, wrappers
@@ -534,7 +286,7 @@ class BiDense(Cell):
     in1_channels, in2_channels, out_channels : int
         Lengths of the last axes of both inputs and of the result.
     weight_init, bias_init
-        As ``initializer`` takes them; by default numbers within ``1 / sqrt(in1_channels)``.
+        Initial values, see ``initializer``; by default uniform within ``1 / sqrt(in1_channels)``.
     has_bias : bool
 
     Examples
@@ -559,25 +311,25 @@ class BiDense(Cell):
             else None
 
     def construct(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """The layer of ``input1`` (..., in1_channels) and ``input2`` (..., in2_channels)."""
+        """Apply the layer to ``input1`` (..., in1_channels) and ``input2`` (..., in2_channels)."""
         return linalg.bidense(input1, input2, self.weight, self.bias)
 
     def extend_repr(self) -> str:
-        """Sizes and what is there."""
+        """Sizes, and the optional parts that exist."""
         text = (f"in1_channels={self.in1_channels}, in2_channels={self.in2_channels}, "
                 f"output_channels={self.out_channels}")
         return f"{text}, has_bias=True" if self.has_bias else text
 
 
 class Linear(Dense):
-    """``Dense``, by other names of its parameters.
+    """``Dense`` under another name, with other names of its parameters.
 
     Parameters
     ----------
     in_features, out_features : int
     bias : bool
     weight_init, bias_init, dtype
-        As of ``Dense``.
+        See ``Dense``.
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True,
@@ -588,18 +340,18 @@ class Linear(Dense):
 
 
 class EmbeddingLookup(Cell):
-    """Rows of a table picked by indices, zeros for those beyond it.
+    """Rows of a table, picked by indices; zeros for an index beyond the table.
 
     Parameters
     ----------
     vocab_size, embedding_size : int
         Rows and columns of the table.
     param_init
-        Initial values of the table, as ``initializer`` takes them.
+        Initial values of the table; see ``initializer``.
     max_norm : float, optional
-        Rows that are longer are scaled to it.
+        Greatest norm of a row; longer rows are scaled down.
     target, slice_mode, manual_shapes, sparse
-        Accepted, without effect here: there is one table, on the device of the indices.
+        Accepted without effect: there is one table, on the device of the indices.
     """
 
     def __init__(self, vocab_size: int, embedding_size: int, param_init: InitializerLike = "normal",
@@ -613,19 +365,19 @@ class EmbeddingLookup(Cell):
         self.embedding_table = filled(param_init, (vocab_size, embedding_size), "embedding_table", dtype)
 
     def construct(self, indices: Tensor) -> Tensor:
-        """Rows for ``indices``, in a new last axis."""
+        """The rows of ``indices``, along a new last axis."""
         rows = nn.embedding(math_.minimum(indices, self.vocab_size - 1), self.embedding_table)
         rows = math_.where(ops.expand_dims(indices < self.vocab_size, axis=-1), rows, 0.0)
         return rows if self.max_norm is None else reduce.clipped_along(rows, self.max_norm, -1)
 
 
 class L1Regularizer(Cell):
-    """The sum of magnitudes times a number.
+    """The sum of absolute values, times a factor.
 
     Parameters
     ----------
     scale : float
-        The number, above 0.
+        The factor, above 0.
 
     Examples
     --------
@@ -644,17 +396,17 @@ class L1Regularizer(Cell):
 
 
 class TimeDistributed(Cell):
-    """A layer that is called for each step of time.
+    """Applies a layer to each time step.
 
     Parameters
     ----------
     layer : Cell or Primitive
-        Called with an input that has one axis less.
+        A layer for an input without the time axis.
     time_axis : int
-        Which axis counts the steps, in what goes in and what comes out.
+        The time axis of input and output.
     reshape_with_axis : int, optional
-        An axis that the steps are laid along, so that the layer is called once: faster, for layers that do the same to
-        all along it. In what comes out the steps stay beside it.
+        An axis into which the time axis is merged, so that the layer is called once. This is faster, and valid for
+        layers that treat all positions of the axis alike. In the output the time axis stays beside it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Checks of layers' settings: numbers, tuples, words; a mistake is refused when the layer is made, and names it."""
+"""Checks of layers' settings: an invalid number, tuple or word is refused when the layer is made, and named."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["no_tensor", "of_one_dtype", "channels_apart", "whole", "several", "f
 
 
 def whole(cell: Cell, name: str, value: object, least: int = 1) -> int:
-    """An integer of at least ``least``."""
+    """Check an integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ArgumentError(f"{type(cell).__name__}: {name} must be a whole number of at least {least}, got {value!r}")
     return value
 
 
 def several(cell: Cell, name: str, value: Sizes, count: int, least: int = 1) -> tuple[int, ...]:
-    """``count`` integers: a tuple, or one value for all."""
+    """Check ``count`` integers: a tuple, or one value for all."""
     if isinstance(value, (tuple, list)) and len(value) == 1:
         value = value[0]
     if isinstance(value, (tuple, list)):
@@ -40,14 +40,14 @@ def several(cell: Cell, name: str, value: Sizes, count: int, least: int = 1) -> 
 
 
 def flag(cell: Cell, name: str, value: object) -> bool:
-    """A boolean."""
+    """Check a boolean."""
     if not isinstance(value, bool):
         raise ArgumentError(f"{type(cell).__name__}: {name} must be a bool, got {value!r}")
     return value
 
 
 def chance(cell: Cell, name: str, value: object, low: bool = True, high: bool = True) -> float:
-    """A number from zero to one; ``low`` and ``high`` say whether the ends are included."""
+    """Check a number from zero to one; ``low`` and ``high`` tell whether the ends are included."""
     if (isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1
             or (value == 0 and not low) or (value == 1 and not high)):
         interval = f"{'[' if low else '('}0, 1{']' if high else ')'}"
@@ -56,7 +56,7 @@ def chance(cell: Cell, name: str, value: object, low: bool = True, high: bool = 
 
 
 def word(cell: Cell, name: str, value: object, words: Iterable[str]) -> str:
-    """One of some words, in lower or upper case."""
+    """Check one of some words, in lower or upper case."""
     words = tuple(words)
     if not isinstance(value, str) or value.lower() not in words:
         raise ArgumentError(f"{type(cell).__name__}: {name} must be one of {', '.join(words)}, got {value!r}. "
@@ -69,7 +69,7 @@ def word(cell: Cell, name: str, value: object, words: Iterable[str]) -> str:
 
 def filled(init: InitializerLike, shape: Shape, name: str, dtype: TensorDType = float32, requires_grad: bool = True
            ) -> Parameter:
-    """A Parameter filled by an initializer, as ``initializer`` takes it."""
+    """A Parameter with initial values; see ``initializer``."""
     return Parameter(initializers.initializer(init, shape, dtype), name=name, requires_grad=requires_grad)
 
 
@@ -79,31 +79,31 @@ def fan_filled(init: InitializerLike | None, shape: Shape, name: str, dtype: Ten
 
 
 def bound_of(init: InitializerLike | None, shape: Shape) -> InitializerLike:
-    """The initializer of the bias beside a weight of this shape: by default uniform within ``1 / sqrt(inputs)``."""
+    """The initializer of the bias of a weight of this shape: by default uniform within ``1 / sqrt(inputs)``."""
     inputs = math.prod(shape[1:])
     return init if init is not None else initializers.Uniform(1 / math.sqrt(inputs)) if inputs else "zeros"
 
 
 def of_one_dtype(cell: Cell, x: Tensor, weight: Tensor) -> None:
-    """Refuse data of another dtype than the weights: a function would promote one of both.
+    """Refuse data whose dtype differs from that of the weights, which a function would promote.
 
     Raises
     ------
     DTypeError
-        Which the Cell says in its own words.
+        The Cell replaces its text.
     """
     if no_tensor(x) or x._dt != weight._dt:
         raise DTypeError(f"{type(cell).__name__}: expected data of {weight._dt}")
 
 
 def no_tensor(x: object) -> str | None:
-    """The error about an input that is no tensor."""
+    """The error text for an input that is no tensor."""
     return None if isinstance(x, TensorBase) else f"x must be a Tensor, got {type(x).__name__}"
 
 
 def channels_apart(cell: Cell, x: TensorBase, axis: int, wanted: int, what: str, ranks: tuple[int, ...] = ()
                    ) -> str | None:
-    """Sentence about an input that has not ``wanted`` of ``what`` along an axis, or has another number of axes; None if
+    """The error text for an input whose axis has not ``wanted`` ``what``, or whose number of axes is another; None if
     it fits."""
     problem = no_tensor(x)
     if problem is not None:

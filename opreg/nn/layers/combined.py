@@ -1,4 +1,4 @@
-"""A layer with weights, a norm behind it and an activation, in one Cell."""
+"""A layer with weights, followed by an optional norm and activation, in one Cell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Conv2dBnAct", "DenseBnAct"]
 
 
 class _Behind(Cell):
-    """The base of both: the norm and the activation, where they are asked for."""
+    """Base of both: the optional norm and activation."""
 
     def _attach(self, norm: Cell | None, activation: Activation | None, alpha: float, after_fake: bool) -> None:
         self.has_bn, self.has_act = norm is not None, activation is not None
@@ -32,18 +32,18 @@ class _Behind(Cell):
 
 
 class Conv2dBnAct(_Behind):
-    """A convolution of images, perhaps with batch norm and an activation behind it.
+    """A convolution of images, with an optional batch norm and activation.
 
     Parameters
     ----------
     in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init, bias_init
-        As of ``Conv2d``.
+        See ``Conv2d``.
     has_bn : bool
-        Whether ``BatchNorm2d(out_channels, eps, momentum)`` is behind it.
+        Whether ``BatchNorm2d(out_channels, eps, momentum)`` is applied to the result.
     activation : str, Cell or callable, optional
-        What is applied to the result; ``"leakyrelu"`` has the slope ``alpha``.
+        Activation of the result; ``"leakyrelu"`` has the slope ``alpha``.
     after_fake : bool
-        Counts for nothing: nothing is quantized.
+        Accepted without effect: nothing is quantized.
 
     Examples
     --------
@@ -64,23 +64,23 @@ class Conv2dBnAct(_Behind):
                      activation, alpha, after_fake)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The layer of ``x`` (batch, in_channels, height, width)."""
+        """Apply the layer to ``x`` (batch, in_channels, height, width)."""
         return self._finished(self.conv(x))
 
 
 class DenseBnAct(_Behind):
-    """A dense layer, perhaps with batch norm and an activation behind it.
+    """A dense layer, with an optional batch norm and activation.
 
     Parameters
     ----------
     in_channels, out_channels, weight_init, bias_init, has_bias
-        As of ``Dense``.
+        See ``Dense``.
     has_bn : bool
-        Whether ``BatchNorm1d(out_channels, eps, momentum)`` is behind it.
+        Whether ``BatchNorm1d(out_channels, eps, momentum)`` is applied to the result.
     activation : str, Cell or callable, optional
-        What is applied to the result; ``"leakyrelu"`` has the slope ``alpha``.
+        Activation of the result; ``"leakyrelu"`` has the slope ``alpha``.
     after_fake : bool
-        Counts for nothing: nothing is quantized.
+        Accepted without effect: nothing is quantized.
 
     Examples
     --------
@@ -99,5 +99,5 @@ class DenseBnAct(_Behind):
                      activation, alpha, after_fake)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The layer of ``x`` (..., in_channels)."""
+        """Apply the layer to ``x`` (..., in_channels)."""
         return self._finished(self.dense(x))

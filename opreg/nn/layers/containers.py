@@ -1,4 +1,4 @@
-"""Containers: Cells in a list, one after the other, or by name."""
+"""Containers: Cells in a list, in a row, or by name."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ...errors import ArgumentError, did_you_mean
 
 __all__ = ["CellList", "SequentialCell", "CellDict"]
 
-#: Cells by name, as a caller writes them.
+#: Cells by name, as a caller gives them.
 NamedCells: TypeAlias = "CellDict | Mapping[str, Cell] | Iterable[tuple[str, Cell]]"
 
 
 class _Children(Cell):
-    """The base of the three containers: Cells that come, go and are renamed."""
+    """Base of the three containers, whose Cells can be added, removed and renamed."""
 
     def _checked(self, cell: object) -> Cell:
         if not isinstance(cell, Cell):
@@ -27,7 +27,7 @@ class _Children(Cell):
         return cell
 
     def _replace(self, named: Iterable[tuple[str, object]]) -> None:
-        """Hold these Cells and no others; their parameters are named after their places."""
+        """Set the Cells of the container; their parameters are named after their places."""
         cells = [(name, self._checked(cell)) for name, cell in named]
         before, prefix = dict(self._cells), _prefix(self._cells)
         for name in self._cells:
@@ -53,9 +53,11 @@ class _Children(Cell):
 
 
 def _prefix(cells: Mapping[str, Cell]) -> str:
-    """Prefix that MindSpore puts before the name of a Cell that is added: that of the Cells that are there.
+    """The prefix that MindSpore puts before the names of an added Cell's parameters, found from the Cells already
+    there.
 
-    It looks at the first parameters of two Cells, and for the last place where these have the names of the Cells.
+    It compares the names of the first parameters of two Cells, and uses the last position where they contain the Cells'
+    own names.
     """
     named = [(name, parameter.mindspore_name.split(".")) for name, cell in cells.items()
              for parameter in islice(cell.get_parameters(), 1)][:2]
@@ -70,7 +72,7 @@ def _prefix(cells: Mapping[str, Cell]) -> str:
 
 
 class _Row(_Children):
-    """Cells by number."""
+    """Base of containers whose Cells are numbered."""
 
     def __bool__(self) -> bool:
         return bool(self._cells)
@@ -79,22 +81,22 @@ class _Row(_Children):
         return iter(self._cells.values())
 
     def _index(self, index: int, last: int = 0) -> int:
-        """An index from the front; ``last`` is 1 where one past the end is meant too."""
+        """An index from the front; ``last`` is 1 if the index after the end is valid, too."""
         who, count = type(self).__name__, len(self._cells)
         if isinstance(index, bool) or not hasattr(index, "__index__"):
             raise TypeError(f"For '{who}', the index must be an int or a slice, got {type(index).__name__}")
-        index = operator.index(index)  # a tensor is asked for its number
+        index = operator.index(index)  # a tensor's value is read
         if not -count <= index < count + last:
             raise IndexError(f"For '{who}', the index must be in range [{-count}, {count}{']' if last else ')'}, got "
                              f"{index}")
         return index + count if index < 0 else index
 
     def _hold_named(self, named: Iterable[tuple[str, object]]) -> None:
-        """Hold these; names that are numbers become those of the places."""
+        """Set the Cells; names that are numbers are renumbered."""
         self._replace((str(i) if name.isdigit() else name, cell) for i, (name, cell) in enumerate(named))
 
     def _part(self, index: slice) -> Self:
-        """Some of the Cells, which keep their parents and the names of their parameters."""
+        """Some of the Cells, which stay children of this container and keep their parameters' names."""
         part = type(self)()
         for name, cell in list(self._cells.items())[index]:
             part._cells[name] = part.__dict__[name] = cell
@@ -122,12 +124,12 @@ class _Row(_Children):
         self._hold_named(named)
 
     def append(self, cell: Cell) -> Self:
-        """Add a Cell behind the others; returns this one."""
+        """Append a Cell; returns this container."""
         self._hold_named([*self._cells.items(), ("0", cell)])
         return self
 
     def insert(self, index: int, cell: Cell) -> None:
-        """Add a Cell before that of an index; those behind are renumbered."""
+        """Insert a Cell at an index; the later ones are renumbered."""
         named = list(self._cells.items())
         named.insert(self._index(index, 1), ("0", cell))
         self._hold_named(named)
@@ -140,7 +142,7 @@ class CellList(_Row):
     ----------
     *cells : Cells, or one list of them
     auto_prefix : bool
-        As of ``Cell``.
+        See ``Cell``.
 
     Examples
     --------
@@ -158,7 +160,7 @@ class CellList(_Row):
             self._hold_named(("0", cell) for cell in cells)
 
     def extend(self, cells: Iterable[Cell]) -> Self:
-        """Add several Cells behind the others; returns this one."""
+        """Append several Cells; returns this container."""
         if isinstance(cells, Mapping) or not isinstance(cells, Iterable):
             raise ArgumentError(f"For '{type(self).__name__}', expected Cells or a list of them, got "
                                 f"{type(cells).__name__}")
@@ -168,12 +170,12 @@ class CellList(_Row):
     __iadd__ = extend
 
     def construct(self, *inputs: Any) -> Any:
-        """A list does not say in which order its Cells run."""
+        """Not available: a list does not define the order in which its Cells run."""
         raise NotImplementedError("A CellList is not called itself: call its Cells, or use a SequentialCell")
 
 
 class SequentialCell(_Row):
-    """Cells that run one after the other, each on what the one before has returned; without any, the identity.
+    """Cells that run in a row, each on the output of the one before; without Cells, the identity.
 
     Parameters
     ----------
@@ -268,17 +270,17 @@ class CellDict(_Children):
         return self._cells.items()
 
     def pop(self, key: str) -> Cell:
-        """Take a Cell out; returns it."""
+        """Remove a Cell; returns it."""
         cell = self[key]
         self._replace((name, child) for name, child in list(self._cells.items()) if name != key)
         return cell
 
     def clear(self) -> None:
-        """Take all Cells out."""
+        """Remove all Cells."""
         self._replace(())
 
     def update(self, cells: NamedCells) -> None:
-        """Add Cells, or replace those of the same names.
+        """Add Cells, or replace those with the same names.
 
         Parameters
         ----------
@@ -298,5 +300,5 @@ class CellDict(_Children):
         self._replace(named.items())
 
     def construct(self, *inputs: Any) -> Any:
-        """A dict does not say in which order its Cells run."""
+        """Not available: a dict does not define the order in which its Cells run."""
         raise NotImplementedError("A CellDict is not called itself: call its Cells")

@@ -1,4 +1,4 @@
-"""Convolutions and transposed convolutions in one to three dimensions, padded MindSpore's way."""
+"""Convolutions and transposed convolutions in one to three dimensions, with MindSpore's padding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAD_MODES = ("same", "valid", "pad")
 
 
 class _Convolution(Cell):
-    """The base of all six convolutions."""
+    """Base of all six convolutions."""
 
     _dims = 0
     _transposed = False
@@ -63,7 +63,7 @@ class _Convolution(Cell):
         self.bias = filled(bound_of(bias_init, shape), (out_channels,), "bias", dtype) if has_bias else None
 
     def _sizes(self, name: str, value: Sizes, least: int, beside: int = 1) -> tuple[int, ...]:
-        """A number for each axis; data of one axis are seen as images one pixel high."""
+        """A value for each axis; data of one axis are treated as images of height one."""
         if self._dims > 1:
             return several(self, name, value, self._dims, least)
         return beside, whole(self, name, value, least)
@@ -72,7 +72,7 @@ class _Convolution(Cell):
         return channels_apart(self, inputs[0], 1, self.in_channels, "channels", (self._dims + 2,))
 
     def construct(self, x: Tensor) -> Tensor:
-        """The layer of ``x`` (batch, in_channels, ...)."""
+        """Apply the layer to ``x`` (batch, in_channels, ...)."""
         of_one_dtype(self, x, self.weight)
         if rank_of(x) not in (None, self._dims + 2):
             raise ShapeError(f"{type(self).__name__}: expected {self._dims + 2} axes, got the shape {show(x.shape)}")
@@ -103,7 +103,7 @@ class _Transposed(_Convolution):
     _transposed = True
 
     def _convolve(self, x: Tensor) -> Tensor:
-        """The full transposed convolution, less what padding cuts off."""
+        """The full transposed convolution, cropped by the padding."""
         reaches = [(k - 1) * d + 1 for k, d in zip(self.kernel_size, self.dilation)]
         totals = [max(reach - stride, 0) for reach, stride in zip(reaches, self.stride)]
         sides = self._sides
@@ -134,16 +134,17 @@ class Conv2d(_Forward):
     in_channels, out_channels : int
         Channels of the data and of the result.
     kernel_size, stride, dilation : int or tuple of 2 int
-        Lengths of the window, steps between windows, steps between the numbers of a window.
+        Lengths, strides and dilations of the kernel.
     pad_mode : {"same", "valid", "pad"}
-        Zeros such that there are ``ceil(n / stride)`` windows, of an odd number one more behind; none; ``padding``.
+        Zeros that make ``ceil(n / stride)`` windows, with one more at the end if their number is odd; no padding; the
+        given ``padding``.
     padding : int or tuple of 4 int
-        Zeros (top, bottom, left, right), or as many on all sides.
+        Zeros (top, bottom, left, right), or one number for all sides.
     group : int
-        Parts of the channels that do not see each other.
+        Number of groups of channels.
     has_bias : bool
     weight_init, bias_init
-        As ``initializer`` takes them; by default numbers within one by the root of the inputs of a window.
+        Initial values, see ``initializer``; by default uniform within ``1 / sqrt(inputs of a window)``.
 
     Examples
     --------
@@ -156,7 +157,7 @@ class Conv2d(_Forward):
 
 
 class Conv3d(_Forward):
-    """A convolution over data (batch, channels, depth, height, width); see ``Conv2d``; ``padding`` has six numbers."""
+    """A convolution over data (batch, channels, depth, height, width); see ``Conv2d``; ``padding`` has six values."""
 
     _dims = 3
 
@@ -178,11 +179,11 @@ class Conv1d(_Forward):
 
 
 class Conv2dTranspose(_Transposed):
-    """A transposed convolution over images (batch, channels, height, width); parameters as of ``Conv2d``.
+    """A transposed convolution over images (batch, channels, height, width); for the parameters see ``Conv2d``.
 
-    The result has the size ``n * stride`` with pad_mode "same", ``n * stride + max(reach - stride, 0)`` with "valid",
-    reach being ``(kernel_size - 1) * dilation + 1``, and ``(n - 1) * stride + reach - padding`` with "pad".
-    ``output_padding`` rows and columns of zeros follow.
+    The length of the result is ``n * stride`` with pad_mode "same", ``n * stride + max(reach - stride, 0)`` with
+    "valid", and ``(n - 1) * stride + reach - padding`` with "pad", where ``reach`` is ``(kernel_size - 1) * dilation +
+    1``. ``output_padding`` rows and columns of zeros are appended.
     """
 
     _dims = 2

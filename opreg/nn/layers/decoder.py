@@ -1,4 +1,4 @@
-"""The decoder of a Transformer, and a Transformer of both."""
+"""The decoder of a Transformer, and a Transformer of encoder and decoder."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ __all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer"]
 
 
 class TransformerDecoderLayer(TransformerLayer):
-    """Attention of a sequence to itself, then to another, then two Dense layers, each added to what it read.
+    """Self-attention, attention to another sequence, then two Dense layers; each part is added to its input and
+    normalised.
 
     Parameters
     ----------
     d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first
-        As of ``TransformerEncoderLayer``.
+        See ``TransformerEncoderLayer``.
     """
 
     _looks = True
 
     def construct(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
                   tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None) -> Tensor:
-        """The layer of ``tgt``, which looks at ``memory``; masks are as of ``MultiheadAttention``."""
+        """Apply the layer to ``tgt``, with attention to ``memory``; for the masks see ``MultiheadAttention``."""
         def look(x: Tensor) -> Tensor:
             found = self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask)[0]
             return self.dropout2(found)
@@ -48,12 +49,12 @@ class TransformerDecoderLayer(TransformerLayer):
 
 
 class TransformerDecoder(Cell):
-    """Copies of a decoder layer, one after the other, and perhaps a normalisation.
+    """Copies of a decoder layer in a row, and an optional normalisation.
 
     Parameters
     ----------
     decoder_layer : TransformerDecoderLayer
-        What is copied.
+        The layer that is copied.
     num_layers : int
     norm : Cell, optional
         Applied to the result.
@@ -66,26 +67,26 @@ class TransformerDecoder(Cell):
 
     def construct(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
                   tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None) -> Tensor:
-        """The decoder of ``tgt``, which looks at ``memory``; masks are as of ``MultiheadAttention``."""
+        """Apply the decoder to ``tgt``, with attention to ``memory``; for the masks see ``MultiheadAttention``."""
         for layer in self.layers:
             tgt = layer(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
         return tgt if self.norm is None else self.norm(tgt)
 
 
 class Transformer(Cell):
-    """An encoder of one sequence, and a decoder of another that looks at what the encoder made.
+    """An encoder of one sequence, and a decoder of another one that attends to the encoder's output.
 
     A. Vaswani and others, Attention Is All You Need, arXiv:1706.03762.
 
     Parameters
     ----------
     d_model, nhead : int
-        Features, and heads they are divided among.
+        Number of features, and of heads that share them.
     num_encoder_layers, num_decoder_layers : int
     custom_encoder, custom_decoder : Cell, optional
-        In the place of those.
+        Encoder and decoder that replace the default ones.
     dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first
-        As of ``TransformerEncoderLayer``.
+        See ``TransformerEncoderLayer``.
 
     Examples
     --------
@@ -113,7 +114,7 @@ class Transformer(Cell):
     def construct(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
                   memory_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
                   tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None) -> Tensor:
-        """Output of the decoder for ``tgt`` and the encoder's output for ``src``; masks are as of
+        """The decoder's output for ``tgt`` and the encoder's output for ``src``; for the masks see
         ``MultiheadAttention``."""
         batch = 0 if self.batch_first else 1
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:

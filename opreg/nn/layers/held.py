@@ -1,6 +1,6 @@
-"""Primitives that MindSpore's layers hold as attributes, for programs that derive from layers and call these.
+"""Primitives that MindSpore's layers have as attributes, for programs whose subclasses call them.
 
-A convolution with standardised or normalised weights is as a rule a subclass of ``Conv2d`` whose ``construct`` calls
+For instance, a convolution with standardised weights is a subclass of ``Conv2d`` whose ``construct`` calls
 ``self.conv2d(x, weight)``. The layers themselves call functions.
 """
 
@@ -18,14 +18,14 @@ from . import activation, basic, conv, norm, pooling
 
 __all__ = ["Held", "attach"]
 
-_layers: Any = _layer_primitives  # whose names are made of rows
+_layers: Any = _layer_primitives  # classes whose names are generated
 _plain: Any = _primitives
 
 
 class Held:
-    """An attribute that is a primitive, made of the Cell's settings when it is first asked for.
+    """An attribute that is a primitive, made from the Cell's settings when it is first read.
 
-    A program may set the attribute to something else, for a ``construct`` of its own to call.
+    A program may set the attribute to another callable, for its own ``construct``.
     """
 
     def __init__(self, layer: type[Cell], name: str, make: Callable[[Any], Primitive]):
@@ -36,7 +36,7 @@ class Held:
             return self
         own = cell.__dict__
         if self._name not in own:
-            own[self._name] = self._make(cell)  # not by setting, which is a change
+            own[self._name] = self._make(cell)  # without __setattr__, which would count as a change
         return own[self._name]
 
     def __set__(self, cell: Cell, value: object) -> None:
@@ -77,7 +77,7 @@ def _function(name: str) -> Callable[[Any], Primitive]:
     return lambda cell: getattr(_plain, name)()
 
 
-#: Layers, what they hold, and how it is made of one.
+#: Layers, the attribute of each, and the function that makes the primitive from a layer.
 _HELD: tuple[tuple[tuple[type[Cell], ...], str, Callable[[Any], Primitive]], ...] = (
     ((basic.Dense,), "matmul", lambda cell: _plain.MatMul(False, True)),
     ((basic.Dense, conv.Conv1d, conv.Conv2d, conv.Conv3d, conv.Conv1dTranspose, conv.Conv2dTranspose,
@@ -101,7 +101,7 @@ _HELD: tuple[tuple[tuple[type[Cell], ...], str, Callable[[Any], Primitive]], ...
 
 
 def attach() -> None:
-    """Let layers have these attributes."""
+    """Add these attributes to the layers."""
     for layers, name, make in _HELD:
         for layer in layers:
             setattr(layer, name, Held(layer, name, make))

@@ -1,4 +1,4 @@
-"""How alike images are, their middle, and their differences."""
+"""Similarity of images, central crops, and gradients of images."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["CentralCrop", "ImageGradients", "MSSSIM", "PSNR", "SSIM"]
 
 
 def _alike(cell: Cell, img1: Tensor, img2: Tensor) -> tuple[Tensor, Tensor]:
-    """Two batches of images as float32, of one shape and dtype."""
+    """Two batches of images as float32, checked to have the same shape and dtype."""
     if len(img1.shape) != 4 or img1.shape != img2.shape:
         raise ShapeError(f"{type(cell).__name__}: expected images (batch, channels, height, width) of one shape, got "
                          f"{show(img1.shape)} and {show(img2.shape)}")
@@ -34,12 +34,12 @@ def _alike(cell: Cell, img1: Tensor, img2: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class PSNR(Cell):
-    """The ratio of the largest signal to the noise between images, in decibels: ``10 * log10(max_val**2 / mse)``.
+    """The peak signal-to-noise ratio of images, in decibels: ``10 * log10(max_val**2 / mse)``.
 
     Parameters
     ----------
     max_val : float
-        The range of the numbers: 255 for those of 8 bits.
+        Range of the pixel values, 255 for 8 bits.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class PSNR(Cell):
 
 
 class _Structure(Cell):
-    """The base of structural similarities of images: a Gaussian window, and constants that steady it."""
+    """Base of structural similarities: a Gaussian window, and stabilising constants."""
 
     def __init__(self, max_val: float, filter_size: int, filter_sigma: float, k1: float, k2: float):
         super().__init__()
@@ -71,7 +71,7 @@ class _Structure(Cell):
         self.k1, self.k2 = number(name, "k1", k1), number(name, "k2", k2)
 
     def _compared(self, x: Tensor, y: Tensor, window: Parameter) -> tuple[Tensor, Tensor]:
-        """The similarity, and that of contrast and structure alone, of each channel: means over all windows."""
+        """The similarity, and its part of contrast and structure, for each channel: means over all windows."""
         n, channels, height, width = x.shape
         if min(height, width) < self.filter_size:
             raise ShapeError(f"{type(self).__name__}: images of {height} by {width} are smaller than the filter_size "
@@ -91,28 +91,28 @@ class _Structure(Cell):
 
 
 class _Window(Cell):
-    """Holds a Gaussian window, where MindSpore's checkpoints have it."""
+    """Holds a Gaussian window under the name that it has in MindSpore's checkpoints."""
 
     def __init__(self, size: int, sigma: float):
         super().__init__()
-        square = np.arange(-size // 2 + 1, size // 2 + 1, dtype=np.float64) ** 2  # of an even size off the middle
+        square = np.arange(-size // 2 + 1, size // 2 + 1, dtype=np.float64) ** 2  # an even window
         weight = np.exp(-(square[:, None] + square) / (2 * sigma * sigma))
         self.weight = Parameter((weight / weight.sum()).astype(np.float32)[None, None], "weight", requires_grad=False)
 
 
 class SSIM(_Structure):
-    """The structural similarity of images, 1 where they are the same.
+    """The structural similarity of images, 1 for equal ones.
 
     Z. Wang and others, Image Quality Assessment: From Error Visibility to Structural Similarity, 2004.
 
     Parameters
     ----------
     max_val : float
-        The range of the numbers: 255 for those of 8 bits.
+        Range of the pixel values, 255 for 8 bits.
     filter_size, filter_sigma : int, float
-        Length and deviation of the Gaussian window.
+        Length and standard deviation of the Gaussian window.
     k1, k2 : float
-        Of the constants ``(k * max_val) ** 2`` that steady luminance and contrast.
+        Factors of the stabilising constants ``(k * max_val) ** 2`` of luminance and contrast.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class SSIM(_Structure):
 
 
 class MSSSIM(_Structure):
-    """The structural similarity of images at several scales, each half of the one before.
+    """The structural similarity of images at several scales, each half as large as the one before.
 
     Z. Wang, E. Simoncelli, A. Bovik, Multiscale Structural Similarity for Image Quality Assessment, 2003.
 
@@ -141,7 +141,7 @@ class MSSSIM(_Structure):
     power_factors : tuple of float
         The weight of each scale, as an exponent.
     max_val, filter_size, filter_sigma, k1, k2
-        As of ``SSIM``.
+        See ``SSIM``.
     """
 
     def __init__(self, max_val: float = 1.0,
@@ -168,12 +168,12 @@ class MSSSIM(_Structure):
 
 
 class CentralCrop(Cell):
-    """The middle of images.
+    """Crops images to their middle.
 
     Parameters
     ----------
     central_fraction : float
-        How much of height and width is kept, above 0 and at most 1.
+        Fraction of height and width that is kept, above 0 and at most 1.
 
     Examples
     --------
@@ -191,7 +191,7 @@ class CentralCrop(Cell):
         self.central_fraction = central_fraction
 
     def construct(self, image: Tensor) -> Tensor:
-        """The middle of ``image`` ([batch,] channels, height, width)."""
+        """Crop ``image`` ([batch,] channels, height, width)."""
         if len(image.shape) not in (3, 4):
             raise ShapeError(f"CentralCrop: expected 3 or 4 axes, got the shape {show(image.shape)}")
         away = [int((length - length * self.central_fraction) / 2) for length in image.shape[-2:]]
@@ -200,7 +200,7 @@ class CentralCrop(Cell):
 
 
 class ImageGradients(Cell):
-    """How much each element of an image is less than the one below it, and than the one to its right; 0 at the end.
+    """Differences of each pixel's lower and right neighbour and the pixel; 0 at the end.
 
     Examples
     --------
@@ -212,7 +212,7 @@ class ImageGradients(Cell):
     """
 
     def construct(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Differences of ``images`` (batch, channels, height, width) along both axes."""
+        """Differences of ``images`` (batch, channels, height, width) along height and width."""
         if len(images.shape) != 4:
             raise ShapeError(f"ImageGradients: expected 4 axes, got the shape {show(images.shape)}")
         down, right = (self._along(images, axis) for axis in (2, 3))

@@ -1,4 +1,4 @@
-"""Layers that are one function."""
+"""Layers that apply one function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ChannelShuffle", "ClipByNorm", "DiGamma", "LGamma", "LRN", "MatDet",
 
 
 class MatMul(Cell):
-    """Products of the matrices in the last two axes, which may be transposed; the axes before broadcast.
+    """Products of matrices in the last two axes, which may be transposed; the axes before broadcast.
 
     A vector is a row on the left and a column on the right, and is not transposed.
 
@@ -50,7 +50,7 @@ def _turned(x: Tensor, transpose: bool) -> Tensor:
 
 
 def _axes(cell: Cell, axis: Axes) -> Axes:
-    """Axes that are an int or several."""
+    """Check axes: an int or several."""
     many = axis if isinstance(axis, (tuple, list)) else (axis,)
     if not all(isinstance(each, int) and not isinstance(each, bool) for each in many):
         raise ArgumentError(f"{type(cell).__name__}: axis must be an int or a tuple of them, got {axis!r}")
@@ -58,14 +58,14 @@ def _axes(cell: Cell, axis: Axes) -> Axes:
 
 
 class Norm(Cell):
-    """The root of the sum of squares, of all elements or along axes.
+    """The 2-norm of all elements, or along axes.
 
     Parameters
     ----------
     axis : int or tuple of int
-        () is all of them.
+        The axes; () means all.
     keep_dims : bool
-        Whether the axes stay, with a length of one.
+        Whether the axes are kept with length one.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class ReduceLogSumExp(Cell):
         self.axis, self.keep_dims = _axes(self, axis), flag(self, "keep_dims", keep_dims)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The one number of ``x`` for each place that stays."""
+        """Reduce ``x``."""
         return reduce.logsumexp(x, self.axis, self.keep_dims)
 
 
@@ -120,17 +120,17 @@ class Moments(Cell):
         self.keep_dims = keep_dims is not None and flag(self, "keep_dims", keep_dims)
 
     def construct(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Both of ``x``."""
+        """Mean and variance of ``x``."""
         return reduce.mean(x, self.axis, self.keep_dims), reduce.var(x, self.axis, 0, self.keep_dims)
 
 
 class ClipByNorm(Cell):
-    """Scales numbers so that their norm is at most a number, that of all of them or along axes.
+    """Scales values so that their norm, over all or along axes, is at most a bound.
 
     Parameters
     ----------
     axis : int or tuple of int, optional
-        By default all.
+        The axes; all by default.
     """
 
     def __init__(self, axis: Axes = None):
@@ -146,12 +146,12 @@ class ClipByNorm(Cell):
 
 
 class ChannelShuffle(Cell):
-    """Channels that fall into groups, read across them: the first of each, then the second of each.
+    """Interleaves groups of channels: the first of each group, then the second of each, and so on.
 
     Parameters
     ----------
     groups : int
-        How many.
+        Number of groups.
     """
 
     def __init__(self, groups: int):
@@ -159,7 +159,7 @@ class ChannelShuffle(Cell):
         self.groups = whole(self, "groups", groups)
 
     def construct(self, x: Tensor) -> Tensor:
-        """``x`` (batch, channels, ...) with its channels in that order."""
+        """Shuffle the channels of ``x`` (batch, channels, ...)."""
         return array.channel_shuffle(x, self.groups)
 
     def extend_repr(self) -> str:
@@ -168,7 +168,7 @@ class ChannelShuffle(Cell):
 
 
 class Roll(Cell):
-    """Numbers moved on along axes; what leaves at the end comes in again at the front.
+    """Shifts elements along axes; those shifted out at the end enter at the front.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class Roll(Cell):
         self.shift, self.axis = shift, axis
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """``input_x`` moved on."""
+        """Shift ``input_x``."""
         return array.roll(input_x, self.shift, self.axis)
 
 
@@ -188,7 +188,7 @@ class Tril(Cell):
     """Zeros above a diagonal of the matrices in the last two axes."""
 
     def construct(self, x: Tensor, k: int = 0) -> Tensor:
-        """``x`` with zeros above the ``k``-th diagonal above the main one."""
+        """``x`` with zeros above the ``k``-th diagonal."""
         return indexing.tril(x, k)
 
 
@@ -196,12 +196,13 @@ class Triu(Cell):
     """Zeros below a diagonal of the matrices in the last two axes."""
 
     def construct(self, x: Tensor, k: int = 0) -> Tensor:
-        """``x`` with zeros below the ``k``-th diagonal above the main one."""
+        """``x`` with zeros below the ``k``-th diagonal."""
         return indexing.triu(x, k)
 
 
 class Range(Cell):
-    """Numbers from ``start`` up to but not ``limit``, by steps of ``delta``; from 0 where only ``start`` is given.
+    """Values from ``start`` to before ``limit`` in steps of ``delta``; from 0 to before ``start`` if only that is
+    given.
 
     Examples
     --------
@@ -217,7 +218,7 @@ class Range(Cell):
         self.limit, self.delta = start if limit is None else limit, delta
 
     def construct(self) -> Tensor:
-        """The numbers."""
+        """The values."""
         return creation.arange(self.start, self.limit, self.delta)
 
 
@@ -228,7 +229,7 @@ class LGamma(Cell):
     """The logarithm of the gamma function."""
 
     def construct(self, x: Tensor) -> Tensor:
-        """Results for the elements of ``x``."""
+        """Apply the function to each element of ``x``."""
         return math.lgamma(x)
 
 
@@ -236,7 +237,7 @@ class DiGamma(Cell):
     """The derivative of the logarithm of the gamma function."""
 
     def construct(self, x: Tensor) -> Tensor:
-        """Results for the elements of ``x``."""
+        """Apply the function to each element of ``x``."""
         return math.digamma(x)
 
 
@@ -244,7 +245,7 @@ class MatDet(Cell):
     """The determinants of matrices."""
 
     def construct(self, a: Tensor) -> Tensor:
-        """Results for the matrices in the last two axes of ``a``."""
+        """The determinants of the matrices in the last two axes of ``a``."""
         return linalg.det(a)
 
 
@@ -252,17 +253,18 @@ class MatInverse(Cell):
     """The inverses of matrices."""
 
     def construct(self, a: Tensor) -> Tensor:
-        """Results for the matrices in the last two axes of ``a``."""
+        """The inverses of the matrices in the last two axes of ``a``."""
         return linalg.inverse(a)
 
 
 class LRN(Cell):
-    """Each element divided by ``(bias + alpha * s) ** beta``, ``s`` the sum of squares over channels near it.
+    """Local response normalisation: each element is divided by ``(bias + alpha * s) ** beta``, where ``s`` is the sum
+    of squares over neighbouring channels.
 
     Parameters
     ----------
     depth_radius : int
-        How many channels before and behind count.
+        Number of neighbouring channels on each side.
     bias, alpha, beta : float
     norm_region : {"ACROSS_CHANNELS"}
     """
@@ -274,5 +276,5 @@ class LRN(Cell):
         self.bias, self.alpha, self.beta, self.norm_region = bias, alpha, beta, norm_region
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """``input_x`` (batch, channels, height, width) divided."""
+        """Normalise ``input_x`` (batch, channels, height, width)."""
         return nn.lrn(input_x, self.depth_radius, self.bias, self.alpha, self.beta, self.norm_region)

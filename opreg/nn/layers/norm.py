@@ -24,7 +24,7 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LayerN
 
 
 class _Moving(Cell):
-    """Scales, offsets and moving statistics, one a channel."""
+    """Base of batch norms: scales, offsets and moving statistics for each channel."""
 
     _ranks: tuple[int, ...] = ()
     _axis = 1
@@ -54,23 +54,22 @@ class _Moving(Cell):
 
 
 class BatchNorm2d(_Moving):
-    """Images (batch, channels, height, width) with mean beta and deviation gamma in every channel.
+    """Normalises images (batch, channels, height, width) to mean beta and standard deviation gamma in each channel.
 
-    In training the statistics are those of the data, and ``moving_mean`` and ``moving_variance`` become
-    ``momentum * moving + (1 - momentum) * batch``, where the variance is divided by one less than the count. Otherwise
-    the moving ones are taken.
+    In training the statistics are the batch's, and ``moving_mean`` and ``moving_variance`` become ``momentum * moving +
+    (1 - momentum) * batch``, with the unbiased variance. Otherwise the moving statistics are used.
 
     Parameters
     ----------
     num_features : int
-        Channels.
+        Number of channels.
     eps, momentum : float
     affine : bool
         Whether gamma and beta are trained.
     gamma_init, beta_init, moving_mean_init, moving_var_init
-        As ``initializer`` takes them.
+        Initial values; see ``initializer``.
     use_batch_statistics : bool, optional
-        True or False to take the statistics of the data always or never.
+        Whether to use the batch's statistics always (True) or never (False); by default in training only.
 
     Notes
     -----
@@ -92,10 +91,10 @@ class BatchNorm2d(_Moving):
         self.use_batch_statistics, self._axis = use_batch_statistics, 1 if data_format == "NCHW" else -1
 
     def construct(self, x: Tensor) -> Tensor:
-        """The layer of ``x``."""
+        """Normalise ``x``."""
         self._check(x)
         batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
-        # Not by attribute, which would cast them after to_float: the statistics are changed in place.
+        # not read as attributes, which to_float would cast: the statistics are changed in place
         states: list[Any] = [self._params[name] for name in ("gamma", "beta", "moving_mean", "moving_variance")]
         return nn.batch_normed(x, *states, training=batch, momentum=1 - self.momentum, eps=self.eps, axis=self._axis)
 
@@ -107,16 +106,16 @@ class BatchNorm1d(BatchNorm2d):
 
 
 class SyncBatchNorm(BatchNorm2d):
-    """``BatchNorm2d`` of data (batch, channels) or images, with the statistics of the samples of all processes.
+    """``BatchNorm2d`` of data (batch, channels) or images, with statistics over the samples of all processes.
 
-    Each process has as many of them. The variance that moves is divided by the count.
+    All processes have equally many samples. The moving variance is the biased one.
 
     Parameters
     ----------
     num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init, use_batch_statistics
-        As those of ``BatchNorm2d``.
+        See ``BatchNorm2d``.
     process_groups : list of lists of int, optional
-        All processes, or None, which says the same.
+        A list with all processes, or None, which means the same.
     """
 
     _ranks = (2, 4)
@@ -133,7 +132,7 @@ class SyncBatchNorm(BatchNorm2d):
                                 f"{process_groups!r}")
 
     def construct(self, x: Tensor) -> Tensor:
-        """The layer of ``x``."""
+        """Normalise ``x``."""
         batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
         if not batch or world().size == 1:
             return super().construct(x)
@@ -145,7 +144,8 @@ class SyncBatchNorm(BatchNorm2d):
 
 
 class BatchNorm3d(Cell):
-    """``BatchNorm2d`` of data (batch, channels, depth, height, width), which it has in it as ``bn2d``."""
+    """``BatchNorm2d`` of data (batch, channels, depth, height, width); its attribute ``bn2d`` is the
+    ``BatchNorm2d``."""
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True,
                  gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros",
@@ -157,20 +157,21 @@ class BatchNorm3d(Cell):
         self.bn2d._ranks = (5,)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The layer of ``x``."""
+        """Normalise ``x``."""
         return self.bn2d(x)
 
 
 class LayerNorm(Cell):
-    """Mean zero and deviation one over the axes from ``begin_norm_axis`` on, then times gamma, plus beta.
+    """Normalises to mean zero and standard deviation one over the axes from ``begin_norm_axis`` on, then multiplies by
+    gamma and adds beta.
 
     Parameters
     ----------
     normalized_shape : tuple or list of int
-        The shape of gamma and beta: that of the data from ``begin_params_axis`` on.
+        Shape of gamma and beta, equal to that of the data from ``begin_params_axis`` on.
     begin_norm_axis, begin_params_axis : int
     gamma_init, beta_init
-        As ``initializer`` takes them.
+        Initial values; see ``initializer``.
     epsilon : float
 
     Notes
@@ -197,7 +198,7 @@ class LayerNorm(Cell):
         return None
 
     def construct(self, input_x: Tensor) -> Tensor:
-        """The layer of ``input_x``."""
+        """Normalise ``input_x``."""
         gamma, beta = self.gamma, self.beta
         if self.begin_norm_axis == self.begin_params_axis == -1 and len(gamma.shape) == 1:
             return nn.layer_norm(input_x, gamma.shape, gamma, beta, self.epsilon)
@@ -218,17 +219,18 @@ class LayerNorm(Cell):
 
 
 class GroupNorm(Cell):
-    """Mean zero and deviation one in groups of channels of each sample, then times gamma, plus beta of the channel.
+    """Normalises each group of channels of each sample to mean zero and standard deviation one, then multiplies by the
+    channel's gamma and adds its beta.
 
     Parameters
     ----------
     num_groups, num_channels : int
-        The first divides the second.
+        Number of groups, which divides the number of channels.
     eps : float
     affine : bool
         Whether gamma and beta are trained.
     gamma_init, beta_init
-        As ``initializer`` takes them.
+        Initial values; see ``initializer``.
 
     Notes
     -----
@@ -248,7 +250,7 @@ class GroupNorm(Cell):
         self.beta = filled(beta_init, (num_channels,), "beta", dtype, requires_grad=affine)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The layer of ``x`` (batch, num_channels, ...)."""
+        """Normalise ``x`` (batch, num_channels, ...)."""
         if len(x.shape) < 2 or x.shape[1] != self.num_channels:
             raise ShapeError(f"GroupNorm: expected {self.num_channels} channels in the second axis, got the shape "
                              f"{show(x.shape)}")
@@ -260,10 +262,11 @@ class GroupNorm(Cell):
 
 
 class InstanceNorm2d(_Moving):
-    """Images (batch, channels, height, width) with mean beta and deviation gamma in every channel of every sample.
+    """Normalises images (batch, channels, height, width) to mean beta and standard deviation gamma in each channel of
+    each sample.
 
-    The statistics are those of the data in training and otherwise; ``moving_mean`` and ``moving_variance`` are kept as
-    they are.
+    The statistics are those of the data in training and inference; ``moving_mean`` and ``moving_variance`` never
+    change.
 
     Notes
     -----
@@ -278,7 +281,7 @@ class InstanceNorm2d(_Moving):
         super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, "zeros", "ones", dtype)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The layer of ``x``."""
+        """Normalise ``x``."""
         self._check(x)
         return ops.InstanceNorm(x, self.gamma, self.beta, eps=self.eps)
 

@@ -1,4 +1,4 @@
-"""Pooling in one to three dimensions, padded MindSpore's way, and to a size that is given."""
+"""Pooling in one to three dimensions, with MindSpore's padding, and pooling to a given size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["MaxPool1d", "MaxPool2d", "MaxPool3d", "AvgPool1d", "AvgPool2d", "Avg
 
 
 class _Pool(Cell):
-    """The base of all pooling layers: the size of windows, and padding at the border."""
+    """Base of all pooling layers: window sizes, and padding at the border."""
 
     _dims = 0
     _type = ""
@@ -37,7 +37,7 @@ class _Pool(Cell):
         self.ceil_mode = flag(self, "ceil_mode", ceil_mode)
         self.count_include_pad = flag(self, "count_include_pad", count_include_pad)
         self.divisor_override = divisor_override
-        # MindSpore counts the zeros of pad_mode "same" in three dimensions, and not in one or two.
+        # In MindSpore the zeros of pad_mode "same" count in three dimensions, but not in one or two.
         self._divisor = math.prod(self._kernel) if self._dims == 3 and self.pad_mode == "SAME" else divisor_override
         if divisor_override is not None:
             whole(self, "divisor_override", divisor_override)
@@ -60,11 +60,11 @@ class _Pool(Cell):
         behind = len(x.shape) - axes
         for axis, (kernel, stride) in enumerate(zip(self._kernel, self._stride), behind):
             total = nn.same_total(x.shape[axis], kernel, stride)
-            if total < 0:  # no window reaches the last numbers
+            if total < 0:  # no window covers the last elements
                 x = ops.slice_axis(x, axis=axis, begin=0, end=x.shape[axis] + total)
             total = max(total, 0)
-            # Padding is the same on both sides here. Windows at the end that reach too far are cut off by rounding up;
-            # with a stride of one there is instead a window too many, the first.
+            # The operator pads both sides alike. Surplus windows at the end are cut off by rounding up; with a stride
+            # of one the surplus window is the first instead.
             more = total % 2 if stride == 1 else 0
             pad.append(total // 2 + more)
             first.append(more)
@@ -98,7 +98,7 @@ class _MaxPool(_Pool):
                                 f"{pad_mode!r}")
 
     def construct(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:  # type: ignore[override]
-        """The maximum of each window of ``x`` ([batch,] channels, ...), and perhaps its place."""
+        """The maximum of each window of ``x`` ([batch,] channels, ...), and with ``return_indices`` its index."""
         if not self._places:
             return super().construct(x)
         found = windows.max_windows(x, self._dims, self._kernel, self._stride, self._pad, self._dilation,
@@ -112,17 +112,18 @@ class MaxPool2d(_MaxPool):
     Parameters
     ----------
     kernel_size, stride : int or tuple of 2 int
-        Lengths of the window, steps between windows.
+        Lengths and strides of the window.
     pad_mode : {"valid", "same", "pad"}
-        No padding; as much as makes ``ceil(n / stride)`` windows; ``padding``. Padding does not count.
+        No padding; padding that makes ``ceil(n / stride)`` windows; the given ``padding``. Padding never is the
+        maximum.
     padding : int or tuple of 2 int
-        How much, on both sides, with pad_mode "pad".
+        Elements added on both sides, with pad_mode "pad".
     dilation : int or tuple of 2 int
-        Steps between the numbers of a window, with pad_mode "pad".
+        Dilation of the window, with pad_mode "pad".
     return_indices : bool
-        Whether the places of the numbers are returned, too, counted over an image by rows, with pad_mode "pad".
+        Whether the flat index of each maximum in its image is returned, too, with pad_mode "pad".
     ceil_mode : bool
-        Whether a last window may reach beyond the border, with pad_mode "pad".
+        Whether a last window may extend beyond the border, with pad_mode "pad".
 
     Examples
     --------
@@ -152,10 +153,9 @@ class AvgPool2d(_Pool):
     Parameters
     ----------
     kernel_size, stride, pad_mode, padding, ceil_mode
-        As of ``MaxPool2d``.
+        See ``MaxPool2d``.
     count_include_pad : bool
-        Whether zeros of ``padding`` count; those of pad_mode "same" do not,
-        but for ``AvgPool3d``.
+        Whether zeros of ``padding`` count; those of pad_mode "same" count in ``AvgPool3d`` only.
     divisor_override : int, optional
         Divisor of sums instead of the count.
     """
@@ -185,7 +185,8 @@ class AvgPool3d(AvgPool2d):
 
 
 class _Adaptive(Cell):
-    """A grid laid over the last axes; cell ``i`` of ``m`` holds ``floor(i n / m)`` to ``ceil((i + 1) n / m)``."""
+    """Base of adaptive poolings: a grid over the last axes; cell ``i`` of ``m`` covers ``floor(i n / m)`` to ``ceil((i
+    + 1) n / m)``."""
 
     _dims = 0
     _kind = ""
@@ -210,7 +211,7 @@ class _Adaptive(Cell):
 class AdaptiveAvgPool2d(_Adaptive):
     """Averages over a grid of ``output_size`` (height, width) on images ([batch,] channels, height, width).
 
-    None as a size keeps the axis as it is.
+    None as a size leaves the axis unchanged.
 
     Examples
     --------

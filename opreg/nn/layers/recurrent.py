@@ -1,4 +1,4 @@
-"""Recurrent layers over the fused operator RNN, and the cells of one step."""
+"""Recurrent layers over the fused operator RNN, and cells of one step."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from .checks import chance, filled, flag, whole, word
 
 __all__ = ["RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"]
 
-#: States of a layer: hidden ones, of an LSTM a pair, hidden and cell.
+#: States of a layer: the hidden states; for an LSTM a pair of hidden and cell states.
 States: TypeAlias = Tensor | tuple[Tensor, ...]
 
 
 class _Recurrent(Cell):
-    """Layers one on top of the other; the parameters of each are ``weight_ih_l0``, ``bias_hh_l1_reverse`` and so on."""
+    """Base of recurrent layers, stacked on top of each other; the parameters of each are ``weight_ih_l0``,
+    ``bias_hh_l1_reverse`` and so on."""
 
     _mode = ""
     _gates = 1
@@ -49,12 +50,12 @@ class _Recurrent(Cell):
                 setattr(self, kind + place, filled(within, shape, kind + place, dtype))
 
     def _places(self) -> list[str]:
-        """Ends of names: layer by layer, forward then backward."""
+        """Suffixes of parameter names: layer by layer, forward then backward."""
         ends = ("", "_reverse")[:self.num_directions]
         return [f"_l{layer}{end}" for layer in range(self.num_layers) for end in ends]
 
     def _packed(self, x: Tensor) -> Tensor:
-        """All parameters in one vector, as the operator wants them: weights of each layer, then biases."""
+        """All parameters in one vector, in the operator's order: weights of each layer, then biases."""
         parts = [getattr(self, kind + place).reshape(-1) for place in self._places()
                  for kind in ("weight_ih", "weight_hh")]
         if self.has_bias:
@@ -65,7 +66,7 @@ class _Recurrent(Cell):
         return ops.Concat(*parts, num_args=len(parts), dim=0)
 
     def _states(self, x: Tensor, hx: States | None) -> tuple[Tensor, ...]:
-        """Initial states: those given, or zeros."""
+        """The given initial states, or zeros."""
         count = 2 if self._mode == "lstm" else 1
         shape = (len(self._places()), x.shape[1], self.hidden_size)
         if hx is None:
@@ -89,9 +90,9 @@ class _Recurrent(Cell):
         x : Tensor of shape (time, batch, input_size)
             With ``batch_first`` (batch, time, input_size).
         hx : Tensor of shape (layers * directions, batch, hidden_size), optional
-            First states, zeros by default; of an LSTM a pair.
+            Initial states, zeros by default; for an LSTM a pair.
         seq_length : Tensor of shape (batch,), optional
-            How many steps of each sample count; outputs behind them are zeros.
+            Number of valid steps of each sample; later outputs are zeros.
         """
         if len(x.shape) != 3 or x.shape[2] != self.input_size:
             raise ShapeError(f"{type(self).__name__}: expected 3 axes, {self.input_size} inputs in the last, got the "
@@ -109,7 +110,7 @@ class _Recurrent(Cell):
         return y, tuple(states) if len(states) == 2 else states[0]
 
     def extend_repr(self) -> str:
-        """Sizes, and what differs from the default."""
+        """Sizes, and settings that differ from the default."""
         said = [f"{name}={getattr(self, name)}" for name in ("input_size", "hidden_size")]
         for name, usual in (("num_layers", 1), ("has_bias", True), ("batch_first", False), ("dropout", 0.0),
                             ("bidirectional", False)):
@@ -126,7 +127,7 @@ class RNN(_Recurrent):
     input_size, hidden_size, num_layers : int
     has_bias, batch_first : bool
     dropout : float
-        Probability with which outputs between layers are dropped in training.
+        Probability of dropout between layers, in training.
     bidirectional : bool
         Whether each layer also reads the sequence from its end.
     nonlinearity : {"tanh", "relu"}
@@ -150,7 +151,7 @@ class RNN(_Recurrent):
 class LSTM(_Recurrent):
     """Layers of long short-term memory; states are a pair, hidden and cell; see ``RNN``.
 
-    Rows of the weights are the gates in, forget, candidate, out.
+    Rows of the weights are ordered by gates: input, forget, candidate, output.
 
     Notes
     -----
@@ -163,7 +164,8 @@ class LSTM(_Recurrent):
 class GRU(_Recurrent):
     """Layers of gated recurrent units; see ``RNN``.
 
-    Rows of the weights are the gates reset, update, candidate; the reset gate scales ``V h + c``, bias included.
+    Rows of the weights are ordered by gates: reset, update, candidate. The reset gate scales ``V h + c``, including the
+    bias.
 
     Notes
     -----
@@ -177,7 +179,7 @@ class GRU(_Recurrent):
 
 
 class _Step(Cell):
-    """A step of a recurrent layer, with the parameters ``weight_ih``, ``weight_hh``, ``bias_ih``, ``bias_hh``."""
+    """Base of cells of one step, with the parameters ``weight_ih``, ``weight_hh``, ``bias_ih``, ``bias_hh``."""
 
     _gates = 1
 
@@ -205,7 +207,7 @@ class _Step(Cell):
 
 
 class RNNCell(_Step):
-    """One step of an ``RNN``: of ``x`` (batch, input_size) and ``hx`` (batch, hidden_size), the next ``hx``."""
+    """One step of an ``RNN``: the next ``hx`` from ``x`` (batch, input_size) and ``hx`` (batch, hidden_size)."""
 
     def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, nonlinearity: str = "tanh",
                  dtype: TensorDType = float32):
@@ -219,7 +221,7 @@ class RNNCell(_Step):
 
 
 class LSTMCell(_Step):
-    """One step of an ``LSTM``: of ``x`` and a pair of states, hidden and cell, the next pair."""
+    """One step of an ``LSTM``: the next pair of states from ``x`` and a pair of states, hidden and cell."""
 
     _gates = 4
 
@@ -234,7 +236,7 @@ class LSTMCell(_Step):
 
 
 class GRUCell(_Step):
-    """One step of a ``GRU``: of ``x`` (batch, input_size) and ``hx`` (batch, hidden_size), the next ``hx``."""
+    """One step of a ``GRU``: the next ``hx`` from ``x`` (batch, input_size) and ``hx`` (batch, hidden_size)."""
 
     _gates = 3
 

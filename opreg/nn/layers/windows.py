@@ -1,4 +1,4 @@
-"""Pooling at random places and by powers, unpooling of maxima, and windows as channels."""
+"""Fractional max pooling, power-average pooling, unpooling, and unfolding of windows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d", "LPPool2d",
 
 
 class _Unpool(Cell):
-    """The windows of a pooling."""
+    """Base of unpoolings, with the windows of the pooling."""
 
     _dims = 0
 
@@ -32,18 +32,19 @@ class _Unpool(Cell):
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
 
     def construct(self, x: Tensor, indices: Tensor, output_size: tuple[int, ...] | None = None) -> Tensor:
-        """The elements of ``x`` at the places ``indices``, zeros elsewhere; ``output_size`` as ``ops.max_unpool2d``."""
+        """The elements of ``x`` at the positions ``indices``, zeros elsewhere; for ``output_size`` see
+        ``ops.max_unpool2d``."""
         function = getattr(windows, f"max_unpool{self._dims}d")
         return function(x, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool2d(_Unpool):
-    """The largest elements of windows of images at their places, zeros elsewhere: what ``MaxPool2d`` has left.
+    """Inverts ``MaxPool2d``: puts the maxima of windows of images at their positions, and zeros elsewhere.
 
     Parameters
     ----------
     kernel_size, stride, padding : int or tuple of 2 int
-        Those of the pooling; ``stride`` is ``kernel_size`` by default.
+        Settings of the pooling; ``stride`` is ``kernel_size`` by default.
 
     Examples
     --------
@@ -58,13 +59,13 @@ class MaxUnpool2d(_Unpool):
 
 
 class MaxUnpool1d(_Unpool):
-    """The largest elements of windows of sequences at their places, zeros elsewhere; see ``MaxUnpool2d``."""
+    """Inverts ``MaxPool1d``: puts the maxima of windows of sequences at their positions; see ``MaxUnpool2d``."""
 
     _dims = 1
 
 
 class MaxUnpool3d(_Unpool):
-    """The largest elements of windows of volumes at their places, zeros elsewhere; see ``MaxUnpool2d``."""
+    """Inverts ``MaxPool3d``: puts the maxima of windows of volumes at their positions; see ``MaxUnpool2d``."""
 
     _dims = 3
 
@@ -82,32 +83,32 @@ class _Fractional(Cell):
         self._random_samples = _random_samples
 
     def construct(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        """The largest number of each window of ``input`` ([batch,] channels, ...), and perhaps its place."""
+        """The maximum of each window of ``input`` ([batch,] channels, ...), and with ``return_indices`` its index."""
         function = getattr(windows, f"fractional_max_pool{self._dims}d")
         return function(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
                         self._random_samples)
 
 
 class FractionalMaxPool2d(_Fractional):
-    """The largest number of windows of images, which lie at random so that there are as many as wanted.
+    """The maximum of windows of images, at random positions that give the requested number of windows.
 
     Parameters
     ----------
     kernel_size : int or tuple of 2 int
         Lengths of a window.
     output_size, output_ratio
-        Number of windows along each axis, or their number by the length, between 0 and 1.
+        Number of windows along each axis, or its ratio to the length, between 0 and 1.
     return_indices : bool
-        Whether the places of the numbers are returned, too, counted over an image by rows.
+        Whether the flat index of each maximum in its image is returned, too.
     _random_samples : Tensor of shape (batch, channels, 2), optional
-        What decides where windows lie, new numbers each time by default.
+        Random values that decide the positions; drawn in each call by default.
     """
 
     _dims = 2
 
 
 class FractionalMaxPool3d(_Fractional):
-    """The largest number of windows of volumes, which lie at random; see ``FractionalMaxPool2d``."""
+    """The maximum of windows of volumes, at random positions; see ``FractionalMaxPool2d``."""
 
     _dims = 3
 
@@ -124,7 +125,7 @@ class _Powers(Cell):
         self.ceil_mode = flag(self, "ceil_mode", ceil_mode)
 
     def construct(self, x: Tensor) -> Tensor:
-        """The powers of each window of ``x`` ([batch,] channels, ...)."""
+        """The power average of each window of ``x`` ([batch,] channels, ...)."""
         function = getattr(windows, f"lp_pool{self._dims}d")
         return function(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
 
@@ -137,9 +138,9 @@ class LPPool2d(_Powers):
     norm_type : float
         The power, not 0.
     kernel_size, stride : int or tuple of 2 int
-        Lengths of the window, steps between windows; by default these do not overlap.
+        Lengths and strides of the window; by default windows do not overlap.
     ceil_mode : bool
-        Whether a last window may reach beyond the border.
+        Whether a last window may extend beyond the border.
     """
 
     _dims = 2
@@ -152,13 +153,13 @@ class LPPool1d(_Powers):
 
 
 class Unfold(Cell):
-    """The windows of images as channels: those of the image lie innermost, then columns of a window, then its rows.
+    """The windows of images, moved to channels: the image's channels are innermost, then the columns of a window, then
+    its rows.
 
     Parameters
     ----------
     ksizes, strides, rates : sequence of int
-        Lengths of a window, steps from one to the next, and steps between its numbers, each as
-        ``(1, rows, columns, 1)``.
+        Lengths, strides and dilations of the window, each as ``(1, rows, columns, 1)``.
     padding : {"valid", "same"}
         Whether windows lie inside the image, or zeros around it make ``ceil(length / stride)`` of them.
 
@@ -195,7 +196,7 @@ class Unfold(Cell):
 
 
 def _inner(cell: Cell, name: str, value: Sequence[int]) -> tuple[int, ...]:
-    """The numbers of rows and columns."""
+    """The values for rows and columns."""
     if not isinstance(value, (tuple, list)) or len(value) != 4 or value[0] != 1 or value[3] != 1:
         raise ArgumentError(f"{type(cell).__name__}: {name} must be (1, rows, columns, 1), got {value!r}")
     return several(cell, name, tuple(value[1:3]), 2)

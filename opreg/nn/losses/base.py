@@ -1,4 +1,4 @@
-"""The base of all losses: reduction of the elements, and checks that inputs are tensors of shapes that fit."""
+"""Base of all losses: reduction of the elements, and checks that inputs are tensors of fitting shapes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sum_over(x: Tensor, axis: int | None = None) -> Tensor:
 
 
 class LossBase(Cell):
-    """Base of losses: ``get_loss`` reduces what ``construct`` finds for each element.
+    """Base of losses: ``get_loss`` reduces the elements that ``construct`` computes.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class LossBase(Cell):
         return tuple(range(len(x.shape)))
 
     def get_loss(self, x: Tensor, weights: Tensor | float = 1.0) -> Tensor:
-        """The elements times weights, reduced in float32, in their own dtype if it is a floating one."""
+        """The elements times weights, reduced in float32; the result has the elements' dtype if that is floating."""
         dtype = x._dt if is_floating(x._dt) else _FLOAT
         x = x._cast(_FLOAT)
         if not is_number(weights) or weights != 1:
@@ -77,13 +77,13 @@ class LossBase(Cell):
         return functions.reduced(x, self.reduction, self.cls_name)
 
     def _tensors(self, **values: object) -> None:
-        """Refuse what is no tensor."""
+        """Refuse values that are no tensors."""
         for name, value in values.items():
             if not isinstance(value, TensorBase):
                 raise TypeError(f"{self.cls_name}: {name} must be a Tensor, got {type(value).__name__}")
 
     def _weight(self, name: str, value: Tensor | None) -> Tensor | None:
-        """Given weights, a Tensor or None."""
+        """Check weights: a Tensor or None."""
         if value is not None:
             self._tensors(**{name: value})
         return value

@@ -1,4 +1,4 @@
-"""Losses of scores of classes, labels being indices of them or probabilities."""
+"""Losses of class scores; labels are class indices or probabilities."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
     sparse : bool
         Whether labels are indices of classes, of shape (n,), or probabilities, of the shape of the logits.
     reduction : {"none", "mean", "sum"}
-        What becomes of the n numbers.
+        Reduction of the n values.
 
     Examples
     --------
@@ -52,16 +52,16 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
 
 
 class NLLLoss(LossBase):
-    """Minus the logarithms of probabilities at the labels.
+    """The negative log-probabilities at the labels.
 
-    Called with logarithms of shape (n, classes, …) and indices of classes of shape (n, …).
+    It is called with log-probabilities of shape (n, classes, …) and class indices of shape (n, …).
 
     Parameters
     ----------
     weight : Tensor, optional
         A weight for each class; the mean is weighted by them.
     ignore_index : int
-        A label that counts nothing.
+        A label whose samples are ignored.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
     """
@@ -86,11 +86,11 @@ class CrossEntropyLoss(NLLLoss):
     weight : Tensor, optional
         A weight for each class; the mean over indices is weighted by them.
     ignore_index : int
-        An index that counts nothing.
+        An index whose samples are ignored.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
     label_smoothing : float
-        How much of each label is given to all classes alike, from 0 to 1.
+        Part of each label that is spread evenly over all classes, from 0 to 1.
 
     Examples
     --------
@@ -112,14 +112,14 @@ class CrossEntropyLoss(NLLLoss):
 class FocalLoss(LossBase):
     """``-(1 - p) ** gamma * log(p)``, ``p`` the softmax of logits of shape (n, classes, …) at the labels.
 
-    Labels are indices of classes, of shape (n, 1, …), or of one weight a class, of the shape of the logits.
+    Labels are class indices, of shape (n, 1, …), or one weight for each class, of the shape of the logits.
 
     Parameters
     ----------
     weight : Tensor, optional
         A weight for each class.
     gamma : float
-        How much less what is right already counts.
+        Exponent that reduces the loss of well-classified samples.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
     """
@@ -155,9 +155,9 @@ class MultiMarginLoss(LossBase):
     p : {1, 2}
         The power.
     margin : float
-        By how much the score at the label shall be ahead.
+        Margin by which the label's score has to exceed the others.
     reduction : {"mean", "sum", "none"}
-        What becomes of the n numbers.
+        Reduction of the n values.
     weight : Tensor, optional
         A weight for each class as a label.
     """
@@ -181,19 +181,19 @@ class MultiMarginLoss(LossBase):
 
 
 class CTCLoss(LossBase):
-    """Minus the logarithm of the probability that scores in time spell a sequence, blanks and repetitions left out.
+    """The negative log-probability that scores over time spell a sequence, after blanks and repetitions are removed.
 
-    Called with logarithms of probabilities of shape (time, n, classes), sequences of shape (n, length), and how much of
-    either counts, each of shape (n,). The gradient is that of scores before a softmax, as MindSpore's is.
+    It is called with log-probabilities of shape (time, n, classes), sequences of shape (n, length), and the valid
+    lengths of both, of shape (n,). The gradient is that of scores before a softmax, as in MindSpore.
 
     Parameters
     ----------
     blank : int
-        Which class is the blank.
+        Number of the blank class.
     reduction : {"mean", "none", "sum"}
-        What becomes of the n numbers; for the mean each is divided by the length of its sequence.
+        Reduction of the n values; for the mean each is divided by the length of its sequence.
     zero_infinity : bool
-        Whether a sequence that does not fit into its time counts 0, and not infinitely much.
+        Whether the loss of a sequence that is too long for its scores is zero instead of infinite.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Losses of the difference of predictions and labels."""
+"""Losses of the difference between predictions and labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["L1Loss", "MAELoss", "MSELoss", "RMSELoss", "SmoothL1Loss", "HuberLos
 
 
 class L1Loss(LossBase):
-    """The magnitude of the difference; shapes broadcast.
+    """The absolute difference; shapes broadcast.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ class L1Loss(LossBase):
 
 
 class MAELoss(L1Loss):
-    """The magnitude of the difference; another name of ``L1Loss``."""
+    """The absolute difference; another name of ``L1Loss``."""
 
 
 class MSELoss(LossBase):
-    """The square of the difference; shapes broadcast.
+    """The squared difference; shapes broadcast.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class MSELoss(LossBase):
 
 
 class RMSELoss(MSELoss):
-    """The root of the mean of the square of the difference."""
+    """The root of the mean squared difference."""
 
     def __init__(self) -> None:
         super().__init__("mean")
@@ -64,12 +64,12 @@ class RMSELoss(MSELoss):
 
 
 class SmoothL1Loss(LossBase):
-    """``0.5 * d ** 2 / beta`` up to ``beta``, ``d - 0.5 * beta`` beyond, ``d`` the magnitude of the difference.
+    """``0.5 * d ** 2 / beta`` up to ``beta``, ``d - 0.5 * beta`` beyond, where ``d`` is the absolute difference.
 
     Parameters
     ----------
     beta : float
-        Where the parabola ends.
+        Difference up to which the loss is quadratic.
     reduction : {"none", "mean", "sum"}
         Reduction of the elements.
     """
@@ -84,14 +84,14 @@ class SmoothL1Loss(LossBase):
 
 
 class HuberLoss(LossBase):
-    """``0.5 * d ** 2`` up to ``delta``, ``delta * (d - 0.5 * delta)`` beyond, ``d`` the magnitude of the difference.
+    """``0.5 * d ** 2`` up to ``delta``, ``delta * (d - 0.5 * delta)`` beyond, where ``d`` is the absolute difference.
 
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
     delta : float
-        Where the parabola ends.
+        Difference up to which the loss is quadratic.
     """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0):

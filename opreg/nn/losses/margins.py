@@ -1,4 +1,4 @@
-"""Losses of margins between distances or scores, and of overlaps."""
+"""Losses with margins between distances or scores, and losses of overlaps."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class CosineEmbeddingLoss(LossBase):
     Parameters
     ----------
     margin : float
-        Largest cosine of two rows, from -1 to 1.
+        Cosine above which dissimilar rows add to the loss, from -1 to 1.
     reduction : {"mean", "sum", "none"}
-        What becomes of the rows.
+        Reduction of the rows.
     """
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean"):
@@ -48,7 +48,7 @@ class HingeEmbeddingLoss(LossBase):
     Parameters
     ----------
     margin : float
-        How far apart what differs shall be.
+        Distance below which dissimilar pairs add to the loss.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
     """
@@ -63,12 +63,12 @@ class HingeEmbeddingLoss(LossBase):
 
 
 class MarginRankingLoss(LossBase):
-    """``max(0, -target * (input1 - input2) + margin)``: 1 wants the first to be larger, -1 the second.
+    """``max(0, -target * (input1 - input2) + margin)``: a target of 1 ranks the first input higher, -1 the second.
 
     Parameters
     ----------
     margin : float
-        By how much.
+        Margin of the difference.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
     """
@@ -84,7 +84,7 @@ class MarginRankingLoss(LossBase):
 
 
 class SoftMarginLoss(LossBase):
-    """``log(1 + exp(-labels * logits))``, labels 1 and -1.
+    """``log(1 + exp(-labels * logits))``, with labels 1 and -1.
 
     Parameters
     ----------
@@ -103,15 +103,15 @@ class TripletMarginLoss(LossBase):
     Parameters
     ----------
     p : int
-        The distance is the p-th root of the sum of p-th powers of differences.
+        Order of the norm that is the distance.
     swap : bool
-        Whether the distance of the positive from the negative counts where it is less than that of ``x``.
+        Whether the distance from the positive to the negative is used where it is smaller.
     eps : float
         Added to differences.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
     margin : float
-        How much farther the negative shall be.
+        Margin by which the negative has to be farther.
     """
 
     def __init__(self, p: float = 2, swap: bool = False, eps: float = 1e-6, reduction: str = "mean",
@@ -133,7 +133,7 @@ class DiceLoss(LossBase):
     Parameters
     ----------
     smooth : float
-        Keeps the denominator from zero.
+        Term that keeps the denominator from zero.
     """
 
     def __init__(self, smooth: float = 1e-5):
@@ -148,17 +148,17 @@ class DiceLoss(LossBase):
 
 
 class MultiClassDiceLoss(LossBase):
-    """The mean of the ``DiceLoss`` of each class, of logits and labels of one shape with the classes along axis 1.
+    """The mean of the ``DiceLoss`` of each class; logits and labels have the same shape, with the classes along axis 1.
 
     Parameters
     ----------
     weights : Tensor, optional
-        Of the shape ``(classes, n)``: the loss of each class is multiplied by its row, so that the result has the shape
+        Weights of shape ``(classes, n)``: the loss of each class is multiplied by its row, so that the result has shape
         ``(n,)``.
     ignore_indiex : int, optional
-        A class whose loss is left out of the sum; it counts among those that the sum is divided by.
+        A class whose loss is left out of the sum; the divisor still counts it.
     activation : {"softmax", "logsoftmax", "relu", "relu6", "tanh", "sigmoid"}, Cell or None
-        What logits go through before.
+        Activation applied to the logits.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Losses of probabilities: of one of two classes, divergences, densities."""
+"""Losses of probabilities: binary cross-entropies, divergences, log-densities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 class BCELoss(LossBase):
-    """The cross-entropy of labels and probabilities of one of two classes.
+    """The cross-entropy of labels and probabilities of two classes.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class BCEWithLogitsLoss(LossBase):
     weight : Tensor, optional
         A weight for each element; it broadcasts.
     pos_weight : Tensor, optional
-        A weight for what speaks for a class; it broadcasts.
+        A weight of positive labels; it broadcasts.
     """
 
     def __init__(self, reduction: str = "mean", weight: Tensor | None = None, pos_weight: Tensor | None = None):
@@ -60,14 +60,14 @@ class BCEWithLogitsLoss(LossBase):
 
 
 class MultiLabelSoftMarginLoss(LossBase):
-    """The cross-entropy of labels and the sigmoid of logits, its mean over classes, the last axis.
+    """The cross-entropy of labels and the sigmoid of logits, averaged over classes, the last axis.
 
     Parameters
     ----------
     weight : Tensor, optional
         A weight for each class.
     reduction : {"mean", "sum", "none"}
-        What becomes of the means.
+        Reduction of the means.
     """
 
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean"):
@@ -82,12 +82,12 @@ class MultiLabelSoftMarginLoss(LossBase):
 
 
 class KLDivLoss(LossBase):
-    """``labels * (log(labels) - logits)``: the divergence of logarithms of probabilities from probabilities.
+    """``labels * (log(labels) - logits)``: the Kullback-Leibler divergence, for log-probabilities as logits.
 
     Parameters
     ----------
     reduction : {"mean", "batchmean", "sum", "none"}
-        What becomes of the elements; ``batchmean`` is the sum divided by the length of the first axis.
+        Reduction of the elements; ``batchmean`` is the sum divided by the length of the first axis.
     """
 
     _reductions = ("mean", "batchmean", "sum", "none")
@@ -98,7 +98,7 @@ class KLDivLoss(LossBase):
 
 
 class PoissonNLLLoss(LossBase):
-    """Minus the logarithm of a Poisson density: ``exp(x) - target * x``; without ``log_input`` ``x`` is the rate.
+    """The negative logarithm of a Poisson density: ``exp(x) - target * x``; without ``log_input`` ``x`` is the rate.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class PoissonNLLLoss(LossBase):
     full : bool
         Whether Stirling's approximation of the logarithm of the factorial is added, where the target is above 1.
     eps : float
-        Keeps the logarithm of a rate finite.
+        Term that keeps the logarithm of a rate finite.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
     """
@@ -132,14 +132,14 @@ class PoissonNLLLoss(LossBase):
 
 
 class GaussianNLLLoss(LossBase):
-    """Minus the logarithm of a normal density: ``0.5 * (log(var) + (logits - labels) ** 2 / var)``.
+    """The negative logarithm of a normal density: ``0.5 * (log(var) + (logits - labels) ** 2 / var)``.
 
     Parameters
     ----------
     full : bool
         Whether the constant is added.
     eps : float
-        The least variance.
+        Smallest variance that is used.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
     """

@@ -1,4 +1,4 @@
-"""Metrics with MindSpore's names: numbers that are gathered from batches, ``clear``, ``update``, ``eval``."""
+"""Metrics with MindSpore's names: measures over batches, with ``clear``, ``update`` and ``eval``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .similarity import BleuScore, CosineSimilarity, Dice
 from .surfaces import *  # noqa: F403
 from .surfaces import HausdorffDistance, MeanSurfaceDistance, RootMeanSquareDistance
 
-if not TYPE_CHECKING:  # type checkers follow the stars
+if not TYPE_CHECKING:  # type checkers read the star imports
     __all__ = [*metric.__all__, *scores.__all__, *confusion.__all__, *similarity.__all__,  # noqa: PLE0604
                *surfaces.__all__, *occlusion.__all__, "get_metric_fn", "get_metrics", "names"]
     __getattr__ = inner(__name__)
@@ -65,7 +65,7 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
     Raises
     ------
     KeyError
-        When there is none of that name.
+        When there is no metric of that name.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
 
 
 def get_metrics(metrics: Mapping[str, Metric] | Iterable[str] | None) -> dict[str, Metric] | None:
-    """Metrics by name, from a dict of them or a set of names."""
+    """Metrics by name, from a dict of metrics or a set of names."""
     if metrics is None:
         return None
     if isinstance(metrics, dict):

@@ -1,4 +1,4 @@
-"""Confusion matrices: counts of predictions by label, rates, curves of rates."""
+"""Confusion matrices: counts of predictions by label, rates, and ROC curves."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["ROC", "ConfusionMatrix", "ConfusionMatrixMetric", "auc"]
 
 
 class ConfusionMatrix(Metric):
-    """How often a class, which is the row, was predicted as each, which is the column.
+    """A confusion matrix: counts of samples by class (rows) and predicted class (columns).
 
     Parameters
     ----------
     num_classes : int
-        How many there are.
+        Number of classes.
     normalize : {"no_norm", "target", "prediction", "all"}
-        What counts are divided by: nothing, the sum of the row, of the column, or of all.
+        Divisor of the counts: none, the sum of the row, of the column, or of all.
     threshold : float
-        From which on predictions in floats, of the shape of labels, are of class 1.
+        Threshold above which floating predictions, of the shape of labels, count as class 1.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class ConfusionMatrix(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in predictions, as classes or with classes along the second axis, and labels."""
+        """Add predictions, as class numbers or with classes along the second axis, and labels."""
         y_pred, y = self._pair(inputs)
         if y_pred.ndim == y.ndim + 1:
             y_pred = y_pred.argmax(axis=1)
@@ -76,19 +76,19 @@ class ConfusionMatrix(Metric):
 
 
 class ConfusionMatrixMetric(Metric):
-    """A rate of the positives and negatives that were predicted rightly and wrongly.
+    """A rate computed from true and false positives and negatives.
 
     Parameters
     ----------
     skip_channel : bool
-        Whether the first class counts; where not, it is left out, as the background of an image.
+        Whether the first class counts; otherwise it is skipped, such as the background of an image.
     metric_name : str
         ``"sensitivity"``, ``"specificity"``, ``"precision"``, ``"accuracy"``, ``"f1 score"`` and others, with spaces or
         underscores.
     calculation_method : bool
-        Whether rates are of each class of each sample, and their mean is taken; else of all that was counted.
+        Whether rates are computed for each class of each sample and then averaged; otherwise from the total counts.
     decrease : {"mean", "sum", "none", "mean_batch", "sum_batch", "mean_channel", "sum_channel"}
-        What becomes of the rates of a batch.
+        Reduction of the rates of a batch.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class ConfusionMatrixMetric(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in predictions and labels, both 0 and 1, with classes along the second axis."""
+        """Add predictions and labels, both 0 and 1, with classes along the second axis."""
         y_pred, y = self._pair(inputs)
         if y_pred.ndim < 2 or y_pred.shape != y.shape:
             raise ValueError(f"ConfusionMatrixMetric.update: expected predictions and labels of one shape, with two "
@@ -150,7 +150,7 @@ class ConfusionMatrixMetric(Metric):
 
 
 def _positives(y_pred: np.ndarray, y: np.ndarray, first: bool) -> np.ndarray:
-    """True and false positives, true and false negatives, by sample and class."""
+    """True and false positives, true and false negatives, for each sample and class."""
     if not first and y.shape[1] > 1:
         y_pred, y = y_pred[:, 1:], y[:, 1:]
     said, there = (each.reshape(*each.shape[:2], -1).astype(float) for each in (y_pred, y))
@@ -160,7 +160,7 @@ def _positives(y_pred: np.ndarray, y: np.ndarray, first: bool) -> np.ndarray:
 
 
 def _divided(numerator: Any, denominator: Any) -> Any:
-    """A quotient, NaN where it is by zero."""
+    """A quotient, NaN for a division by zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(denominator != 0, numerator / denominator, np.nan)
 
@@ -169,7 +169,7 @@ def _of_four(rate: Callable[[Any, Any, Any, Any], Any], names: str) -> dict[str,
     return dict.fromkeys(names.split(), rate)
 
 
-#: Rates of true and false positives, true and false negatives, by all of their names.
+#: Rates as functions of true and false positives and negatives, by all of their names.
 _RATES: dict[str, Callable[..., Any]] = {
     **_of_four(lambda tp, fp, tn, fn: _divided(tp, tp + fn), "sensitivity recall hit_rate true_positive_rate tpr"),
     **_of_four(lambda tp, fp, tn, fn: _divided(tn, tn + fp), "specificity selectivity true_negative_rate tnr"),
@@ -201,7 +201,7 @@ def _prevalence(sensitivity: Any, specificity: Any) -> Any:
 
 
 def _mean(rates: np.ndarray, known: np.ndarray, axis: int) -> tuple[Any, Any]:
-    """The means of what is known along an axis, 0 where nothing is, and how much is."""
+    """Means of the known values along an axis, 0 without any, and the number of known values."""
     many = known.sum(axis=axis)
     return np.nan_to_num(_divided((rates * known).sum(axis=axis), many)), many
 
@@ -220,7 +220,7 @@ def _decreasing(function: Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]
     return lambda rates: function(np.nan_to_num(rates), ~np.isnan(rates))
 
 
-#: From rates by sample and class to fewer, and of how many each is.
+#: Reductions of rates by sample and class; each also returns the numbers of values.
 _DECREASES: dict[str, Callable[[np.ndarray], tuple[Any, Any]]] = {
     "none": _decreasing(lambda rates, known: (rates, known)),
     "mean": _decreasing(_mean_of_means),
@@ -233,16 +233,16 @@ _DECREASES: dict[str, Callable[[np.ndarray], tuple[Any, Any]]] = {
 
 
 class ROC(Metric):
-    """False and true positive rates, and the thresholds they belong to, of the batch that was taken in last.
+    """ROC curves: false and true positive rates with their thresholds, for the latest batch.
 
-    For several classes there are three lists, with the curve of each class against all others.
+    For several classes the results are three lists, with the curve of each class against the others.
 
     Parameters
     ----------
     class_num : int, optional
-        How many classes predictions have along their second axis; 1, or None, where they have the shape of labels.
+        Number of classes along the second axis of predictions; 1 or None if predictions have the shape of labels.
     pos_label : int, optional
-        Which label is positive, 1 by default; None of several classes.
+        The positive label, 1 by default; None for several classes.
 
     Examples
     --------
@@ -263,7 +263,7 @@ class ROC(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in predictions, with classes along the second axis where there are several, and labels."""
+        """Add predictions, with classes along the second axis if there are several, and labels."""
         y_pred, y = self._pair(inputs)
         if y_pred.ndim == y.ndim:
             if self.class_num not in (None, 1):
@@ -297,7 +297,7 @@ class ROC(Metric):
 def _curve(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     order = np.argsort(-scores, kind="stable")
     scores, positive = scores[order], positive[order]
-    last = np.append(np.flatnonzero(np.diff(scores)), len(scores) - 1)  # of those with the same score
+    last = np.append(np.flatnonzero(np.diff(scores)), len(scores) - 1)  # the last of those with the same score
     true = np.cumsum(positive)[last]
     false = 1 + last - true
     for what, total in ("negative", false[-1]), ("positive", true[-1]):
@@ -313,9 +313,9 @@ def auc(x: np.ndarray, y: np.ndarray, reorder: bool = False) -> Any:
     Parameters
     ----------
     x, y : numpy.ndarray
-        The points, with ``x`` rising or falling.
+        The points, with ``x`` increasing or decreasing.
     reorder : bool
-        Whether points are put in order before.
+        Whether points are sorted first.
 
     Examples
     --------

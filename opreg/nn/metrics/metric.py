@@ -1,4 +1,4 @@
-"""Metric: what is gathered from batches, ``clear``, ``update``, ``eval``."""
+"""Metric: a measure over batches, with ``clear``, ``update`` and ``eval``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def rearrange_inputs(func: F) -> F:
-    """A decorator of ``update``: it is given those of its inputs that ``set_indexes`` has chosen."""
+    """A decorator of ``update``: it passes the inputs that ``set_indexes`` has chosen."""
 
     @functools.wraps(func)
     def wrapped(self: Metric, *inputs: Any) -> Any:
@@ -27,7 +27,7 @@ def rearrange_inputs(func: F) -> F:
 
 
 class Metric(ABC):
-    """A measure that is gathered from batches; a subclass defines ``clear``, ``update`` and ``eval``.
+    """Base of measures over batches; a subclass defines ``clear``, ``update`` and ``eval``.
 
     Examples
     --------
@@ -51,29 +51,29 @@ class Metric(ABC):
         return getattr(self, "_indexes", None)  # a subclass may not have called __init__
 
     def set_indexes(self, indexes: Any) -> Metric:
-        """Choose inputs of ``update`` by their places; returns the metric."""
+        """Choose the inputs of ``update`` by index; returns the metric."""
         if not isinstance(indexes, list) or not all(isinstance(i, int) for i in indexes):
             raise ValueError(f"set_indexes: indexes must be a list of int, got {indexes!r}")
         self._indexes = indexes
         return self
 
     def __call__(self, *inputs: Any) -> Any:
-        """The metric of these inputs alone."""
+        """The metric of these inputs only."""
         self.clear()
         self.update(*inputs)
         return self.eval()
 
     @abstractmethod
     def clear(self) -> None:
-        """Begin anew."""
+        """Reset the metric."""
 
     @abstractmethod
     def update(self, *inputs: Any) -> None:
-        """Take in a batch."""
+        """Add a batch."""
 
     @abstractmethod
     def eval(self) -> Any:
-        """The metric of what was taken in."""
+        """The metric of all batches since ``clear``."""
 
     def _convert_data(self, data: object) -> np.ndarray:
         """A tensor, list or array as an array."""

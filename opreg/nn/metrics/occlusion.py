@@ -17,19 +17,19 @@ __all__ = ["OcclusionSensitivity"]
 
 
 class OcclusionSensitivity(Metric):
-    """Fall of the prediction for a label where what is around a point is covered, a point each.
+    """For each point, the decrease of the prediction for a label when the surroundings of the point are covered.
 
     Parameters
     ----------
     pad_val : float
-        What covers.
+        Value of the cover.
     margin : int
-        How far it reaches from the point, which it does not reach itself on the far side.
+        Extent of the cover around the point; on the far side it is exclusive.
     n_batch : int
-        How many covered images the model is given at once.
+        Number of covered images in one call of the model.
     b_box : list of int, optional
-        The first and the last point along each axis, behind that of samples: ``[min1, max1, min2, max2, …]``; a last
-        point below 0 is the end. All points by default.
+        The first and the last point along each axis after the first: ``[min1, max1, min2, max2, …]``; a last point
+        below 0 is the end. All points by default.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class OcclusionSensitivity(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in a Cell, what it is given, which is one sample, and the label."""
+        """Add a Cell, its input, which is one sample, and the label."""
         if len(inputs) != 3:
             raise ValueError(f"OcclusionSensitivity.update: expected 3 inputs, a model, a sample and its label, got "
                              f"{len(inputs)}")

@@ -1,4 +1,4 @@
-"""Losses, errors, classes that were predicted rightly."""
+"""Losses, errors and accuracies."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .metric import Metric, rearrange_inputs
 __all__ = ["Accuracy", "F1", "Fbeta", "Loss", "MAE", "MSE", "Perplexity", "Precision", "Recall",
            "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy"]
 
-#: Added to what is divided by, so that classes that nobody predicted have 0.
+#: Added to divisors, so that classes that were never predicted get 0.
 _LEAST = sys.float_info.min
 
 
 class Loss(Metric):
-    """The mean of the losses of batches, each of them the mean of what came.
+    """The mean of the mean losses of batches.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Loss(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in the loss of a batch: a number, or one for each sample."""
+        """Add the loss of a batch: a number, or one for each sample."""
         loss, = self._arrays(inputs, "a loss")
         if loss.ndim > 1:
             raise ValueError(f"Loss.update: a loss has at most one dimension, got the shape {loss.shape}")
@@ -49,7 +49,7 @@ class Loss(Metric):
 
 
 class _PerSample(Metric):
-    """A number for each sample, and their mean."""
+    """Base of measures with a value for each sample, and their mean."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class _PerSample(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in predictions and labels."""
+        """Add predictions and labels."""
         total, samples = self._measure(*self._pair(inputs))
         self._sum += float(total)
         self._samples += samples
@@ -74,7 +74,7 @@ class _PerSample(Metric):
 
 
 class MAE(_PerSample):
-    """The absolute errors of a sample, summed; their mean over all samples.
+    """The absolute errors summed over each sample, averaged over all samples.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class MAE(_PerSample):
 
 
 class MSE(_PerSample):
-    """The squared errors of a sample, summed; their mean over all samples.
+    """The squared errors summed over each sample, averaged over all samples.
 
     Examples
     --------
@@ -100,12 +100,12 @@ class MSE(_PerSample):
 
 
 class TopKCategoricalAccuracy(_PerSample):
-    """How often the label is among the ``k`` classes with the highest predictions.
+    """The fraction of samples whose label is among the ``k`` classes with the highest predictions.
 
     Parameters
     ----------
     k : int
-        How many.
+        Number of classes that count.
 
     Examples
     --------
@@ -138,12 +138,12 @@ class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
 
 
 class Perplexity(_PerSample):
-    """The exponential of the mean of ``-log`` of what was predicted for the labels.
+    """The exponential of the mean negative log-probability of the labels.
 
     Parameters
     ----------
     ignore_label : int, optional
-        Samples of this label do not count.
+        A label whose samples are ignored.
 
     Examples
     --------
@@ -171,13 +171,13 @@ class Perplexity(_PerSample):
 
 
 class _OfClasses(Metric):
-    """Predictions of classes.
+    """Base of measures of predicted classes.
 
     Parameters
     ----------
     eval_type : {"classification", "multilabel"}
-        Whether a sample is of one class, labels being its number or a row with a single 1, or of several, predictions
-        and labels being 0 and 1.
+        Whether a sample has one class, given as a number or a one-hot row; or several, with predictions and labels of 0
+        and 1.
     """
 
     def __init__(self, eval_type: str = "classification"):
@@ -210,12 +210,12 @@ class _OfClasses(Metric):
 
 
 class Accuracy(_OfClasses):
-    """How many samples are predicted rightly, of all.
+    """The fraction of samples that are predicted correctly.
 
     Parameters
     ----------
     eval_type : {"classification", "multilabel"}
-        Whether a sample is of one class, or of several, all of which have to be right.
+        Whether a sample has one class, or several, all of which have to be right.
 
     Examples
     --------
@@ -229,7 +229,7 @@ class Accuracy(_OfClasses):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in predictions, with the classes along the second axis, and labels."""
+        """Add predictions, with the classes along the second axis, and labels."""
         y_pred, y = self._checked(inputs)
         right = y_pred.argmax(axis=1) == y if self._type == "classification" else (y_pred == y).all(axis=1)
         self._right += int(right.sum())
@@ -241,7 +241,8 @@ class Accuracy(_OfClasses):
 
 
 class _Positives(_OfClasses):
-    """How often a class was predicted, was there, and both; by sample where there are several."""
+    """Base of precision and recall: counts of predictions, of labels, and of both, by class; by sample for several
+    classes."""
 
     def clear(self) -> None:
         super().clear()
@@ -249,7 +250,7 @@ class _Positives(_OfClasses):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in predictions, with the classes along the second axis, and labels."""
+        """Add predictions, with the classes along the second axis, and labels."""
         y_pred, y = self._checked(inputs)
         first = not self._counts.any()
         if self._type == "multilabel":
@@ -267,7 +268,7 @@ class _Positives(_OfClasses):
             self._counts = self._counts + counts
 
     def eval(self, average: bool = False) -> Any:
-        """The metric of each class, or their mean; of each sample where a sample is of several classes."""
+        """The metric of each class, or of each sample if samples have several classes; or their mean."""
         flag(type(self).__name__, "average", average)
         self._some(self._class_num)
         result = self._share(*self._counts)
@@ -278,12 +279,12 @@ class _Positives(_OfClasses):
 
 
 class Precision(_Positives):
-    """Precision: the share of right ones among the samples that are predicted to be of a class.
+    """Precision: the fraction of samples predicted as a class that belong to it.
 
     Parameters
     ----------
     eval_type : {"classification", "multilabel"}
-        Whether a sample is of one class, or of several.
+        Whether a sample has one class, or several.
 
     Examples
     --------
@@ -296,12 +297,12 @@ class Precision(_Positives):
 
 
 class Recall(_Positives):
-    """Recall: the share of the samples of a class that are predicted to be of it.
+    """Recall: the fraction of samples of a class that are predicted as it.
 
     Parameters
     ----------
     eval_type : {"classification", "multilabel"}
-        Whether a sample is of one class, or of several.
+        Whether a sample has one class, or several.
 
     Examples
     --------
@@ -314,12 +315,12 @@ class Recall(_Positives):
 
 
 class Fbeta(_Positives):
-    """Precision and recall in one, by class.
+    """The F score of precision and recall, by class.
 
     Parameters
     ----------
     beta : float
-        How many times as much recall counts.
+        Weight of recall relative to precision.
 
     Examples
     --------
@@ -344,6 +345,6 @@ class F1(Fbeta):
 
 
 def _classes(y_pred: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Labels as numbers of classes, also where they came as rows with a single 1."""
+    """Labels as class numbers, also if they are one-hot rows."""
     rows = y.ndim > 1 and y.ndim == y_pred.ndim and np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all()
     return y.argmax(axis=1) if rows else y

@@ -1,4 +1,4 @@
-"""How alike texts, rows and regions are."""
+"""Similarity of texts, rows and regions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["BleuScore", "CosineSimilarity", "Dice"]
 
 
 class BleuScore(Metric):
-    """BLEU: how many of the n-grams of translations are in one of their references, short translations less.
+    """BLEU: the fraction of n-grams of translations that occur in a reference, with a penalty for short translations.
 
     Parameters
     ----------
     n_gram : int
         The longest n-grams, from 1 to 4.
     smooth : bool
-        Whether 1 is added to what is counted.
+        Whether 1 is added to the counts.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class BleuScore(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in translations, which are lists of words, and for each of them a list of references."""
+        """Add translations, which are lists of words, and for each of them a list of references."""
         if len(inputs) != 2:
             raise ValueError(f"BleuScore.update: expected 2 inputs, translations and references, got {len(inputs)}")
         if len(inputs[0]) != len(inputs[1]):
@@ -74,16 +74,16 @@ class BleuScore(Metric):
 
 
 class CosineSimilarity(Metric):
-    """The products of the rows of a matrix, of the batch that was taken in last.
+    """The similarity of all pairs of rows of a matrix, for the latest batch.
 
     Parameters
     ----------
     similarity : {"cosine", "dot"}
-        Whether rows are divided by their lengths.
+        Whether rows are normalised.
     reduction : {"none", "sum", "mean"}
-        What becomes of a row's products.
+        Reduction of the products of a row.
     zero_diagonal : bool
-        Whether those of a row with itself are 0.
+        Whether the product of a row with itself is set to 0.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class CosineSimilarity(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in a matrix."""
+        """Set the matrix."""
         rows, = self._arrays(inputs, "a matrix")
         if self.similarity == "cosine":
             rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -124,12 +124,13 @@ def _one_of(name: str, value: str, choices: Sequence[str]) -> str:
 
 
 class Dice(Metric):
-    """``2 * sum(p * y) / (sum(p * p) + sum(y * y) + smooth)`` of batches, summed, by the number of samples.
+    """The Dice coefficient ``2 * sum(p * y) / (sum(p * p) + sum(y * y) + smooth)``, summed over batches and divided by
+    the number of samples.
 
     Parameters
     ----------
     smooth : float
-        Keeps the denominator from zero.
+        Term that keeps the denominator from zero.
 
     Examples
     --------
@@ -147,7 +148,7 @@ class Dice(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in predictions and labels of the same shape."""
+        """Add predictions and labels of the same shape."""
         y_pred, y = self._pair(inputs)
         if y_pred.shape != y.shape:
             raise ValueError(f"Dice.update: predictions have the shape {y_pred.shape}, labels {y.shape}")

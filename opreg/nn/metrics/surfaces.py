@@ -1,4 +1,4 @@
-"""Distances between the surfaces of regions: the pixels, or voxels, that have a neighbour outside."""
+"""Distances between the surfaces of regions; a surface is the pixels, or voxels, with a neighbour outside."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KINDS = ("euclidean", "chessboard", "taxicab")
 
 
 class _Surfaces(Metric):
-    """The surfaces of what has a label, in predictions and in truth, of the batch that was taken in last."""
+    """Base of measures of surfaces of a label's regions, in predictions and in truth, for the latest batch."""
 
     def __init__(self, distance_metric: str):
         super().__init__()
@@ -32,7 +32,7 @@ class _Surfaces(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in predicted labels, true labels, and the label that counts."""
+        """Set predicted labels, true labels, and the label to compare."""
         name = type(self).__name__
         if len(inputs) != 3:
             raise ValueError(f"{name}.update: expected 3 inputs, predictions, labels and the label that counts, got "
@@ -67,13 +67,13 @@ class HausdorffDistance(_Surfaces):
     Parameters
     ----------
     distance_metric : {"euclidean", "chessboard", "taxicab"}
-        How distances are measured.
+        Metric of the distances.
     percentile : float, optional
-        From 0 to 100: this percentile of distances in place of the largest.
+        Percentile of the distances, from 0 to 100, in place of the largest.
     directed : bool
-        Whether distances are from predictions to truth alone, and not also from truth to predictions.
+        Whether only distances from predictions to truth count, not those from truth to predictions.
     crop : bool
-        Whether what is around both regions is cut off, and axes of length 1 taken away, before there are surfaces.
+        Whether the arrays are first cropped to both regions, without axes of length 1.
 
     Examples
     --------
@@ -115,9 +115,9 @@ class MeanSurfaceDistance(_Surfaces):
     Parameters
     ----------
     symmetric : bool
-        Whether it is the mean of that and of the mean distance from truth to predictions.
+        Whether it is averaged with the mean distance from truth to predictions.
     distance_metric : {"euclidean", "chessboard", "taxicab"}
-        How distances are measured.
+        Metric of the distances.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class MeanSurfaceDistance(_Surfaces):
         super().__init__(distance_metric)
 
     def _means(self, power: int) -> list[Any]:
-        """The mean distance to a power from predictions to truth, and where it is symmetric from there back."""
+        """The mean of distances to a power from predictions to truth; if symmetric, also from truth to predictions."""
         y_pred, y = self._surfaces()
         ways = [(y_pred, y), (y, y_pred)] if self.symmetric else [(y_pred, y)]
         found = [self._distances(*way) for way in ways]
@@ -143,16 +143,16 @@ class MeanSurfaceDistance(_Surfaces):
 
 
 class RootMeanSquareDistance(MeanSurfaceDistance):
-    """The mean square of the distances from the predicted surface to the nearest point of the true one.
+    """The mean squared distance from the predicted surface to the nearest point of the true one.
 
-    As MindSpore computes it: the root is taken where it is symmetric alone.
+    As in MindSpore, the root is taken only if it is symmetric.
 
     Parameters
     ----------
     symmetric : bool
-        Whether it is the root of the mean of that and of the mean square from truth to predictions.
+        Whether it is averaged with the mean square from truth to predictions, and the root is taken.
     distance_metric : {"euclidean", "chessboard", "taxicab"}
-        How distances are measured.
+        Metric of the distances.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def _along(axis: int, start: int | None, stop: int | None) -> tuple[slice, ...]:
 
 
 def _eroded(region: np.ndarray) -> np.ndarray:
-    """The points all of whose neighbours along axes are in the region."""
+    """The points of a region whose neighbours along all axes are in it."""
     inner = region.copy()
     for axis in range(region.ndim):
         for here, next_to, end in ((1, None), (None, -1), (None, 1)), ((None, -1), (1, None), (-1, None)):
@@ -185,19 +185,19 @@ def _eroded(region: np.ndarray) -> np.ndarray:
 
 
 def _box(region: np.ndarray) -> tuple[slice, ...]:
-    """The smallest box around a region."""
+    """The bounding box of a region."""
     return tuple([slice(int(each.min()), int(each.max()) + 1) for each in np.nonzero(region)])
 
 
 def _to_nearest(there: np.ndarray, kind: str) -> np.ndarray:
-    """At each point its distance to the nearest point that is there, infinite where there is none.
+    """The distance of each point to the nearest true point; infinite without any.
 
-    Axes come one after the other: what is known along the axes before grows by the steps along the next.
+    Axes are handled one after the other: distances along earlier axes are combined with steps along the next.
     """
     best = np.where(there, 0.0, math.inf)
     for axis in range(there.ndim):
         start = best.copy()
-        reached = np.isfinite(start).any(axis=axis, keepdims=True)  # lines with nothing to go from stay as they are
+        reached = np.isfinite(start).any(axis=axis, keepdims=True)  # lines without a finite distance stay infinite
         for step in range(1, there.shape[axis]):
             cost = step * step if kind == "euclidean" else step
             if cost >= best.max(initial=0.0, where=reached):

@@ -1,7 +1,7 @@
 """mint: functions, layers and optimizers of MindSpore by PyTorch's names and arguments.
 
-``mint`` has functions, ``mint.nn`` layers, ``mint.nn.functional`` the functions of layers; ``dim`` and ``keepdim``
-are axes, and places are int64. All are made of ``ops``: they have gradients, and compile.
+``mint`` has functions, ``mint.nn`` layers, ``mint.nn.functional`` the functions of layers. ``dim`` and ``keepdim`` name
+axes, and indices are int64. All are made from ``ops``: they have gradients, and can be compiled.
 
 >>> from opreg import Tensor, mint
 >>> x = Tensor([[1.0, 3.0], [4.0, 2.0]])

@@ -1,4 +1,4 @@
-"""Functions of ``mint`` whose arguments are other than those of ``ops``: ``dim``, ``keepdim``, ``correction``."""
+"""Functions of ``mint`` whose arguments differ from those of ``ops``: ``dim``, ``keepdim``, ``correction``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def sub(input: TensorLike, other: TensorLike, *, alpha: Number = 1) -> Tensor:
 
 
 def equal(input: TensorLike, other: TensorLike) -> bool:
-    """Whether two tensors have one shape and the same values."""
+    """Whether two tensors have the same shape and values."""
     x, y = tensor(input), tensor(other)
     return x.shape == y.shape and builtins.bool(ops.all(ops.equal(x, y)))
 
@@ -56,17 +56,17 @@ def allclose(input: TensorLike, other: TensorLike, rtol: float = 1e-5, atol: flo
 
 
 def bitwise_not(input: TensorLike) -> Tensor:
-    """The bits that are not set; of booleans, those that do not hold."""
+    """The inverted bits; for booleans the negation."""
     return ~tensor(input)
 
 
 def fix(input: TensorLike) -> Tensor:
-    """The whole part."""
+    """The integer part."""
     return ops.trunc(input)
 
 
 def isneginf(input: TensorLike) -> Tensor:
-    """Whether it is infinite and below zero."""
+    """Whether elements are negative infinity."""
     return tensor(input) == -math.inf
 
 
@@ -76,7 +76,7 @@ def gcd(input: TensorLike, other: TensorLike) -> Tensor:
 
 
 def dot(input: TensorLike, other: TensorLike) -> Tensor:
-    """The sum of products of two vectors."""
+    """The inner product of two vectors."""
     x, y = tensor(input), tensor(other)
     if x.ndim != 1 or x.shape != y.shape:
         raise ShapeError(f"dot: expected two vectors of one length, got the shapes {x.shape} and {y.shape}")
@@ -84,17 +84,17 @@ def dot(input: TensorLike, other: TensorLike) -> Tensor:
 
 
 def vdot(input: TensorLike, other: TensorLike) -> Tensor:
-    """The sum of products of two vectors."""
+    """The inner product of two vectors."""
     return dot(input, other)
 
 
 def clone(input: TensorLike) -> Tensor:
-    """A copy; gradients pass."""
+    """A copy, through which gradients pass."""
     return tensor(input).copy()
 
 
 def item(input: TensorLike) -> Number:
-    """The number of a tensor that has one."""
+    """The value of a tensor with one element."""
     return tensor(input).item()
 
 
@@ -102,12 +102,12 @@ def item(input: TensorLike) -> Number:
 
 
 def _over(dim: Axes) -> Axes:
-    """Axes: no axes mean all of them."""
+    """Axes; an empty tuple means all of them."""
     return None if dim == () else dim
 
 
 def all(input: TensorLike, dim: Axes = None, keepdim: bool = False) -> Tensor:
-    """Whether no number is zero."""
+    """Whether no element is zero."""
     return ops.all(tensor(input) != 0, _over(dim), keepdim)
 
 
@@ -117,12 +117,12 @@ def any(input: TensorLike, dim: Axes = None, keepdim: bool = False) -> Tensor:
 
 
 def amax(input: TensorLike, dim: Axes = (), keepdim: bool = False) -> Tensor:
-    """The largest number; those that are equal share its gradient."""
+    """The largest element; equal ones share the gradient."""
     return ops.amax(input, _over(dim), keepdim)
 
 
 def amin(input: TensorLike, dim: Axes = (), keepdim: bool = False) -> Tensor:
-    """The smallest number; those that are equal share its gradient."""
+    """The smallest element; equal ones share the gradient."""
     return ops.amin(input, _over(dim), keepdim)
 
 
@@ -136,7 +136,8 @@ def _extreme(name: str, input: TensorLike, dim: Any, keepdim: bool) -> Any:
 
 
 def max(input: TensorLike, dim: int | TensorLike | None = None, keepdim: bool = False) -> Any:
-    """The largest of all elements; along an axis, with places as int64; or the larger of two tensors' numbers.
+    """The largest of all elements; the largest along an axis, and its index as int64; or the element-wise maximum of
+    two tensors.
 
     Examples
     --------
@@ -148,40 +149,41 @@ def max(input: TensorLike, dim: int | TensorLike | None = None, keepdim: bool = 
 
 
 def min(input: TensorLike, dim: int | TensorLike | None = None, keepdim: bool = False) -> Any:
-    """The smallest of all elements; along an axis, with places as int64; or the smaller of two tensors' numbers."""
+    """The smallest of all elements; the smallest along an axis, and its index as int64; or the element-wise minimum of
+    two tensors."""
     return _extreme("min", input, dim, keepdim)
 
 
 def argmax(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """The place of the largest element along an axis, or among all in a row; int64."""
+    """The index of the largest element along an axis, or in the flat tensor; int64."""
     return ops.argmax(input, dim, keepdim)._cast(_INT64)
 
 
 def argmin(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """The place of the smallest element along an axis, or among all in a row; int64."""
+    """The index of the smallest element along an axis, or in the flat tensor; int64."""
     return ops.argmin(input, dim, keepdim)._cast(_INT64)
 
 
 def mean(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: TensorDType = None) -> Tensor:
-    """The mean, of numbers that were cast to ``dtype`` before."""
+    """The mean; with ``dtype``, of the elements cast to it."""
     x = tensor(input)
     return ops.mean(x if dtype is None else x.astype(dtype), _over(dim), keepdim)
 
 
 def prod(input: TensorLike, dim: int | None = None, keepdim: bool = False, *, dtype: TensorDType = None) -> Tensor:
-    """The product; of integers and booleans in int64."""
+    """The product; integers and booleans give int64."""
     x = tensor(input)
     x = x.astype(dtype) if dtype is not None else x if is_floating(x._dt) else x._cast(_INT64)
     return ops.prod(x, dim, keepdim)
 
 
 def nansum(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: TensorDType = None) -> Tensor:
-    """The sum of what is a number."""
+    """The sum of the elements that are not NaN."""
     return ops.nansum(input, _over(dim), keepdim, dtype=dtype)
 
 
 def var(input: TensorLike, dim: Axes = None, *, correction: int = 1, keepdim: bool = False) -> Tensor:
-    """The mean square of what numbers are off their mean, over ``correction`` numbers fewer."""
+    """The variance, with the number of elements less ``correction`` as its divisor."""
     return ops.var(input, _over(dim), correction, keepdim)
 
 
@@ -203,13 +205,13 @@ def std_mean(input: TensorLike, dim: Axes = None, *, correction: int = 1, keepdi
 
 
 def count_nonzero(input: TensorLike, dim: Axes = None) -> Tensor:
-    """How many elements are not zero; int64."""
+    """The number of nonzero elements; int64."""
     return ops.sum((tensor(input) != 0)._cast(_INT64), _over(dim))
 
 
 def norm(input: TensorLike, p: Number | str = "fro", dim: Axes = None, keepdim: bool = False, *,
          dtype: TensorDType = None) -> Tensor:
-    """The root of the sum of p-th powers; "fro" is 2.
+    """The p-norm; "fro" means 2.
 
     Examples
     --------
@@ -222,14 +224,14 @@ def norm(input: TensorLike, p: Number | str = "fro", dim: Axes = None, keepdim: 
 
 
 def median(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The number in the middle, the lower of two; along an axis with its place as int64."""
+    """The median, the lower of two middle elements; along an axis with its index as int64."""
     if dim is None:
         return ops.median(tensor(input).reshape((-1,)), 0)[0]
     return ops.median(input, dim, keepdim)
 
 
 def kthvalue(input: TensorLike, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """The ``k``-th smallest number along an axis, counted from 1, and its place as int64."""
+    """The ``k``-th smallest element along an axis, counted from 1, and its index as int64."""
     x = tensor(input)
     axis = one_axis(dim, x.ndim, "kthvalue")
     if not 1 <= k <= x.shape[axis]:
@@ -240,16 +242,16 @@ def kthvalue(input: TensorLike, k: int, dim: int = -1, keepdim: bool = False) ->
 
 
 def bincount(input: TensorLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
-    """How often each whole number from 0 on is there, int64, or the sum of its weights."""
+    """Counts of each integer from 0 on, as int64, or sums of weights."""
     counts = ops.bincount(input, weights, minlength)
     return counts._cast(_INT64) if weights is None else counts
 
 
 def histc(input: TensorLike, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
-    """How many elements are in each of so many bins of one width, from ``min`` to ``max``.
+    """The number of elements in each of ``bins`` equal bins from ``min`` to ``max``.
 
-    If both are equal the bins reach from the smallest element to the largest. Numbers outside are left out. The
-    dtype is that of ``input``.
+    If both are equal, the bins cover the range of the elements. Elements outside are left out. The dtype is that of
+    ``input``.
     """
     x = tensor(input)
     low, high = (float(min), float(max)) if min != max else (float(ops.amin(x)), float(ops.amax(x)))
@@ -263,51 +265,51 @@ def histc(input: TensorLike, bins: int = 100, min: Number = 0, max: Number = 0) 
 
 
 def cumsum(input: TensorLike, dim: int, dtype: TensorDType = None) -> Tensor:
-    """Sums of all elements up to each along an axis; of integers and booleans in int64."""
+    """Cumulative sums along an axis; integers and booleans give int64."""
     x = tensor(input)
     x = x.astype(dtype) if dtype is not None else x if is_floating(x._dt) else x._cast(_INT64)
     return ops.cumsum(x, dim)
 
 
 def cummax(input: TensorLike, dim: int) -> tuple[Tensor, Tensor]:
-    """The largest number up to each along an axis, and its place as int64."""
+    """The cumulative maximum along an axis, and its index as int64."""
     numbers, places = ops.cummax(input, dim)
     return numbers, places._cast(_INT64)
 
 
 def cummin(input: TensorLike, dim: int) -> tuple[Tensor, Tensor]:
-    """The smallest number up to each along an axis, and its place as int64."""
+    """The cumulative minimum along an axis, and its index as int64."""
     numbers, places = ops.cummin(input, dim)
     return numbers, places._cast(_INT64)
 
 
 def diff(input: TensorLike, n: int = 1, dim: int = -1, prepend: TensorLike | None = None,
          append: TensorLike | None = None) -> Tensor:
-    """Differences of neighbours along an axis, ``n`` times."""
+    """The ``n``-th differences of neighbouring elements along an axis."""
     return ops.diff(input, n, dim, prepend, append)
 
 
 def sort(input: TensorLike, *, dim: int = -1, descending: bool = False, stable: bool = False) -> tuple[Tensor, Tensor]:
-    """Numbers in order along an axis, and the places they come from as int64; equal ones stay in their order."""
+    """Elements sorted along an axis, and their indices as int64; the sort is stable."""
     numbers, places = ops.sort(input, dim, descending)
     return numbers, places._cast(_INT64)
 
 
 def argsort(input: TensorLike, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """The places of numbers in order along an axis, as int64; equal ones stay in their order."""
+    """Indices that sort the elements along an axis, as int64; the sort is stable."""
     return ops.argsort(input, dim, descending)._cast(_INT64)
 
 
 def topk(input: TensorLike, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
          ) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest elements along an axis, or the smallest, and their places as int64."""
+    """The ``k`` largest or smallest elements along an axis, and their indices as int64."""
     numbers, places = ops.topk(input, k, dim, largest, sorted)
     return numbers, places._cast(_INT64)
 
 
 def unique(input: TensorLike, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
            dim: int | None = None) -> Any:
-    """The numbers that there are, in order; the place of each among them, and how often each is there, if asked."""
+    """The distinct elements, sorted; on request the index of each element among them, and their counts."""
     x = tensor(input)
     _all_axes("unique", x, dim)
     found = unique_consecutive(ops.sort(x.reshape((-1,)))[0], return_counts=return_counts)
@@ -317,14 +319,14 @@ def unique(input: TensorLike, sorted: bool = True, return_inverse: bool = False,
 
 
 def _all_axes(name: str, x: Tensor, dim: int | None) -> None:
-    """Refuse an axis: numbers of all axes are compared."""
+    """Refuse an axis: elements of all axes are compared."""
     if dim is not None and x.ndim != 1:
         raise ArgumentError(f"{name}: dim must be None, got {dim!r}: numbers of all axes are compared")
 
 
 def unique_consecutive(input: TensorLike, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None) -> Any:
-    """Numbers in a row of which each is other than the one before it.
+    """The elements without those equal to their predecessor.
 
     Examples
     --------
@@ -347,7 +349,7 @@ def unique_consecutive(input: TensorLike, return_inverse: bool = False, return_c
 
 
 def cat(tensors: Sequence[TensorLike], dim: int = 0) -> Tensor:
-    """Tensors one behind the other along an axis."""
+    """Concatenate tensors along an axis."""
     return ops.cat(tensors, dim)
 
 
@@ -355,32 +357,32 @@ concat = cat
 
 
 def stack(tensors: Sequence[TensorLike], dim: int = 0) -> Tensor:
-    """Tensors of one shape along a new axis."""
+    """Stack tensors of one shape along a new axis."""
     return ops.stack(tensors, dim)
 
 
 def chunk(input: TensorLike, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts along an axis, as many at most, of one length but for the last."""
+    """Split along an axis into at most ``chunks`` parts of one length, of which the last may be shorter."""
     return ops.chunk(input, chunks, dim)
 
 
 def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts along an axis: of one length but for the last, or of the lengths given."""
+    """Split along an axis into parts of one length, of which the last may be shorter, or of given lengths."""
     return ops.split(tensor, split_size_or_sections, dim)
 
 
 def flatten(input: TensorLike, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The axes from ``start_dim`` to ``end_dim`` as one."""
+    """Join the axes from ``start_dim`` to ``end_dim``."""
     return ops.flatten(input, start_dim=start_dim, end_dim=end_dim)
 
 
 def permute(input: TensorLike, dims: Sequence[int]) -> Tensor:
-    """Axes in another order."""
+    """Permute the axes."""
     return ops.permute(input, tuple(dims))
 
 
 def transpose(input: TensorLike, dim0: int, dim1: int) -> Tensor:
-    """The tensor with two axes exchanged.
+    """Swap two axes.
 
     Examples
     --------
@@ -391,7 +393,7 @@ def transpose(input: TensorLike, dim0: int, dim1: int) -> Tensor:
 
 
 def squeeze(input: TensorLike, dim: Axes) -> Tensor:
-    """The tensor without those of the axes whose length is one."""
+    """Remove those of the given axes whose length is one."""
     x = tensor(input)
     chosen = axes_of(dim, x.ndim, "squeeze")
     return x.reshape(tuple(length for axis, length in enumerate(x.shape) if axis not in chosen or length != 1))
@@ -403,18 +405,19 @@ def diag(input: TensorLike, diagonal: int = 0) -> Tensor:
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Vectors as coordinates of a grid: the first along the first axis with "ij", along the second with "xy"."""
+    """Coordinates of a grid from vectors: the first varies along the first axis with "ij", along the second with
+    "xy"."""
     vectors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
     return ops.meshgrid(*vectors, indexing=indexing)
 
 
 def narrow(input: TensorLike, dim: int, start: int, length: int) -> Tensor:
-    """``length`` places of an axis, from ``start`` on."""
+    """``length`` slices along an axis, from ``start`` on."""
     return ops.narrow(input, dim, start, length)
 
 
 def select(input: TensorLike, dim: int, index: int) -> Tensor:
-    """One place of an axis, without the axis."""
+    """One slice along an axis, without the axis."""
     x = tensor(input)
     axis = one_axis(dim, x.ndim, "select")
     return ops.squeeze(ops.narrow(x, axis, index % x.shape[axis], 1), axis)
@@ -422,7 +425,7 @@ def select(input: TensorLike, dim: int, index: int) -> Tensor:
 
 def repeat_interleave(input: TensorLike, repeats: int | Sequence[int] | Tensor, dim: int | None = None, *,
                       output_size: int | None = None) -> Tensor:
-    """Each place of an axis, or each element, several times."""
+    """Each slice along an axis, or each element, repeated."""
     return ops.repeat_interleave(input, repeats, dim)
 
 
@@ -430,7 +433,7 @@ def repeat_interleave(input: TensorLike, repeats: int | Sequence[int] | Tensor, 
 
 
 def gather(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
-    """Numbers of the places along an axis that ``index`` says, in its shape.
+    """Elements along an axis at the indices in ``index``, in its shape.
 
     Examples
     --------
@@ -442,34 +445,34 @@ def gather(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
 
 
 def index_select(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
-    """Places of an axis, in the order of ``index``."""
+    """Slices along an axis at the indices in ``index``."""
     return ops.index_select(input, dim, index)
 
 
 def index_add(input: TensorLike, dim: int, index: TensorLike, source: TensorLike, *, alpha: Number = 1) -> Tensor:
-    """``input`` and ``alpha * source``, which is added at places of an axis."""
+    """``input`` with ``alpha * source`` added at indices along an axis."""
     y = tensor(source)
     return ops.index_add(tensor(input), index, y if alpha == 1 else y * alpha, dim)
 
 
 def scatter(input: TensorLike, dim: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """``input``, with the elements of ``src`` at the places along an axis that ``index`` says."""
+    """``input`` with elements of ``src`` written at indices along an axis."""
     return ops.scatter(input, dim, index, _beside(index, src))
 
 
 def scatter_add(input: TensorLike, dim: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """``input``, with the elements of ``src`` added at the places along an axis that ``index`` says."""
+    """``input`` with elements of ``src`` added at indices along an axis."""
     return ops.tensor_scatter_elements(input, index, _beside(index, src), dim, "add")
 
 
 def _beside(index: TensorLike, src: TensorLike) -> Tensor:
-    """The elements of ``src`` that places are given for."""
+    """The elements of ``src`` that have an index."""
     x, shape = tensor(src), tensor(index).shape
     return x if x.shape == shape or x.ndim != len(shape) else x[tuple(slice(length) for length in shape)]
 
 
 def take(input: TensorLike, index: TensorLike) -> Tensor:
-    """Numbers of places counted over all in a row."""
+    """Elements of the flat tensor at indices."""
     return ops.gather(tensor(input).reshape((-1,)), index, 0)
 
 
@@ -477,40 +480,41 @@ def take(input: TensorLike, index: TensorLike) -> Tensor:
 
 
 def zeros(size: TensorShape, *, dtype: TensorDType = None) -> Tensor:
-    """Zeros, float32 if nothing is said."""
+    """Zeros; float32 by default."""
     return ops.zeros(size, dtype)
 
 
 def empty(*size: Any, dtype: TensorDType = None, device: str | None = None, pin_memory: bool = False) -> Tensor:
-    """Numbers to be written; they are zeros here."""
+    """A tensor for later writes; its values are zeros here."""
     return ops.zeros(size[0] if len(size) == 1 else size, dtype)
 
 
 def empty_like(input: TensorLike, *, dtype: TensorDType = None, device: str | None = None, pin_memory: bool = False
                ) -> Tensor:
-    """Numbers to be written, in the shape of ``input``; they are zeros here."""
+    """A tensor for later writes, with the shape of ``input``; its values are zeros here."""
     return ops.zeros_like(input, dtype=dtype)
 
 
 def rand(*size: Any, generator: None = None, dtype: TensorDType = None, device: str | None = None) -> Tensor:
-    """Numbers from 0 to 1."""
+    """Uniform values from 0 to 1."""
     return ops.rand(*size, dtype=dtype)
 
 
 def randn(*size: Any, generator: None = None, dtype: TensorDType = None, device: str | None = None) -> Tensor:
-    """Draws from the normal distribution."""
+    """Standard normal values."""
     return ops.randn(*size, dtype=dtype)
 
 
 def randint(*args: Any, generator: None = None, dtype: TensorDType = None, device: str | None = None) -> Tensor:
-    """Integers from ``low`` to before ``high``, ``randint(low, high, size)`` or ``randint(high, size)``; int64."""
+    """Random integers from ``low`` to before ``high``: ``randint(low, high, size)`` or ``randint(high, size)``;
+    int64."""
     low, high, size = args if len(args) == 3 else (0, *args)
     return ops.randint(low, high, size, dtype=_INT64 if dtype is None else dtype)
 
 
 def normal(mean: Tensor | Number = 0.0, std: Tensor | Number = 1.0, size: TensorShape | None = None,
            generator: None = None) -> Tensor:
-    """Draws from the normal distribution with a mean and a deviation, in the shape of both, or ``size``."""
+    """Normal values with a mean and standard deviation, in their common shape, or of ``size``."""
     if size is None:
         shape = np.broadcast_shapes(*(np.shape(each) if isinstance(each, (int, float)) else tensor(each).shape
                                       for each in (mean, std)))
@@ -519,16 +523,16 @@ def normal(mean: Tensor | Number = 0.0, std: Tensor | Number = 1.0, size: Tensor
 
 
 def bernoulli(input: TensorLike, *, generator: None = None) -> Tensor:
-    """1 with the probability that each element is, else 0."""
+    """1 with the probability given by each element, else 0."""
     x = floating(input)
     return ops.bernoulli(x, x)
 
 
 def multinomial(input: TensorLike, num_samples: int, replacement: bool = False, *, generator: None = None) -> Tensor:
-    """Places along the last axis drawn with the probabilities there, in proportion to each other; int64."""
+    """Indices along the last axis, drawn with probabilities proportional to the elements; int64."""
     return ops.multinomial(input, num_samples, replacement)._cast(_INT64)
 
 
 def softmax(input: TensorLike, dim: int, *, dtype: TensorDType = None) -> Tensor:
-    """The shares of exponentials in their sum along an axis."""
+    """The softmax along an axis."""
     return ops.softmax(input, dim, dtype=dtype)

@@ -1,4 +1,4 @@
-"""``mint.linalg``: norms, inverses and the product of an orthonormal and a triangular matrix."""
+"""``mint.linalg``: norms, inverses and the QR decomposition."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ __all__ = ["inv", "matrix_norm", "norm", "qr", "vector_norm"]
 
 def vector_norm(x: TensorLike, ord: Number = 2, dim: Axes = None, keepdim: bool = False, *,
                 dtype: TensorDType = None) -> Tensor:
-    """The root of the sum of powers of all elements, or along axes."""
+    """The p-norm of all elements, or along axes."""
     return ops.vector_norm(x, ord, dim, keepdim, dtype=dtype)
 
 
 def matrix_norm(A: TensorLike, ord: Number | str = "fro", dim: tuple[int, int] = (-2, -1), keepdim: bool = False, *,
                 dtype: TensorDType = None) -> Tensor:
-    """The norm of matrices that lie along two axes."""
+    """The norm of matrices in two axes."""
     return ops.matrix_norm(A, ord, dim, keepdim, dtype=dtype)
 
 
 def qr(A: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
-    """Orthonormal columns ``Q`` and an upper triangular ``R``, the product of ``Q`` and ``R`` being ``A``.
+    """The QR decomposition: ``A = Q @ R`` with orthonormal columns ``Q`` and an upper triangular ``R``.
 
-    The diagonal of ``R`` is not negative.
+    The diagonal of ``R`` is nonnegative.
 
     Parameters
     ----------
     A : Tensor
-        Of shape :math:`(..., m, n)` with as many rows as columns at least.
+        Matrices of shape :math:`(..., m, n)`, with at least as many rows as columns.
     mode : {"reduced"}
 
     Raises
     ------
     ArgumentError
-        When there are fewer rows than columns, or another mode is asked for.
+        When there are fewer rows than columns, or for another mode.
     """
     x = floating(A)
     if mode != "reduced" or x.ndim < 2 or x.shape[-2] < x.shape[-1]:

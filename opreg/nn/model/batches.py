@@ -1,4 +1,4 @@
-"""Datasets: whatever gives batches, as tuples of Tensors."""
+"""Datasets for Model: sources of batches as tuples of Tensors."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Batches:
     owner : str
         Name of the reader in errors.
     dataset : iterable
-        Of tuples, lists or dicts of columns, of ``DataBatch``, or of single arrays; or an object with
-        ``create_tuple_iterator`` or ``create_dict_iterator``, as MindSpore's datasets are. It begins anew with each
-        epoch, by ``reset`` where it has that.
+        An iterable of tuples, lists or dicts of columns, of ``DataBatch``, or of single arrays; or an object with
+        ``create_tuple_iterator`` or ``create_dict_iterator``, such as MindSpore's datasets. It is iterated again in
+        each epoch, after ``reset`` if it has that method.
 
     Attributes
     ----------
     count : int
-        Number of batches of an epoch; larger than any until one is over, where the dataset does not say.
+        Number of batches of an epoch; if the dataset does not tell, a huge number until the first epoch ends.
     batch_size : int
         Rows of a batch, 0 before the first.
     """
@@ -49,11 +49,11 @@ class Batches:
         self.batch_size = 0
 
     def get_dataset_size(self) -> int | None:
-        """Number of batches of an epoch, None if it is not known yet."""
+        """Number of batches of an epoch; None while unknown."""
         return None if self.count == sys.maxsize else self.count
 
     def epoch(self, trim: bool = False) -> Iterator[tuple[Any, ...]]:
-        """The batches of an epoch; without rows that only fill the last one, where it is to be trimmed."""
+        """The batches of an epoch; with ``trim``, without the padding rows of the last one."""
         if hasattr(self._dataset, "reset"):
             self._dataset.reset()
         batches: Iterable[Any] = self._begin()

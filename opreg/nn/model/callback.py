@@ -1,4 +1,4 @@
-"""Callbacks: objects that a training calls, and the context that they are given."""
+"""Callbacks: objects whose methods Model calls during training and evaluation, and the context passed to them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ...cells.tensor import Tensor
 
 __all__ = ["Callback", "Callbacks", "Params", "RunContext", "loss_of"]
 
-#: The places where callbacks are called, in training as ``on_train_begin``, in evaluation as ``on_eval_begin``.
+#: Events at which callbacks are called, in training as ``on_train_begin``, in evaluation as ``on_eval_begin``.
 _PLACES = ("begin", "epoch_begin", "step_begin", "step_end", "epoch_end", "end")
 
 
 class Params(dict[str, Any]):
-    """Facts that callbacks are told, a dict whose entries are attributes, too."""
+    """State of the run, a dict whose entries are attributes, too."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -31,12 +31,12 @@ class Params(dict[str, Any]):
 
 
 class RunContext:
-    """The argument of a callback: facts about the run, and a way to stop it.
+    """The argument of a callback: the state of the run, and a way to stop it.
 
     Parameters
     ----------
     original_args : dict
-        Facts about the run, by name.
+        State of the run, by name.
 
     Examples
     --------
@@ -52,23 +52,24 @@ class RunContext:
         self._original_args, self._stop_requested = original_args, False
 
     def original_args(self) -> Any:
-        """Facts about the run; in a training its entries are attributes, too. Callbacks may put more there."""
+        """State of the run; in training its entries are attributes, too. Callbacks may add entries."""
         return self._original_args
 
     def request_stop(self) -> None:
-        """Ask that this step be the last."""
+        """Request that the run stops after this step."""
         self._stop_requested = True
 
     def get_stop_requested(self) -> bool:
-        """Whether somebody asked."""
+        """Whether a stop was requested."""
         return self._stop_requested
 
 
 class Callback:
-    """A callback: a subclass defines the methods for the places where it wants to be called.
+    """Base of callbacks: a subclass defines methods for the events that it handles.
 
-    A training enters it as a ``with`` statement. The methods without ``on_train`` and ``on_eval`` are those of old:
-    they are called for both, and ``Model.fit``, which does both, refuses callbacks of others that define them.
+    Training enters it as a ``with`` statement. Methods without ``on_train`` and ``on_eval`` are the older interface:
+    they are called in training and evaluation, and ``Model.fit``, which does both, refuses users' callbacks that define
+    them.
 
     Examples
     --------
@@ -91,79 +92,79 @@ class Callback:
         pass
 
     def begin(self, run_context: RunContext) -> None:
-        """Training or evaluation begins."""
+        """Handle the begin of training or evaluation."""
 
     def epoch_begin(self, run_context: RunContext) -> None:
-        """An epoch of either begins."""
+        """Handle the begin of an epoch."""
 
     def step_begin(self, run_context: RunContext) -> None:
-        """A batch of either is there."""
+        """Handle the begin of a batch."""
 
     def step_end(self, run_context: RunContext) -> None:
-        """A batch of either is done."""
+        """Handle the end of a batch."""
 
     def epoch_end(self, run_context: RunContext) -> None:
-        """An epoch of either is over."""
+        """Handle the end of an epoch."""
 
     def end(self, run_context: RunContext) -> None:
-        """Training or evaluation is over."""
+        """Handle the end of training or evaluation."""
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Training begins."""
+        """Handle the begin of training."""
         self.begin(run_context)
 
     def on_train_epoch_begin(self, run_context: RunContext) -> None:
-        """An epoch of training begins."""
+        """Handle the begin of an epoch of training."""
         self.epoch_begin(run_context)
 
     def on_train_step_begin(self, run_context: RunContext) -> None:
-        """A batch to learn from is there."""
+        """Handle the begin of a training batch."""
         self.step_begin(run_context)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """A batch was learned from; ``net_outputs`` is its loss."""
+        """Handle the end of a training batch; ``net_outputs`` is its loss."""
         self.step_end(run_context)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """An epoch of training is over, and its evaluation, whose ``metrics`` are there in ``fit``."""
+        """Handle the end of an epoch of training and of its evaluation; in ``fit`` there are ``metrics``."""
         self.epoch_end(run_context)
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """Training is over."""
+        """Handle the end of training."""
         self.end(run_context)
 
     def on_eval_begin(self, run_context: RunContext) -> None:
-        """Evaluation begins."""
+        """Handle the begin of evaluation."""
         self.begin(run_context)
 
     def on_eval_epoch_begin(self, run_context: RunContext) -> None:
-        """The batches of an evaluation begin."""
+        """Handle the begin of an evaluation's batches."""
         self.epoch_begin(run_context)
 
     def on_eval_step_begin(self, run_context: RunContext) -> None:
-        """A batch to evaluate is there."""
+        """Handle the begin of an evaluation batch."""
         self.step_begin(run_context)
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
-        """A batch was evaluated; ``net_outputs`` is what the network for it gave."""
+        """Handle the end of an evaluation batch; ``net_outputs`` is the network's output."""
         self.step_end(run_context)
 
     def on_eval_epoch_end(self, run_context: RunContext) -> None:
-        """The batches of an evaluation are over."""
+        """Handle the end of an evaluation's batches."""
         self.epoch_end(run_context)
 
     def on_eval_end(self, run_context: RunContext) -> None:
-        """Evaluation is over; ``metrics`` are there."""
+        """Handle the end of evaluation; there are ``metrics``."""
         self.end(run_context)
 
 
 class Callbacks:
-    """Several callbacks, called one after the other; a ``with`` statement enters all of them.
+    """Several callbacks, called in order; a ``with`` statement enters all of them.
 
     Parameters
     ----------
     callbacks : Callback, iterable of Callback, or None
-        They.
+        The callbacks.
     """
 
     def __init__(self, callbacks: Callback | Iterable[Callback] | None):
@@ -181,12 +182,12 @@ class Callbacks:
         return self._stack.__exit__(*err)
 
     def call(self, name: str, run_context: RunContext) -> None:
-        """Call the method of that name of all of them."""
+        """Call a method of all callbacks."""
         for each in self.all:
             getattr(each, name)(run_context)
 
     def refuse_old(self) -> None:
-        """An error where a user's callback has methods that would be called for training and evaluation."""
+        """Raise an error if a user's callback has methods that would be called in training and evaluation."""
         for each in self.all:
             old = [name for name in _PLACES if name in vars(type(each))]
             if old and not type(each).__module__.startswith(__name__.rpartition(".")[0]):
@@ -205,7 +206,7 @@ def _listed(callbacks: object) -> list[Callback]:
 
 
 def loss_of(outputs: Any) -> Any:
-    """The loss among what a network gave: the mean of a tensor as a number, the first of several as it is."""
+    """The loss among a network's outputs: the mean of a tensor as a number, or the first of several."""
     if isinstance(outputs, (tuple, list)) and outputs and isinstance(outputs[0], Tensor):
         return outputs[0]
     return float(np.mean(outputs.asnumpy())) if isinstance(outputs, Tensor) else outputs

@@ -1,4 +1,4 @@
-"""Callbacks that print, note and change the learning rate."""
+"""Callbacks that print, record, and change the learning rate."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Hook: TypeAlias = Callable[[RunContext], object] | None
 class LossMonitor(Callback):
     """Prints the loss, and in ``Model.fit`` the metrics of each evaluation.
 
-    A loss that is no number, or infinite, is a ValueError.
+    A loss that is NaN or infinite raises a ValueError.
 
     Parameters
     ----------
     per_print_times : int
-        Steps from one line to the next; 0 prints no loss.
+        Number of steps between two lines; 0 prints no loss.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class LossMonitor(Callback):
         self._last_print_time = 0
 
     def step_end(self, run_context: RunContext) -> None:
-        """Look at the loss, and print it where it is time."""
+        """Check the loss, and print it if it is time."""
         params = run_context.original_args()
         epoch, loss = params.get("cur_epoch_num", 1), loss_of(params["net_outputs"])
         done, every = params["cur_step_num"], self._per_print_times
@@ -55,28 +55,28 @@ class LossMonitor(Callback):
         if isinstance(loss, float) and not math.isfinite(loss):
             raise ValueError(f"In epoch: {epoch} step: {step}, loss is NAN or INF, training process cannot continue, "
                              "terminating training.")
-        if done <= self._last_print_time:  # another training, which counts anew
+        if done <= self._last_print_time:  # another training has started
             self._last_print_time = 0
         if every and done - self._last_print_time >= every:
             self._last_print_time = done
             print(f"epoch: {epoch} step: {step}, loss is {loss}", flush=True)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Print the metrics, where there was an evaluation."""
+        """Print the metrics, if there was an evaluation."""
         params = run_context.original_args()
         if params.get("metrics"):
             print(f"Eval result: epoch {params['cur_epoch_num']}, metrics: {params['metrics']}", flush=True)
 
 
 class TimeMonitor(Callback):
-    """Prints how long each epoch took, and a step of it, in milliseconds.
+    """Prints the time of each epoch, and the time per step, in milliseconds.
 
     Parameters
     ----------
     data_size : int, optional
-        Steps of an epoch, where nobody knows them.
+        Number of steps of an epoch, if it is unknown.
     data_time : bool
-        Whether to print how long a step of training waited for its batch, too.
+        Whether to print the time that a training step waits for its batch, too.
     """
 
     def __init__(self, data_size: int | None = None, data_time: bool = False):
@@ -85,20 +85,20 @@ class TimeMonitor(Callback):
         self._waited = 0.0
 
     def on_train_step_begin(self, run_context: RunContext) -> None:
-        """Take note of the time that went into the batch."""
+        """Record the time that the batch took."""
         self._waited += time.perf_counter() - self._left
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """The next batch is waited for."""
+        """Start waiting for the next batch."""
         self._left = time.perf_counter()
 
     def epoch_begin(self, run_context: RunContext) -> None:
-        """Begin to count."""
+        """Start the timer."""
         self.epoch_time = self._left = time.perf_counter()
         self._waited = 0.0
 
     def epoch_end(self, run_context: RunContext) -> None:
-        """Print."""
+        """Print the times."""
         taken = (time.perf_counter() - self.epoch_time) * 1000
         params = run_context.original_args()
         steps = whole("TimeMonitor", "data_size", params.get("batch_num") or self.data_size, 1)
@@ -108,13 +108,13 @@ class TimeMonitor(Callback):
 
 
 class LambdaCallback(Callback):
-    """A callback from functions, each called with a ``RunContext`` at the place of its name.
+    """A callback made from functions, each called with a ``RunContext`` at the event of its name.
 
     Parameters
     ----------
     on_train_epoch_begin, on_train_epoch_end, on_train_step_begin, on_train_step_end, on_train_begin, on_train_end,
     on_eval_epoch_begin, on_eval_epoch_end, on_eval_step_begin, on_eval_step_end, on_eval_begin, on_eval_end
-        The functions; where there is none, nothing is done.
+        The functions; each is optional.
     """
 
     def __init__(self, on_train_epoch_begin: Hook = None, on_train_epoch_end: Hook = None,
@@ -130,7 +130,7 @@ class LambdaCallback(Callback):
 
 
 class History(Callback):
-    """Notes of each epoch its number, the loss of its last step, and in ``Model.fit`` the metrics.
+    """Records the number of each epoch, the loss of its last step, and in ``Model.fit`` the metrics.
 
     Attributes
     ----------
@@ -155,11 +155,11 @@ class History(Callback):
         self.epoch: dict[str, list[int]] | None = None
 
     def begin(self, run_context: RunContext) -> None:
-        """Note epochs anew; what was noted of them stays."""
+        """Start a new list of epochs; the recorded values are kept."""
         self.epoch = {"epoch": []}
 
     def epoch_end(self, run_context: RunContext) -> None:
-        """Note an epoch."""
+        """Record an epoch."""
         params = run_context.original_args()
         if self.epoch is None:
             self.begin(run_context)
@@ -177,7 +177,7 @@ class LearningRateScheduler(Callback):
     Parameters
     ----------
     learning_rate_function : callable
-        Of the learning rate and the number of steps done: the new one.
+        A function of the learning rate and the number of finished steps that returns the new rate.
 
     Examples
     --------
@@ -197,7 +197,7 @@ class LearningRateScheduler(Callback):
         self.learning_rate_function = learning_rate_function
 
     def step_end(self, run_context: RunContext) -> None:
-        """Ask the function, and store what is new."""
+        """Compute and set the new rate."""
         params = run_context.original_args()
         rate = rate_of("LearningRateScheduler", params["optimizer"])
         old = float(str(np.float32(rate.asnumpy())))
@@ -207,7 +207,7 @@ class LearningRateScheduler(Callback):
 
 
 def rate_of(owner: str, optimizer: Any) -> Parameter:
-    """The learning rate of an optimizer that has one for all of its parameters, which no schedule gives."""
+    """The learning rate of an optimizer with one rate for all parameters and no schedule."""
     rate = getattr(optimizer, "learning_rate", None)
     if not isinstance(rate, Parameter):
         raise ValueError(f"{owner}: the optimizer must have one learning rate that is a number; schedules and rates of "

@@ -1,4 +1,4 @@
-"""Checkpoints on the way: when they are written, under which names, and how many are kept."""
+"""Checkpoints during training: times, names, and the number of files kept."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ __all__ = ["CheckpointConfig", "ModelCheckpoint"]
 
 
 class CheckpointConfig:
-    """When checkpoints are written, and how many are kept.
+    """Settings of checkpoints: when they are written, and how many are kept.
 
     Parameters
     ----------
     save_checkpoint_steps : int, optional
-        Steps from one to the next.
+        Number of steps between two checkpoints.
     save_checkpoint_seconds : int, optional
-        Seconds from one to the next, where no steps are given.
+        Seconds between two checkpoints, if no steps are given.
     keep_checkpoint_max : int, optional
-        How many are kept, the newest ones.
+        Number of newest checkpoints that are kept.
     keep_checkpoint_per_n_minutes : int, optional
-        Where no most is given: one of those written within so many minutes is kept, beside the newest.
+        If no maximum is given, one checkpoint for each such interval is kept, besides the newest.
     saved_network : Cell, optional
-        What is saved; the network of the training, with its optimizer, by default.
+        The network to save; by default that of the training, with its optimizer.
     append_info : list, optional
         ``"epoch_num"``, ``"step_num"``, and a dict of numbers and Tensors to save, too.
     exception_save : bool
-        Whether a training that fails leaves a checkpoint, its name ending in ``_breakpoint``.
+        Whether a failing training writes a checkpoint, whose name ends in ``_breakpoint``.
     format : {"ckpt", "safetensors"}
-        The kind of files.
+        Format of the files.
     integrated_save, async_save, enc_key, enc_mode, crc_check
-        As ``save_checkpoint`` has them.
+        See ``save_checkpoint``.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class CheckpointConfig:
         self.exception_save = flag("CheckpointConfig", "exception_save", exception_save)
 
     def get_checkpoint_policy(self) -> dict[str, Any]:
-        """When checkpoints are written and how many are kept, as a dict."""
+        """The settings of times and number of files, as a dict."""
         return {name: getattr(self, name) for name in (
             "save_checkpoint_steps", "save_checkpoint_seconds", "keep_checkpoint_max",
             "keep_checkpoint_per_n_minutes", "saved_network")}
@@ -97,23 +97,23 @@ def _appended(info: Sequence[object] | None) -> dict[str, Any] | None:
     return result
 
 
-#: A name, or a function of what callbacks are told.
+#: A name, or a function of the callbacks' state.
 Name = str | Callable[[Any], str]
 
 
 class ModelCheckpoint(Callback):
-    """Writes checkpoints of a training, each of them whole or not at all: ``CKP-2_30.ckpt`` after step 30 of epoch 2.
+    """Writes checkpoints of a training, each completely or not at all: ``CKP-2_30.ckpt`` after step 30 of epoch 2.
 
-    If files of that name exist already, others are written: ``CKP_1-2_30.ckpt``.
+    If files of that name exist already, another prefix is used: ``CKP_1-2_30.ckpt``.
 
     Parameters
     ----------
     prefix : str or callable
-        What their names begin with; or a function of what callbacks are told that returns the whole name.
+        Prefix of the names; or a function of the callbacks' state that returns the whole name.
     directory : str or callable, optional
-        Their folder, which is made, or a function of what callbacks are told; the current one by default.
+        The folder, which is created, or a function of the callbacks' state; the current one by default.
     config : CheckpointConfig, optional
-        When they are written: after each step by default, the last five being kept.
+        When to write: by default after each step, and the last five are kept.
 
     Examples
     --------
@@ -146,14 +146,14 @@ class ModelCheckpoint(Callback):
                 self._prefix = _unused(self._directory, prefix)
 
     def begin(self, run_context: RunContext) -> None:
-        """Count steps anew."""
+        """Reset the count of steps."""
         self._step = 0
 
     def step_end(self, run_context: RunContext) -> None:
-        """Save, where it is time."""
+        """Save if it is time."""
         self._params = params = run_context.original_args()
         every, seconds = self._config.save_checkpoint_steps, self._config.save_checkpoint_seconds
-        if params["cur_step_num"] < self._step:  # another training, which counts anew
+        if params["cur_step_num"] < self._step:  # another training has started
             self._step = 0
         if every:
             due = params["cur_step_num"] >= self._step + every
@@ -163,7 +163,7 @@ class ModelCheckpoint(Callback):
             self._save(params)
 
     def end(self, run_context: RunContext) -> None:
-        """Save what the training came to, where checkpoints are written at all."""
+        """Save the final state, if checkpoints are written."""
         params = run_context.original_args()
         if self._config.save_checkpoint_steps or self._config.save_checkpoint_seconds:
             self._save(params)
@@ -203,7 +203,7 @@ class ModelCheckpoint(Callback):
         return path
 
     def _drop(self) -> None:
-        """Remove files that are too many beside one that was just written."""
+        """Remove surplus files after a checkpoint was written."""
         most, minutes = self._config.keep_checkpoint_max, self._config.keep_checkpoint_per_n_minutes
         while most and len(self._files) >= most:
             self._remove(self._files.pop(0))
@@ -215,7 +215,7 @@ class ModelCheckpoint(Callback):
 
     @staticmethod
     def _remove(path: str) -> None:
-        with contextlib.suppress(OSError):  # somebody moved it
+        with contextlib.suppress(OSError):  # it was moved by another program
             os.remove(path)
 
 
@@ -227,7 +227,7 @@ def _base(prefix: object) -> str:
 
 
 def _unused(directory: str, prefix: str) -> str:
-    """The prefix, with a number behind it where there are checkpoints of that name."""
+    """The prefix, with a number appended if there are checkpoints of that name."""
     taken = {name.rpartition("-")[0] for name in os.listdir(directory) if name.endswith((".ckpt", ".safetensors"))
              and not name.endswith("_breakpoint.ckpt")}
     number = 0

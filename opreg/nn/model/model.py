@@ -1,4 +1,4 @@
-"""Model: a network with its loss, optimizer and metrics, that trains, evaluates and predicts."""
+"""Model: a network with loss, optimizer and metrics, which trains, evaluates and predicts."""
 
 from __future__ import annotations
 
@@ -28,42 +28,43 @@ __all__ = ["Model"]
 
 #: One callback, or several.
 Given: TypeAlias = Callback | Iterable[Callback] | None
-#: Callbacks that look at steps of trainings alone, by methods that are called for both.
+#: Callbacks that count training steps only, in methods that are also called in evaluation.
 _TRAINING_ALONE = (History, LearningRateScheduler, LossMonitor, ModelCheckpoint)
 _SETTINGS = ("keep_batchnorm_fp32", "loss_scale_manager")
 
 
 class Model:
-    """A network, and what it takes to train and to evaluate it.
+    """A network with all that is needed to train and evaluate it.
 
     Parameters
     ----------
     network : Cell
-        Of the data; without ``loss_fn`` of all columns of a batch, and its result is the loss.
+        A Cell of the data; without ``loss_fn``, a Cell of all columns of a batch that returns the loss.
     loss_fn : Cell or callable, optional
-        Of the network's output and the labels.
+        A loss of the network's output and the labels.
     optimizer : Optimizer, optional
-        The optimizer; without it ``network`` makes a step, and optimizes.
+        The optimizer; without it ``network`` is a whole training step.
     metrics : dict of Metric, or set of str, optional
-        What ``eval`` gives, by name.
+        Metrics of ``eval``, by name.
     eval_network : Cell, optional
-        What is evaluated, on all columns of a batch; ``WithEvalCell(network, loss_fn)`` by default.
+        The network to evaluate, of all columns of a batch; ``WithEvalCell(network, loss_fn)`` by default.
     eval_indexes : list of int, optional
-        Where among the outputs of ``eval_network`` the loss, the predictions and the labels are; without it metrics
-        are given all of them.
+        Indices of loss, predictions and labels among the outputs of ``eval_network``; by default metrics get all
+        outputs.
     amp_level : {"O0", "O1", "O2", "O3"}
-        How much of the network computes in half precision, as `amp.build_train_network` has it.
+        Level of mixed precision; see `amp.build_train_network`.
     boost_level : {"O0"}
-        Nothing else is there.
+        Only this level is supported.
     loss_scale_manager : LossScaleManager or None
-        How the loss is scaled; by default as the level says.
+        Scaling of the loss; by default given by the level.
     keep_batchnorm_fp32 : bool
-        Whether Cells that normalize compute in float32; by default as the level says.
+        Whether normalisation layers compute in float32; by default given by the level.
 
     Raises
     ------
     TypeError, ValueError, KeyError
-        When something is no Cell or optimizer, there are metrics of what nobody evaluates, or none of that name.
+        When an argument has the wrong type, when there are metrics but no outputs to evaluate, or when a metric is
+        unknown.
 
     Examples
     --------
@@ -109,7 +110,7 @@ class Model:
 
     @property
     def train_network(self) -> Cell:
-        """The Cell that trains on a batch and gives its loss."""
+        """The Cell that trains on a batch and returns its loss."""
         return self._train_network
 
     @property
@@ -119,7 +120,7 @@ class Model:
 
     @property
     def eval_network(self) -> Cell | None:
-        """The Cell that is evaluated."""
+        """The Cell used in evaluation."""
         return self._eval_network
 
     def train(self, epoch: int, train_dataset: Any, callbacks: Given = None, dataset_sink_mode: bool = False,
@@ -129,17 +130,18 @@ class Model:
         Parameters
         ----------
         epoch : int
-            The number of the last epoch.
+            Number of the last epoch.
         train_dataset : iterable
-            Of batches, tuples or dicts of data and labels; see ``docs/mindspore.md``.
+            Batches, tuples or dicts of data and labels; see ``docs/mindspore.md``.
         callbacks : Callback, or list of Callback, optional
-            What is called on the way.
+            Callbacks.
         dataset_sink_mode, sink_size
-            Accepted; batches are given one by one, as MindSpore does on a CPU.
+            Accepted without effect; batches are fed one by one, as in MindSpore on a CPU.
         initial_epoch : int
-            How many epochs are done already.
+            Number of epochs done already.
         progress : bool, optional
-            Whether to write a line that moves; by default on a terminal, or as ``OPREG_PROGRESS`` says.
+            Whether to show a progress line; the environment variable ``OPREG_PROGRESS`` sets the default, otherwise it
+            is shown on a terminal.
         """
         self._run("Model.train", epoch, train_dataset, None, 1, callbacks, dataset_sink_mode, sink_size, initial_epoch,
                   progress)
@@ -152,13 +154,13 @@ class Model:
         Parameters
         ----------
         epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch, progress
-            As in ``train``.
+            See ``train``.
         valid_dataset : iterable, optional
-            Of batches to evaluate.
+            Batches for evaluation.
         valid_frequency : int or list of int
-            After how many epochs, or which ones, there is an evaluation.
+            Number of epochs between evaluations, or a list of epochs that are evaluated.
         valid_dataset_sink_mode : bool
-            Accepted.
+            Accepted without effect.
         """
         flag("Model.fit", "valid_dataset_sink_mode", valid_dataset_sink_mode)
         if not isinstance(valid_frequency, (int, list)):
@@ -236,7 +238,8 @@ class Model:
 
     def _evaluated_between(self, tests: Batches, valid: Any, called: Callbacks, params: Params, line: TrainingLine
                            ) -> dict[str, Any]:
-        """Evaluate after an epoch; what callbacks are told of the training is as it was, and there are metrics."""
+        """Evaluate after an epoch; the callbacks' state is that of the training again afterwards, with the metrics
+        added."""
         kept = {name: params[name] for name in ("mode", "cur_step_num", "batch_num", "dataset_sink_mode",
                                                 "net_outputs")}
         params.update(mode="eval", cur_step_num=0, batch_num=tests.count, valid_dataset=valid,
@@ -252,11 +255,11 @@ class Model:
         Parameters
         ----------
         valid_dataset : iterable
-            Of batches.
+            Batches for evaluation.
         callbacks : Callback, or list of Callback, optional
-            What is called on the way.
+            Callbacks.
         dataset_sink_mode : bool
-            Accepted.
+            Accepted without effect.
         """
         flag("Model.eval", "dataset_sink_mode", dataset_sink_mode)
         if not self._metric_fns:
@@ -302,7 +305,7 @@ class Model:
         return dict(params.metrics)
 
     def _take(self, outputs: Any, loss: Loss | None) -> None:
-        """Give the outputs of a batch to the metrics."""
+        """Update the metrics with the outputs of a batch."""
         outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
         places = self._eval_indexes
         if not isinstance(outputs, tuple) or (places is not None and len(outputs) < 3):
@@ -343,7 +346,7 @@ class _Shown:
         self._params = params
 
     def get_global_name_value(self) -> list[tuple[str, object]]:
-        """Name and value of the loss, as a metric gives them."""
+        """Name and value of the loss, in the form of a metric."""
         outputs = self._params.get("net_outputs")
         loss = loss_of(outputs[0] if isinstance(outputs, (tuple, list)) and outputs else outputs)
         return [("loss", loss)] if isinstance(loss, float) else []

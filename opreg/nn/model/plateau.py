@@ -1,4 +1,4 @@
-"""Callbacks for when a training gets no better: it ends, or learns more slowly."""
+"""Callbacks for a training that does not improve: early stopping, and reducing the learning rate."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .settings import whole
 
 __all__ = ["EarlyStopping", "ReduceLROnPlateau"]
 
-#: Metrics that are better when they are less.
+#: Metrics for which smaller is better.
 _LESS_IS_BETTER = ("eval_loss", "loss", "mae", "mse", "perplexity", "hausdorff_distance", "mean_surface_distance",
                    "root_mean_square_distance")
 
 
 class _Watched(Callback):
-    """Looks at a number after each epoch, and whether it is better than before."""
+    """Base of callbacks that watch a value after each epoch, and whether it improves."""
 
     def __init__(self, monitor: str, min_delta: float, patience: int, verbose: bool, mode: str):
         owner = type(self).__name__
@@ -42,11 +42,11 @@ class _Watched(Callback):
         self.wait, self.best = 0, math.inf if self._less else -math.inf
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Begin anew."""
+        """Reset the state."""
         self._begin()
 
     def is_improvement(self, value: float, before: float) -> bool:
-        """Whether one number is better than another by more than ``min_delta``."""
+        """Whether a value is better than another by more than ``min_delta``."""
         return value < before - self.min_delta if self._less else value > before + self.min_delta
 
     def _value(self, params: dict[str, Any]) -> float | None:
@@ -65,25 +65,25 @@ class _Watched(Callback):
 
 
 class EarlyStopping(_Watched):
-    """Ends a training that gets no better.
+    """Stops a training that does not improve.
 
     Parameters
     ----------
     monitor : str
-        What to look at after each epoch: ``"loss"``, that of the last step; in ``Model.fit`` ``"eval_loss"``, or a
-        metric of the model.
+        The value to watch after each epoch: ``"loss"``, that of the last step; in ``Model.fit`` also ``"eval_loss"``,
+        or a metric of the model.
     min_delta : float
-        How much better counts.
+        Least improvement that counts.
     patience : int
-        Epochs to wait.
+        Number of epochs to wait.
     verbose : bool
-        Whether to print that it ended.
+        Whether to print a message when it stops.
     mode : {"auto", "min", "max"}
-        Which is better, as the name says by default.
+        Whether smaller or larger is better; by default the name decides.
     baseline : float, optional
-        A value that has to be reached, too.
+        A value that has to be exceeded, too.
     restore_best_weights : bool
-        Whether the parameters are in the end those of the best epoch.
+        Whether to restore the parameters of the best epoch.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class EarlyStopping(_Watched):
         self._weights = []
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Look, and stop where it was no better for long enough."""
+        """Stop if there was no improvement for ``patience`` epochs."""
         params = run_context.original_args()
         value = self._value(params)
         if value is None:
@@ -131,33 +131,33 @@ class EarlyStopping(_Watched):
                 parameter.set_data(Tensor(kept))
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """Print that it ended."""
+        """Print a message if it stopped."""
         if self.stopped_epoch and self.verbose:
             print(f"Epoch {self.stopped_epoch:05d}: early stopping", flush=True)
 
 
 class ReduceLROnPlateau(_Watched):
-    """Multiplies the learning rate of a training that gets no better.
+    """Reduces the learning rate of a training that does not improve.
 
     Parameters
     ----------
     monitor : str
-        What to look at after each epoch: ``"loss"``, that of the last step; in ``Model.fit`` ``"eval_loss"``, or a
-        metric of the model.
+        The value to watch after each epoch: ``"loss"``, that of the last step; in ``Model.fit`` also ``"eval_loss"``,
+        or a metric of the model.
     factor : float
-        By what it is multiplied, between 0 and 1.
+        Factor of the reduction, between 0 and 1.
     patience : int
-        Epochs to wait.
+        Number of epochs to wait.
     verbose : bool
         Whether to print the new learning rate.
     mode : {"auto", "min", "max"}
-        Which is better, as the name says by default.
+        Whether smaller or larger is better; by default the name decides.
     min_delta : float
-        How much better counts.
+        Least improvement that counts.
     cooldown : int
-        Epochs after a change that do not count.
+        Number of epochs after a reduction that do not count.
     min_lr : float
-        The least learning rate.
+        Lower bound of the learning rate.
 
     Examples
     --------
@@ -182,7 +182,7 @@ class ReduceLROnPlateau(_Watched):
         self.cooldown_counter = 0
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Look, and make the learning rate less where it was no better for long enough."""
+        """Reduce the learning rate if there was no improvement for ``patience`` epochs."""
         params = run_context.original_args()
         rate = rate_of("ReduceLROnPlateau", params["optimizer"])
         value = self._value(params)

@@ -1,4 +1,4 @@
-"""Settings of trainings, checked where they are given."""
+"""Checks of the settings of trainings."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ __all__ = ["whole"]
 
 
 def whole(owner: str, name: str, value: object, least: int = 0) -> int:
-    """A setting that is an integer, not below ``least``.
+    """Check a setting: an integer, at least ``least``.
 
     Raises
     ------
     TypeError, ValueError
-        When it is none, or is less.
+        When it is no integer, or too small.
 
     Examples
     --------

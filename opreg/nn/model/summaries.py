@@ -1,4 +1,4 @@
-"""Summaries: numbers, images and histograms of a training in files that TensorBoard shows."""
+"""Summaries: scalars, images and histograms of a training in files for TensorBoard."""
 
 from __future__ import annotations
 
@@ -106,16 +106,16 @@ _KINDS: dict[str, Callable[[str, np.ndarray], bytes]] = {
 
 
 class SummaryRecord:
-    """Values of a training, written step by step into a file that TensorBoard reads.
+    """Values of a training, written step by step into a file for TensorBoard.
 
     Parameters
     ----------
     log_dir : str
-        The folder, which is made where it is not there.
+        The folder, which is created if it is missing.
     file_prefix, file_suffix : str
-        What the file's name begins and ends with.
+        Prefix and suffix of the file's name.
     num_process, network, max_file_size, raise_exception, export_options
-        Kept for MindSpore's scripts, and without effect.
+        Accepted without effect.
 
     Examples
     --------
@@ -150,28 +150,28 @@ class SummaryRecord:
         self._file.write(_record(message))
 
     def set_mode(self, mode: str) -> None:
-        """Accept ``"train"`` or ``"eval"``; the file does not store it."""
+        """Accept ``"train"`` or ``"eval"``, without effect on the file."""
         if mode not in ("train", "eval"):
             raise ArgumentError(f"SummaryRecord: mode must be 'train' or 'eval', got {mode!r}")
 
     def add_value(self, plugin: str, name: str, value: Any) -> None:
-        """Keep a value for the next ``record``.
+        """Store a value for the next ``record``.
 
         Parameters
         ----------
         plugin : {"scalar", "image", "histogram", "tensor"}
             The kind of value. An image is the first of a batch (batch, 1 or 3 channels, height, width).
         name : str
-            The tag that it is shown under.
+            The tag of the value.
         value : Tensor, array or number
-            Its numbers, as they are now.
+            The value, which is copied.
 
         Raises
         ------
         ArgumentError
-            For a kind or name that is none.
+            For an unknown kind, or an invalid name.
         ShapeError
-            For a scalar of several numbers, or something that is no image.
+            For a scalar with several elements, or an image with the wrong shape.
         """
         if plugin not in _KINDS:
             raise ArgumentError(f"SummaryRecord: there is no plugin {plugin!r}. {did_you_mean(plugin, _KINDS)}")
@@ -182,14 +182,14 @@ class SummaryRecord:
 
     def record(self, step: int, train_network: object = None,
                plugin_filter: Callable[[str], bool] | None = None) -> bool:
-        """Write the values that were added since the last time.
+        """Write the values added since the last call.
 
         Parameters
         ----------
         step : int
-            Where they are shown.
+            Number of the step.
         plugin_filter : callable, optional
-            Says of a kind of values whether it is written.
+            A function of a kind of values that tells whether it is written.
 
         Returns
         -------
@@ -205,12 +205,12 @@ class SummaryRecord:
         return True
 
     def flush(self) -> None:
-        """See that the file has all that was written."""
+        """Flush the file to disk."""
         if not self._file.closed:
             self._file.flush()
 
     def close(self) -> None:
-        """Close the file; closing twice is closing once."""
+        """Close the file, if it is open."""
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -221,20 +221,20 @@ class SummaryRecord:
 
 
 class SummaryCollector(Callback):
-    """Writes the loss of a training into a file that TensorBoard reads, as ``loss/auto``.
+    """Writes the loss of a training into a file for TensorBoard, as ``loss/auto``.
 
     Parameters
     ----------
     summary_dir : str
         The folder of the file.
     collect_freq : int
-        Steps from one value to the next.
+        Number of steps between two values.
     keep_default_action : bool
-        Whether the loss is written where ``collect_specified_data`` does not say so.
+        Whether the loss is written by default.
     collect_specified_data : dict, optional
-        Only ``collect_metric`` counts: whether the loss is written.
+        Its entry ``collect_metric`` tells whether the loss is written; others have no effect.
     num_process, custom_lineage_data, collect_tensor_freq, max_file_size, export_options
-        Kept for MindSpore's scripts, and without effect.
+        Accepted without effect.
     """
 
     def __init__(self, summary_dir: str | os.PathLike, collect_freq: int = 10, num_process: int = 32,
@@ -256,7 +256,7 @@ class SummaryCollector(Callback):
             self._record.close()
 
     def step_end(self, run_context: RunContext) -> None:
-        """Write the loss where it is time."""
+        """Write the loss if it is time."""
         params = run_context.original_args()
         step = params["cur_step_num"]
         if self._wanted and self._record is not None and step % self._every == 0:

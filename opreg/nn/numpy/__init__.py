@@ -1,7 +1,7 @@
-"""numpy: functions of tensors by NumPy's names, as ``mindspore.numpy`` has them.
+"""numpy: functions of tensors by NumPy's names, like ``mindspore.numpy``.
 
-Tensors, NumPy arrays, lists and numbers are taken; integers of Python's are int32, its floats float32. All are made of
-registered operators: they have gradients, and compile.
+They accept tensors, NumPy arrays, lists and numbers; Python integers become int32, floats float32. All are made from
+registered operators: they have gradients, and can be compiled.
 
 >>> import opreg.numpy as mnp
 >>> print(mnp.arange(6).reshape((2, 3)).sum(axis=0), mnp.mean(mnp.ones((2, 2))))
@@ -57,11 +57,11 @@ from .moving import *  # noqa: F403
 from .products import *  # noqa: F403
 from .reductions import *  # noqa: F403
 
-#: The integers and floats that Python's become.
+#: Dtypes of Python's integers and floats.
 int_, float_ = int32, float32
 inf, nan, pi = math.inf, math.nan, math.pi
 
-if not TYPE_CHECKING:  # type checkers follow the stars
+if not TYPE_CHECKING:  # type checkers read the star imports
     __all__ = ["bool_", "float16", "float32", "float64", "float_", "inf", "int16", "int32", "int64",  # noqa: PLE0604
                "int8", "int_", "nan", "pi", "uint16", "uint32", "uint64", "uint8",
                *creation.__all__, *elementwise.__all__, *lookups.__all__, *moving.__all__, *products.__all__,

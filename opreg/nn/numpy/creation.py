@@ -1,4 +1,4 @@
-"""Tensors made of a shape and a number, of what Python has, and of places in a grid."""
+"""Functions that make tensors: from shapes and values, from Python values, and coordinates of grids."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _INT32 = np.dtype(np.int32)
 
 
 def array(obj: TensorLike, dtype: TensorDType = None, copy: bool = True, ndmin: int = 0) -> Tensor:
-    """A tensor of numbers; of Python's own as int32 or float32 where no dtype is given.
+    """A tensor; without a dtype, Python numbers become int32 or float32.
 
     Parameters
     ----------
     copy : bool
-        Whether a tensor that is given is another one in the answer.
+        Whether a given tensor is copied.
     ndmin : int
-        How many axes there are at least; axes of length one are put before the others.
+        Least number of axes; axes of length one are inserted in front.
 
     Examples
     --------
@@ -48,18 +48,18 @@ def array(obj: TensorLike, dtype: TensorDType = None, copy: bool = True, ndmin: 
 
 
 def asarray(a: TensorLike, dtype: TensorDType = None) -> Tensor:
-    """A tensor of numbers; of Python's own as int32 or float32 where no dtype is given."""
+    """A tensor; without a dtype, Python numbers become int32 or float32."""
     return in_dtype(as_tensor(a), dtype)
 
 
 def asfarray(a: TensorLike, dtype: TensorDType = np.float32) -> Tensor:
-    """A tensor of floating-point values; float32 where another dtype is given."""
+    """A floating-point tensor, float32 by default."""
     wanted = whole_dtype(dtype, np.float32)
     return as_tensor(a)._cast(wanted if is_floating(wanted) else _FLOAT32)
 
 
 def _lengths(shape: TensorShape, what: str) -> tuple[int, ...]:
-    """A shape, whose lengths are whole and not negative."""
+    """A shape, checked to have nonnegative integers."""
     if isinstance(shape, float):
         raise TypeError(f"{what}: expected an int or a tuple of them for the shape, got {shape!r}")
     lengths = shape_of(shape)
@@ -79,12 +79,12 @@ def zeros(shape: TensorShape, dtype: TensorDType = np.float32) -> Tensor:
 
 
 def empty(shape: TensorShape, dtype: TensorDType = np.float32) -> Tensor:
-    """A tensor whose numbers mean nothing; zeros here."""
+    """A tensor for later writes; its values are zeros here."""
     return ops.zeros(_lengths(shape, "empty"), dtype)
 
 
 def full(shape: TensorShape, fill_value: TensorLike, dtype: TensorDType = None) -> Tensor:
-    """One value everywhere, or a tensor that is broadcast; in its dtype, where no other is given."""
+    """A tensor filled with a number, or with a tensor that broadcasts; its dtype is that of the value by default."""
     return in_dtype(ops.broadcast_to(as_tensor(fill_value), _lengths(shape, "full")), dtype)
 
 
@@ -95,29 +95,29 @@ def _like(x: TensorLike, value: TensorLike, dtype: TensorDType, shape: TensorSha
 
 
 def ones_like(a: TensorLike, dtype: TensorDType = None, shape: TensorShape | None = None) -> Tensor:
-    """Ones, in the shape and dtype of a tensor where no others are given."""
+    """Ones, by default with the shape and dtype of a tensor."""
     return _like(a, 1, dtype, shape, "ones_like")
 
 
 def zeros_like(a: TensorLike, dtype: TensorDType = None, shape: TensorShape | None = None) -> Tensor:
-    """Zeros, in the shape and dtype of a tensor where no others are given."""
+    """Zeros, by default with the shape and dtype of a tensor."""
     return _like(a, 0, dtype, shape, "zeros_like")
 
 
 def empty_like(prototype: TensorLike, dtype: TensorDType = None, shape: TensorShape | None = None) -> Tensor:
-    """A tensor whose numbers mean nothing, in the shape and dtype of another; zeros here."""
+    """A tensor for later writes, with the shape and dtype of another; its values are zeros here."""
     return _like(prototype, 0, dtype, shape, "empty_like")
 
 
 def full_like(a: TensorLike, fill_value: TensorLike, dtype: TensorDType = None, shape: TensorShape | None = None
               ) -> Tensor:
-    """One number, in the shape and dtype of a tensor where no others are given."""
+    """A tensor filled with a number, by default with the shape and dtype of another."""
     return _like(a, fill_value, dtype, shape, "full_like")
 
 
 def arange(start: Number | Tensor, stop: Number | Tensor | None = None, step: Number | Tensor | None = None,
            dtype: TensorDType = None) -> Tensor:
-    """Numbers from ``start`` to before ``stop``, or from 0 to before ``start``; int32, or float32 for floats.
+    """Values from ``start`` to before ``stop``, or from 0 to before ``start``; int32, or float32 for floats.
 
     Examples
     --------
@@ -133,14 +133,14 @@ def arange(start: Number | Tensor, stop: Number | Tensor | None = None, step: Nu
 
 def linspace(start: TensorLike, stop: TensorLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
              dtype: TensorDType = None, axis: int = 0) -> Any:
-    """Numbers at equal distances from ``start`` to ``stop``; with ``retstep`` the distance, too.
+    """Equally spaced values from ``start`` to ``stop``; with ``retstep`` the distance, too.
 
     Parameters
     ----------
     endpoint : bool
-        Whether ``stop`` is the last number, and not the one behind it.
+        Whether ``stop`` is the last value; otherwise it is excluded.
     axis : int
-        Where the new axis is, if the bounds have axes.
+        Position of the new axis, if the bounds have axes.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def linspace(start: TensorLike, stop: TensorLike, num: int = 50, endpoint: bool 
     step = (last - first) / steps if steps > 0 else last - first
     count = ops.arange(num)._cast(step._dt).reshape((num, *(1,) * step.ndim))
     x = first + count * step
-    if endpoint and num > 1:  # the last one is as it was given
+    if endpoint and num > 1:  # the last value is exactly the given one
         x = ops.concat([ops.narrow(x, 0, 0, num - 1), ops.expand_dims(ops.broadcast_to(last, step.shape), 0)])
     x = ops.moveaxis(x, 0, axis) if x.ndim > 1 else x
     x = in_dtype(x, dtype)
@@ -163,28 +163,28 @@ def linspace(start: TensorLike, stop: TensorLike, num: int = 50, endpoint: bool 
 
 def logspace(start: TensorLike, stop: TensorLike, num: int = 50, endpoint: bool = True, base: TensorLike = 10.0,
              dtype: TensorDType = None, axis: int = 0) -> Tensor:
-    """Powers of ``base`` whose exponents are at equal distances; see ``linspace``."""
+    """Powers of ``base`` with equally spaced exponents; see ``linspace``."""
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     return in_dtype(ops.pow(as_real(base), exponents), dtype)
 
 
 def geomspace(start: TensorLike, stop: TensorLike, num: int = 50, endpoint: bool = True, dtype: TensorDType = None,
               axis: int = 0) -> Tensor:
-    """Numbers from ``start`` to ``stop`` of which each is the same multiple of the one before; see ``linspace``."""
+    """A geometric sequence from ``start`` to ``stop``; see ``linspace``."""
     first = as_real(start)
     growth = linspace(0.0, ops.log(as_real(stop) / first), num, endpoint, axis=axis)
     return in_dtype(first * ops.exp(growth), dtype)
 
 
 def _places(count: int) -> tuple[Tensor, int]:
-    """Numbers from 0, and the last of them, 1 at least."""
+    """The integers from 0 below ``count``, and the last of them, at least 1."""
     if count < 1:
         raise ArgumentError(f"a window has one number at least, got {count}")
     return ops.arange(count, dtype=np.float32), builtins.max(count - 1, 1)
 
 
 def bartlett(M: int) -> Tensor:
-    """A window that rises along a line, and falls; float32."""
+    """The Bartlett window; float32."""
     at, last = _places(M)
     return 1.0 - ops.abs(at * 2.0 - last) / last if M > 1 else ones(1)
 
@@ -200,17 +200,17 @@ def _cosines(M: int, *factors: float) -> Tensor:
 
 
 def blackman(M: int) -> Tensor:
-    """The window of Blackman; float32."""
+    """The Blackman window; float32."""
     return _cosines(M, 0.42, -0.5, 0.08)
 
 
 def hamming(M: int) -> Tensor:
-    """The window of Hamming; float32."""
+    """The Hamming window; float32."""
     return _cosines(M, 0.54, -0.46)
 
 
 def hanning(M: int) -> Tensor:
-    """The window of von Hann; float32."""
+    """The von Hann window; float32."""
     return _cosines(M, 0.5, -0.5)
 
 
@@ -218,7 +218,7 @@ def hanning(M: int) -> Tensor:
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: TensorDType = np.float32) -> Tensor:
-    """Ones on the diagonal that is ``k`` above the main one, of ``N`` rows and ``M`` columns."""
+    """A matrix of ``N`` rows and ``M`` columns, with ones on the diagonal ``k`` above the main one."""
     return (_column(N) + k == _row(N if M is None else M))._cast(whole_dtype(dtype, np.float32))
 
 
@@ -236,32 +236,32 @@ def _column(count: int) -> Tensor:
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: TensorDType = np.float32) -> Tensor:
-    """Ones on the diagonal that is ``k`` above the main one, and below it."""
+    """A matrix with ones on and below the diagonal ``k`` above the main one."""
     return (_column(N) + k >= _row(N if M is None else M))._cast(whole_dtype(dtype, np.float32))
 
 
 def tril(m: TensorLike, k: int = 0) -> Tensor:
-    """The numbers on the diagonal that is ``k`` above the main one, and below it; zeros elsewhere."""
+    """The elements on and below the diagonal ``k`` above the main one; zeros elsewhere."""
     return ops.tril(as_tensor(m), k)
 
 
 def triu(m: TensorLike, k: int = 0) -> Tensor:
-    """The numbers on the diagonal that is ``k`` above the main one, and above it; zeros elsewhere."""
+    """The elements on and above the diagonal ``k`` above the main one; zeros elsewhere."""
     return ops.triu(as_tensor(m), k)
 
 
 def diagonal(a: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The numbers on a diagonal of two axes, along a new last axis."""
+    """A diagonal over two axes, along a new last axis."""
     return ops.diagonal(as_tensor(a), offset, axis1, axis2)
 
 
 def trace(a: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: TensorDType = None) -> Tensor:
-    """The sum of the numbers on a diagonal of two axes."""
+    """The sum of a diagonal over two axes."""
     return ops.sum(diagonal(a, offset, axis1, axis2), -1, dtype=dtype)
 
 
 def diagflat(v: TensorLike, k: int = 0) -> Tensor:
-    """A matrix with all elements on the diagonal that is ``k`` above the main one, and zeros elsewhere."""
+    """A matrix with the flat elements on the diagonal ``k`` above the main one."""
     x = as_tensor(v).reshape((-1,))
     size = x.size + abs(k)
     wide = ops.pad(x, (max(k, 0), max(-k, 0)))
@@ -269,7 +269,7 @@ def diagflat(v: TensorLike, k: int = 0) -> Tensor:
 
 
 def diag(v: TensorLike, k: int = 0) -> Tensor:
-    """The diagonal of a matrix, or the matrix whose diagonal a vector is.
+    """The diagonal of a matrix, or a diagonal matrix of a vector.
 
     Examples
     --------
@@ -287,17 +287,17 @@ def _places_where(holds: np.ndarray) -> tuple[Tensor, ...]:
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
-    """The places of the main diagonal of ``ndim`` axes, an int32 vector for each."""
+    """Indices of the main diagonal of ``ndim`` axes, an int32 vector for each axis."""
     return (arange(n),) * ndim
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]:
-    """The places on the diagonal that is ``k`` above the main one and below it, an int32 vector for each axis."""
+    """Indices on and below the diagonal ``k`` above the main one, an int32 vector for each axis."""
     return _places_where(np.tri(n, m, k))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]:
-    """The places on the diagonal that is ``k`` above the main one and above it, an int32 vector for each axis."""
+    """Indices on and above the diagonal ``k`` above the main one, an int32 vector for each axis."""
     return _places_where(1 - np.tri(n, m, k - 1))
 
 
@@ -309,19 +309,19 @@ def _rows_and_columns(x: TensorLike, what: str) -> tuple[int, int]:
 
 
 def tril_indices_from(arr: TensorLike, k: int = 0) -> tuple[Tensor, ...]:
-    """The places of a matrix on a diagonal and below it; see ``tril_indices``."""
+    """Indices of a matrix on and below a diagonal; see ``tril_indices``."""
     rows, columns = _rows_and_columns(arr, "tril_indices_from")
     return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(arr: TensorLike, k: int = 0) -> tuple[Tensor, ...]:
-    """The places of a matrix on a diagonal and above it; see ``triu_indices``."""
+    """Indices of a matrix on and above a diagonal; see ``triu_indices``."""
     rows, columns = _rows_and_columns(arr, "triu_indices_from")
     return triu_indices(rows, k, columns)
 
 
 def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The powers of each element of a vector, a row for each, the highest first unless ``increasing``."""
+    """The Vandermonde matrix of a vector: powers of each element in a row, the highest first unless ``increasing``."""
     x = as_tensor(x)
     if x.ndim != 1:
         raise ShapeError(f"vander: expected one axis, got the shape {x.shape}")
@@ -336,14 +336,14 @@ def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Ten
 
 
 def meshgrid(*xi: TensorLike, sparse: bool = False, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Vectors repeated to a grid: each is the coordinates of all places along one axis.
+    """Coordinates of a grid: each vector is repeated along the axes of the others.
 
     Parameters
     ----------
     sparse : bool
-        Whether the axes along which a vector is repeated have length one.
+        Whether repeated axes have length one instead.
     indexing : {"xy", "ij"}
-        With "xy" the first vector lies along the second axis, and the second along the first.
+        With "xy" the first vector varies along the second axis, and the second vector along the first.
     """
     vectors = [as_tensor(x).reshape((-1,)) for x in xi]
     if not sparse:
@@ -358,12 +358,12 @@ def meshgrid(*xi: TensorLike, sparse: bool = False, indexing: str = "xy") -> tup
 
 
 def indices(dimensions: tuple[int, ...], dtype: TensorDType = np.int32, sparse: bool = False) -> tuple[Tensor, ...]:
-    """The places of a grid: for each axis how far along it a place is."""
+    """The indices of a grid: for each axis the index of each position."""
     return meshgrid(*(arange(length, dtype=dtype) for length in dimensions), sparse=sparse, indexing="ij")
 
 
 def ix_(*args: TensorLike) -> tuple[Tensor, ...]:
-    """Vectors, each along an axis of its own, which together name all places where they cross."""
+    """Vectors, each along its own axis, which together index all of their combinations."""
     for x in args:
         if as_tensor(x).ndim != 1:
             raise ShapeError(f"ix_: expected vectors, got the shape {as_tensor(x).shape}")
@@ -371,7 +371,7 @@ def ix_(*args: TensorLike) -> tuple[Tensor, ...]:
 
 
 class _Grid:
-    """Makes a grid of subscripts: ``grid[0:2, 0:3]``, with a count of numbers for steps such as ``5j``."""
+    """Makes a grid from subscripts: ``grid[0:2, 0:3]``; an imaginary step such as ``5j`` gives the number of values."""
 
     def __init__(self, sparse: bool) -> None:
         self._sparse = sparse
@@ -392,9 +392,9 @@ class _Grid:
         return arange(start, part.stop, step)
 
 
-#: A grid whose axes are all as long as it is.
+#: A grid whose coordinates are full arrays.
 mgrid = _Grid(sparse=False)
-#: A grid whose axes have length one where a coordinate does not change.
+#: A grid whose coordinates have length one along axes on which they are constant.
 ogrid = _Grid(sparse=True)
 
 
@@ -402,12 +402,12 @@ ogrid = _Grid(sparse=True)
 
 
 def rand(*shape: int, dtype: TensorDType = np.float32) -> Tensor:
-    """Random numbers from 0 to before 1, all as likely; one number where no shape is given."""
+    """Uniform values from 0 to before 1; a single value without a shape."""
     return ops.rand(*(shape or (1,)), dtype=dtype)
 
 
 def randn(*shape: int, dtype: TensorDType = np.float32) -> Tensor:
-    """Random numbers of the standard normal distribution; one number where no shape is given."""
+    """Standard normal values; a single value without a shape."""
     return ops.randn(*(shape or (1,)), dtype=dtype)
 
 

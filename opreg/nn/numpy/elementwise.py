@@ -1,6 +1,6 @@
-"""Functions of every element, by NumPy's names and with MindSpore's dtypes.
+"""Element-wise functions, by NumPy's names and with MindSpore's dtypes.
 
-A result is cast to ``dtype`` where one is given. Integers become float32 where a function is not defined on them.
+A result is cast to ``dtype`` if that is given. Integers become float32 if the function is not defined on them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 def _unary(name: str, function: Callable[[Tensor], Tensor], doc: str, lift: Callable[[TensorLike], Tensor] = as_tensor
            ) -> Callable[..., Tensor]:
-    """A function of one tensor, with the name and the parameters that MindSpore has."""
+    """A function of one tensor, with MindSpore's name and parameters."""
 
     def call(x: TensorLike, dtype: TensorDType = None) -> Tensor:
         return in_dtype(function(lift(x)), dtype)
@@ -43,7 +43,7 @@ def _unary(name: str, function: Callable[[Tensor], Tensor], doc: str, lift: Call
 
 
 def _whole(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """The same in the dtype of what is given, if it is one of integers."""
+    """The function with a result in the dtype of an integer argument."""
     return lambda x: function(x)._cast(x._dt)
 
 
@@ -90,37 +90,37 @@ invert = _unary("invert", lambda x: ~x, "The number with all bits of its dtype t
 
 
 def arccos(input: TensorLike, dtype: TensorDType = None) -> Tensor:
-    """The angle in radians whose cosine it is."""
+    """The inverse cosine in radians."""
     return in_dtype(ops.arccos(as_tensor(input)), dtype)
 
 
 def negative(a: TensorLike, dtype: TensorDType = None) -> Tensor:
-    """The number with the other sign."""
+    """The negative of each element."""
     return in_dtype(ops.neg(as_tensor(a)), dtype)
 
 
 def positive(a: TensorLike, dtype: TensorDType = None) -> Tensor:
-    """The number itself."""
+    """Each element unchanged."""
     return in_dtype(as_tensor(a), dtype)
 
 
 def logical_not(a: TensorLike, dtype: TensorDType = None) -> Tensor:
-    """Whether it is zero, or not true."""
+    """Whether each element is zero or false."""
     return in_dtype(ops.logical_not(as_tensor(a)), dtype)
 
 
 def fix(x: TensorLike) -> Tensor:
-    """The next whole number towards zero."""
+    """Elements rounded towards zero."""
     return trunc(x)
 
 
 def isneginf(x: TensorLike) -> Tensor:
-    """Whether it is infinite and below zero."""
+    """Whether elements are negative infinity."""
     return as_tensor(x) == -math.inf
 
 
 def isposinf(x: TensorLike) -> Tensor:
-    """Whether it is infinite and above zero."""
+    """Whether elements are positive infinity."""
     return as_tensor(x) == math.inf
 
 
@@ -128,7 +128,7 @@ def isposinf(x: TensorLike) -> Tensor:
 
 
 def _binary(name: str, function: Callable[[TensorLike, TensorLike], Tensor], doc: str) -> Callable[..., Tensor]:
-    """A function of two operands that broadcast, with the name and the parameters that MindSpore has."""
+    """A function of two operands that broadcast, with MindSpore's name and parameters."""
 
     def call(x1: TensorLike, x2: TensorLike, dtype: TensorDType = None) -> Tensor:
         left = as_tensor(x1) if is_number(x1) and is_number(x2) else as_operand(x1)
@@ -181,17 +181,17 @@ lcm = _binary("lcm", ops.lcm, "The least common multiple of integers.")
 
 
 def divmod(x1: TensorLike, x2: TensorLike, dtype: TensorDType = None) -> tuple[Tensor, Tensor]:
-    """The whole number below the quotient, and the remainder."""
+    """The quotient rounded down, and the remainder."""
     return floor_divide(x1, x2, dtype), mod(x1, x2, dtype)
 
 
 def isclose(a: TensorLike, b: TensorLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """Whether numbers are within ``atol + rtol * |b|`` of each other."""
+    """Whether elements differ by at most ``atol + rtol * |b|``."""
     return ops.isclose(as_tensor(a), as_tensor(b), rtol, atol, equal_nan)
 
 
 def clip(x: TensorLike, xmin: TensorLike | None, xmax: TensorLike | None, dtype: TensorDType = None) -> Tensor:
-    """The number, or the first bound if that is more, or the second if that is less; None bounds nothing.
+    """Elements clipped to a range; a bound of None is no bound.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Arguments of MindSpore's functions with NumPy's names: what Python gives becomes tensors of 32 bits."""
+"""Conversion of arguments for functions with NumPy's names: Python values become tensors of 32 bits."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _INT32, _INT64, _FLOAT32, _FLOAT64 = (np.dtype(name) for name in ("int32", "int6
 
 
 def _has_dtype(value: object) -> bool:
-    """Whether something is an array, or a list with one in it."""
+    """Whether a value is an array, or a list that contains one."""
     if isinstance(value, (list, tuple)):
         return any(map(_has_dtype, value))
     return isinstance(value, (TensorBase, NDArray, np.ndarray, np.generic))
 
 
 def as_tensor(value: TensorLike) -> Tensor:
-    """A tensor; Python's own integers are int32 and its floats float32."""
+    """A tensor; Python integers become int32, floats float32."""
     x = tensor(value)
     if x._dt in (_INT64, _FLOAT64) and not _has_dtype(value):
         return x._cast(_INT32 if x._dt == _INT64 else _FLOAT32)
@@ -32,17 +32,17 @@ def as_tensor(value: TensorLike) -> Tensor:
 
 
 def as_operand(value: TensorLike) -> Tensor | Number:
-    """A number of Python's as it is, which takes the dtype of what is beside it; all else as a tensor."""
+    """A Python number unchanged, since it takes the dtype of the other operand; other values as a tensor."""
     return value if is_number(value) else as_tensor(value)
 
 
 def as_real(value: TensorLike) -> Tensor:
-    """A tensor of floating-point values."""
+    """A floating-point tensor."""
     return floating(as_tensor(value))
 
 
 def in_dtype(x: Tensor, dtype: TensorDType) -> Tensor:
-    """The tensor, in the dtype that a caller asked for, if any."""
+    """The tensor, cast to ``dtype`` if that is given."""
     return x if dtype is None else x.astype(dtype)
 
 
@@ -55,5 +55,5 @@ def axes_of(axis: Axes, rank: int, what: str) -> tuple[int, ...]:
 
 
 def known(value: TensorLike) -> np.ndarray:
-    """The numbers of an argument that says how wide something is."""
+    """The values of an argument that decides a shape."""
     return as_tensor(value).asnumpy()

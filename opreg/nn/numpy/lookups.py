@@ -1,4 +1,4 @@
-"""Functions that choose, look up, compare and count: subscripts by tensors, sets, histograms, dtypes."""
+"""Functions that choose, look up, compare and count: indexing by tensors, sets, histograms, dtypes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _INT32 = np.dtype(np.int32)
 
 
 def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None) -> Any:
-    """Numbers of ``x`` where the condition holds, of ``y`` elsewhere; without both the places where it holds.
+    """``x`` where the condition holds, ``y`` elsewhere; without both the indices where it holds.
 
     Examples
     --------
@@ -49,12 +49,12 @@ def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | No
 
 
 def argwhere(a: TensorLike) -> Tensor:
-    """The places of numbers that are not zero, one a row."""
+    """Indices of the nonzero elements, one in each row."""
     return ops.argwhere(as_tensor(a))
 
 
 def select(condlist: Sequence[TensorLike], choicelist: Sequence[TensorLike], default: TensorLike = 0) -> Tensor:
-    """Numbers of the first choice whose condition holds, a place each, or the default."""
+    """For each element the first choice whose condition holds, or the default."""
     if len(condlist) != len(choicelist) or not len(condlist):
         raise ArgumentError(f"select: expected a choice for each of {len(condlist)} conditions, got {len(choicelist)}")
     value: TensorLike = as_operand(default)
@@ -65,7 +65,7 @@ def select(condlist: Sequence[TensorLike], choicelist: Sequence[TensorLike], def
 
 def piecewise(x: TensorLike, condlist: TensorLike,
               funclist: Sequence[Callable[..., TensorLike] | Number], *args: Any, **kw: Any) -> Tensor:
-    """Numbers that a function, or a number, gives where its condition holds; one more is for the rest."""
+    """For each element the result of the function, or the number, whose condition holds; one more is for the others."""
     x = as_tensor(x)
     conditions = [as_tensor(each) != 0 for each in (condlist if isinstance(condlist, (list, tuple)) else [condlist])]
     if len(funclist) - len(conditions) not in (0, 1):
@@ -79,7 +79,7 @@ def piecewise(x: TensorLike, condlist: TensorLike,
 
 
 def _taken_places(index: Tensor, length: int, mode: str, what: str) -> Tensor:
-    """Places within an axis: the nearest, or those that come round from the other end."""
+    """Indices limited to an axis, by clipping or wrapping around."""
     if mode not in ("clip", "wrap", "raise"):
         raise ArgumentError(f"{what}: mode must be 'clip', 'wrap' or 'raise', got {mode!r}")
     if mode == "raise":
@@ -88,12 +88,12 @@ def _taken_places(index: Tensor, length: int, mode: str, what: str) -> Tensor:
 
 
 def take(a: TensorLike, indices: TensorLike, axis: int | None = None, mode: str = "clip") -> Tensor:
-    """The slices along an axis that indices name, or numbers of all in a row; see ``ops.take`` for the modes."""
+    """Slices along an axis, or elements of the flat tensor, at indices; for the modes see ``ops.take``."""
     return ops.take(as_tensor(a), as_tensor(indices), axis, mode)
 
 
 def take_along_axis(arr: TensorLike, indices: TensorLike, axis: int | None) -> Tensor:
-    """Numbers at the places of ``indices``, where the index stands for the place along the axis."""
+    """Elements along an axis at ``indices``, which has the same number of axes."""
     x, index = as_tensor(arr), as_tensor(indices)
     if axis is None:
         return ops.gather_elements(x.reshape((-1,)), 0, index)
@@ -104,7 +104,7 @@ def take_along_axis(arr: TensorLike, indices: TensorLike, axis: int | None) -> T
 
 
 def choose(a: TensorLike, choices: TensorLike, mode: str = "clip") -> Tensor:
-    """Numbers of the choices that the tensor names, a place each."""
+    """For each element the value of the choice that it names."""
     index = as_tensor(a)
     parts = together(*(as_tensor(each) for each in (
         choices if isinstance(choices, (list, tuple)) else ops.unbind(as_tensor(choices)))))
@@ -118,12 +118,12 @@ def choose(a: TensorLike, choices: TensorLike, mode: str = "clip") -> Tensor:
 
 
 def unravel_index(indices: TensorLike, shape: TensorShape, order: str = "C") -> tuple[Tensor, ...]:
-    """Places that are counted in a row as places along each axis.
+    """Flat indices as indices along each axis.
 
     Parameters
     ----------
     order : {"C", "F"}
-        Which axis runs fastest: the last or the first.
+        Whether the last or the first axis varies fastest.
     """
     rest, lengths = as_tensor(indices), shape_of(shape)
     if order not in ("C", "F"):
@@ -138,7 +138,7 @@ def unravel_index(indices: TensorLike, shape: TensorShape, order: str = "C") -> 
 
 def ravel_multi_index(multi_index: Sequence[TensorLike], dims: Sequence[int], mode: str = "clip", order: str = "C"
                       ) -> Tensor:
-    """Places along each axis as places that are counted in a row; see ``unravel_index``."""
+    """Indices along each axis as flat indices; see ``unravel_index``."""
     if order not in ("C", "F"):
         raise ArgumentError(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}")
     if len(multi_index) != len(dims):
@@ -151,7 +151,7 @@ def ravel_multi_index(multi_index: Sequence[TensorLike], dims: Sequence[int], mo
 
 
 def searchsorted(a: TensorLike, v: TensorLike, side: str = "left", sorter: TensorLike | None = None) -> Tensor:
-    """Insertion indices (int32) of ``v`` into the sorted ``a``: before equal elements, or behind them with
+    """Insertion indices (int32) of ``v`` into the sorted ``a``: before equal elements, or after them with
     ``side="right"``."""
     if side not in ("left", "right"):
         raise ArgumentError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
@@ -164,12 +164,12 @@ def searchsorted(a: TensorLike, v: TensorLike, side: str = "left", sorter: Tenso
 
 
 def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
-    """Indices of the bins that values lie in; int32.
+    """Indices of the bins that contain the elements; int32.
 
     Parameters
     ----------
     right : bool
-        Whether an edge belongs to the bin below it, and not to the one above.
+        Whether an edge belongs to the bin below it, instead of the one above.
     """
     edges = as_tensor(bins)
     if edges.ndim != 1:
@@ -177,7 +177,7 @@ def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
     if not edges.size:
         return ops.zeros_like(as_tensor(x))._cast(_INT32)
     rising = searchsorted(edges, x, "left" if right else "right")
-    falling = edges.size - searchsorted(ops.flip(edges, (0,)), x, "right" if right else "left")
+    falling = edges.size - searchsorted(ops.flip(edges, (0,)), x, "left" if right else "right")
     return ops.where(edges[0] <= edges[-1], rising, falling)._cast(_INT32)
 
 
@@ -185,20 +185,20 @@ def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
 
 
 def unique(x: TensorLike, return_inverse: bool = False) -> Any:
-    """The different elements in the order they first occur, and for each element which it is; int32."""
+    """The distinct elements in order of first occurrence, and for each element its index among them; int32."""
     values, which = ops.unique(as_tensor(x))
     return (values, which._cast(_INT32)) if return_inverse else values
 
 
 def isin(element: TensorLike, test_elements: TensorLike, invert: bool = False) -> Tensor:
-    """Whether each element is one of others, or is none of them."""
+    """Whether each element is in ``test_elements``, or with ``invert`` is not."""
     x, tested = together(as_tensor(element), as_tensor(test_elements).reshape((-1,)))
     found = ops.any(ops.expand_dims(x, -1) == tested, -1)
     return ops.logical_not(found) if invert else found
 
 
 def in1d(ar1: TensorLike, ar2: TensorLike, invert: bool = False) -> Tensor:
-    """Whether each element of all in a row is one of others, or is none of them."""
+    """Whether each element of the flat tensor is in ``ar2``, or with ``invert`` is not."""
     return isin(as_tensor(ar1).reshape((-1,)), ar2, invert)
 
 
@@ -207,14 +207,14 @@ def _sorted(x: Tensor) -> Tensor:
 
 
 def setdiff1d(ar1: TensorLike, ar2: TensorLike, assume_unique: bool = False) -> Tensor:
-    """The different elements of the first that the second has not; in order, unless they are unique already."""
+    """The distinct elements of the first that are not in the second; sorted, unless they are unique already."""
     x = as_tensor(ar1).reshape((-1,))
     x = x if assume_unique else _sorted(unique(x))
     return ops.masked_select(x, in1d(x, ar2, invert=True))
 
 
 def intersect1d(ar1: TensorLike, ar2: TensorLike, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    """The different elements that both have, in order; and with ``return_indices`` where each first has them."""
+    """The distinct elements that both have, sorted; with ``return_indices`` also their first indices."""
     x, y = together(*(as_tensor(each).reshape((-1,)) for each in (ar1, ar2)))
     common = _sorted(unique(ops.masked_select(x, in1d(x, y))))
     if not return_indices:
@@ -228,7 +228,7 @@ def intersect1d(ar1: TensorLike, ar2: TensorLike, assume_unique: bool = False, r
 
 
 def array_equal(a1: TensorLike, a2: TensorLike, equal_nan: bool = False) -> Tensor:
-    """Whether both have one shape and the same values, as one truth value."""
+    """Whether both have the same shape and values, as a single boolean."""
     x, y = as_tensor(a1), as_tensor(a2)
     if x.shape != y.shape:
         return as_tensor(False)
@@ -237,7 +237,7 @@ def array_equal(a1: TensorLike, a2: TensorLike, equal_nan: bool = False) -> Tens
 
 
 def array_equiv(a1: TensorLike, a2: TensorLike) -> Tensor:
-    """Whether both have the same values once they are repeated to the shape that they have in common."""
+    """Whether both have the same values after broadcasting."""
     x, y = as_tensor(a1), as_tensor(a2)
     try:
         np.broadcast_shapes(x.shape, y.shape)
@@ -247,7 +247,7 @@ def array_equiv(a1: TensorLike, a2: TensorLike) -> Tensor:
 
 
 def isscalar(element: object) -> bool:
-    """Whether something is one number or text, and no tensor."""
+    """Whether a value is a number or text, and no tensor."""
     return isinstance(element, (str, bytes)) or (is_number(element) and not isinstance(element, TensorBase))
 
 
@@ -256,12 +256,12 @@ def isscalar(element: object) -> bool:
 
 def interp(x: TensorLike, xp: TensorLike, fp: TensorLike, left: TensorLike | None = None,
            right: TensorLike | None = None) -> Tensor:
-    """Linear interpolation between points; ``left`` before the first and ``right`` behind the last.
+    """Linear interpolation between points; ``left`` before the first and ``right`` after the last.
 
     Parameters
     ----------
     xp, fp : vector
-        The places of the points, in order, and their values.
+        Sorted coordinates of the points, and their values.
     """
     place, at, value = as_real(x), as_real(xp), as_real(fp)
     if at.ndim != 1 or at.shape != value.shape or not at.size:
@@ -280,14 +280,14 @@ def interp(x: TensorLike, xp: TensorLike, fp: TensorLike, left: TensorLike | Non
 
 def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 0, length: int | None = None
              ) -> Tensor:
-    """How often each number from 0 up occurs, or the sums of weights; float32.
+    """Counts of each integer from 0 up, or sums of weights; float32.
 
     Parameters
     ----------
     minlength : int
-        How many counts there are at least.
+        Least number of counts.
     length : int
-        Number of counts, if it is known; numbers from there on are not counted.
+        Number of counts, if given; larger integers are not counted.
     """
     numbers = as_tensor(x)
     if numbers.ndim != 1 or numbers._dt.kind not in "iub":
@@ -301,7 +301,7 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 
 
 def histogram_bin_edges(a: TensorLike, bins: int | TensorLike = 10, range: tuple[float, float] | None = None,
                         weights: TensorLike | None = None) -> Tensor:
-    """Edges of bins of one width, from the smallest element to the largest, or over a range.
+    """Edges of equal bins, over the range of the elements, or a given range.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ def histogram_bin_edges(a: TensorLike, bins: int | TensorLike = 10, range: tuple
 
 
 def _bins(x: Tensor, edges: Tensor) -> Tensor:
-    """Bin of each element; the last edge belongs to the last bin, and elements outside are in none, -1."""
+    """The bin of each element; the last bin includes its upper edge, and elements outside get -1."""
     at = searchsorted(edges, x, "right") - 1
     at = ops.where(x == edges[-1], edges.size - 2, at)
     return ops.where(at > edges.size - 2, -1, at)
@@ -329,12 +329,12 @@ def _bins(x: Tensor, edges: Tensor) -> Tensor:
 
 def histogram(a: TensorLike, bins: int | TensorLike = 10, range: tuple[float, float] | None = None,
               weights: TensorLike | None = None, density: bool = False) -> tuple[Tensor, Tensor]:
-    """Counts of elements in each bin, and the bins' edges; see ``histogram_bin_edges``.
+    """Counts of elements in each bin, and the edges of the bins; see ``histogram_bin_edges``.
 
     Parameters
     ----------
     weights : tensor
-        How much each element counts.
+        Weights of the elements.
     density : bool
         Whether counts are divided by their sum and by the bins' widths.
 
@@ -395,7 +395,7 @@ def histogram2d(x: TensorLike, y: TensorLike, bins: int | TensorLike | Sequence[
 
 
 def promote_types(type1: TensorDType, type2: TensorDType) -> dtypes.DType:
-    """The dtype that two have in common."""
+    """The common dtype of two dtypes."""
     return dtypes.of(dtypes.promote(as_dtype(type1), as_dtype(type2)))
 
 

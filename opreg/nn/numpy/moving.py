@@ -1,4 +1,4 @@
-"""Functions that move numbers: other shapes, axes in another order, parts taken apart and put together."""
+"""Functions that move elements: reshaping, transposition, joining, splitting and padding."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ def size(a: TensorLike, axis: int | None = None) -> int:
 
 
 def array_str(a: TensorLike) -> str:
-    """The text of the elements, as ``print`` shows them."""
+    """The elements as text, formatted as by ``print``."""
     return str(as_tensor(a))
 
 
 def reshape(x: TensorLike, new_shape: TensorShape) -> Tensor:
-    """The same values in another shape; one -1 follows from the rest."""
+    """The same elements in another shape; a length of -1 is inferred."""
     return as_tensor(x).reshape(shape_of(new_shape))
 
 
 def ravel(x: TensorLike) -> Tensor:
-    """All elements in a row."""
+    """The flattened tensor."""
     return as_tensor(x).reshape((-1,))
 
 
 def expand_dims(a: TensorLike, axis: int | Sequence[int]) -> Tensor:
-    """New axes of length one, at those places of the answer."""
+    """The tensor with new axes of length one at the given positions of the output."""
     x = as_tensor(a)
     places = (axis,) if isinstance(axis, int) else tuple(axis)
     rank = x.ndim + len(places)
@@ -58,7 +58,7 @@ def expand_dims(a: TensorLike, axis: int | Sequence[int]) -> Tensor:
 
 
 def squeeze(a: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
-    """The tensor without those axes, which have length one, or without all such axes."""
+    """The tensor without the given axes of length one, or without all of them."""
     return ops.squeeze(as_tensor(a), axis)
 
 
@@ -73,7 +73,7 @@ def _at_least(name: str, rank: int, doc: str) -> Callable[..., Any]:
 
 
 def _widened(x: Tensor, rank: int) -> Tensor:
-    """With new axes: before the others, and the third behind them."""
+    """The tensor with at least ``rank`` axes: new ones in front, and the third at the end."""
     if x.ndim >= rank:
         return x
     shape = x.shape if x.ndim == 2 else (*(1,) * (min(rank, 2) - x.ndim), *x.shape)
@@ -88,12 +88,12 @@ atleast_3d = _at_least("atleast_3d", 3, "Tensors with three axes at least, the t
 
 
 def broadcast_to(array: TensorLike, shape: TensorShape) -> Tensor:
-    """Repeated along axes of length one, and along new ones before the others."""
+    """The tensor broadcast to a shape."""
     return ops.broadcast_to(as_tensor(array), shape_of(shape))
 
 
 def broadcast_arrays(*args: TensorLike) -> list[Tensor]:
-    """Tensors repeated to the shape that they have in common."""
+    """The tensors broadcast to their common shape."""
     tensors = [as_tensor(each) for each in args]
     shape = np.broadcast_shapes(*(x.shape for x in tensors))
     return [ops.broadcast_to(x, shape) for x in tensors]
@@ -103,23 +103,23 @@ def broadcast_arrays(*args: TensorLike) -> list[Tensor]:
 
 
 def transpose(a: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
-    """The axes in another order, or turned around."""
+    """The tensor with permuted axes; reversed by default."""
     x = as_tensor(a)
     return x.transpose(tuple(range(x.ndim))[::-1] if axes is None else tuple(axes))
 
 
 def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
-    """Two axes exchanged."""
+    """The tensor with two axes exchanged."""
     return ops.swapaxes(as_tensor(x), axis1, axis2)
 
 
 def moveaxis(a: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Axes moved to other places; the rest keep their order."""
+    """The tensor with axes moved to other positions; the rest keep their order."""
     return ops.moveaxis(as_tensor(a), source, destination)
 
 
 def rollaxis(x: TensorLike, axis: int, start: int = 0) -> Tensor:
-    """An axis moved before another, which is the first by default."""
+    """The tensor with an axis moved in front of another, by default in front of the first."""
     x = as_tensor(x)
     axis = one_axis(axis, x.ndim, "rollaxis")
     start = start + x.ndim if start < 0 else start
@@ -129,29 +129,29 @@ def rollaxis(x: TensorLike, axis: int, start: int = 0) -> Tensor:
 
 
 def flip(m: TensorLike, axis: Axes = None) -> Tensor:
-    """The numbers in the other order along axes, or along all."""
+    """The tensor with the elements reversed along the given axes, or along all."""
     x = as_tensor(m)
     return ops.flip(x, axes_of(axis, x.ndim, "flip"))
 
 
 def flipud(m: TensorLike) -> Tensor:
-    """The numbers in the other order along the first axis."""
+    """The tensor with the elements reversed along the first axis."""
     return flip(m, 0)
 
 
 def fliplr(m: TensorLike) -> Tensor:
-    """The numbers in the other order along the second axis."""
+    """The tensor with the elements reversed along the second axis."""
     return flip(m, 1)
 
 
 def roll(a: TensorLike, shift: int | Sequence[int], axis: Axes = None) -> Tensor:
-    """The numbers moved on along axes, or all in a row; what leaves at the end comes in at the start."""
+    """The elements shifted cyclically along an axis, or of the flattened tensor."""
     x = as_tensor(a)
     return ops.roll(x, shift, axis) if axis is not None else ops.roll(x.reshape((-1,)), shift, 0).reshape(x.shape)
 
 
 def rot90(a: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
-    """The array turned ``k`` times by a right angle, from the first of two axes towards the second."""
+    """The tensor rotated ``k`` times by 90 degrees, from the first of two axes towards the second."""
     return ops.rot90(as_tensor(a), k, axes)
 
 
@@ -159,7 +159,7 @@ def rot90(a: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
 
 def _together(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
-    """Tensors of the dtype that they have in common."""
+    """The tensors, cast to their common dtype."""
     lifted = [as_tensor(each) for each in tensors]
     if not lifted:
         raise ArgumentError(f"{what}: expected tensors, got none")
@@ -170,50 +170,50 @@ def _together(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
 
 
 def concatenate(arrays: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
-    """Tensors one behind the other along an axis, or all elements in a row."""
+    """The tensors concatenated along an axis, or flattened first."""
     parts = _together(arrays, "concatenate")
     return ops.concat([x.reshape((-1,)) for x in parts] if axis is None else parts, axis or 0)
 
 
 def append(arr: TensorLike, values: TensorLike, axis: int | None = None) -> Tensor:
-    """One tensor behind another along an axis, or all elements in a row."""
+    """Two tensors concatenated along an axis, or flattened first."""
     return concatenate((arr, values), axis)
 
 
 def stack(arrays: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """Tensors side by side along a new axis."""
+    """The tensors stacked along a new axis."""
     return ops.stack(_together(arrays, "stack"), axis)
 
 
 def hstack(tup: Sequence[TensorLike]) -> Tensor:
-    """Tensors one behind the other along the second axis; vectors along their only one."""
+    """The tensors concatenated along the second axis; vectors along the first."""
     parts = [_widened(x, 1) for x in _together(tup, "hstack")]
     return ops.concat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
 def vstack(tup: Sequence[TensorLike]) -> Tensor:
-    """Tensors one behind the other along the first axis; vectors are rows."""
+    """The tensors concatenated along the first axis; vectors are rows."""
     return ops.concat([_widened(x, 2) for x in _together(tup, "vstack")], 0)
 
 
 def dstack(tup: Sequence[TensorLike]) -> Tensor:
-    """Tensors one behind the other along the third axis."""
+    """The tensors concatenated along the third axis."""
     return ops.concat([_widened(x, 3) for x in _together(tup, "dstack")], 2)
 
 
 def column_stack(tup: Sequence[TensorLike]) -> Tensor:
-    """Tensors one behind the other along the second axis; vectors are columns."""
+    """The tensors concatenated along the second axis; vectors are columns."""
     parts = _together(tup, "column_stack")
     return ops.concat([x.reshape((-1, 1)) if x.ndim < 2 else x for x in parts], 1)
 
 
 def tile(a: TensorLike, reps: TensorShape) -> Tensor:
-    """The tensor repeated side by side, so many times along each axis."""
+    """The tensor repeated as a whole, the given number of times along each axis."""
     return ops.tile(as_tensor(a), shape_of(reps))
 
 
 def repeat(a: TensorLike, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
-    """Every slice along an axis repeated in place, or every element of all in a row."""
+    """Each slice along an axis, or each element of the flattened tensor, repeated."""
     x = as_tensor(a)
     return ops.repeat_interleave(x if axis is not None else x.reshape((-1,)), repeats, axis or 0)
 
@@ -222,7 +222,7 @@ def repeat(a: TensorLike, repeats: int | Sequence[int], axis: int | None = None)
 
 
 def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
-    """Parts of one length along an axis, or the parts between given places."""
+    """Parts of equal length along an axis, or the parts between given indices."""
     x = as_tensor(x)
     length = x.shape[one_axis(axis, x.ndim, "split")]
     if isinstance(indices_or_sections, int) and (indices_or_sections < 1 or length % indices_or_sections):
@@ -231,12 +231,13 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
 
 
 def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
-    """Parts along an axis, the first ones longer by one where they must, or the parts between given places."""
+    """Parts along an axis, the first longer by one if the length is not divisible, or the parts between given
+    indices."""
     return ops.tensor_split(as_tensor(x), indices_or_sections, axis)
 
 
 def hsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """Parts along the second axis, of vectors along their only one; see ``split``."""
+    """Parts along the second axis, or the first of vectors; see ``split``."""
     x = as_tensor(x)
     return split(x, indices_or_sections, 1 if x.ndim > 1 else 0)
 
@@ -256,7 +257,7 @@ def dsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Ten
 
 def apply_along_axis(func1d: Callable[..., TensorLike], axis: int, arr: TensorLike, *args: Any, **kwargs: Any
                      ) -> Tensor:
-    """Results of a function for each vector along an axis, in the place of that axis."""
+    """The results of a function of each vector along an axis, in place of that axis."""
     x = as_tensor(arr)
     axis = one_axis(axis, x.ndim, "apply_along_axis")
     rows = ops.moveaxis(x, axis, -1).reshape((-1, x.shape[axis]))
@@ -269,7 +270,7 @@ def apply_along_axis(func1d: Callable[..., TensorLike], axis: int, arr: TensorLi
 
 
 def apply_over_axes(func: Callable[[Tensor, int], TensorLike], a: TensorLike, axes: int | Sequence[int]) -> Tensor:
-    """Result of a function applied over one axis after the other; an axis that it drops comes back with length one."""
+    """The result of a function applied over each axis in turn; an axis that it drops is kept with length one."""
     x = as_tensor(a)
     for axis in axes_of(axes, x.ndim, "apply_over_axes"):
         given = as_tensor(func(x, axis))
@@ -281,8 +282,8 @@ def apply_over_axes(func: Callable[[Tensor, int], TensorLike], a: TensorLike, ax
 
 # ------------------------------------------------------------------------------------------------------- padded
 
-#: Sources of padded elements by the mode of ``pad``: the places before the start and behind the end of ``n``,
-#: counted outwards from 0.
+# Source indices of padded elements, by the mode of ``pad``: those before the start and after the end of ``n``, counted
+# outwards from 0.
 _REPEATED: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "edge": lambda at, n: np.clip(at, 0, n - 1),
     "wrap": lambda at, n: at % n,
@@ -294,7 +295,7 @@ _STATISTICS: dict[str, Callable[..., Tensor]] = {
 
 
 def _pairs(value: TensorLike, rank: int) -> list[tuple[Any, Any]]:
-    """A number before and one behind each axis, of one for all, one pair, or a pair for each."""
+    """A pair of values (before, after) for each axis, from one value, one pair or a pair for each axis."""
     numbers = known(value)
     return [tuple(pair) for pair in np.broadcast_to(numbers, (rank, 2)).tolist()]
 
@@ -302,21 +303,21 @@ def _pairs(value: TensorLike, rank: int) -> list[tuple[Any, Any]]:
 def pad(arr: TensorLike, pad_width: TensorLike, mode: str | Callable[..., Any] = "constant",
         stat_length: TensorLike | None = None, constant_values: TensorLike = 0, end_values: TensorLike = 0,
         reflect_type: str = "even", **kwargs: Any) -> Tensor:
-    """Numbers around a tensor.
+    """Pads a tensor.
 
     Parameters
     ----------
     pad_width : int, pair of int, or a pair for each axis
-        How many there are before and behind.
+        Padding before and after each axis.
     mode : str
         "constant", "edge", "wrap", "reflect", "symmetric", "mean", "maximum", "minimum", "linear_ramp" or "empty".
     stat_length : int, pair of int, or a pair for each axis
-        How many elements at the edge a "mean", "maximum" or "minimum" is of; all by default.
+        Number of elements at the edge for "mean", "maximum" and "minimum"; all by default.
 
     Raises
     ------
     ArgumentError
-        When there is no such mode, or a function is given for one.
+        If the mode is unknown or a function.
     """
     x = as_tensor(arr)
     if reflect_type != "even" or kwargs or not isinstance(mode, str) or (
@@ -346,7 +347,7 @@ def pad(arr: TensorLike, pad_width: TensorLike, mode: str | Callable[..., Any] =
 
 def _edge(x: Tensor, axis: int, edge: int, width: int, mode: str, number: float, end: float, length: int | None
           ) -> Tensor:
-    """Elements that ``pad`` puts before an axis, or behind it where ``edge`` is 1."""
+    """The padding that ``pad`` adds before an axis, or after it if ``edge`` is 1."""
     shape = (*x.shape[:axis], width, *x.shape[axis + 1:])
     count = x.shape[axis]
     if mode in _STATISTICS:

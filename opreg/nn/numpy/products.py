@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, norms, and polynomials, whose factors are vectors with the highest power first."""
+"""Products of matrices and vectors, norms, and polynomials, given by their coefficients from the highest power down."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = [
 
 
 def _pair(x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
-    """Two tensors of the dtype that they have in common."""
+    """Two tensors, cast to their common dtype."""
     left, right = together(as_tensor(x), as_tensor(y))
     return left, right
 
 
 def matmul(x1: TensorLike, x2: TensorLike, dtype: TensorDType = None) -> Tensor:
-    """The product of matrices in the last two axes; a vector is a row on the left and a column on the right."""
+    """The matrix product over the last two axes; a vector is a row on the left and a column on the right."""
     return in_dtype(ops.matmul(*_pair(x1, x2)), dtype)
 
 
 def dot(a: TensorLike, b: TensorLike) -> Tensor:
-    """The sum of products over the last axis of one and the last but one of the other; of numbers the product.
+    """The sum of products over the last axis of ``a`` and the second to last of ``b``; the product of scalars.
 
     Examples
     --------
@@ -51,18 +51,18 @@ def inner(a: TensorLike, b: TensorLike) -> Tensor:
 
 
 def outer(a: TensorLike, b: TensorLike) -> Tensor:
-    """Every element of one by every element of the other, both in a row."""
+    """The outer product of the flattened tensors."""
     x, y = _pair(a, b)
     return x.reshape((-1, 1)) * y.reshape((-1,))
 
 
 def tensordot(a: TensorLike, b: TensorLike, axes: int | Sequence[int | Sequence[int]] = 2) -> Tensor:
-    """The sum of products over the last axes of one and the first of the other, or over named axes."""
+    """The sum of products over the last axes of ``a`` and the first of ``b``, or over the given axes."""
     return ops.tensor_dot(*_pair(a, b), axes)
 
 
 def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
-    """The product of matrices one after the other; the first and the last may be vectors."""
+    """The product of several matrices; the first and the last may be vectors."""
     if len(arrays) < 2:
         raise ArgumentError(f"multi_dot: expected two arrays at least, got {len(arrays)}")
     product = as_tensor(arrays[0])
@@ -72,7 +72,7 @@ def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
 
 
 def kron(a: TensorLike, b: TensorLike) -> Tensor:
-    """The second tensor once for each element of the first, by which it is multiplied."""
+    """The Kronecker product."""
     x, y = _pair(a, b)
     rank = max(x.ndim, y.ndim)
     wide, narrow = ((*(1,) * (rank - each.ndim), *each.shape) for each in (x, y))
@@ -83,12 +83,12 @@ def kron(a: TensorLike, b: TensorLike) -> Tensor:
 
 def cross(a: TensorLike, b: TensorLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
           ) -> Tensor:
-    """The vector that is at right angles to two, along axes of length three; or two, of which the third number is 0.
+    """The cross product along axes of length 3, or of length 2 with a third component of 0.
 
     Parameters
     ----------
     axis : int
-        The axis of both and of the answer, in place of ``axisa``, ``axisb`` and ``axisc``.
+        Axis of both inputs and of the output, in place of ``axisa``, ``axisb`` and ``axisc``.
     """
     x, y = _pair(a, b)
     if axis is not None:
@@ -105,7 +105,7 @@ def cross(a: TensorLike, b: TensorLike, axisa: int = -1, axisb: int = -1, axisc:
 
 
 def norm(x: TensorLike, ord: Number | str | None = None, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The length of vectors, or a norm of matrices; see ``ops.norm``."""
+    """The norm of vectors or matrices; see ``ops.norm``."""
     x = as_real(x)
     if ord is not None and axis is None and x.ndim > 2:
         raise ShapeError(f"norm: with ord={ord!r} give the axes among {x.ndim}")
@@ -116,7 +116,7 @@ def norm(x: TensorLike, ord: Number | str | None = None, axis: Axes = None, keep
 
 
 def _slid(x: Tensor, y: Tensor, mode: str, what: str) -> Tensor:
-    """The sums of products of two vectors, the second of which is turned around and moved past the first."""
+    """The convolution of two vectors."""
     if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
         raise ShapeError(f"{what}: expected two vectors, got the shapes {x.shape} and {y.shape}")
     if mode not in ("full", "same", "valid"):
@@ -134,12 +134,12 @@ def _slid(x: Tensor, y: Tensor, mode: str, what: str) -> Tensor:
 
 
 def convolve(a: TensorLike, v: TensorLike, mode: str = "full") -> Tensor:
-    """The sums of products of two vectors, of which one is turned around and moved past the other.
+    """The convolution of two vectors.
 
     Parameters
     ----------
     mode : {"full", "same", "valid"}
-        All places, as many as the longer vector has numbers, or those where the shorter lies within the longer.
+        All positions, as many as the longer vector has elements, or those where the vectors overlap completely.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def convolve(a: TensorLike, v: TensorLike, mode: str = "full") -> Tensor:
 
 
 def correlate(a: TensorLike, v: TensorLike, mode: str = "valid") -> Tensor:
-    """The sums of products of two vectors, of which one is moved past the other; see ``convolve``."""
+    """The cross-correlation of two vectors; see ``convolve``."""
     x, y = _pair(a, v)
     answer = _slid(x, ops.flip(y, (0,)), mode, "correlate")
     if mode == "same" and x.size < y.size and not x.size % 2:  # counted from the other end, as the longer one is moved
@@ -171,7 +171,7 @@ def _factors(p: TensorLike, what: str) -> Tensor:
 
 
 def _aligned(a1: TensorLike, a2: TensorLike, what: str) -> tuple[Tensor, Tensor]:
-    """The factors of two polynomials, with zeros for the powers that one has not."""
+    """The coefficients of two polynomials, padded with zeros to the same degree."""
     x, y = together(_factors(a1, what), _factors(a2, what))
     longest = max(x.size, y.size)
     left, right = (ops.pad(each, (longest - each.size, 0)) for each in (x, y))
@@ -196,7 +196,7 @@ def polymul(a1: TensorLike, a2: TensorLike) -> Tensor:
 
 
 def polyval(p: TensorLike, x: TensorLike) -> Tensor:
-    """The values of a polynomial at places, or at another polynomial's values."""
+    """The value of a polynomial at the points ``x``, which may be another polynomial's values."""
     factors, place = _factors(p, "polyval"), as_tensor(x)
     value = ops.zeros_like(factors[0] * place)
     for i in range(factors.size):
@@ -211,7 +211,7 @@ def _order(m: int, what: str) -> int:
 
 
 def polyder(p: TensorLike, m: int = 1) -> Tensor:
-    """The derivative of a polynomial, ``m`` times over."""
+    """The ``m``-th derivative of a polynomial."""
     x = _factors(p, "polyder")
     for _ in range(_order(m, "polyder")):
         x = x[:-1] * as_tensor(np.arange(x.size - 1, 0, -1).astype(x._dt))
@@ -219,7 +219,7 @@ def polyder(p: TensorLike, m: int = 1) -> Tensor:
 
 
 def polyint(p: TensorLike, m: int = 1, k: Number | Sequence[Number] | None = None) -> Tensor:
-    """The integral of a polynomial, ``m`` times over, with constants ``k``, which are 0 by default; floating."""
+    """The ``m``-th integral of a polynomial, with constants ``k`` (default 0), in a floating dtype."""
     x = as_real(_factors(p, "polyint"))
     constants = [0.0] * m if k is None else [k] * m if is_number(k) else list(k)  # type: ignore[arg-type]
     if len(constants) != _order(m, "polyint"):

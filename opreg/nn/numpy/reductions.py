@@ -1,6 +1,6 @@
-"""Sums, means, extremes and their places, deviations, running sums and differences, by NumPy's names.
+"""Sums, means, extremes and their indices, variances, cumulative sums and differences, with NumPy's names.
 
-No axis means all axes, and gives a tensor without axes. Sums of integers and booleans are int64.
+Without ``axis`` all axes are reduced, to a scalar tensor. Sums of integers and booleans are int64.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SMALL = frozenset(map(np.dtype, ("bool", "int8", "int16", "uint8", "uint16")))
 
 def sum(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, keepdims: bool = False,
         initial: TensorLike | None = None) -> Tensor:
-    """The sum, and ``initial``, of numbers that were cast to ``dtype`` before.
+    """The sum of the elements, cast to ``dtype`` first, plus ``initial``.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def sum(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, keepdims: b
 
 
 def mean(a: TensorLike, axis: Axes = None, keepdims: bool = False, dtype: TensorDType = None) -> Tensor:
-    """The mean; of integers, cut towards zero."""
+    """The mean; truncated for integers."""
     return ops.mean(in_dtype(as_tensor(a), dtype), axis, keepdims)
 
 
@@ -65,27 +65,27 @@ min = _extreme("min", ops.amin, "The smallest number, ``initial`` at most, of th
 
 
 def ptp(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The largest number less the smallest."""
+    """The range: the maximum minus the minimum."""
     return ops.ptp(as_tensor(x), axis, keepdims)
 
 
 def argmax(a: TensorLike, axis: int | None = None) -> Tensor:
-    """The place of the largest element along an axis, or among all in a row: the first of equals; int64."""
+    """The index of the maximum along an axis, or of the flattened tensor; the first of equals, int64."""
     return ops.argmax(as_tensor(a), axis)
 
 
 def argmin(a: TensorLike, axis: int | None = None) -> Tensor:
-    """The place of the smallest element along an axis, or among all in a row: the first of equals; int32."""
+    """The index of the minimum along an axis, or of the flattened tensor; the first of equals, int32."""
     return ops.argmin(as_tensor(a), axis)
 
 
 def var(x: TensorLike, axis: Axes = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """The mean square of what numbers are off their mean, over ``ddof`` numbers fewer."""
+    """The variance, with a divisor smaller by ``ddof``."""
     return ops.var(as_real(x), axis, ddof, keepdims)
 
 
 def std(x: TensorLike, axis: Axes = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """The square root of the variance; see ``var``."""
+    """The standard deviation; see ``var``."""
     return ops.std(as_real(x), axis, ddof, keepdims)
 
 
@@ -96,12 +96,12 @@ def count_nonzero(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> T
 
 
 def sometrue(a: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether a number is true, or not zero."""
+    """Whether any element is nonzero."""
     return ops.any(as_tensor(a) != 0, axis, keepdims)
 
 
 def average(x: TensorLike, axis: Axes = None, weights: TensorLike | None = None, returned: bool = False) -> Any:
-    """The mean, with weights for all elements or for places along an axis; with ``returned`` the weights' sum, too."""
+    """The mean, weighted elementwise or along an axis; with ``returned`` the sum of weights, too."""
     x = as_real(x)
     if weights is None:
         shares = ops.ones_like(x)
@@ -129,23 +129,23 @@ def _counted(x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
 
 
 def nansum(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, keepdims: bool = False) -> Tensor:
-    """The sum of the elements that are not NaN, in their dtype where no other is given."""
+    """The sum of the elements that are not NaN, in their own dtype by default."""
     x = in_dtype(as_tensor(a), dtype)
     return ops.sum(_nan_as(x, 0.0), axis, keepdims, dtype=x._dt)
 
 
 def nanmax(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, keepdims: bool = False) -> Tensor:
-    """The largest of the elements that are not NaN."""
+    """The maximum of the elements that are not NaN."""
     return in_dtype(ops.amax(_nan_as(as_tensor(a), -math.inf), axis, keepdims), dtype)
 
 
 def nanmin(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, keepdims: bool = False) -> Tensor:
-    """The smallest of the elements that are not NaN."""
+    """The minimum of the elements that are not NaN."""
     return in_dtype(ops.amin(_nan_as(as_tensor(a), math.inf), axis, keepdims), dtype)
 
 
 def nanmean(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, keepdims: bool = False) -> Tensor:
-    """The mean of the elements that are not NaN; floating."""
+    """The mean of the elements that are not NaN, in a floating dtype."""
     x = in_dtype(as_real(a), dtype)
     return ops.sum(_nan_as(x, 0.0), axis, keepdims) / _counted(x, axis, keepdims)
 
@@ -160,7 +160,7 @@ def nanvar(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, ddof: in
 
 def nanstd(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, ddof: int = 0, keepdims: bool = False
            ) -> Tensor:
-    """The square root of the variance of the elements that are not NaN."""
+    """The standard deviation of the elements that are not NaN."""
     return ops.sqrt(nanvar(a, axis, dtype, ddof, keepdims))
 
 
@@ -168,32 +168,32 @@ def nanstd(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, ddof: in
 
 
 def _along(a: TensorLike, axis: int | None, dtype: TensorDType) -> tuple[Tensor, int]:
-    """Numbers to go along, and the axis; small integers are int32."""
+    """The tensor and axis to accumulate over; small integers are cast to int32."""
     x = as_tensor(a)
     x = x._cast(np.dtype(np.int32)) if dtype is None and x._dt in _SMALL else in_dtype(x, dtype)
     return (x.reshape((-1,)), 0) if axis is None else (x, axis)
 
 
 def cumsum(a: TensorLike, axis: int | None = None, dtype: TensorDType = None) -> Tensor:
-    """Sums up to each element, along an axis or of all in a row; of small integers int32."""
+    """The cumulative sum along an axis, or of the flattened tensor; int32 for small integers."""
     x, axis = _along(a, axis, dtype)
     return ops.cumsum(x, axis, x._dt)
 
 
 def cumprod(a: TensorLike, axis: int | None = None, dtype: TensorDType = None) -> Tensor:
-    """Products up to each element, along an axis or of all in a row; of small integers int32."""
+    """The cumulative product along an axis, or of the flattened tensor; int32 for small integers."""
     x, axis = _along(a, axis, dtype)
     return ops.cumprod(x, axis)._cast(x._dt)
 
 
 def nancumsum(a: TensorLike, axis: int | None = None, dtype: TensorDType = None) -> Tensor:
-    """Sums up to each element of those that are not NaN; see ``cumsum``."""
+    """The cumulative sum of the elements that are not NaN; see ``cumsum``."""
     return cumsum(_nan_as(as_tensor(a), 0.0), axis, dtype)
 
 
 def diff(a: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None,
          append: TensorLike | None = None) -> Tensor:
-    """Differences of each element and the one before it, ``n`` times over."""
+    """The ``n``-th differences of adjacent elements along an axis."""
     x = as_tensor(a)
     axis = one_axis(axis, x.ndim, "diff")
     edge = (*x.shape[:axis], 1, *x.shape[axis + 1:])
@@ -203,14 +203,14 @@ def diff(a: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None =
 
 
 def ediff1d(ary: TensorLike, to_end: TensorLike | None = None, to_begin: TensorLike | None = None) -> Tensor:
-    """Differences of neighbours of the flattened tensor, with values put behind and before."""
+    """The differences of adjacent elements of the flattened tensor, with values appended and prepended."""
     x = as_tensor(ary).reshape((-1,))
     parts = [to_begin, diff(x), to_end]
     return ops.concat([as_tensor(part).reshape((-1,))._cast(x._dt) for part in parts if part is not None])
 
 
 def trapz(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: int = -1) -> Tensor:
-    """The area below lines from number to number, at distances of ``dx`` or between the places ``x``."""
+    """The integral by the trapezoidal rule, with spacing ``dx`` or at the points ``x``."""
     heights = as_real(y)
     axis = one_axis(axis, heights.ndim, "trapz")
     count = heights.shape[axis]
@@ -230,9 +230,9 @@ def gradient(f: TensorLike, *varargs: Number | TensorLike, axis: int | Sequence[
     Parameters
     ----------
     varargs : float
-        The distance between numbers, for all axes or one for each.
+        Spacing of the elements, for all axes or one for each.
     edge_order : {1}
-        At the edges it is the difference of two numbers.
+        Order of the differences at the edges.
     """
     if edge_order != 1:
         raise ArgumentError(f"gradient: edge_order must be 1, got {edge_order!r}")
@@ -254,7 +254,7 @@ def gradient(f: TensorLike, *varargs: Number | TensorLike, axis: int | Sequence[
 
 
 def unwrap(p: TensorLike, discont: float = math.pi, axis: int = -1) -> Tensor:
-    """Angles in radians, moved on by whole turns where one is more than ``discont`` away from the one before."""
+    """Angles in radians, changed by multiples of 2π wherever a jump exceeds ``discont``."""
     x = as_real(p)
     axis = one_axis(axis, x.ndim, "unwrap")
     step = ops.diff(x, 1, axis)
@@ -270,16 +270,16 @@ def unwrap(p: TensorLike, discont: float = math.pi, axis: int = -1) -> Tensor:
 
 def cov(m: TensorLike, y: TensorLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
         fweights: TensorLike | None = None, aweights: TensorLike | None = None, dtype: TensorDType = None) -> Tensor:
-    """The covariance of variables: a row of ``m`` for each variable, or a column, and a matrix of all pairs.
+    """The covariance matrix of variables, which are the rows of ``m``, or its columns.
 
     Parameters
     ----------
     bias : bool
-        Whether sums are divided by the count of samples, and not by one less.
+        Whether to divide by the number of samples instead of one less.
     ddof : int
-        By how many the count is less, whatever ``bias`` says.
+        Reduction of the divisor; overrides ``bias``.
     fweights, aweights : tensor
-        How often each sample was seen, and how much it counts.
+        Frequency and weight of each sample.
     """
     def rows(value: TensorLike) -> Tensor:
         x = in_dtype(as_real(value), dtype)
@@ -293,7 +293,7 @@ def cov(m: TensorLike, y: TensorLike | None = None, rowvar: bool = True, bias: b
 
 
 def corrcoef(x: TensorLike, y: TensorLike | None = None, rowvar: bool = True, dtype: TensorDType = None) -> Tensor:
-    """The correlation of variables, between -1 and 1; see ``cov``."""
+    """The correlation coefficients of variables; see ``cov``."""
     value = cov(x, y, rowvar, dtype=dtype)
     if not value.ndim:
         return value / value

@@ -1,7 +1,7 @@
-"""ops: functions and primitives of tensors by MindSpore's names, all of them views of registered operators.
+"""ops: functions and primitives of tensors by MindSpore's names, all over registered operators.
 
-Functions take tensors, NumPy arrays, lists and numbers, eagerly and while a function is compiled. Primitives are
-classes, of which one is made with settings and then called on tensors.
+Functions take tensors, NumPy arrays, lists and numbers, eagerly and while a function is compiled. A primitive is a
+class: an object is made with settings, and then called on tensors.
 
 >>> from opreg import Tensor, ops
 >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -67,7 +67,7 @@ from .sampling import *  # noqa: F403
 from .scalars import *  # noqa: F403
 from .windows import *  # noqa: F403
 
-if not TYPE_CHECKING:  # type checkers follow the stars
+if not TYPE_CHECKING:  # type checkers read the star imports
     __all__ = ["GradOperation", "HookBackward", "InsertGradientOf", "constexpr", "get_grad", "grad",  # noqa: PLE0604
                "derivative", "jacfwd", "jacrev", "jet", "jvp", "linearize", "value_and_grad", "vjp", "vmap",
                *activation.__all__, *array.__all__, *attention.__all__, *collectives.__all__, *control.__all__,

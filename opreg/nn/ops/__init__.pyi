@@ -35,7 +35,7 @@ class Acosh(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class AdaptiveAvgPool2D(Primitive):
-    """Means over the cells of a grid of ``output_size``, (height, width) or one for both."""
+    """Means over the cells of a grid of ``output_size``, (height, width) or one value for both."""
     def __init__(self, output_size: int | Sequence[int | None]) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Add(Primitive):
@@ -55,7 +55,7 @@ class Addcmul(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, tensor1: TensorLike, tensor2: TensorLike, value: TensorLike = 1) -> Tensor: ...
 class AffineGrid(Primitive):
-    """Places of samples for ``grid_sample``, so that images come out moved by matrices."""
+    """Sampling coordinates for ``grid_sample`` that transform images by matrices."""
     def __init__(self) -> None: ...
     def __call__(self, theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Tensor: ...
 class ArgMaxWithValue(Primitive):
@@ -83,7 +83,7 @@ class Asinh(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Assign(Primitive):
-    """Store a value in a Parameter, or another tensor, now or, in a compiled function, when it has run."""
+    """Store a value in a Parameter or another tensor, now, or at the end of a compiled function's run."""
     def __init__(self) -> None: ...
     def __call__(self, variable: Tensor, value: TensorLike) -> Tensor: ...
 class AssignAdd(Primitive):
@@ -99,7 +99,7 @@ class Atan(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Atan2(Primitive):
-    """The angle in radians, from -pi to pi, of the point whose height is ``input`` and whose width is …."""
+    """The angle in radians, from -pi to pi, of the point with ordinate ``input`` and abscissa ``other``."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class Atanh(Primitive):
@@ -117,7 +117,7 @@ class AvgPool3D(Primitive):
                  data_format: str = 'NCDHW') -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class BCEWithLogitsLoss(Primitive):
-    """The binary cross entropy of scores before the sigmoid."""
+    """The binary cross-entropy of labels and the sigmoid of scores."""
     def __init__(self, reduction: str = 'mean') -> None: ...
     def __call__(self, input: TensorLike, target: TensorLike, weight: TensorLike | None = None,
                  pos_weight: TensorLike | None = None) -> Tensor: ...
@@ -174,11 +174,11 @@ class BoundingBoxEncode(Primitive):
                  stds: float | Sequence[float] = (1.0, 1.0, 1.0, 1.0)) -> None: ...
     def __call__(self, anchor_box: TensorLike, groundtruth_box: TensorLike) -> Tensor: ...
 class BroadcastTo(Primitive):
-    """Repeated along axes of length one, and new ones in front, to fill a shape."""
+    """Broadcast to a shape."""
     def __init__(self, shape: TensorShape) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Bucketize(Primitive):
-    """Index of the stretch between rising boundaries for each element, int32."""
+    """For each element the index of the interval between increasing boundaries, int32."""
     def __init__(self, boundaries: Sequence[float]) -> None: ...
     def __call__(self, input: TensorLike, *, right: bool = False) -> Tensor: ...
 class CTCGreedyDecoder(Primitive):
@@ -192,11 +192,11 @@ class CTCLoss(Primitive):
     def __call__(self, x: TensorLike, labels_indices: TensorLike, labels_values: TensorLike,
                  sequence_length: TensorLike) -> tuple[Tensor, None]: ...
 class Cast(Primitive):
-    """The numbers in another dtype."""
+    """The values in another dtype."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, dtype: TensorDType) -> Tensor: ...
 class Cdist(Primitive):
-    """The distances of all rows of ``x1`` from all rows of ``x2``."""
+    """Distances between all rows of ``x1`` and all rows of ``x2``."""
     def __init__(self, p: float = 2.0) -> None: ...
     def __call__(self, x1: TensorLike, x2: TensorLike) -> Tensor: ...
 class CeLU(Primitive):
@@ -208,7 +208,7 @@ class Ceil(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class ChannelShuffle(Primitive):
-    """The second axis, which falls into groups, read across them."""
+    """Interleave groups of the second axis."""
     def __init__(self, groups: int) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class CheckValid(Primitive):
@@ -216,19 +216,19 @@ class CheckValid(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, bboxes: TensorLike, img_metas: TensorLike) -> Tensor: ...
 class Cholesky(Primitive):
-    """The lower triangular ``L`` of which symmetric positive definite matrices are ``L @ L.T``."""
+    """The lower triangular ``L`` with ``A = L @ L.T`` for symmetric positive definite matrices."""
     def __init__(self, upper: bool = False) -> None: ...
     def __call__(self, input_x: TensorLike) -> Tensor: ...
 class CholeskyInverse(Primitive):
-    """The inverse of the matrices whose factors ``cholesky`` gives."""
+    """The inverse of matrices, given their factors by ``cholesky``."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike, upper: bool = False) -> Tensor: ...
 class CholeskySolve(Primitive):
-    """The columns ``x`` for which ``A @ x`` are the columns ``input``, where ``input2`` are the factors of …."""
+    """The solution ``x`` of ``A @ x = input``, given the Cholesky factor ``input2`` of ``A``."""
     def __init__(self, upper: bool = False) -> None: ...
     def __call__(self, input: TensorLike, input2: TensorLike) -> Tensor: ...
 class Concat(Primitive):
-    """Tensors one after the other along an axis."""
+    """Concatenate tensors along an axis."""
     def __init__(self, axis: int = 0) -> None: ...
     def __call__(self, tensors: Sequence[TensorLike]) -> Tensor: ...
 class Conv2D(Primitive):
@@ -237,13 +237,13 @@ class Conv2D(Primitive):
                  stride: Sizes = 1, dilation: Sizes = 1, group: int = 1, data_format: str = 'NCHW') -> None: ...
     def __call__(self, x: TensorLike, weight: TensorLike) -> Tensor: ...
 class Conv2DBackpropInput(Primitive):
-    """The gradient of a convolution in its data, of shape ``input_size``."""
+    """The gradient of a convolution with respect to its data, of shape ``input_size``."""
     def __init__(self, out_channel: Any, kernel_size: Sizes, pad_mode: str = 'valid', pad: Sizes = 0,
                  pad_list: Any = None, mode: Any = 1, stride: Sizes = 1, dilation: Sizes = 1, group: int = 1,
                  data_format: Any = 'NCHW') -> None: ...
     def __call__(self, dout: TensorLike, weight: TensorLike, input_size: Sequence[int]) -> Tensor: ...
 class Conv2DTranspose(Primitive):
-    """The gradient of a convolution in its data, of shape ``input_size``."""
+    """The gradient of a convolution with respect to its data, of shape ``input_size``."""
     def __init__(self, out_channel: Any, kernel_size: Sizes, pad_mode: str = 'valid', pad: Sizes = 0,
                  pad_list: Any = None, mode: Any = 1, stride: Sizes = 1, dilation: Sizes = 1, group: int = 1,
                  data_format: Any = 'NCHW') -> None: ...
@@ -262,7 +262,7 @@ class Cosh(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Cross(Primitive):
-    """The cross product along an axis of length three, by default the first such."""
+    """The cross product along an axis of length three, by default the first one."""
     def __init__(self, dim: int | None = None) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class CumProd(Primitive):
@@ -298,11 +298,11 @@ class DepthToSpace(Primitive):
     def __init__(self, block_size: int) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class Diag(Primitive):
-    """The matrix that has a vector on its diagonal."""
+    """A diagonal matrix from a vector."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class DiagPart(Primitive):
-    """The diagonal of a tensor whose last axes are as its first."""
+    """The diagonal of a tensor whose last axes have the lengths of the first."""
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class Digamma(Primitive):
@@ -338,7 +338,7 @@ class Elu(Primitive):
     def __init__(self, alpha: float = 1.0) -> None: ...
     def __call__(self, input_x: TensorLike) -> Tensor: ...
 class EmbeddingLookup(Primitive):
-    """Rows at places counted from ``offset``, and zeros where there are none."""
+    """Rows at indices less ``offset``."""
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike, indices: TensorLike, offset: int) -> Tensor: ...
 class Equal(Primitive):
@@ -350,7 +350,7 @@ class Erf(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Erfc(Primitive):
-    """One less the error function."""
+    """One minus the error function."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Erfinv(Primitive):
@@ -366,7 +366,7 @@ class Expand(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike, size: TensorShape) -> Tensor: ...
 class ExpandDims(Primitive):
-    """An axis of length one inserted, so that it is ``axis`` of the result."""
+    """Insert an axis of length one at position ``axis`` of the result."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike, axis: int) -> Tensor: ...
 class Expm1(Primitive):
@@ -374,19 +374,19 @@ class Expm1(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Eye(Primitive):
-    """Ones on the diagonal of ``n`` rows and ``m`` columns, as many as rows by default."""
+    """A matrix of ``n`` rows and ``m`` columns (``n`` by default) with ones on the diagonal."""
     def __init__(self) -> None: ...
     def __call__(self, n: int, m: int | None = None, dtype: TensorDType = None) -> Tensor: ...
 class FastGeLU(Primitive):
-    """``x sigmoid(1.702 x)``, near ``gelu``."""
+    """``x sigmoid(1.702 x)``, an approximation of ``gelu``."""
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class FastGelu(Primitive):
-    """``x sigmoid(1.702 x)``, near ``gelu``."""
+    """``x sigmoid(1.702 x)``, an approximation of ``gelu``."""
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class Fill(Primitive):
-    """One value everywhere, of that dtype."""
+    """A tensor filled with one value, in a given dtype."""
     def __init__(self) -> None: ...
     def __call__(self, type: TensorDType, shape: TensorShape, value: Tensor | Number) -> Tensor: ...
 class FillV2(Primitive):
@@ -394,7 +394,7 @@ class FillV2(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, shape: TensorShape, value: TensorLike) -> Tensor: ...
 class Flatten(Primitive):
-    """Axes from ``start_dim`` to ``end_dim`` made one."""
+    """Join the axes from ``start_dim`` to ``end_dim``."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, order: str = 'C', *, start_dim: int = 1, end_dim: int = -1) -> Tensor: ...
 class FloatStatus(Primitive):
@@ -422,15 +422,15 @@ class Fmin(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class ForiLoop(Primitive):
-    """A function of a counter and a value applied so many times."""
+    """Apply a function repeatedly to a counter and a value."""
     def __init__(self) -> None: ...
     def __call__(self, lower: int, upper: int, loop_func: Callable, init_val: Any, unroll: bool = True) -> Any: ...
 class GLU(Primitive):
-    """The first half along an axis times ``sigmoid`` of the second."""
+    """The first half along an axis times the ``sigmoid`` of the second half."""
     def __init__(self, axis: int = -1) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class Gather(Primitive):
-    """The slices along an axis that indices name."""
+    """The slices along an axis at the given indices."""
     def __init__(self, batch_dims: int = 0) -> None: ...
     def __call__(self, input_params: TensorLike, input_indices: TensorLike, axis: int) -> Tensor: ...
 class GatherD(Primitive):
@@ -438,11 +438,11 @@ class GatherD(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike, dim: int, index: TensorLike) -> Tensor: ...
 class GatherNd(Primitive):
-    """The parts at places whose indices, one an axis from the first on, lie along the last axis of …."""
+    """The parts at coordinates, given along the last axis of ``indices``, for the leading axes."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike, indices: TensorLike) -> Tensor: ...
 class Gcd(Primitive):
-    """The greatest common divisor of integers, by Euclid's steps, as many as the widest integers need."""
+    """The greatest common divisor of integers, by as many steps of Euclid's algorithm as the widest …."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class GeLU(Primitive):
@@ -454,7 +454,7 @@ class Gelu(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Ger(Primitive):
-    """Every element of a vector times every one of another."""
+    """The outer product of two vectors."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, vec2: TensorLike) -> Tensor: ...
 class Greater(Primitive):
@@ -466,11 +466,11 @@ class GreaterEqual(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class HShrink(Primitive):
-    """``x``, and 0 within ``lambd`` of zero."""
+    """``x`` where it is farther than ``lambd`` from zero, and 0 elsewhere."""
     def __init__(self, lambd: float = 0.5) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class HSigmoid(Primitive):
-    """``(x + 3) / 6``, cut off at 0 and 1."""
+    """``(x + 3) / 6``, clipped to the range from 0 to 1."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class HSwish(Primitive):
@@ -478,11 +478,11 @@ class HSwish(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Heaviside(Primitive):
-    """0 below zero, 1 above, ``values`` at zero."""
+    """0 below zero, 1 above, and ``values`` at zero."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, values: TensorLike) -> Tensor: ...
 class Histogram(Primitive):
-    """How many elements are in each of ``bins`` stretches from ``min`` to ``max``, or over all where both …."""
+    """The number of elements in each of ``bins`` equal intervals from ``min`` to ``max``."""
     def __init__(self, bins: int = 100, min: float = 0.0, max: float = 0.0) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class HistogramSummary(Primitive):
@@ -490,7 +490,7 @@ class HistogramSummary(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, name: str, value: TensorLike) -> None: ...
 class Hypot(Primitive):
-    """The square root of both squares' sum."""
+    """The square root of the sum of the squares."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class IOU(Primitive):
@@ -498,7 +498,7 @@ class IOU(Primitive):
     def __init__(self, mode: str = 'iou') -> None: ...
     def __call__(self, anchor_boxes: TensorLike, gt_boxes: TensorLike) -> Tensor: ...
 class Identity(Primitive):
-    """The same."""
+    """The tensor itself."""
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class ImageSummary(Primitive):
@@ -506,7 +506,7 @@ class ImageSummary(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, name: str, value: TensorLike) -> None: ...
 class IndexFill(Primitive):
-    """One number in all slices along an axis that indices name."""
+    """The tensor with the slices at indices along an axis filled with a number."""
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike, axis: int, index: TensorLike, value: TensorLike) -> Tensor: ...
 class InplaceAdd(Primitive):
@@ -530,7 +530,7 @@ class InvertPermutation(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, places: Sequence[int]) -> tuple[int, ...]: ...
 class IsClose(Primitive):
-    """Whether numbers are within ``atol + rtol * |other|`` of each other."""
+    """Whether elements differ by at most ``atol + rtol * |other|``."""
     def __init__(self, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class IsFinite(Primitive):
@@ -558,7 +558,7 @@ class L2Normalize(Primitive):
     def __init__(self, axis: Axes = 0, epsilon: float = 0.0001) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class LRN(Primitive):
-    """Divided by ``(bias + alpha s) ** beta``, s the sum of squares over channels within ``depth_radius``."""
+    """Divide by ``(bias + alpha s) ** beta``, where ``s`` is the sum of squares over channels within …."""
     def __init__(self, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
                  norm_region: str = 'ACROSS_CHANNELS') -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
@@ -587,7 +587,7 @@ class Lgamma(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class LinSpace(Primitive):
-    """Numbers at equal distances from ``start`` to ``end``, both included."""
+    """Equally spaced values from ``start`` to ``end``, both included."""
     def __init__(self) -> None: ...
     def __call__(self, start: Tensor | Number, end: Tensor | Number, steps: int) -> Tensor: ...
 class Log(Primitive):
@@ -599,11 +599,11 @@ class Log1p(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class LogMatrixDeterminant(Primitive):
-    """The signs of determinants, and the logarithms of their sizes."""
+    """The signs of determinants, and the logarithms of their absolute values."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> tuple[Tensor, Tensor]: ...
 class LogSoftmax(Primitive):
-    """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
+    """The logarithm of ``softmax``, computed without its rounding."""
     def __init__(self, axis: int | Sequence[int] = -1) -> None: ...
     def __call__(self, logits: TensorLike) -> Tensor: ...
 class LogicalAnd(Primitive):
@@ -623,15 +623,15 @@ class LogicalXor(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class Logit(Primitive):
-    """``log(x / (1 - x))``, x kept ``eps`` away from 0 and 1."""
+    """``log(x / (1 - x))``."""
     def __init__(self, eps: float | None = -1.0) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class MaskedFill(Primitive):
-    """A number, or that of a tensor without axes, where the mask holds."""
+    """``value`` where the mask holds, ``input_x`` elsewhere."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike, mask: TensorLike, value: TensorLike) -> Tensor: ...
 class MaskedSelect(Primitive):
-    """The numbers where a mask holds, in a row."""
+    """The elements where a mask holds, as a vector."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, mask: TensorLike) -> Tensor: ...
 class MatMul(Primitive):
@@ -639,7 +639,7 @@ class MatMul(Primitive):
     def __init__(self, transpose_a: bool = False, transpose_b: bool = False) -> None: ...
     def __call__(self, x: TensorLike, y: TensorLike) -> Tensor: ...
 class MatrixBandPart(Primitive):
-    """Matrices with zeros further than ``lower`` below the diagonal and ``upper`` above it."""
+    """Matrices with zeros more than ``lower`` below or ``upper`` above the diagonal."""
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike, lower: int, upper: int) -> Tensor: ...
 class MatrixDeterminant(Primitive):
@@ -665,7 +665,7 @@ class Maximum(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class Meshgrid(Primitive):
-    """Vectors repeated to a grid."""
+    """Coordinates of a grid."""
     def __init__(self, indexing: str = 'xy') -> None: ...
     def __call__(self, *inputs: TensorLike) -> tuple[Tensor, ...]: ...
 class Minimum(Primitive):
@@ -681,7 +681,7 @@ class Mish(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class Mod(Primitive):
-    """The remainder of the quotient cut towards zero, with the sign of ``input``."""
+    """The remainder of a division rounded towards zero, with the sign of ``input``."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class Mul(Primitive):
@@ -693,7 +693,7 @@ class Multinomial(Primitive):
     def __init__(self, seed: Any = 0, seed2: Any = 0, dtype: TensorDType = 'int32') -> None: ...
     def __call__(self, x: TensorLike, count: int) -> Tensor: ...
 class Mvlgamma(Primitive):
-    """The logarithm of the gamma function of ``p`` dimensions."""
+    """The logarithm of the ``p``-dimensional gamma function."""
     def __init__(self, p: int) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class NLLLoss(Primitive):
@@ -717,15 +717,15 @@ class NPUGetFloatStatus(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, *args: TensorLike) -> Tensor: ...
 class NanToNum(Primitive):
-    """Finite numbers in place of NaN (0), infinity and negative infinity (the largest and least of the …."""
+    """Finite values in the place of NaN (0), infinity and negative infinity (the largest and smallest of …."""
     def __init__(self, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Neg(Primitive):
-    """The number with the other sign."""
+    """The negative of each element."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class NonZero(Primitive):
-    """Places of numbers that are not zero, one a row, or as a tuple of one vector an axis."""
+    """Indices of the nonzero elements."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]: ...
 class NotEqual(Primitive):
@@ -733,7 +733,7 @@ class NotEqual(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class OneHot(Primitive):
-    """Rows of ``off_value`` in ``depth`` places with ``on_value`` at that of the index, along a new axis."""
+    """One-hot vectors of length ``depth`` along a new axis."""
     def __init__(self, axis: int = -1) -> None: ...
     def __call__(self, indices: TensorLike, depth: int | Tensor, on_value: Tensor | Number = 1,
                  off_value: Tensor | Number = 0) -> Tensor: ...
@@ -742,11 +742,11 @@ class Ones(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, shape: TensorShape, dtype: TensorDType = None) -> Tensor: ...
 class OnesLike(Primitive):
-    """Ones in the shape of a tensor, and in its dtype or another."""
+    """Ones with the shape of a tensor, in its dtype or another."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, *, dtype: TensorDType = None) -> Tensor: ...
 class PReLU(Primitive):
-    """``x``, times ``weight`` below zero, which has one number, or one for each channel, the second axis."""
+    """``x``, multiplied where negative by ``weight``, one value, or one for each channel, the second axis."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, weight: TensorLike) -> Tensor: ...
 class Pad(Primitive):
@@ -758,7 +758,7 @@ class Partial(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, function: Callable[..., _T], *values: Any) -> Callable[..., _T]: ...
 class Polygamma(Primitive):
-    """The derivative of order ``n`` of ``digamma``."""
+    """The ``n``-th derivative of ``digamma``."""
     def __init__(self) -> None: ...
     def __call__(self, n: TensorLike, input: TensorLike) -> Tensor: ...
 class Pow(Primitive):
@@ -779,7 +779,7 @@ class RandomChoiceWithMask(Primitive):
     def __init__(self, count: int = 256, seed: Any = 0, seed2: Any = 0) -> None: ...
     def __call__(self, input_x: TensorLike) -> tuple[Tensor, Tensor]: ...
 class Range(Primitive):
-    """Numbers from ``start`` to before ``end``."""
+    """Values from ``start`` to before ``end``."""
     def __init__(self) -> None: ...
     def __call__(self, start: Tensor | Number, end: Tensor | Number, step: Tensor | Number,
                  maxlen: int = 1000000) -> Tensor: ...
@@ -788,11 +788,11 @@ class Rank(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike) -> int: ...
 class ReLU(Primitive):
-    """The number, or zero if that is more."""
+    """The larger of each element and zero."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, inplace: bool = False) -> Tensor: ...
 class ReLU6(Primitive):
-    """The number, cut off at 0 and 6."""
+    """Elements clipped to the range from 0 to 6."""
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class RealDiv(Primitive):
@@ -864,7 +864,7 @@ class ReverseSequence(Primitive):
     def __init__(self, seq_dim: int, batch_dim: int = 0) -> None: ...
     def __call__(self, x: TensorLike, lengths: TensorLike) -> Tensor: ...
 class ReverseV2(Primitive):
-    """The tensor in reverse order along axes."""
+    """Reverse the order along axes."""
     def __init__(self, axis: Axes) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class Rint(Primitive):
@@ -876,7 +876,7 @@ class Roll(Primitive):
     def __init__(self, shift: Axes, axis: Axes) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class Round(Primitive):
-    """Elements rounded to ``decimals`` digits behind the point, halves to the even digit."""
+    """Elements rounded to ``decimals`` digits after the decimal point, halves to the even digit."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, *, decimals: int = 0) -> Tensor: ...
 class Rsqrt(Primitive):
@@ -884,7 +884,7 @@ class Rsqrt(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class ScalarCast(Primitive):
-    """A number as one of Python's, an integer, a float or a boolean."""
+    """A number as a Python integer, float or boolean."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: Number, input_y: TensorDType) -> int | float: ...
 class ScalarSummary(Primitive):
@@ -892,11 +892,11 @@ class ScalarSummary(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, name: str, value: TensorLike) -> None: ...
 class ScalarToTensor(Primitive):
-    """One number as a tensor without axes."""
+    """A number as a tensor without axes."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: Number, dtype: TensorDType = 'float32') -> Tensor: ...
 class Scan(Primitive):
-    """A function applied to the slices of a tensor along the first axis, handing a value on from one to …."""
+    """Apply a function to each slice of a tensor along the first axis, passing a value from one call to …."""
     def __init__(self) -> None: ...
     def __call__(self, loop_func: Callable, init: Any, xs: Any, length: int | None = None,
                  unroll: bool = True) -> tuple[Any, Any]: ...
@@ -921,7 +921,7 @@ class ScatterMul(Primitive):
     def __init__(self, use_locking: bool = False) -> None: ...
     def __call__(self, input_x: Tensor, indices: TensorLike, updates: TensorLike) -> Tensor: ...
 class ScatterNd(Primitive):
-    """Zeros of a shape with ``updates`` added at the places that ``gather_nd`` would take them from."""
+    """Zeros of a shape, with ``updates`` added at the coordinates in ``indices``."""
     def __init__(self) -> None: ...
     def __call__(self, indices: TensorLike, updates: TensorLike, shape: TensorShape) -> Tensor: ...
 class ScatterNdAdd(Primitive):
@@ -969,11 +969,11 @@ class SearchSorted(Primitive):
     def __init__(self, dtype: TensorDType = 'int64', right: bool = False) -> None: ...
     def __call__(self, sequence: TensorLike, values: TensorLike) -> Tensor: ...
 class Select(Primitive):
-    """Numbers of ``input`` where the condition holds, of ``other`` elsewhere."""
+    """``input`` where the condition holds, ``other`` elsewhere."""
     def __init__(self) -> None: ...
     def __call__(self, condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor: ...
 class Shape(Primitive):
-    """The lengths of the axes, as a tuple."""
+    """The shape, as a tuple."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike) -> tuple[int, ...]: ...
 class Sigmoid(Primitive):
@@ -981,7 +981,7 @@ class Sigmoid(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class SigmoidCrossEntropyWithLogits(Primitive):
-    """The cross entropy of each element, which sigmoid makes a probability."""
+    """The binary cross-entropy of each element and the sigmoid of its logit."""
     def __init__(self) -> None: ...
     def __call__(self, logits: TensorLike, labels: TensorLike) -> Tensor: ...
 class Sign(Primitive):
@@ -1005,27 +1005,27 @@ class Size(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike) -> int: ...
 class Slice(Primitive):
-    """The part that begins at a place and has a size, -1 for all that is left."""
+    """The part from ``begin`` on, of a size."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor: ...
 class SmoothL1Loss(Primitive):
-    """Half the squared difference by ``beta`` where it is below that, the absolute one less half of it …."""
+    """``0.5 * d ** 2 / beta`` where the absolute difference ``d`` is below ``beta``, ``d - 0.5 * beta`` …."""
     def __init__(self, beta: float = 1.0, reduction: str = 'none') -> None: ...
     def __call__(self, input: TensorLike, target: TensorLike) -> Tensor: ...
 class SoftShrink(Primitive):
-    """``x`` less ``lambd`` above, more ``lambd`` below, and 0 within ``lambd`` of zero."""
+    """``x`` moved towards zero by ``lambd``, and 0 where it is nearer than that."""
     def __init__(self, lambd: float = 0.5) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Softmax(Primitive):
-    """Exponentials, scaled to add up to one along an axis."""
+    """Exponentials scaled to a sum of one along an axis."""
     def __init__(self, axis: int | Sequence[int] = -1) -> None: ...
     def __call__(self, input: TensorLike, *, dtype: TensorDType = None) -> Tensor: ...
 class SoftmaxCrossEntropyWithLogits(Primitive):
-    """Losses, and their gradients as a value."""
+    """Losses, and their gradients as a second result."""
     def __init__(self) -> None: ...
     def __call__(self, logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]: ...
 class Softplus(Primitive):
-    """``log(1 + exp(beta x)) / beta``, and x itself where ``beta x`` is above the threshold."""
+    """``log(1 + exp(beta x)) / beta``, and ``x`` where ``beta x`` is above the threshold."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, beta: float = 1, threshold: float = 20) -> Tensor: ...
 class Softsign(Primitive):
@@ -1033,7 +1033,7 @@ class Softsign(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class Sort(Primitive):
-    """Numbers in order along an axis, and the places they come from, as int32."""
+    """Elements sorted along an axis, and their indices as int32."""
     def __init__(self, axis: int = -1, descending: bool = False) -> None: ...
     def __call__(self, input_x: TensorLike) -> tuple[Tensor, Tensor]: ...
 class SpaceToDepth(Primitive):
@@ -1069,11 +1069,11 @@ class SquaredDifference(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike, y: TensorLike) -> Tensor: ...
 class Squeeze(Primitive):
-    """The tensor without those axes, which have length one, or without all such axes."""
+    """Remove the given axes, which have length one, or all axes of length one."""
     def __init__(self, axis: int | Sequence[int] | None = ()) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Stack(Primitive):
-    """Tensors of one shape side by side along a new axis."""
+    """Stack tensors of one shape along a new axis."""
     def __init__(self, axis: int = 0) -> None: ...
     def __call__(self, tensors: Sequence[TensorLike]) -> Tensor: ...
 class StandardLaplace(Primitive):
@@ -1111,7 +1111,7 @@ class TensorAdd(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class TensorScatterAdd(Primitive):
-    """``updates`` added at places, those of equal indices one after the other."""
+    """The tensor with ``updates`` added at coordinates."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor: ...
 class TensorScatterDiv(Primitive):
@@ -1135,11 +1135,11 @@ class TensorScatterMul(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor: ...
 class TensorScatterSub(Primitive):
-    """``updates`` subtracted at places, those of equal indices one after the other."""
+    """The tensor with ``updates`` subtracted at coordinates."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor: ...
 class TensorScatterUpdate(Primitive):
-    """``updates`` in place of the elements there."""
+    """The tensor with ``updates`` written at coordinates."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor: ...
 class TensorSummary(Primitive):
@@ -1147,11 +1147,11 @@ class TensorSummary(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, name: str, value: TensorLike) -> None: ...
 class Tile(Primitive):
-    """The tensor repeated side by side, so many times along each axis."""
+    """Repeat the tensor a number of times along each axis."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, dims: TensorShape) -> Tensor: ...
 class TopK(Primitive):
-    """The ``k`` largest elements along an axis, or the smallest, and their places as int32."""
+    """The ``k`` largest or smallest elements along an axis, and their indices as int32."""
     def __init__(self, sorted: bool = True) -> None: ...
     def __call__(self, input: TensorLike, k: int, dim: int | None = None,
                  largest: bool = True) -> tuple[Tensor, Tensor]: ...
@@ -1160,15 +1160,15 @@ class Trace(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Transpose(Primitive):
-    """The axes in another order."""
+    """Permute the axes."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, dims: Sequence[int]) -> Tensor: ...
 class Tril(Primitive):
-    """Matrices with zeros above a diagonal."""
+    """The lower triangle of matrices, with zeros above a diagonal."""
     def __init__(self, diagonal: int = 0) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Triu(Primitive):
-    """Matrices with zeros below a diagonal."""
+    """The upper triangle of matrices, with zeros below a diagonal."""
     def __init__(self, diagonal: int = 0) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Trunc(Primitive):
@@ -1180,11 +1180,11 @@ class TruncateDiv(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike, y: TensorLike) -> Tensor: ...
 class TruncateMod(Primitive):
-    """The remainder of the quotient cut towards zero, with the sign of ``input``."""
+    """The remainder of a division rounded towards zero, with the sign of ``input``."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class TupleToArray(Primitive):
-    """A tensor of the numbers of a tuple."""
+    """A tensor of the elements of a tuple."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: Sequence[Number]) -> Tensor: ...
 class UniformInt(Primitive):
@@ -1196,7 +1196,7 @@ class UniformReal(Primitive):
     def __init__(self, seed: Any = 0, seed2: Any = 0) -> None: ...
     def __call__(self, shape: TensorShape) -> Tensor: ...
 class Unique(Primitive):
-    """The different elements in the order they first occur, and for each element which it is."""
+    """The distinct elements in order of first occurrence, and for each element its index among them."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> tuple[Tensor, Tensor]: ...
 class UniqueConsecutive(Primitive):
@@ -1212,16 +1212,16 @@ class Unstack(Primitive):
     def __init__(self, axis: int = 0, num: int | None = None) -> None: ...
     def __call__(self, x: TensorLike) -> tuple[Tensor, ...]: ...
 class WhileLoop(Primitive):
-    """A function applied to a value, or a nesting of them, while a condition on it holds."""
+    """Apply a function repeatedly to a value, or a nesting of values, while a condition on the value holds."""
     def __init__(self) -> None: ...
     def __call__(self, cond_func: Callable, loop_func: Callable, init_val: Any,
                  max_iterations: int | None = None) -> Any: ...
 class Xdivy(Primitive):
-    """``x / y``, and 0 where ``x`` is."""
+    """``x / y``, and 0 where ``x`` is 0."""
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike, y: TensorLike) -> Tensor: ...
 class Xlogy(Primitive):
-    """``input * log(other)``, and 0 where ``input`` is."""
+    """``input * log(other)``, and 0 where ``input`` is 0."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class Zeros(Primitive):
@@ -1229,7 +1229,7 @@ class Zeros(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, size: TensorShape, dtype: TensorDType = None) -> Tensor: ...
 class ZerosLike(Primitive):
-    """Zeros in the shape of a tensor, and in its dtype or another."""
+    """Zeros with the shape of a tensor, in its dtype or another."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, *, dtype: TensorDType = None) -> Tensor: ...
 def abs(input: TensorLike) -> Tensor:
@@ -1241,12 +1241,12 @@ def acos(input: TensorLike) -> Tensor:
 def acosh(input: TensorLike) -> Tensor:
     """The inverse of the hyperbolic cosine."""
 def adaptive_avg_pool1d(input: TensorLike, output_size: int) -> Tensor:
-    """Means over so many cells of sequences."""
+    """Means over ``output_size`` cells of sequences."""
 def adaptive_avg_pool2d(input: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
-    """Means over the cells of a grid of ``output_size``, (height, width) or one for both."""
+    """Means over the cells of a grid of ``output_size``, (height, width) or one value for both."""
 def adaptive_max_pool2d(input: TensorLike, output_size: int | Sequence[int | None],
                         return_indices: bool = False) -> Tensor:
-    """The largest number of each cell of a grid of ``output_size``."""
+    """The maximum of each cell of a grid of ``output_size``."""
 def add(input: TensorLike, other: TensorLike) -> Tensor:
     """The sum."""
 def addbmm(input: TensorLike, batch1: TensorLike, batch2: TensorLike, *, beta: TensorLike = 1,
@@ -1267,9 +1267,9 @@ def addn(x: Sequence[TensorLike]) -> Tensor:
 def addr(x: TensorLike, vec1: TensorLike, vec2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
     """``beta * x + alpha * outer(vec1, vec2)``."""
 def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Tensor:
-    """Places of samples for ``grid_sample``, so that images come out moved by matrices."""
+    """Sampling coordinates for ``grid_sample`` that transform images by matrices."""
 def all(input: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
-    """Whether none is false, or zero."""
+    """Whether all elements are true, or nonzero."""
 def amax(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, initial: float | None = None,
          where: TensorLike | None = None) -> Tensor:
     """The largest number, ``initial`` at least, of those where ``where`` holds."""
@@ -1277,12 +1277,12 @@ def amin(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, initia
          where: TensorLike | None = None) -> Tensor:
     """The smallest number, ``initial`` at most, of those where ``where`` holds."""
 def aminmax(input: TensorLike, *, axis: int | None = 0, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """The smallest and the largest number."""
+    """The smallest and the largest element."""
 def any(input: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
-    """Whether one is true, or not zero."""
+    """Whether any element is true, or nonzero."""
 def arange(start: Tensor | Number = 0, end: Tensor | Number | None = None, step: Tensor | Number = 1, *,
            dtype: TensorDType = None) -> Tensor:
-    """Numbers from ``start`` to before ``end``, or from 0 to before ``start``."""
+    """Values from ``start`` to before ``end``, or from 0 to before ``start``."""
 def arccos(input: TensorLike) -> Tensor:
     """The angle in radians whose cosine it is."""
 def arccosh(input: TensorLike) -> Tensor:
@@ -1294,17 +1294,17 @@ def arcsinh(input: TensorLike) -> Tensor:
 def arctan(input: TensorLike) -> Tensor:
     """The angle in radians whose tangent it is."""
 def arctan2(input: TensorLike, other: TensorLike) -> Tensor:
-    """The angle in radians, from -pi to pi, of the point whose height is ``input`` and whose width is …."""
+    """The angle in radians, from -pi to pi, of the point with ordinate ``input`` and abscissa ``other``."""
 def arctanh(input: TensorLike) -> Tensor:
     """The inverse of the hyperbolic tangent."""
 def argmax(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """The place of the largest element along an axis, or among all in a row."""
+    """The index of the largest element along an axis, or in the flat tensor."""
 def argmin(input: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The place of the smallest element along an axis, or among all in a row."""
+    """The index of the smallest element along an axis, or in the flat tensor."""
 def argsort(input: TensorLike, axis: int = -1, descending: bool = False) -> Tensor:
-    """The places along an axis that its numbers in order come from, as int32."""
+    """Indices that sort the elements along an axis, as int32."""
 def argwhere(input: TensorLike) -> Tensor:
-    """Places of numbers that are not zero, one a row."""
+    """Indices of the nonzero elements, one in each row."""
 def asin(input: TensorLike) -> Tensor:
     """The angle in radians whose sine it is."""
 def asinh(input: TensorLike) -> Tensor:
@@ -1316,27 +1316,27 @@ def assign_sub(variable: Tensor, value: TensorLike) -> Tensor:
 def atan(input: TensorLike) -> Tensor:
     """The angle in radians whose tangent it is."""
 def atan2(input: TensorLike, other: TensorLike) -> Tensor:
-    """The angle in radians, from -pi to pi, of the point whose height is ``input`` and whose width is …."""
+    """The angle in radians, from -pi to pi, of the point with ordinate ``input`` and abscissa ``other``."""
 def atanh(input: TensorLike) -> Tensor:
     """The inverse of the hyperbolic tangent."""
 @overload
 def atleast_1d(inputs: ArrayLike) -> Tensor:
-    """A tensor with one axis at least."""
+    """A tensor with at least one axis."""
 @overload
 def atleast_1d(inputs: list[Any]) -> list[Tensor]:
-    """A tensor with one axis at least."""
+    """A tensor with at least one axis."""
 @overload
 def atleast_1d(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
-    """A tensor with one axis at least."""
+    """A tensor with at least one axis."""
 @overload
 def atleast_2d(inputs: ArrayLike) -> Tensor:
-    """A tensor with two axes at least, new ones in front."""
+    """A tensor with at least two axes, new ones in front."""
 @overload
 def atleast_2d(inputs: list[Any]) -> list[Tensor]:
-    """A tensor with two axes at least, new ones in front."""
+    """A tensor with at least two axes, new ones in front."""
 @overload
 def atleast_2d(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
-    """A tensor with two axes at least, new ones in front."""
+    """A tensor with at least two axes, new ones in front."""
 def avg_pool1d(input_x: TensorLike, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0,
                ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
     """The mean of each window of sequences."""
@@ -1350,10 +1350,10 @@ def baddbmm(input: TensorLike, batch1: TensorLike, batch2: TensorLike, beta: Ten
             alpha: TensorLike = 1) -> Tensor:
     """``beta * input + alpha * batch1 @ batch2``."""
 def batch_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | None = None) -> Tensor:
-    """Sums of products along one axis of each, for every place along the first, which both share."""
+    """Sums of products along one axis of each."""
 def batch_norm(input_x: TensorLike, running_mean: TensorLike, running_var: TensorLike, weight: TensorLike,
                bias: TensorLike, training: bool = False, momentum: float = 0.1, eps: float = 1e-05) -> Tensor:
-    """Mean ``bias`` and deviation ``weight`` in every channel."""
+    """Normalise each channel to mean ``bias`` and standard deviation ``weight``."""
 def bernoulli(input: TensorLike, p: Tensor | Number = 0.5, seed: int | None = None) -> Tensor:
     """1 with probability ``p``, 0 otherwise, in the shape and dtype of ``input``."""
 def bessel_i0(input: TensorLike) -> Tensor:
@@ -1361,17 +1361,17 @@ def bessel_i0(input: TensorLike) -> Tensor:
 def bessel_i1(input: TensorLike) -> Tensor:
     """The modified Bessel function of the first kind of order 1."""
 def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
-    """A vector added along the second axis."""
+    """Add a vector along the second axis."""
 def bidense(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
     """``x @ weight[k] @ y + bias[k]`` of the last axes of two inputs, for each ``k``."""
 def binary_cross_entropy(logits: TensorLike, labels: TensorLike, weight: TensorLike | None = None,
                          reduction: str = 'mean') -> Tensor:
-    """``-(labels log(p) + (1 - labels) log(1 - p))`` of probabilities, of which logarithms are taken from …."""
+    """``-(labels log(p) + (1 - labels) log(1 - p))`` of probabilities, clipped from below at 1e-12."""
 def binary_cross_entropy_with_logits(input: TensorLike, target: TensorLike, weight: TensorLike | None = None,
                                      pos_weight: TensorLike | None = None, reduction: str = 'mean') -> Tensor:
-    """The binary cross entropy of scores before the sigmoid."""
+    """The binary cross-entropy of labels and the sigmoid of scores."""
 def bincount(input: TensorLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
-    """How often each number from 0 up occurs, or the sums of weights."""
+    """Counts of each integer from 0 up, or sums of weights."""
 def bitwise_and(input: TensorLike, other: TensorLike) -> Tensor:
     """The bits that are set in both."""
 def bitwise_or(input: TensorLike, other: TensorLike) -> Tensor:
@@ -1379,110 +1379,110 @@ def bitwise_or(input: TensorLike, other: TensorLike) -> Tensor:
 def bitwise_xor(input: TensorLike, other: TensorLike) -> Tensor:
     """The bits that are set in just one."""
 def block_diag(*inputs: TensorLike) -> Tensor:
-    """The matrix that has matrices along its diagonal, and zeros elsewhere."""
+    """A block-diagonal matrix of matrices."""
 def bmm(input_x: TensorLike, mat2: TensorLike) -> Tensor:
-    """Products of matrices, as many on either side."""
+    """Products of two batches of matrices."""
 def bool_eq(x: Any, y: Any) -> Any:
     """What Python's ``eq`` gives."""
 def bool_not(x: Any) -> Any:
     """What Python's ``not_`` gives."""
 def broadcast_to(input: TensorLike, shape: TensorShape) -> Tensor:
-    """Repeated along axes of length one, and new ones in front, to fill a shape."""
+    """Broadcast to a shape."""
 def bucketize(input: TensorLike, boundaries: Sequence[float], *, right: bool = False) -> Tensor:
-    """Index of the stretch between rising boundaries for each element, int32."""
+    """For each element the index of the interval between increasing boundaries, int32."""
 def cartesian_prod(*inputs: TensorLike) -> Tensor:
-    """All ways to take a number of each vector, one a row."""
+    """The Cartesian product of vectors, a combination in each row."""
 def cast(input: TensorLike, dtype: TensorDType) -> Tensor:
-    """The numbers in another dtype."""
+    """The values in another dtype."""
 def cat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """Tensors one after the other along an axis."""
+    """Concatenate tensors along an axis."""
 def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
-    """The distances of all rows of ``x1`` from all rows of ``x2``."""
+    """Distances between all rows of ``x1`` and all rows of ``x2``."""
 def ceil(input: TensorLike) -> Tensor:
     """The next whole number above."""
 def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     """``x``, ``alpha * (exp(x / alpha) - 1)`` below zero."""
 def channel_shuffle(x: TensorLike, groups: int) -> Tensor:
-    """The second axis, which falls into groups, read across them."""
+    """Interleave groups of the second axis."""
 def cholesky(input_x: TensorLike, upper: bool = False) -> Tensor:
-    """The lower triangular ``L`` of which symmetric positive definite matrices are ``L @ L.T``."""
+    """The lower triangular ``L`` with ``A = L @ L.T`` for symmetric positive definite matrices."""
 def cholesky_inverse(input_x: TensorLike, upper: bool = False) -> Tensor:
-    """The inverse of the matrices whose factors ``cholesky`` gives."""
+    """The inverse of matrices, given their factors by ``cholesky``."""
 def cholesky_solve(input: TensorLike, input2: TensorLike, upper: bool = False) -> Tensor:
-    """The columns ``x`` for which ``A @ x`` are the columns ``input``, where ``input2`` are the factors of …."""
+    """The solution ``x`` of ``A @ x = input``, given the Cholesky factor ``input2`` of ``A``."""
 def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """At most ``chunks`` parts along an axis, of one length, the last perhaps shorter."""
+    """Split along an axis into at most ``chunks`` parts of one length, of which the last may be shorter."""
 def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
-    """The number, or ``min`` if that is more, or ``max`` if that is less."""
+    """Elements clipped to a range."""
 def clip(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
-    """The number, or ``min`` if that is more, or ``max`` if that is less."""
+    """Elements clipped to a range."""
 @overload
 def clip_by_global_norm(x: ArrayLike, clip_norm: float = 1.0, use_norm: None = None) -> Tensor:
-    """Tensors scaled so that the norm of all their numbers together is at most ``clip_norm``."""
+    """Tensors scaled so that their common norm is at most ``clip_norm``."""
 @overload
 def clip_by_global_norm(x: list[Any] | tuple[Any, ...], clip_norm: float = 1.0,
                         use_norm: None = None) -> tuple[Tensor, ...]:
-    """Tensors scaled so that the norm of all their numbers together is at most ``clip_norm``."""
+    """Tensors scaled so that their common norm is at most ``clip_norm``."""
 @overload
 def clip_by_norm(x: ArrayLike, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
-    """A tensor, or each of a list of them, scaled so that the norm of all their numbers is at most …."""
+    """A tensor, or each tensor of a list, scaled so that its norm is at most ``max_norm``."""
 @overload
 def clip_by_norm(x: list[Any] | tuple[Any, ...], max_norm: float, norm_type: float = 2.0,
                  error_if_nonfinite: bool = False) -> Sequence[Tensor]:
-    """A tensor, or each of a list of them, scaled so that the norm of all their numbers is at most …."""
+    """A tensor, or each tensor of a list, scaled so that its norm is at most ``max_norm``."""
 def clip_by_value(x: TensorLike, clip_value_min: TensorLike | None = None,
                   clip_value_max: TensorLike | None = None) -> Tensor:
-    """The number, or the first limit if that is more, or the second if that is less."""
+    """Elements clipped to a range."""
 def combinations(input: TensorLike, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All ways to take ``r`` numbers of a vector in their order, one a row."""
+    """All combinations of ``r`` elements of a vector, one in each row."""
 def concat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """Tensors one after the other along an axis."""
+    """Concatenate tensors along an axis."""
 def cond(pred: TensorLike, true_fn: Callable, false_fn: Callable, *inputs: Any) -> Any:
-    """One of two functions of the same inputs, as a condition says."""
+    """Call one of two functions with the same inputs, chosen by a condition."""
 def conv1d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
            pad_mode: str = 'valid', padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
-    """Sums over windows of sequences (batch, channels, length)."""
+    """A convolution of sequences (batch, channels, length)."""
 def conv2d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
            pad_mode: str = 'valid', padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
-    """Sums over windows of images (batch, channels, height, width), weighted by kernels."""
+    """A convolution of images (batch, channels, height, width)."""
 def conv3d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
            pad_mode: str = 'valid', padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
-    """Sums over windows of volumes (batch, channels, depth, height, width)."""
+    """A convolution of volumes (batch, channels, depth, height, width)."""
 def copysign(x: TensorLike, other: TensorLike) -> Tensor:
-    """The size of ``x`` with the sign of ``other``."""
+    """The absolute value of ``x`` with the sign of ``other``."""
 def cos(input: TensorLike) -> Tensor:
     """The cosine, of radians."""
 def cosh(input: TensorLike) -> Tensor:
     """The hyperbolic cosine."""
 def cosine_embedding_loss(input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0,
                           reduction: str = 'mean') -> Tensor:
-    """One less the cosine along the second axis where the target is 1, the cosine's excess over ``margin`` …."""
+    """One minus the cosine along the second axis where the target is 1, ``max(0, cosine - margin)`` where …."""
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-08) -> Tensor:
-    """The sum of products along an axis, divided by both lengths, ``eps`` at least."""
+    """The inner product along an axis divided by the product of both norms, which are at least ``eps``."""
 def count_nonzero(x: TensorLike, axis: Axes = (), keep_dims: bool = False, dtype: TensorDType = None) -> Tensor:
     """The number of nonzero elements."""
 def cov(input: TensorLike, *, correction: int = 1, fweights: TensorLike | None = None,
         aweights: TensorLike | None = None) -> Tensor:
-    """The covariance of variables."""
+    """The covariance matrix of variables, which are the rows."""
 def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Tensor:
-    """The cross product along an axis of length three, by default the first such."""
+    """The cross product along an axis of length three, by default the first one."""
 def cross_entropy(input: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
                   reduction: str = 'mean', label_smoothing: float = 0.0) -> Tensor:
-    """Minus the logarithm of the target's probability, of scores before softmax."""
+    """The cross-entropy of targets and the softmax of scores."""
 def ctc_greedy_decoder(inputs: TensorLike, sequence_length: TensorLike,
                        merge_repeated: bool = True) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The likeliest class of each step, blanks and repetitions left out."""
+    """The likeliest class of each step, with blanks and repetitions removed."""
 def ctc_loss(log_probs: TensorLike, targets: TensorLike, input_lengths: TensorLike, target_lengths: TensorLike,
              blank: int = 0, reduction: str = 'mean', zero_infinity: bool = False) -> tuple[Tensor, None]:
-    """Minus the logarithm of the probability that scores in time spell a sequence, blanks and repetitions …."""
+    """The negative log-probability that scores over time spell a sequence, after blanks and repetitions …."""
 def cummax(input: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
     """The largest number so far along an axis."""
 def cummin(input: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
     """The smallest number so far along an axis."""
 def cumprod(input: TensorLike, dim: int, dtype: TensorDType = None) -> Tensor:
-    """The products of the numbers so far along an axis."""
+    """Cumulative products along an axis."""
 def cumsum(x: TensorLike, axis: int | None, dtype: TensorDType = None) -> Tensor:
-    """The sums of the numbers so far along an axis."""
+    """Cumulative sums along an axis."""
 def deg2rad(input: TensorLike) -> Tensor:
     """Radians from degrees."""
 def dense(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
@@ -1492,20 +1492,20 @@ def depend(value: _T, expr: object) -> _T:
 def det(input: TensorLike) -> Tensor:
     """The determinant of matrices."""
 def diag(input: TensorLike) -> Tensor:
-    """The matrix that has a vector on its diagonal."""
+    """A diagonal matrix from a vector."""
 def diag_embed(input: TensorLike, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Matrices in two axes of the result that have the last axis on a diagonal, and zeros elsewhere."""
+    """Diagonal matrices, over two axes of the result, from vectors along the last axis."""
 def diagflat(input: TensorLike, offset: int = 0) -> Tensor:
-    """The matrix that has all elements of a tensor on a diagonal, and zeros elsewhere."""
+    """A diagonal matrix of all elements of a tensor."""
 def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A diagonal over two axes, as last axis."""
+    """A diagonal over two axes, as the last axis."""
 def diagonal_scatter(input: TensorLike, src: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The numbers with ``src`` in the place of a diagonal over two axes, which is its last axis."""
+    """The tensor with a diagonal over two axes replaced by ``src``, whose last axis it is."""
 def dict_getitem(x: Any, y: Any) -> Any:
     """What Python's ``getitem`` gives."""
 def diff(x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None,
          append: TensorLike | None = None) -> Tensor:
-    """Every element along an axis less the one before it, ``n`` times."""
+    """The ``n``-th differences of neighbouring elements along an axis."""
 def digamma(input: TensorLike) -> Tensor:
     """The derivative of ``lgamma``."""
 def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
@@ -1513,7 +1513,7 @@ def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = Non
 def divide(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
     """The quotient."""
 def dot(input: TensorLike, other: TensorLike) -> Tensor:
-    """The last axis of ``input`` multiplied with the last but one of ``other``."""
+    """Products over the last axis of ``input`` and the last but one of ``other``."""
 def dropout(input: TensorLike, p: float = 0.5, training: bool = True, seed: int | None = None) -> Tensor:
     """Each element set to zero with probability ``p`` and the others divided by ``1 - p``, when ``training``."""
 def dropout1d(input: TensorLike, p: float = 0.5, training: bool = True) -> Tensor:
@@ -1523,18 +1523,18 @@ def dropout2d(input: TensorLike, p: float = 0.5, training: bool = True) -> Tenso
 def dropout3d(input: TensorLike, p: float = 0.5, training: bool = True) -> Tensor:
     """Whole channels of volumes set to zero."""
 def dsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """Parts along the third axis."""
+    """``tensor_split`` along the third axis."""
 def dstack(tensors: Sequence[TensorLike]) -> Tensor:
-    """Tensors one after the other along the third axis."""
+    """Concatenate tensors along the third axis."""
 def dtype(input_x: TensorLike) -> Any:
-    """The type of the numbers."""
+    """The dtype."""
 def einsum(equation: str, *operands: TensorLike) -> Tensor:
-    """Sums of products as an equation of letters says."""
+    """Sums of products given by an equation of letters."""
 def elu(input_x: TensorLike, alpha: float = 1.0) -> Tensor:
     """``x``, ``alpha * (exp(x) - 1)`` below zero."""
 def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False) -> Tensor:
-    """Rows of a table picked by integers."""
+    """Rows of a table at integer indices."""
 def eq(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers are equal."""
 def equal(input: TensorLike, other: TensorLike) -> Tensor:
@@ -1542,40 +1542,40 @@ def equal(input: TensorLike, other: TensorLike) -> Tensor:
 def erf(input: TensorLike) -> Tensor:
     """The error function."""
 def erfc(input: TensorLike) -> Tensor:
-    """One less the error function."""
+    """One minus the error function."""
 def erfinv(input: TensorLike) -> Tensor:
     """The inverse of the error function."""
 def exp(input: TensorLike) -> Tensor:
     """The exponential."""
 def exp2(input: TensorLike) -> Tensor:
-    """Two to the power of the number."""
+    """Two to the power of each element."""
 def expand(input_x: TensorLike, size: TensorShape) -> Tensor:
     """See ``broadcast_to``."""
 def expand_dims(input_x: TensorLike, axis: int) -> Tensor:
-    """An axis of length one inserted, so that it is ``axis`` of the result."""
+    """Insert an axis of length one at position ``axis`` of the result."""
 def expm1(input: TensorLike) -> Tensor:
     """The exponential less one, exact near zero."""
 def eye(n: int, m: int | None = None, dtype: TensorDType = None) -> Tensor:
-    """Ones on the diagonal of ``n`` rows and ``m`` columns, as many as rows by default."""
+    """A matrix of ``n`` rows and ``m`` columns (``n`` by default) with ones on the diagonal."""
 def fast_gelu(x: TensorLike) -> Tensor:
-    """``x sigmoid(1.702 x)``, near ``gelu``."""
+    """``x sigmoid(1.702 x)``, an approximation of ``gelu``."""
 def fill(type: TensorDType, shape: TensorShape, value: Tensor | Number) -> Tensor:
-    """One value everywhere, of that dtype."""
+    """A tensor filled with one value, in a given dtype."""
 def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike, head_num: int,
                           real_shift: TensorLike | None = None, drop_mask: None = None, padding_mask: None = None,
                           attn_mask: TensorLike | None = None, prefix: None = None, actual_seq_qlen: None = None,
                           actual_seq_kvlen: None = None, keep_prob: float = 1.0, scalar_value: float = 1.0,
                           pre_tokens: int = 2147483647, next_tokens: int = 2147483647, inner_precise: int = 0,
                           input_layout: str = 'BSH', sparse_mode: int = 0) -> Tensor:
-    """Attention, which weighs values for each query by the softmax of the products of their keys with it."""
+    """Attention."""
 def flatten(input: TensorLike, order: str = 'C', *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
-    """Axes from ``start_dim`` to ``end_dim`` made one."""
+    """Join the axes from ``start_dim`` to ``end_dim``."""
 def flip(input: TensorLike, dims: Axes) -> Tensor:
-    """The tensor in reverse order along axes."""
+    """Reverse the order along axes."""
 def fliplr(input: TensorLike) -> Tensor:
-    """The tensor in reverse order along the second axis."""
+    """Reverse the order along the second axis."""
 def flipud(input: TensorLike) -> Tensor:
-    """The tensor in reverse order along the first axis."""
+    """Reverse the order along the first axis."""
 def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
     """``input`` to the power ``exponent``, in float64."""
 def floor(input: TensorLike) -> Tensor:
@@ -1595,99 +1595,99 @@ def fmax(input: TensorLike, other: TensorLike) -> Tensor:
 def fmin(input: TensorLike, other: TensorLike) -> Tensor:
     """The smaller one, or NaN."""
 def fmod(input: TensorLike, other: TensorLike) -> Tensor:
-    """The remainder of the quotient cut towards zero, with the sign of ``input``."""
+    """The remainder of a division rounded towards zero, with the sign of ``input``."""
 def fold(input: TensorLike, output_size: Sizes | Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
          stride: Sizes = 1) -> Tensor:
-    """Columns, as ``unfold`` makes them, added up where they came from in images of ``output_size``."""
+    """Columns, as ``unfold`` makes them, added at their positions in images of ``output_size``."""
 def fori_loop(lower: int, upper: int, loop_func: Callable, init_val: Any, unroll: bool = True) -> Any:
-    """A function of a counter and a value applied so many times."""
+    """Apply a function repeatedly to a counter and a value."""
 def frac(x: TensorLike) -> Tensor:
-    """The number less what is before its point."""
+    """The fractional part of each element."""
 def fractional_max_pool2d(input: TensorLike, kernel_size: Sizes, output_size: Sizes | None = None,
                           output_ratio: float | tuple[float, float] | None = None, return_indices: bool = False,
                           _random_samples: TensorLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest number of windows of images, which lie at random so that there are as many as wanted."""
+    """The maximum of windows of images, at random positions that give the requested number of windows."""
 def fractional_max_pool3d(input: TensorLike, kernel_size: Sizes, output_size: Sizes | None = None,
                           output_ratio: float | tuple[float, float, float] | None = None,
                           return_indices: bool = False,
                           _random_samples: TensorLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
-    """The same of volumes :math:`([N,] C, D, H, W)`."""
+    """``fractional_max_pool2d`` for volumes :math:`([N,] C, D, H, W)`."""
 def full(size: TensorShape, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
-    """One value everywhere."""
+    """A tensor filled with one value."""
 def full_like(input: TensorLike, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
-    """One number in the shape of a tensor, and in its dtype or another."""
+    """A tensor filled with one value, with the shape of a tensor, in its dtype or another."""
 def gather(input_params: TensorLike, input_indices: TensorLike, axis: int, batch_dims: int = 0) -> Tensor:
-    """The slices along an axis that indices name."""
+    """The slices along an axis at the given indices."""
 def gather_d(x: TensorLike, dim: int, index: TensorLike) -> Tensor:
     """See ``gather_elements``."""
 def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
-    """Numbers along an axis at the places that ``index``, of as many axes, names."""
+    """Elements along an axis at the indices in ``index``, which has the same number of axes."""
 def gather_nd(input_x: TensorLike, indices: TensorLike) -> Tensor:
-    """The parts at places whose indices, one an axis from the first on, lie along the last axis of …."""
+    """The parts at coordinates, given along the last axis of ``indices``, for the leading axes."""
 def gcd(input: TensorLike, other: TensorLike) -> Tensor:
-    """The greatest common divisor of integers, by Euclid's steps, as many as the widest integers need."""
+    """The greatest common divisor of integers, by as many steps of Euclid's algorithm as the widest …."""
 def ge(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers of the first are no less."""
 def gelu(input: TensorLike, approximate: str = 'none') -> Tensor:
     """``x`` times the normal distribution function of x."""
 def ger(input: TensorLike, vec2: TensorLike) -> Tensor:
-    """Every element of a vector times every one of another."""
+    """The outer product of two vectors."""
 def glu(x: TensorLike, axis: int = -1) -> Tensor:
-    """The first half along an axis times ``sigmoid`` of the second."""
+    """The first half along an axis times the ``sigmoid`` of the second half."""
 def greater(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers of the first are greater."""
 def greater_equal(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers of the first are no less."""
 def grid_sample(input: TensorLike, grid: TensorLike, mode: str = 'bilinear', padding_mode: str = 'zeros',
                 align_corners: bool = False) -> Tensor:
-    """The numbers of images or volumes at the places of a grid."""
+    """Sample images or volumes at the coordinates of a grid."""
 def group_norm(input: TensorLike, num_groups: int, weight: TensorLike | None = None, bias: TensorLike | None = None,
                eps: float = 1e-05) -> Tensor:
-    """Mean zero and deviation one in every group of channels of every sample."""
+    """Normalise each group of channels of each sample to mean zero and standard deviation one."""
 def gt(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers of the first are greater."""
 def gumbel_softmax(logits: TensorLike, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
-    """Softmax of scores with Gumbel's noise."""
+    """The softmax of scores with Gumbel noise."""
 def hardshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
-    """``x``, and 0 within ``lambd`` of zero."""
+    """``x`` where it is farther than ``lambd`` from zero, and 0 elsewhere."""
 def hardsigmoid(input: TensorLike) -> Tensor:
-    """``(x + 3) / 6``, cut off at 0 and 1."""
+    """``(x + 3) / 6``, clipped to the range from 0 to 1."""
 def hardswish(input: TensorLike) -> Tensor:
     """``x hardsigmoid(x)``."""
 def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """The number, cut off at two limits."""
+    """Elements clipped to a range."""
 def heaviside(input: TensorLike, values: TensorLike) -> Tensor:
-    """0 below zero, 1 above, ``values`` at zero."""
+    """0 below zero, 1 above, and ``values`` at zero."""
 def hinge_embedding_loss(inputs: TensorLike, targets: TensorLike, margin: float = 1.0,
                          reduction: str = 'mean') -> Tensor:
-    """The number where the target is 1, what it lacks to ``margin`` where it is -1."""
+    """The input where the target is 1, ``max(0, margin - input)`` where it is -1."""
 def histc(input: TensorLike, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
-    """How many elements are in each of ``bins`` stretches from ``min`` to ``max``, or over all where both …."""
+    """The number of elements in each of ``bins`` equal intervals from ``min`` to ``max``."""
 def hsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """``tensor_split`` along the second axis, of vectors along their only one."""
+    """``tensor_split`` along the second axis."""
 def hstack(tensors: Sequence[TensorLike]) -> Tensor:
-    """Tensors one after the other along the second axis, vectors along their only one."""
+    """Concatenate tensors along the second axis."""
 def huber_loss(input: TensorLike, target: TensorLike, reduction: str = 'mean', delta: float = 1.0) -> Tensor:
-    """Half the squared difference up to ``delta``, linear from there on."""
+    """``0.5 * d ** 2`` where the absolute difference ``d`` is up to ``delta``, ``delta * (d - 0.5 * …."""
 def hypot(input: TensorLike, other: TensorLike) -> Tensor:
-    """The square root of both squares' sum."""
+    """The square root of the sum of the squares."""
 def i0(input: TensorLike) -> Tensor:
     """The modified Bessel function of the first kind of order 0."""
 def identity(x: TensorLike) -> Tensor:
-    """The same."""
+    """The tensor itself."""
 def index_add(x: TensorLike, indices: TensorLike, y: TensorLike, axis: int, use_lock: bool = True,
               check_index_bound: bool = True) -> Tensor:
-    """Slices of ``y`` added to those along an axis that indices name."""
+    """The tensor with slices of ``y`` added at indices along an axis."""
 def index_fill(x: TensorLike, axis: int, index: TensorLike, value: TensorLike) -> Tensor:
-    """One number in all slices along an axis that indices name."""
+    """The tensor with the slices at indices along an axis filled with a number."""
 def index_select(input: TensorLike, axis: int, index: TensorLike) -> Tensor:
-    """The slices along an axis that a vector of indices names."""
+    """The slices along an axis at the indices of a vector."""
 def inner(input: TensorLike, other: TensorLike) -> Tensor:
-    """Sums of products along the last axis of both."""
+    """Inner products over the last axis of both."""
 def interpolate(input: TensorLike, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None,
                 mode: str = 'nearest', align_corners: bool | None = None,
                 recompute_scale_factor: bool | None = None) -> Tensor:
-    """Images, sequences or volumes of another size."""
+    """Resize images, sequences or volumes."""
 def inv(input: TensorLike) -> Tensor:
     """One by the number."""
 def inverse(input: TensorLike) -> Tensor:
@@ -1697,14 +1697,14 @@ def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = 'iou') -> Te
 def is_(x: Any, y: Any) -> Any:
     """What Python's ``is_`` gives."""
 def is_floating_point(input: TensorLike) -> bool:
-    """Whether the numbers are floating ones."""
+    """Whether the dtype is a floating one."""
 def is_not(x: Any, y: Any) -> Any:
     """What Python's ``is_not`` gives."""
 def is_tensor(obj: object) -> bool:
-    """Whether something is a tensor, of numbers or of a trace."""
+    """Whether a value is a tensor, also a traced one."""
 def isclose(input: TensorLike, other: TensorLike, rtol: float = 1e-05, atol: float = 1e-08,
             equal_nan: bool = False) -> Tensor:
-    """Whether numbers are within ``atol + rtol * |other|`` of each other."""
+    """Whether elements differ by at most ``atol + rtol * |other|``."""
 def isfinite(input: TensorLike) -> Tensor:
     """Whether it is neither infinite nor NaN."""
 def isinf(input: TensorLike) -> Tensor:
@@ -1712,9 +1712,9 @@ def isinf(input: TensorLike) -> Tensor:
 def isnan(input: TensorLike) -> Tensor:
     """Whether it is NaN."""
 def isneginf(input: TensorLike) -> Tensor:
-    """Whether it is infinite and below zero."""
+    """Whether elements are negative infinity."""
 def isposinf(input: TensorLike) -> Tensor:
-    """Whether it is infinite and above zero."""
+    """Whether elements are positive infinity."""
 def kl_div(logits: TensorLike, labels: TensorLike, reduction: str = 'mean') -> Tensor:
     """``labels (log(labels) - logits)``, 0 where a label is not positive."""
 def kron(input: TensorLike, other: TensorLike) -> Tensor:
@@ -1723,18 +1723,18 @@ def l1_loss(input: TensorLike, target: TensorLike, reduction: str = 'mean') -> T
     """The absolute difference."""
 def laplace(shape: TensorShape, mean: Tensor | Number, lambda_param: Tensor | Number,
             seed: int | None = None) -> Tensor:
-    """Draws from the Laplace distribution of a mean and scale."""
+    """Values of the Laplace distribution with a given mean and scale."""
 def layer_norm(input: TensorLike, normalized_shape: int | Sequence[int], weight: TensorLike | None = None,
                bias: TensorLike | None = None, eps: float = 1e-05) -> Tensor:
-    """Mean zero and deviation one over the last axes, whose lengths are given."""
+    """Normalise to mean zero and standard deviation one over the last axes, whose lengths are given."""
 def lcm(input: TensorLike, other: TensorLike) -> Tensor:
     """The least common multiple of integers."""
 def ldexp(x: TensorLike, other: TensorLike) -> Tensor:
-    """``x`` times the power of two ``other``."""
+    """``x * 2 ** other``."""
 def le(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers of the first are no greater."""
 def leaky_relu(input: TensorLike, alpha: TensorLike = 0.2) -> Tensor:
-    """``x``, times ``alpha`` below zero."""
+    """``x``, multiplied by ``alpha`` where it is negative."""
 def lerp(input: TensorLike, end: TensorLike, weight: TensorLike) -> Tensor:
     """``input + weight * (end - input)``."""
 def less(input: TensorLike, other: TensorLike) -> Tensor:
@@ -1744,7 +1744,7 @@ def less_equal(input: TensorLike, other: TensorLike) -> Tensor:
 def lgamma(input: TensorLike) -> Tensor:
     """The natural logarithm of the gamma function's absolute value."""
 def linspace(start: Tensor | Number, end: Tensor | Number, steps: int) -> Tensor:
-    """Numbers at equal distances from ``start`` to ``end``, both included."""
+    """Equally spaced values from ``start`` to ``end``, both included."""
 def list_getitem(x: Any, y: Any) -> Any:
     """What Python's ``getitem`` gives."""
 def list_len(x: Any) -> Any:
@@ -1758,15 +1758,15 @@ def log1p(input: TensorLike) -> Tensor:
 def log2(input: TensorLike) -> Tensor:
     """The logarithm to base two."""
 def log_matrix_determinant(input: TensorLike) -> tuple[Tensor, Tensor]:
-    """The signs of determinants, and the logarithms of their sizes."""
+    """The signs of determinants, and the logarithms of their absolute values."""
 def log_softmax(logits: TensorLike, axis: int | Sequence[int] = -1) -> Tensor:
-    """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
+    """The logarithm of ``softmax``, computed without its rounding."""
 def logaddexp(input: TensorLike, other: TensorLike) -> Tensor:
-    """The logarithm of the sum of both exponentials."""
+    """The logarithm of the sum of the exponentials."""
 def logaddexp2(input: TensorLike, other: TensorLike) -> Tensor:
-    """The logarithm to base two of the sum of two to both powers."""
+    """The base-two logarithm of the sum of the powers of two."""
 def logcumsumexp(input: TensorLike, axis: int) -> Tensor:
-    """The logarithm of running sums of exponentials along an axis, with as many sums at once as are known."""
+    """The logarithm of cumulative sums of exponentials along an axis, by repeated doubling."""
 def logdet(input: TensorLike) -> Tensor:
     """The logarithms of determinants."""
 def logical_and(input: TensorLike, other: TensorLike) -> Tensor:
@@ -1778,9 +1778,9 @@ def logical_or(input: TensorLike, other: TensorLike) -> Tensor:
 def logical_xor(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether just one is true, or not zero."""
 def logit(input: TensorLike, eps: float | None = None) -> Tensor:
-    """``log(x / (1 - x))``, x kept ``eps`` away from 0 and 1."""
+    """``log(x / (1 - x))``."""
 def logsigmoid(x: TensorLike) -> Tensor:
-    """The logarithm of ``sigmoid``, exact far below zero."""
+    """The logarithm of ``sigmoid``, accurate far below zero."""
 def logsumexp(input: TensorLike, dim: Axes, keepdim: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials, without overflow."""
 def lp_pool1d(x: TensorLike, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
@@ -1791,61 +1791,61 @@ def lp_pool2d(x: TensorLike, norm_type: float, kernel_size: Sizes, stride: Sizes
     """``sum(x ** norm_type) ** (1 / norm_type)`` of each window of images."""
 def lrn(x: TensorLike, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
         norm_region: str = 'ACROSS_CHANNELS') -> Tensor:
-    """Divided by ``(bias + alpha s) ** beta``, s the sum of squares over channels within ``depth_radius``."""
+    """Divide by ``(bias + alpha s) ** beta``, where ``s`` is the sum of squares over channels within …."""
 def lt(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers of the first are less."""
 def make_list(*values: _T) -> list[_T]:
     """A list of the values."""
 def make_range(*bounds: int) -> tuple[int, ...]:
-    """The numbers of Python's ``range`` as a tuple."""
+    """The values of Python's ``range`` as a tuple."""
 def make_tuple(*values: _T) -> tuple[_T, ...]:
     """A tuple of the values."""
 def margin_ranking_loss(input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0,
                         reduction: str = 'mean') -> Tensor:
     """``max(0, -target (input1 - input2) + margin)``."""
 def masked_fill(input_x: TensorLike, mask: TensorLike, value: TensorLike) -> Tensor:
-    """A number, or that of a tensor without axes, where the mask holds."""
+    """``value`` where the mask holds, ``input_x`` elsewhere."""
 def masked_select(input: TensorLike, mask: TensorLike) -> Tensor:
-    """The numbers where a mask holds, in a row."""
+    """The elements where a mask holds, as a vector."""
 def matmul(input: TensorLike, other: TensorLike) -> Tensor:
-    """Products of the matrices in the last two axes."""
+    """Products of matrices in the last two axes."""
 def matrix_band_part(x: TensorLike, lower: int, upper: int) -> Tensor:
-    """Matrices with zeros further than ``lower`` below the diagonal and ``upper`` above it."""
+    """Matrices with zeros more than ``lower`` below or ``upper`` above the diagonal."""
 def matrix_determinant(input: TensorLike) -> Tensor:
     """The determinant of matrices."""
 def matrix_norm(A: TensorLike, ord: Number | str = 'fro', axis: tuple[int, int] = (-2, -1), keepdims: bool = False, *,
                 dtype: TensorDType = None) -> Tensor:
     """The norm of the matrices in two axes."""
 def matrix_power(input: TensorLike, n: int) -> Tensor:
-    """The product of ``n`` equal matrices."""
+    """Matrices to the power ``n``."""
 def max(input: TensorLike, axis: int | None = None, keepdims: bool = False, *, initial: float | None = None,
         where: TensorLike | None = None) -> tuple[Tensor, Tensor]:
     """The largest number along an axis, and its place as int64."""
 def max_pool2d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
                dilation: Sizes = 1, return_indices: bool = False,
                ceil_mode: bool = False) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest number of each window of images."""
+    """The maximum of each window of images."""
 def max_pool3d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
                dilation: Sizes = 1, ceil_mode: bool = False,
                return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest number of each window of volumes."""
+    """The maximum of each window of volumes."""
 def max_unpool1d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
-    """The largest elements of windows of sequences at their places, zeros elsewhere."""
+    """Put the maxima of windows of sequences at their positions, and zeros elsewhere."""
 def max_unpool2d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
-    """The largest elements of windows of images at their places, zeros elsewhere."""
+    """Put the maxima of windows of images at their positions, and zeros elsewhere."""
 def max_unpool3d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
-    """The largest elements of windows of volumes at their places, zeros elsewhere."""
+    """Put the maxima of windows of volumes at their positions, and zeros elsewhere."""
 def maximum(input: TensorLike, other: TensorLike) -> Tensor:
     """The larger one, or NaN."""
 def mean(x: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
     """The mean."""
 def median(input: TensorLike, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """The number in the middle along an axis, the lower of two, and its place as int64."""
+    """The median along an axis, the lower of two middle elements, and its index as int64."""
 def meshgrid(*inputs: TensorLike, indexing: str = 'xy') -> tuple[Tensor, ...]:
-    """Vectors repeated to a grid."""
+    """Coordinates of a grid."""
 def min(input: TensorLike, axis: int | None = None, keepdims: bool = False, *, initial: float | None = None,
         where: TensorLike | None = None) -> tuple[Tensor, Tensor]:
     """The smallest number along an axis, and its place as int64."""
@@ -1858,75 +1858,75 @@ def mm(input: TensorLike, mat2: TensorLike) -> Tensor:
 def mod(x: TensorLike, y: TensorLike) -> Tensor:
     """The remainder, with the sign of the divisor."""
 def moveaxis(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Axes moved to other places."""
+    """Move axes to other positions."""
 def movedim(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Axes moved to other places."""
+    """Move axes to other positions."""
 def mse_loss(input: TensorLike, target: TensorLike, reduction: str = 'mean') -> Tensor:
     """The squared difference."""
 def msort(input: TensorLike) -> Tensor:
-    """Numbers in order along the first axis."""
+    """Elements sorted along the first axis."""
 def mul(input: TensorLike, other: TensorLike) -> Tensor:
     """The product."""
 def multinomial(input: TensorLike, num_samples: int, replacement: bool = True, seed: int | None = None) -> Tensor:
-    """Places along the last axis drawn with the probabilities there, in proportion to each other."""
+    """Indices along the last axis, drawn with probabilities proportional to the elements."""
 def multiply(input: TensorLike, other: TensorLike) -> Tensor:
     """The product."""
 def mv(mat: TensorLike, vec: TensorLike) -> Tensor:
     """The product of a matrix and a vector."""
 def mvlgamma(input: TensorLike, p: int) -> Tensor:
-    """The logarithm of the gamma function of ``p`` dimensions."""
+    """The logarithm of the ``p``-dimensional gamma function."""
 def nan_to_num(input: TensorLike, nan: float | None = None, posinf: float | None = None,
                neginf: float | None = None) -> Tensor:
-    """Finite numbers in place of NaN (0), infinity and negative infinity (the largest and least of the …."""
+    """Finite values in the place of NaN (0), infinity and negative infinity (the largest and smallest of …."""
 def nanmean(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, dtype: TensorDType = None) -> Tensor:
-    """The mean of all but NaN."""
+    """The mean of the elements that are not NaN."""
 def nansum(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, dtype: TensorDType = None) -> Tensor:
-    """The sum of all but NaN."""
+    """The sum of the elements that are not NaN."""
 def narrow(input: TensorLike, axis: int, start: int, length: int) -> Tensor:
-    """A number of slices along an axis, from one on."""
+    """``length`` slices along an axis, from ``start`` on."""
 def ne(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers differ."""
 def neg(input: TensorLike) -> Tensor:
-    """The number with the other sign."""
+    """The negative of each element."""
 def negative(input: TensorLike) -> Tensor:
-    """The number with the other sign."""
+    """The negative of each element."""
 def nll_loss(inputs: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
              reduction: str = 'mean', label_smoothing: float = 0.0) -> Tensor:
-    """Minus the target's number, of logarithms of probabilities."""
+    """The negative log-probability of the target."""
 @overload
 def nonzero(input: TensorLike, *, as_tuple: Literal[False] = False) -> Tensor:
-    """Places of numbers that are not zero, one a row, or as a tuple of one vector an axis."""
+    """Indices of the nonzero elements."""
 @overload
 def nonzero(input: TensorLike, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
-    """Places of numbers that are not zero, one a row, or as a tuple of one vector an axis."""
+    """Indices of the nonzero elements."""
 def norm(A: TensorLike, ord: Number | str | None = None, dim: Axes = None, keepdim: bool = False, *,
          dtype: TensorDType = None) -> Tensor:
     """The norm of all elements, or along axes."""
 def normal(shape: TensorShape, mean: Tensor | Number, stddev: Tensor | Number, seed: int | None = None) -> Tensor:
-    """Draws from the normal distribution."""
+    """Normal values."""
 def not_equal(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers differ."""
 def numel(input_x: TensorLike) -> int:
     """The number of elements."""
 def one_hot(indices: TensorLike, depth: int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,
             axis: int = -1) -> Tensor:
-    """Rows of ``off_value`` in ``depth`` places with ``on_value`` at that of the index, along a new axis."""
+    """One-hot vectors of length ``depth`` along a new axis."""
 def ones(shape: TensorShape, dtype: TensorDType = None) -> Tensor:
     """Ones."""
 def ones_like(input: TensorLike, *, dtype: TensorDType = None) -> Tensor:
-    """Ones in the shape of a tensor, and in its dtype or another."""
+    """Ones with the shape of a tensor, in its dtype or another."""
 def outer(input: TensorLike, vec2: TensorLike) -> Tensor:
-    """Every element of a vector times every one of another."""
+    """The outer product of two vectors."""
 def pad(input_x: TensorLike, padding: Sizes, mode: str = 'constant', value: float | None = None) -> Tensor:
-    """Numbers around a tensor."""
+    """Pad a tensor."""
 def permute(input: TensorLike, axis: Sequence[int]) -> Tensor:
-    """The axes in another order."""
+    """Permute the axes."""
 def pixel_shuffle(input: TensorLike, upscale_factor: int) -> Tensor:
-    """Channels spread over blocks of height and width."""
+    """Move channels to blocks of height and width."""
 def pixel_unshuffle(input: TensorLike, downscale_factor: int) -> Tensor:
-    """Blocks of height and width laid along the channels."""
+    """Move blocks of height and width to channels."""
 def polygamma(n: TensorLike, input: TensorLike) -> Tensor:
-    """The derivative of order ``n`` of ``digamma``."""
+    """The ``n``-th derivative of ``digamma``."""
 def positive(input: TensorLike) -> Tensor:
     """The same numbers."""
 def pow(input: TensorLike, exponent: TensorLike) -> Tensor:
@@ -1934,80 +1934,80 @@ def pow(input: TensorLike, exponent: TensorLike) -> Tensor:
 def pows(input: TensorLike, exponent: TensorLike) -> Tensor:
     """``input`` to the power ``exponent``."""
 def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
-    """``x``, times ``weight`` below zero, which has one number, or one for each channel, the second axis."""
+    """``x``, multiplied where negative by ``weight``, one value, or one for each channel, the second axis."""
 def prim_attr_register(function: Callable[..., None]) -> Callable[..., None]:
     """Decorate the ``__init__`` of a primitive."""
 def prod(input: TensorLike, axis: Axes = None, keep_dims: bool = False, dtype: TensorDType = None) -> Tensor:
     """The product."""
 def ptp(input: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The largest number less the smallest."""
+    """The largest element minus the smallest."""
 def rad2deg(input: TensorLike) -> Tensor:
     """Degrees from radians."""
 def rand(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
-    """Numbers from 0 up to but not 1."""
+    """Uniform values from 0 to before 1."""
 def rand_like(input: TensorLike, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
     """``rand`` in the shape of a tensor, and in its dtype or another."""
 def randint(low: int, high: int, size: TensorShape, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
-    """Integers from ``low`` up to but not ``high``."""
+    """Random integers from ``low`` to before ``high``."""
 def randint_like(input: TensorLike, low: int, high: int, seed: int | None = None, *,
                  dtype: TensorDType = None) -> Tensor:
     """``randint`` in the shape of a tensor, and in its dtype or another."""
 def randn(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
-    """Draws from the normal distribution."""
+    """Standard normal values."""
 def randn_like(input: TensorLike, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
     """``randn`` in the shape of a tensor, and in its dtype or another."""
 def randperm(n: int | Tensor, seed: int = 0, offset: int = 0, dtype: TensorDType = None) -> Tensor:
-    """The numbers below ``n`` in random order."""
+    """A random permutation of the integers below ``n``."""
 def range(start: Tensor | Number, end: Tensor | Number, step: Tensor | Number, maxlen: int = 1000000) -> Tensor:
-    """Numbers from ``start`` to before ``end``."""
+    """Values from ``start`` to before ``end``."""
 def rank(input_x: TensorLike) -> int:
     """The number of axes."""
 def ravel(input: TensorLike) -> Tensor:
-    """All elements in a row."""
+    """All elements as a vector."""
 def reciprocal(input: TensorLike) -> Tensor:
     """One by the number."""
 def reduce_max(x: TensorLike, axis: Axes = ()) -> Tensor:
-    """The largest number."""
+    """The largest element."""
 def reduce_mean(x: TensorLike, axis: Axes = ()) -> Tensor:
     """The mean."""
 def reduce_min(x: TensorLike, axis: Axes = ()) -> Tensor:
-    """The smallest number."""
+    """The smallest element."""
 def reduce_sum(x: TensorLike, axis: Axes = ()) -> Tensor:
     """The sum."""
 def relu(input: TensorLike, inplace: bool = False) -> Tensor:
-    """The number, or zero if that is more."""
+    """The larger of each element and zero."""
 def relu6(x: TensorLike) -> Tensor:
-    """The number, cut off at 0 and 6."""
+    """Elements clipped to the range from 0 to 6."""
 def remainder(input: TensorLike, other: TensorLike) -> Tensor:
     """The remainder, with the sign of the divisor."""
 def renorm(input: TensorLike, p: int, axis: int, maxnorm: float) -> Tensor:
-    """The parts along an axis, each scaled down to a norm of ``maxnorm`` where its norm of order ``p`` is …."""
+    """The slices along an axis, each scaled down to a norm of ``maxnorm`` if its norm of order ``p`` is …."""
 def repeat_elements(x: TensorLike, rep: int, axis: int = 0) -> Tensor:
-    """Every slice along an axis repeated in place."""
+    """Repeat each slice along an axis."""
 def repeat_interleave(input: TensorLike, repeats: TensorShape, axis: int | None = None) -> Tensor:
-    """Every slice along an axis repeated in place, or every element of all in a row."""
+    """Repeat each slice along an axis, or each element of the flat tensor."""
 def reshape(input: TensorLike, shape: TensorShape) -> Tensor:
     """The same values in another shape."""
 def reverse(x: TensorLike, axis: Axes) -> Tensor:
-    """The tensor in reverse order along axes."""
+    """Reverse the order along axes."""
 def reverse_sequence(x: TensorLike, seq_lengths: TensorLike, seq_dim: int, batch_dim: int = 0) -> Tensor:
-    """Sequences along ``seq_dim`` turned around up to the length of each, one a place along ``batch_dim``."""
+    """Sequences along ``seq_dim`` reversed up to their lengths, which are given for ``batch_dim``."""
 def rms_norm(x: TensorLike, gamma: TensorLike, epsilon: float = 1e-06) -> tuple[Tensor, Tensor]:
-    """Divided by the root of the mean square over the axes of ``gamma``, times that."""
+    """Divide by the root of the mean square over the axes of ``gamma``, and multiply by ``gamma``."""
 def roll(input: TensorLike, shifts: Axes, dims: Axes = None) -> Tensor:
-    """Moved on along axes, or all in a row."""
+    """Shift along axes, or the flat tensor."""
 def rot90(input: TensorLike, k: int, dims: Sequence[int]) -> Tensor:
-    """Turned ``k`` times by a quarter, from the first of two axes to the second."""
+    """Rotate ``k`` times by 90 degrees, from the first of two axes to the second."""
 def round(input: TensorLike, *, decimals: int = 0) -> Tensor:
-    """Elements rounded to ``decimals`` digits behind the point, halves to the even digit."""
+    """Elements rounded to ``decimals`` digits after the decimal point, halves to the even digit."""
 def rrelu(input: TensorLike, lower: float = 0.125, upper: float = 0.3333333333333333) -> Tensor:
-    """``x``, times a random number from ``lower`` to ``upper`` below zero, drawn anew for each and every …."""
+    """``x``, multiplied where negative by a random factor from ``lower`` to ``upper``, drawn for each …."""
 def rsqrt(input: TensorLike) -> Tensor:
     """One by the square root."""
 def scalar_add(x: Any, y: Any) -> Any:
     """What Python's ``add`` gives."""
 def scalar_cast(input_x: Number, input_y: TensorDType) -> int | float:
-    """A number as one of Python's, an integer, a float or a boolean."""
+    """A number as a Python integer, float or boolean."""
 def scalar_div(x: Any, y: Any) -> Any:
     """What Python's ``truediv`` gives."""
 def scalar_eq(x: Any, y: Any) -> Any:
@@ -2037,30 +2037,30 @@ def scalar_pow(x: Any, y: Any) -> Any:
 def scalar_sub(x: Any, y: Any) -> Any:
     """What Python's ``sub`` gives."""
 def scalar_to_tensor(input_x: Number, dtype: TensorDType = 'float32') -> Tensor:
-    """One number as a tensor without axes."""
+    """A number as a tensor without axes."""
 def scalar_uadd(x: Any) -> Any:
     """What Python's ``pos`` gives."""
 def scalar_usub(x: Any) -> Any:
     """What Python's ``neg`` gives."""
 def scan(loop_func: Callable, init: Any, xs: Any, length: int | None = None, unroll: bool = True) -> tuple[Any, Any]:
-    """A function applied to the slices of a tensor along the first axis, handing a value on from one to …."""
+    """Apply a function to each slice of a tensor along the first axis, passing a value from one call to …."""
 def scatter(input: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """``src``, a tensor or one value for all, put at the places along an axis that indices name."""
+    """The tensor with ``src``, a tensor or one number, written at indices along an axis."""
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape: TensorShape) -> Tensor:
-    """Zeros of a shape with ``updates`` added at the places that ``gather_nd`` would take them from."""
+    """Zeros of a shape, with ``updates`` added at the coordinates in ``indices``."""
 def searchsorted(sorted_sequence: TensorLike, values: TensorLike, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: TensorLike | None = None) -> Tensor:
-    """Insertion indices along the sorted last axis."""
+    """Insertion indices into the sorted last axis."""
 def select(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:
-    """Numbers of ``input`` where the condition holds, of ``other`` elsewhere."""
+    """``input`` where the condition holds, ``other`` elsewhere."""
 def select_scatter(input: TensorLike, src: TensorLike, axis: int, index: int) -> Tensor:
-    """The numbers with ``src`` in the place of those at ``index`` along an axis."""
+    """The tensor with the slice at ``index`` along an axis replaced by ``src``."""
 def selu(input_x: TensorLike) -> Tensor:
     """The scaled exponential linear unit."""
 def sgn(input: TensorLike) -> Tensor:
     """-1, 0 or 1."""
 def shape(input_x: TensorLike) -> tuple[int, ...]:
-    """The lengths of the axes, as a tuple."""
+    """The shape, as a tuple."""
 def shuffle(x: TensorLike, seed: int | None = None) -> Tensor:
     """The slices along the first axis in random order."""
 def sigmoid(input: TensorLike) -> Tensor:
@@ -2078,41 +2078,41 @@ def sinh(input: TensorLike) -> Tensor:
 def size(input_x: TensorLike) -> int:
     """The number of elements."""
 def slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
-    """The part that begins at a place and has a size, -1 for all that is left."""
+    """The part from ``begin`` on, of a size."""
 def slogdet(input: TensorLike) -> tuple[Tensor, Tensor]:
-    """The signs of determinants, and the logarithms of their sizes."""
+    """The signs of determinants, and the logarithms of their absolute values."""
 def smooth_l1_loss(input: TensorLike, target: TensorLike, beta: float = 1.0, reduction: str = 'none') -> Tensor:
-    """Half the squared difference by ``beta`` where it is below that, the absolute one less half of it …."""
+    """``0.5 * d ** 2 / beta`` where the absolute difference ``d`` is below ``beta``, ``d - 0.5 * beta`` …."""
 def soft_margin_loss(input: TensorLike, target: TensorLike, reduction: str = 'mean') -> Tensor:
-    """``log(1 + exp(-target input))``, targets 1 or -1."""
+    """``log(1 + exp(-target input))``, with targets 1 or -1."""
 def soft_shrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
-    """``x`` less ``lambd`` above, more ``lambd`` below, and 0 within ``lambd`` of zero."""
+    """``x`` moved towards zero by ``lambd``, and 0 where it is nearer than that."""
 def softmax(input: TensorLike, axis: int | Sequence[int] = -1, *, dtype: TensorDType = None) -> Tensor:
-    """Exponentials, scaled to add up to one along an axis."""
+    """Exponentials scaled to a sum of one along an axis."""
 def softmin(x: TensorLike, axis: int | Sequence[int] = -1, *, dtype: TensorDType = None) -> Tensor:
-    """``softmax`` of the numbers with the other sign."""
+    """The ``softmax`` of ``-x``."""
 def softplus(input: TensorLike, beta: float = 1, threshold: float = 20) -> Tensor:
-    """``log(1 + exp(beta x)) / beta``, and x itself where ``beta x`` is above the threshold."""
+    """``log(1 + exp(beta x)) / beta``, and ``x`` where ``beta x`` is above the threshold."""
 def softshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
-    """``x`` less ``lambd`` above, more ``lambd`` below, and 0 within ``lambd`` of zero."""
+    """``x`` moved towards zero by ``lambd``, and 0 where it is nearer than that."""
 def softsign(x: TensorLike) -> Tensor:
     """``x / (1 + |x|)``."""
 def sort(input_x: TensorLike, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
-    """Numbers in order along an axis, and the places they come from, as int32."""
+    """Elements sorted along an axis, and their indices as int32."""
 def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
-    """Parts along an axis."""
+    """Split along an axis."""
 def sqrt(input: TensorLike) -> Tensor:
     """The square root."""
 def square(input: TensorLike) -> Tensor:
     """The square."""
 def squeeze(input: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
-    """The tensor without those axes, which have length one, or without all such axes."""
+    """Remove the given axes, which have length one, or all axes of length one."""
 def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """Tensors of one shape side by side along a new axis."""
+    """Stack tensors of one shape along a new axis."""
 def standard_laplace(shape: TensorShape, seed: int | None = None) -> Tensor:
-    """Draws from the Laplace distribution of mean 0 and scale 1."""
+    """Values of the Laplace distribution with mean 0 and scale 1."""
 def standard_normal(shape: TensorShape, seed: int | None = None) -> Tensor:
-    """Draws from the normal distribution with mean 0 and deviation 1."""
+    """Normal values with mean 0 and standard deviation 1."""
 def std(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
     """The square root of ``var``."""
 def std_mean(input: TensorLike, axis: Axes = None, ddof: int | bool = 0,
@@ -2121,7 +2121,7 @@ def std_mean(input: TensorLike, axis: Axes = None, ddof: int | bool = 0,
 def strided_slice(input_x: TensorLike, begin: Sequence[int], end: Sequence[int], strides: Sequence[int],
                   begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0,
                   shrink_axis_mask: int = 0) -> Tensor:
-    """The part ``input_x[begin:end:strides]`` along each axis."""
+    """The slice ``input_x[begin:end:strides]``."""
 def string_concat(x: Any, y: Any) -> Any:
     """What Python's ``add`` gives."""
 def string_eq(x: Any, y: Any) -> Any:
@@ -2133,19 +2133,19 @@ def subtract(input: TensorLike, other: TensorLike, *, alpha: float = 1) -> Tenso
 def sum(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: TensorDType = None) -> Tensor:
     """The sum."""
 def swapaxes(input: TensorLike, axis0: int, axis1: int) -> Tensor:
-    """Two axes exchanged."""
+    """Swap two axes."""
 def swapdims(input: TensorLike, dim0: int, dim1: int) -> Tensor:
-    """Two axes exchanged."""
+    """Swap two axes."""
 def switch(condition: Any, true: Any, false: Any) -> Any:
-    """One of two values, or functions, by a truth value, which Python asks for."""
+    """One of two values or functions, chosen by a truth value that Python reads."""
 def switch_layer(index: Any, layers: Any) -> Any:
-    """One of several functions or Cells, by its number, which Python asks for."""
+    """One of several functions or Cells, chosen by a number that Python reads."""
 def t(input: TensorLike) -> Tensor:
-    """A matrix with its axes exchanged."""
+    """The transpose of a matrix."""
 def tail(values: tuple[_T, ...]) -> tuple[_T, ...]:
     """All but the first of a tuple."""
 def take(input: TensorLike, index: TensorLike, axis: int | None = None, mode: str = 'clip') -> Tensor:
-    """The slices along an axis that indices name, or numbers of all in a row."""
+    """The slices along an axis, or elements of the flat tensor, at the given indices."""
 def tan(input: TensorLike) -> Tensor:
     """The tangent, of radians."""
 def tanh(input: TensorLike) -> Tensor:
@@ -2177,12 +2177,12 @@ def tensor_mul(input: TensorLike, other: TensorLike) -> Tensor:
 def tensor_pow(input: TensorLike, exponent: TensorLike) -> Tensor:
     """``input`` to the power ``exponent``."""
 def tensor_scatter_add(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
-    """``updates`` added at places, those of equal indices one after the other."""
+    """The tensor with ``updates`` added at coordinates."""
 def tensor_scatter_div(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
     """What is there divided by all of ``updates`` that name the place."""
 def tensor_scatter_elements(input_x: TensorLike, indices: TensorLike, updates: TensorLike, axis: int = 0,
                             reduction: str = 'none') -> Tensor:
-    """``updates`` put, or added with ``reduction='add'``, at the places along an axis that indices name."""
+    """The tensor with ``updates`` written at indices along an axis, or added with ``reduction='add'``."""
 def tensor_scatter_max(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
     """The larger of what is there and all of ``updates`` that name the place."""
 def tensor_scatter_min(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
@@ -2190,41 +2190,41 @@ def tensor_scatter_min(input_x: TensorLike, indices: TensorLike, updates: Tensor
 def tensor_scatter_mul(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
     """What is there times all of ``updates`` that name the place."""
 def tensor_scatter_sub(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
-    """``updates`` subtracted at places, those of equal indices one after the other."""
+    """The tensor with ``updates`` subtracted at coordinates."""
 def tensor_scatter_update(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
-    """``updates`` in place of the elements there."""
+    """The tensor with ``updates`` written at coordinates."""
 def tensor_slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
-    """The part that begins at a place and has a size, -1 for all that is left."""
+    """The part from ``begin`` on, of a size."""
 def tensor_split(input: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
-    """Parts along an axis."""
+    """Split along an axis."""
 def tensor_sub(input: TensorLike, other: TensorLike) -> Tensor:
     """The difference."""
 def threshold(input: TensorLike, thr: float, value: float) -> Tensor:
     """``x`` where it is above ``thr``, ``value`` elsewhere."""
 def tile(input: TensorLike, dims: TensorShape) -> Tensor:
-    """The tensor repeated side by side, so many times along each axis."""
+    """Repeat the tensor a number of times along each axis."""
 def top_k(input_x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest elements along the last axis, and their places as int32."""
+    """The ``k`` largest elements along the last axis, and their indices as int32."""
 def topk(input: TensorLike, k: int, dim: int | None = None, largest: bool = True,
          sorted: bool = True) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest elements along an axis, or the smallest, and their places as int32."""
+    """The ``k`` largest or smallest elements along an axis, and their indices as int32."""
 def trace(input: TensorLike) -> Tensor:
     """The sum of the diagonal of a matrix."""
 def transpose(input: TensorLike, dims: Sequence[int]) -> Tensor:
-    """The axes in another order."""
+    """Permute the axes."""
 def trapz(y: TensorLike, x: TensorLike | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """The area below lines from number to number, at distances of ``dx`` or between the places ``x``."""
+    """The integral by the trapezoidal rule, with points at distances of ``dx`` or at ``x``."""
 def tril(input: TensorLike, diagonal: int = 0) -> Tensor:
-    """Matrices with zeros above a diagonal."""
+    """The lower triangle of matrices, with zeros above a diagonal."""
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: TensorDType = None) -> Tensor:
-    """The places of a matrix on the diagonal that is ``offset`` above the main one, and below it."""
+    """Indices of the lower triangle of a matrix, up to the diagonal ``offset`` above the main one."""
 def triplet_margin_loss(anchor: TensorLike, positive: TensorLike, negative: TensorLike, margin: float = 1.0,
                         p: float = 2, eps: float = 1e-06, swap: bool = False, reduction: str = 'mean') -> Tensor:
-    """How much farther than ``margin`` beyond the positive one the negative one is not, by the p-norm."""
+    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, with the p-norm as the distance ``d``."""
 def triu(input: TensorLike, diagonal: int = 0) -> Tensor:
-    """Matrices with zeros below a diagonal."""
+    """The upper triangle of matrices, with zeros below a diagonal."""
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: TensorDType = None) -> Tensor:
-    """The places of a matrix on the diagonal that is ``offset`` above the main one, and above it."""
+    """Indices of the upper triangle of a matrix, from the diagonal ``offset`` above the main one."""
 def true_divide(input: TensorLike, other: TensorLike) -> Tensor:
     """The quotient."""
 def trunc(input: TensorLike) -> Tensor:
@@ -2234,51 +2234,51 @@ def tuple_getitem(x: Any, y: Any) -> Any:
 def tuple_len(x: Any) -> Any:
     """What Python's ``len`` gives."""
 def tuple_to_array(input_x: Sequence[Number]) -> Tensor:
-    """A tensor of the numbers of a tuple."""
+    """A tensor of the elements of a tuple."""
 def unbind(input: TensorLike, dim: int = 0) -> tuple[Tensor, ...]:
-    """The slices along an axis, which is gone."""
+    """The slices along an axis, without that axis."""
 def unfold(input: TensorLike, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
            stride: Sizes = 1) -> Tensor:
     """The windows of images as columns."""
 def uniform(shape: TensorShape, minval: Tensor | float, maxval: Tensor | float, seed: int | None = None,
             dtype: TensorDType = None) -> Tensor:
-    """Numbers from ``minval`` up to but not ``maxval``."""
+    """Uniform values from ``minval`` to before ``maxval``."""
 def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
-    """The different elements in the order they first occur, and for each element which it is."""
+    """The distinct elements in order of first occurrence, and for each element its index among them."""
 def unique_consecutive(input: TensorLike, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None) -> Tensor | tuple[Tensor, ...]:
-    """The numbers without those that equal the one before, or parts along an axis."""
+    """The elements without those equal to their predecessor."""
 def unsorted_segment_sum(input_x: TensorLike, segment_ids: TensorLike, num_segments: int) -> Tensor:
     """Sums of the slices along the first axes that have the same number in ``segment_ids``."""
 def unsqueeze(input: TensorLike, dim: int) -> Tensor:
-    """An axis of length one inserted, so that it is ``dim`` of the result."""
+    """Insert an axis of length one at position ``dim`` of the result."""
 def unstack(input_x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices along an axis, which is gone."""
+    """The slices along an axis, without that axis."""
 def upsample(input: TensorLike, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None,
              mode: str = 'nearest', align_corners: bool | None = None,
              recompute_scale_factor: bool | None = None) -> Tensor:
-    """Images, sequences or volumes of another size."""
+    """Resize images, sequences or volumes."""
 def var(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
-    """The mean of squared distances from the mean."""
+    """The variance."""
 def var_mean(input: TensorLike, axis: Axes = None, ddof: int | bool = 0,
              keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """``var`` and ``mean``."""
 def vector_norm(x: TensorLike, ord: Number = 2, axis: Axes = None, keepdims: bool = False, *,
                 dtype: TensorDType = None) -> Tensor:
-    """The norm of numbers as those of a vector, of all or along axes."""
+    """The vector norm of all elements, or along axes."""
 def vsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """``tensor_split`` along the first axis."""
 def vstack(inputs: Sequence[TensorLike]) -> Tensor:
-    """Tensors one after the other along the first axis."""
+    """Concatenate tensors along the first axis."""
 def where(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:
-    """Numbers of ``input`` where the condition holds, of ``other`` elsewhere."""
+    """``input`` where the condition holds, ``other`` elsewhere."""
 def while_loop(cond_func: Callable, loop_func: Callable, init_val: Any, max_iterations: int | None = None) -> Any:
-    """A function applied to a value, or a nesting of them, while a condition on it holds."""
+    """Apply a function repeatedly to a value, or a nesting of values, while a condition on the value holds."""
 def xdivy(x: TensorLike, y: TensorLike) -> Tensor:
-    """``x / y``, and 0 where ``x`` is."""
+    """``x / y``, and 0 where ``x`` is 0."""
 def xlogy(input: TensorLike, other: TensorLike) -> Tensor:
-    """``input * log(other)``, and 0 where ``input`` is."""
+    """``input * log(other)``, and 0 where ``input`` is 0."""
 def zeros(size: TensorShape, dtype: TensorDType = None) -> Tensor:
     """Zeros."""
 def zeros_like(input: TensorLike, *, dtype: TensorDType = None) -> Tensor:
-    """Zeros in the shape of a tensor, and in its dtype or another."""
+    """Zeros with the shape of a tensor, in its dtype or another."""

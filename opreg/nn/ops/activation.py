@@ -1,4 +1,4 @@
-"""Activation functions: what layers apply to every element."""
+"""Activation functions of each element."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ __all__ = ["celu", "elu", "fast_gelu", "gelu", "glu", "hardshrink", "hardsigmoid
            "sigmoid", "silu", "softmax", "softmin", "soft_shrink", "softplus", "softshrink", "softsign", "tanhshrink",
            "threshold"]
 
-#: The fixed point of ``selu``; the operator ``_selu`` has MXNet's gradient, which is another.
+#: The parameters of ``selu``; the operator ``_selu`` has MXNet's gradient, which differs.
 _ALPHA, _LAMBDA = 1.6732632423543772, 1.0507009873554805
 
 
 def relu(input: TensorLike, inplace: bool = False) -> Tensor:
-    """The number, or zero if that is more; ``inplace`` has no effect."""
+    """The larger of each element and zero; ``inplace`` has no effect."""
     return ops.relu(tensor(input))
 
 
 def relu6(x: TensorLike) -> Tensor:
-    """The number, cut off at 0 and 6."""
+    """Elements clipped to the range from 0 to 6."""
     return ops.clip(floating(x), a_min=0.0, a_max=6.0)
 
 
@@ -41,12 +41,12 @@ def sigmoid(input: TensorLike) -> Tensor:
 
 
 def logsigmoid(x: TensorLike) -> Tensor:
-    """The logarithm of ``sigmoid``, exact far below zero."""
+    """The logarithm of ``sigmoid``, accurate far below zero."""
     return -ops._softrelu(-floating(x))
 
 
 def softplus(input: TensorLike, beta: float = 1, threshold: float = 20) -> Tensor:
-    """``log(1 + exp(beta x)) / beta``, and x itself where ``beta x`` is above the threshold."""
+    """``log(1 + exp(beta x)) / beta``, and ``x`` where ``beta x`` is above the threshold."""
     x = floating(input)
     return where(x * beta > threshold, x, ops._softrelu(x * beta) / beta)
 
@@ -74,7 +74,7 @@ def gelu(input: TensorLike, approximate: str = "none") -> Tensor:
     Parameters
     ----------
     approximate : {"none", "tanh"}
-        "tanh" takes ``0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x ** 3)))``.
+        The approximation "tanh" is ``0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x ** 3)))``.
 
     D. Hendrycks, K. Gimpel, Gaussian Error Linear Units, arXiv:1606.08415.
     """
@@ -87,13 +87,13 @@ def gelu(input: TensorLike, approximate: str = "none") -> Tensor:
 
 
 def fast_gelu(x: TensorLike) -> Tensor:
-    """``x sigmoid(1.702 x)``, near ``gelu``."""
+    """``x sigmoid(1.702 x)``, an approximation of ``gelu``."""
     x = floating(x)
     return x * ops.sigmoid(x * 1.702)
 
 
 def leaky_relu(input: TensorLike, alpha: TensorLike = 0.2) -> Tensor:
-    """``x``, times ``alpha`` below zero."""
+    """``x``, multiplied by ``alpha`` where it is negative."""
     x = tensor(input)
     if isinstance(alpha, (int, float)):
         return ops._leaky(x, slope=float(alpha)) if is_floating(x._dt) else where(x > 0, x, x * alpha)._cast(x._dt)
@@ -101,7 +101,7 @@ def leaky_relu(input: TensorLike, alpha: TensorLike = 0.2) -> Tensor:
 
 
 def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
-    """``x``, times ``weight`` below zero, which has one number, or one for each channel, the second axis."""
+    """``x``, multiplied where negative by ``weight``, one value, or one for each channel, the second axis."""
     x = floating(input)
     slope = like(weight, x).reshape((-1,))
     if slope.shape != (1,) and (x.ndim < 2 or slope.shape != (x.shape[1],)):
@@ -110,7 +110,8 @@ def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
 
 
 def rrelu(input: TensorLike, lower: float = 1 / 8, upper: float = 1 / 3) -> Tensor:
-    """``x``, times a random number from ``lower`` to ``upper`` below zero, drawn anew for each and every time."""
+    """``x``, multiplied where negative by a random factor from ``lower`` to ``upper``, drawn for each element and each
+    call."""
     with Recording(None, True):
         y = ops.LeakyReLU(floating(input), act_type="rrelu", lower_bound=float(lower), upper_bound=float(upper))
     return y[0] if isinstance(y, tuple) else y
@@ -135,32 +136,32 @@ def selu(input_x: TensorLike) -> Tensor:
 
 
 def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """The number, cut off at two limits; the dtype stays."""
+    """Elements clipped to a range; the dtype is kept."""
     x = tensor(input)
     return clamp(x, min_val, max_val)._cast(x._dt)
 
 
 def hardsigmoid(input: TensorLike) -> Tensor:
-    """``(x + 3) / 6``, cut off at 0 and 1; the dtype stays."""
+    """``(x + 3) / 6``, clipped to the range from 0 to 1; the dtype is kept."""
     x = tensor(input)
     return (ops.clip(floating(x) + 3, a_min=0.0, a_max=6.0) / 6)._cast(x._dt)
 
 
 def hardswish(input: TensorLike) -> Tensor:
-    """``x hardsigmoid(x)``; the dtype stays."""
+    """``x hardsigmoid(x)``; the dtype is kept."""
     x = tensor(input)
     real = floating(x)
     return (real * ops.clip(real + 3, a_min=0.0, a_max=6.0) / 6)._cast(x._dt)
 
 
 def hardshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
-    """``x``, and 0 within ``lambd`` of zero."""
+    """``x`` where it is farther than ``lambd`` from zero, and 0 elsewhere."""
     x = floating(input)
     return where(ops.abs(x) > lambd, x, 0.0)
 
 
 def softshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
-    """``x`` less ``lambd`` above, more ``lambd`` below, and 0 within ``lambd`` of zero."""
+    """``x`` moved towards zero by ``lambd``, and 0 where it is nearer than that."""
     x = floating(input)
     return maximum(x - lambd, 0.0) + minimum(x + lambd, 0.0)
 
@@ -181,14 +182,14 @@ def threshold(input: TensorLike, thr: float, value: float) -> Tensor:
 
 
 def logit(input: TensorLike, eps: float | None = None) -> Tensor:
-    """``log(x / (1 - x))``, x kept ``eps`` away from 0 and 1."""
+    """``log(x / (1 - x))``; with ``eps``, ``x`` is first clipped to ``eps`` … ``1 - eps``."""
     x = floating(input)
     x = x if eps is None else clamp(x, eps, 1 - eps)
     return ops.log(x / (1 - x))
 
 
 def glu(x: TensorLike, axis: int = -1) -> Tensor:
-    """The first half along an axis times ``sigmoid`` of the second."""
+    """The first half along an axis times the ``sigmoid`` of the second half."""
     x = floating(x)
     if rank_of(x) is not None:
         axis = one_axis(axis, x.ndim, "glu")
@@ -199,20 +200,20 @@ def glu(x: TensorLike, axis: int = -1) -> Tensor:
 
 
 def softmax(input: TensorLike, axis: int | Sequence[int] = -1, *, dtype: TensorDType = None) -> Tensor:
-    """Exponentials, scaled to add up to one along an axis."""
+    """Exponentials scaled to a sum of one along an axis."""
     x = tensor(input)
     x = floating(x) if dtype is None else x.astype(dtype)
     return ops.ones_like(x) if rank_of(x) == 0 else ops.softmax(x, axis=_axis(axis))
 
 
 def log_softmax(logits: TensorLike, axis: int | Sequence[int] = -1) -> Tensor:
-    """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
+    """The logarithm of ``softmax``, computed without its rounding."""
     x = floating(logits)
     return ops.zeros_like(x) if rank_of(x) == 0 else ops.log_softmax(x, axis=_axis(axis))
 
 
 def softmin(x: TensorLike, axis: int | Sequence[int] = -1, *, dtype: TensorDType = None) -> Tensor:
-    """``softmax`` of the numbers with the other sign."""
+    """The ``softmax`` of ``-x``."""
     return softmax(-floating(x), axis, dtype=dtype)
 
 

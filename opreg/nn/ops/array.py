@@ -1,7 +1,8 @@
-"""Functions that move numbers: other shapes, axes in another order, parts taken apart and put together."""
+"""Functions of shapes and axes: reshaping, permuting, joining, splitting, padding."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, overload
@@ -33,17 +34,17 @@ __all__ = [
 
 
 def shape(input_x: TensorLike) -> tuple[int, ...]:
-    """The lengths of the axes, as a tuple."""
+    """The shape, as a tuple."""
     return tensor(input_x).shape
 
 
 def dtype(input_x: TensorLike) -> DType:
-    """The type of the numbers."""
+    """The dtype."""
     return tensor(input_x).dtype
 
 
 def is_floating_point(input: TensorLike) -> bool:
-    """Whether the numbers are floating ones."""
+    """Whether the dtype is a floating one."""
     return is_floating(tensor(input)._dt)
 
 
@@ -61,24 +62,24 @@ def rank(input_x: TensorLike) -> int:
 
 
 def is_tensor(obj: object) -> bool:
-    """Whether something is a tensor, of numbers or of a trace."""
+    """Whether a value is a tensor, also a traced one."""
     return isinstance(obj, TensorBase)
 
 
 def cast(input: TensorLike, dtype: TensorDType) -> Tensor:
-    """The numbers in another dtype; fractions are cut off towards zero."""
+    """The values in another dtype; fractions are rounded towards zero."""
     x = tensor(np.asarray(input, np.float64 if isinstance(input, float) else None)) if is_number(input) else \
         tensor(input)
     return x.astype(dtype)
 
 
 def scalar_to_tensor(input_x: Number, dtype: TensorDType = np.float32) -> Tensor:
-    """One number as a tensor without axes."""
+    """A number as a tensor without axes."""
     return scalar(input_x, as_dtype(dtype))
 
 
 def identity(x: TensorLike) -> Tensor:
-    """The same."""
+    """The tensor itself."""
     return tensor(x)
 
 
@@ -93,17 +94,17 @@ def assign_sub(variable: Tensor, value: TensorLike) -> Tensor:
 
 
 def reshape(input: TensorLike, shape: TensorShape) -> Tensor:
-    """The same values in another shape; one -1 follows from the rest."""
+    """The same values in another shape; one -1 is inferred."""
     return tensor(input).reshape(shape_of(shape))
 
 
 def t(input: TensorLike) -> Tensor:
-    """A matrix with its axes exchanged; a tensor of fewer axes as it is.
+    """The transpose of a matrix; a tensor of fewer axes is returned unchanged.
 
     Raises
     ------
     ShapeError
-        When there are more axes.
+        When there are more than two axes.
     """
     x = tensor(input)
     if x.ndim > 2:
@@ -112,28 +113,28 @@ def t(input: TensorLike) -> Tensor:
 
 
 def transpose(input: TensorLike, dims: Sequence[int]) -> Tensor:
-    """The axes in another order."""
+    """Permute the axes."""
     return tensor(input).transpose(tuple(dims))
 
 
 def permute(input: TensorLike, axis: Sequence[int]) -> Tensor:
-    """The axes in another order."""
+    """Permute the axes."""
     return tensor(input).transpose(tuple(axis))
 
 
 def swapaxes(input: TensorLike, axis0: int, axis1: int) -> Tensor:
-    """Two axes exchanged."""
+    """Swap two axes."""
     x = tensor(input)
     return ops.SwapAxis(x, dim1=one_axis(axis0, x.ndim, "swapaxes"), dim2=one_axis(axis1, x.ndim, "swapaxes"))
 
 
 def swapdims(input: TensorLike, dim0: int, dim1: int) -> Tensor:
-    """Two axes exchanged."""
+    """Swap two axes."""
     return swapaxes(input, dim0, dim1)
 
 
 def movedim(x: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Axes moved to other places; the rest keep their order."""
+    """Move axes to other positions; the others keep their order."""
     x = tensor(x)
     sources, targets = [[one_axis(axis, x.ndim, "movedim") for axis in ((axes,) if isinstance(axes, int) else axes)]
                         for axes in (source, destination)]
@@ -149,18 +150,18 @@ moveaxis = movedim
 
 
 def expand_dims(input_x: TensorLike, axis: int) -> Tensor:
-    """An axis of length one inserted, so that it is ``axis`` of the result."""
+    """Insert an axis of length one at position ``axis`` of the result."""
     x = tensor(input_x)
     return ops.expand_dims(x, axis=one_axis(axis, x.ndim + 1, "expand_dims"))
 
 
 def unsqueeze(input: TensorLike, dim: int) -> Tensor:
-    """An axis of length one inserted, so that it is ``dim`` of the result."""
+    """Insert an axis of length one at position ``dim`` of the result."""
     return expand_dims(input, dim)
 
 
 def squeeze(input: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
-    """The tensor without those axes, which have length one, or without all such axes."""
+    """Remove the given axes, which have length one, or all axes of length one."""
     x = tensor(input)
     if axis is None or axis == ():
         return x.reshape(tuple(dim for dim in x.shape if dim != 1))
@@ -172,11 +173,11 @@ def squeeze(input: TensorLike, axis: int | Sequence[int] | None = None) -> Tenso
 
 
 def flatten(input: TensorLike, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
-    """Axes from ``start_dim`` to ``end_dim`` made one; with the order "F" the first axis varies fastest."""
+    """Join the axes from ``start_dim`` to ``end_dim``; with the order "F" the first axis varies fastest."""
     x = tensor(input)
     if order not in ("C", "F"):
         raise ArgumentError(f"flatten: order must be 'C' or 'F', got {order!r}")
-    if order == "C" and (start_dim, end_dim) == (1, -1) and rank_of(x) not in (0, 1):  # without asking for the shape
+    if order == "C" and (start_dim, end_dim) == (1, -1) and rank_of(x) not in (0, 1):  # needs no shape
         return ops.Flatten(x)
     if order == "F":
         x = x.transpose()
@@ -189,7 +190,7 @@ def flatten(input: TensorLike, order: str = "C", *, start_dim: int = 1, end_dim:
 
 
 def ravel(input: TensorLike) -> Tensor:
-    """All elements in a row."""
+    """All elements as a vector."""
     return tensor(input).reshape((-1,))
 
 
@@ -200,7 +201,7 @@ def atleast_1d(inputs: list[Any]) -> list[Tensor]: ...
 @overload
 def atleast_1d(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]: ...
 def atleast_1d(inputs: TensorLike) -> Tensor | list[Tensor] | tuple[Tensor, ...]:
-    """A tensor with one axis at least; a list for a list."""
+    """A tensor with at least one axis; a list for a list."""
     if isinstance(inputs, (list, tuple)):
         return type(inputs)(atleast_1d(part) for part in inputs)
     x = tensor(inputs)
@@ -214,7 +215,7 @@ def atleast_2d(inputs: list[Any]) -> list[Tensor]: ...
 @overload
 def atleast_2d(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]: ...
 def atleast_2d(inputs: TensorLike) -> Tensor | list[Tensor] | tuple[Tensor, ...]:
-    """A tensor with two axes at least, new ones in front; a list for a list."""
+    """A tensor with at least two axes, new ones in front; a list for a list."""
     if isinstance(inputs, (list, tuple)):
         return type(inputs)(atleast_2d(part) for part in inputs)
     x = tensor(inputs)
@@ -225,7 +226,7 @@ def atleast_2d(inputs: TensorLike) -> Tensor | list[Tensor] | tuple[Tensor, ...]
 
 
 def _joined(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
-    """Tensors of one dtype."""
+    """Tensors cast to their common dtype."""
     if not isinstance(tensors, (list, tuple)) or not tensors:
         raise TypeError(f"{what}: expected a list or tuple of tensors, got {type(tensors).__name__}")
     parts = [tensor(part) for part in tensors]
@@ -234,35 +235,35 @@ def _joined(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
 
 
 def concat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """Tensors one after the other along an axis."""
+    """Concatenate tensors along an axis."""
     parts = _joined(tensors, "concat")
     return ops.Concat(*parts, num_args=len(parts), dim=one_axis(axis, parts[0].ndim, "concat"))
 
 
 def cat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """Tensors one after the other along an axis."""
+    """Concatenate tensors along an axis."""
     return concat(tensors, axis)
 
 
 def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """Tensors of one shape side by side along a new axis."""
+    """Stack tensors of one shape along a new axis."""
     parts = _joined(tensors, "stack")
     return ops.stack(*parts, num_args=len(parts), axis=one_axis(axis, parts[0].ndim + 1, "stack"))
 
 
 def hstack(tensors: Sequence[TensorLike]) -> Tensor:
-    """Tensors one after the other along the second axis, vectors along their only one."""
+    """Concatenate tensors along the second axis; vectors along their only one."""
     parts = [atleast_1d(tensor(part)) for part in tensors]
     return concat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
 def vstack(inputs: Sequence[TensorLike]) -> Tensor:
-    """Tensors one after the other along the first axis; vectors are rows."""
+    """Concatenate tensors along the first axis; vectors are rows."""
     return concat([atleast_2d(tensor(part)) for part in inputs], 0)
 
 
 def dstack(tensors: Sequence[TensorLike]) -> Tensor:
-    """Tensors one after the other along the third axis."""
+    """Concatenate tensors along the third axis."""
     parts = [atleast_2d(tensor(part)) for part in tensors]
     return concat([part if part.ndim > 2 else expand_dims(part, 2) for part in parts], 2)
 
@@ -271,20 +272,21 @@ def dstack(tensors: Sequence[TensorLike]) -> Tensor:
 
 
 def span(x: Tensor, axis: int, begin: int, end: int) -> Tensor:
-    """The slices along an axis from a place to before another, of which there may be none."""
+    """The slices along an axis from ``begin`` to before ``end``; the result may be empty."""
     if begin < end:
         return ops.slice_axis(x, axis=axis, begin=begin, end=end)
     return x[(*(slice(None) for _ in range(axis)), slice(0, 0))]
 
 
 def _cut(x: Tensor, axis: int, places: Sequence[int]) -> tuple[Tensor, ...]:
-    """Parts along an axis that begin at places."""
+    """Split along an axis at the given indices."""
     ends = [*places[1:], x.shape[axis]]
     return tuple(span(x, axis, begin, end) for begin, end in zip(places, ends))
 
 
 def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
-    """Parts along an axis: of one length, the last perhaps shorter, or of the lengths given."""
+    """Split along an axis: into parts of one length, of which the last may be shorter, or into parts of given
+    lengths."""
     x = _tensor(tensor)
     axis = one_axis(axis, x.ndim, "split")
     length = x.shape[axis]
@@ -301,7 +303,7 @@ def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], axis:
 
 
 def channel_shuffle(x: TensorLike, groups: int) -> Tensor:
-    """The second axis, which falls into groups, read across them: the first of each, then the second of each.
+    """Interleave groups of the second axis: the first of each group, then the second of each, and so on.
 
     Examples
     --------
@@ -318,7 +320,7 @@ def channel_shuffle(x: TensorLike, groups: int) -> Tensor:
 
 
 def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """At most ``chunks`` parts along an axis, of one length, the last perhaps shorter."""
+    """Split along an axis into at most ``chunks`` parts of one length, of which the last may be shorter."""
     x = tensor(input)
     axis = one_axis(axis, x.ndim, "chunk")
     if chunks < 1:
@@ -327,7 +329,7 @@ def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def tensor_split(input: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
-    """Parts along an axis: so many, of nearly one length, or cut before the places given."""
+    """Split along an axis: into a number of nearly equal parts, or before the given indices, which may be negative."""
     x = tensor(input)
     axis = one_axis(axis, x.ndim, "tensor_split")
     length = x.shape[axis]
@@ -335,11 +337,12 @@ def tensor_split(input: TensorLike, indices_or_sections: int | Sequence[int], ax
         parts, longer = divmod(length, indices_or_sections)
         sizes = [parts + (i < longer) for i in range(indices_or_sections)]
         return split(x, sizes, axis)
-    return _cut(x, axis, [0, *(min(max(place, 0), length) for place in indices_or_sections)])
+    places = [0, *(slice(place).indices(length)[1] for place in indices_or_sections), length]
+    return tuple(span(x, axis, begin, max(begin, end)) for begin, end in itertools.pairwise(places))
 
 
 def hsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """``tensor_split`` along the second axis, of vectors along their only one."""
+    """``tensor_split`` along the second axis; for vectors along their only one."""
     x = tensor(input)
     return tensor_split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
@@ -350,12 +353,12 @@ def vsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple
 
 
 def dsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """Parts along the third axis; see ``tensor_split``."""
+    """``tensor_split`` along the third axis."""
     return tensor_split(input, indices_or_sections, 2)
 
 
 def unstack(input_x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices along an axis, which is gone."""
+    """The slices along an axis, without that axis."""
     x = tensor(input_x)
     axis = one_axis(axis, x.ndim, "unstack")
     rest = x.shape[:axis] + x.shape[axis + 1:]
@@ -363,12 +366,12 @@ def unstack(input_x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def unbind(input: TensorLike, dim: int = 0) -> tuple[Tensor, ...]:
-    """The slices along an axis, which is gone."""
+    """The slices along an axis, without that axis."""
     return unstack(input, dim)
 
 
 def narrow(input: TensorLike, axis: int, start: int, length: int) -> Tensor:
-    """A number of slices along an axis, from one on."""
+    """``length`` slices along an axis, from ``start`` on."""
     x = tensor(input)
     axis = one_axis(axis, x.ndim, "narrow")
     if not 0 <= start <= start + length <= x.shape[axis]:
@@ -378,7 +381,7 @@ def narrow(input: TensorLike, axis: int, start: int, length: int) -> Tensor:
 
 def diff(x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None
         ) -> Tensor:
-    """Every element along an axis less the one before it, ``n`` times."""
+    """The ``n``-th differences of neighbouring elements along an axis."""
     x = tensor(x)
     axis = one_axis(axis, x.ndim, "diff")
     parts = [part for part in (prepend, x, append) if part is not None]
@@ -392,17 +395,17 @@ def diff(x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None =
 
 
 def tile(input: TensorLike, dims: TensorShape) -> Tensor:
-    """The tensor repeated side by side, so many times along each axis."""
+    """Repeat the tensor a number of times along each axis."""
     return ops.tile(tensor(input), reps=shape_of(dims))
 
 
 def repeat_interleave(input: TensorLike, repeats: TensorShape, axis: int | None = None) -> Tensor:
-    """Every slice along an axis repeated in place, or every element of all in a row.
+    """Repeat each slice along an axis, or each element of the flat tensor.
 
     Parameters
     ----------
     repeats : int, or sequence of int
-        How often; one for all, or one for each slice.
+        Number of repetitions, for all slices or for each.
     """
     x = tensor(input)
     if axis is None:
@@ -417,12 +420,12 @@ def repeat_interleave(input: TensorLike, repeats: TensorShape, axis: int | None 
 
 
 def repeat_elements(x: TensorLike, rep: int, axis: int = 0) -> Tensor:
-    """Every slice along an axis repeated in place."""
+    """Repeat each slice along an axis."""
     return repeat_interleave(x, rep, axis)
 
 
 def broadcast_to(input: TensorLike, shape: TensorShape) -> Tensor:
-    """Repeated along axes of length one, and new ones in front, to fill a shape; -1 keeps a length."""
+    """Broadcast to a shape; -1 keeps a length."""
     x, wanted = tensor(input), list(shape_of(shape))
     extra = len(wanted) - x.ndim
     if extra < 0:
@@ -446,7 +449,7 @@ def expand(input_x: TensorLike, size: TensorShape) -> Tensor:
 
 
 def flip(input: TensorLike, dims: Axes) -> Tensor:
-    """The tensor in reverse order along axes."""
+    """Reverse the order along axes."""
     x = tensor(input)
     turned = axes(dims, "dims")
     turned = (turned,) if isinstance(turned, int) else turned or ()
@@ -454,27 +457,27 @@ def flip(input: TensorLike, dims: Axes) -> Tensor:
 
 
 def reverse(x: TensorLike, axis: Axes) -> Tensor:
-    """The tensor in reverse order along axes."""
+    """Reverse the order along axes."""
     return flip(x, axis)
 
 
 def flipud(input: TensorLike) -> Tensor:
-    """The tensor in reverse order along the first axis."""
+    """Reverse the order along the first axis."""
     return flip(input, 0)
 
 
 def fliplr(input: TensorLike) -> Tensor:
-    """The tensor in reverse order along the second axis."""
+    """Reverse the order along the second axis."""
     return flip(input, 1)
 
 
 def roll(input: TensorLike, shifts: Axes, dims: Axes = None) -> Tensor:
-    """Moved on along axes, or all in a row; what leaves at the end comes in again at the front."""
+    """Shift along axes, or the flat tensor; elements shifted out at the end enter at the front."""
     return ops._np_roll(tensor(input), shift=axes(shifts, "shifts"), axis=None if dims is None else axes(dims, "dims"))
 
 
 def rot90(input: TensorLike, k: int, dims: Sequence[int]) -> Tensor:
-    """Turned ``k`` times by a quarter, from the first of two axes to the second."""
+    """Rotate ``k`` times by 90 degrees, from the first of two axes to the second."""
     x = tensor(input)
     first, second = (one_axis(axis, x.ndim, "rot90") for axis in dims)
     turns = k % 4
@@ -486,14 +489,15 @@ def rot90(input: TensorLike, k: int, dims: Sequence[int]) -> Tensor:
 
 
 def pad(input_x: TensorLike, padding: Sizes, mode: str = "constant", value: float | None = None) -> Tensor:
-    """Numbers around a tensor.
+    """Pad a tensor.
 
     Parameters
     ----------
     padding : sequence of int
-        Before and after the last axis, then before and after the one before it, and so on; negative ones cut.
+        Elements before and after the last axis, then before and after the one before it, and so on; negative values
+        remove elements.
     mode : {"constant", "reflect", "replicate", "circular"}
-        A number, what a mirror shows, the outermost elements, or what comes round from the other side.
+        A constant, a reflection, the outermost elements repeated, or the elements from the other end.
     """
     x, widths = tensor(input_x), shape_of(padding)
     if len(widths) % 2 or len(widths) > 2 * x.ndim:

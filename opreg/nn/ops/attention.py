@@ -1,4 +1,4 @@
-"""Attention by MindSpore's name, over the operator whose memory grows with the length."""
+"""Attention by MindSpore's name, over an operator whose memory grows linearly with the length."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
                           actual_seq_kvlen: None = None, keep_prob: float = 1.0, scalar_value: float = 1.0,
                           pre_tokens: int = 2147483647, next_tokens: int = 2147483647, inner_precise: int = 0,
                           input_layout: str = "BSH", sparse_mode: int = 0) -> Tensor:
-    """Attention, which weighs values for each query by the softmax of the products of their keys with it.
+    """Attention: for each query the mean of the values, weighted by the softmax of the products of query and keys.
 
-    Queries, keys and values have the axes that ``input_layout`` names: batch B, length S, heads N of size D, or H = N D
-    features. Keys may have fewer heads, each of which serves as many of the queries', side by side. Products are
-    multiplied by ``scalar_value``; ``real_shift`` is added to them. A query gives no weight to keys where
-    ``attn_mask``, which broadcasts to (B, N, S of queries, S of keys), is true, nor to those that ``sparse_mode``
-    leaves out:
+    ``input_layout`` names the axes of queries, keys and values: batch B, length S, heads N of size D, or H = N D
+    features. Keys may have fewer heads, each of which serves a group of neighbouring query heads. Products are
+    multiplied by ``scalar_value``, and ``real_shift`` is added. A query does not attend to keys where ``attn_mask``,
+    which broadcasts to (B, N, S of queries, S of keys), is true, nor to keys that ``sparse_mode`` excludes:
 
     - 0: with an ``attn_mask``, keys more than ``pre_tokens`` before the query's place and ``next_tokens`` behind it;
     - 1: none;
@@ -39,15 +38,16 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
       read;
     - 4: as 0, the last query having the place of the last key. The mask is not read.
 
-    A query that sees no key weighs all alike. The output is laid out as the queries. All floating dtypes are taken.
+    A query without any key weighs all keys alike. The output has the layout of the queries. All floating dtypes are
+    accepted.
 
     Raises
     ------
     ArgumentError
-        For another layout or mode, and for what is not available: dropout, whose mask MindSpore's caller draws,
-        ``padding_mask``, ``prefix`` and lengths of single sequences.
+        For another layout or mode, and for options that are not available: dropout (its mask comes from the caller in
+        MindSpore), ``padding_mask``, ``prefix`` and lengths of single sequences.
     ShapeError
-        Where heads do not fit.
+        When numbers of heads do not fit.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
     mask, words = [], dict[str, Any](causal=causal)
     if real_shift is not None:
         mask = [like(real_shift, q)]
-        if hidden is not None:  # scores of queries that see nothing are zeros
+        if hidden is not None:  # the scores of queries without any key are zeros
             sees = 1 - ops.min(hidden._cast(q._dt), axis=-1, keepdims=True)
             heads[0] = heads[0] * sees
             mask = [ops._npi_where_lscalar(hidden._cast(q._dt) * sees, mask[0] * sees, scalar=-math.inf)]
@@ -93,7 +93,7 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
 
 
 def _size(query: Tensor, head_num: Any, layout: str) -> int:
-    """Features of a head."""
+    """Length of a head."""
     if isinstance(head_num, bool) or not isinstance(head_num, (int, np.integer)) or head_num < 1:
         raise ArgumentError(f"flash_attention_score: head_num must be a number above 0, got {head_num!r}")
     axes = "axes " + " ".join(layout)
@@ -107,7 +107,7 @@ def _size(query: Tensor, head_num: Any, layout: str) -> int:
 
 
 def _by_head(name: str, x: Tensor, size: int, layout: str) -> Tensor:
-    """An input of a layout with axes batch, heads, length and size."""
+    """An input with its axes permuted to batch, heads, length and size."""
     if x.ndim != len(layout) or (x.shape[-1] % size if "H" in layout else x.shape[-1] != size):
         raise ShapeError(f"flash_attention_score: {name}: expected axes {' '.join(layout)} with heads of size {size}, "
                          f"got shape {show(x.shape)}")
@@ -117,12 +117,12 @@ def _by_head(name: str, x: Tensor, size: int, layout: str) -> Tensor:
 
 
 def _laid(output: Tensor, shape: tuple[int, ...], layout: str) -> Tensor:
-    """The output, with axes batch, heads, length and size, as a layout has it."""
+    """The output, with axes batch, heads, length and size, in the given layout."""
     return output.transpose(["BNSD".index(axis) for axis in layout.replace("H", "ND")]).reshape(shape)
 
 
 def _outside(mode: int, masked: bool, before: float, behind: float, queries: int, keys: int) -> np.ndarray | None:
-    """Truth of the keys that a mode leaves out beside a mask; None where it leaves out none."""
+    """A mask of the keys that a mode excludes besides the given mask; None without any."""
     if mode == 3:
         before, behind = math.inf, 0
     elif mode != 4 and not (mode == 0 and masked):

@@ -1,4 +1,4 @@
-"""Primitives between processes: each is a registered operator of a group, which is known by its name."""
+"""Communication primitives: each is a registered operator of a process group, which is given by name."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["ReduceOp", "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "
 
 
 class ReduceOp:
-    """Reductions of the values of several processes."""
+    """Names of reductions over processes."""
 
     SUM, MAX, MIN, PROD, AVG = "sum", "max", "min", "prod", "avg"
 
 
 class _Collective(Primitive):
-    """A primitive of a group."""
+    """Base of the primitives of a group."""
 
     def __init__(self, group: str, **settings: object):
         super().__init__(type(self).__name__)
@@ -64,7 +64,7 @@ class AllReduce(_Collective):
 
 
 class AllGather(_Collective):
-    """Join the values of all processes of a group along the first axis, in the order of ranks."""
+    """Concatenate the tensors of all processes of a group along the first axis, in the order of ranks."""
 
     def __init__(self, group: str = "world"):
         super().__init__(group)
@@ -74,7 +74,7 @@ class AllGather(_Collective):
 
 
 class ReduceScatter(_Collective):
-    """As ``AllReduce``, but each process gets its part along the first axis, which is divided evenly."""
+    """``AllReduce``, of which each process gets its part along the first axis; the axis is divided evenly."""
 
     op: str
 
@@ -86,12 +86,12 @@ class ReduceScatter(_Collective):
 
 
 class Broadcast(_Collective):
-    """The tensors of one process of a group, on all of them: called with a tuple, it returns one.
+    """Copy the tensors of one process of a group to all; called with a tuple, it returns a tuple.
 
     Parameters
     ----------
     root_rank : int
-        Which process of the group.
+        Rank of that process in the group.
     group : str
 
     Examples
@@ -112,8 +112,8 @@ class Broadcast(_Collective):
 
 
 class AlltoAll(_Collective):
-    """Parts along one axis go to the processes of a group in the order of ranks; received parts are joined along
-    another.
+    """Send parts along one axis to the processes of a group, in the order of ranks, and concatenate the received parts
+    along another.
 
     Parameters
     ----------
@@ -149,15 +149,15 @@ class AlltoAll(_Collective):
 
 
 class Send(_Collective):
-    """Brings a tensor to one process of a group, which has a ``Receive`` of the same tag; its gradient comes back.
+    """Send a tensor to a process of a group, which runs a ``Receive`` with the same tag; the gradient is sent back.
 
     Parameters
     ----------
     sr_tag : int
-        Tells what passes between the same two apart.
+        Tag that distinguishes transfers between the same two processes.
     dest_rank : int
     group, group_back : str
-        ``group_back`` counts for nothing.
+        ``group_back`` has no effect.
     """
 
     sr_tag: int
@@ -171,19 +171,19 @@ class Send(_Collective):
 
 
 class Receive(_Collective):
-    """The tensor that one process of a group sends.
+    """Receive a tensor from a process of a group.
 
     Parameters
     ----------
     sr_tag : int
     src_rank : int
     shape, dtype
-        Those of the tensor.
+        Shape and dtype of the tensor.
     group, group_back : str
-        ``group_back`` counts for nothing.
+        ``group_back`` has no effect.
 
-    Its gradient goes back where it is called with a tensor through which gradients pass, whose numbers count for
-    nothing.
+    The gradient is sent back if it is called with a tensor through which gradients pass; the tensor's values are not
+    used.
     """
 
     sr_tag: int
@@ -203,7 +203,7 @@ class Receive(_Collective):
 
 
 class Barrier(_Collective):
-    """Waits until all processes of a group are here."""
+    """Wait until all processes of a group have called it."""
 
     def __init__(self, group: str = "world"):
         super().__init__(group)

@@ -1,7 +1,7 @@
-"""Control flow over the elements of tensors: branches and loops that compiled functions keep as such.
+"""Control flow over tensors: branches and loops, which compiled functions can hold as nodes.
 
-Eagerly these are plain Python. While a function is compiled they become one node whose body is a graph; bodies may use
-tensors and Parameters from outside, and gradients pass through them.
+Eagerly they are plain Python. In a compiled function each is one node, whose body is a graph. Bodies may use tensors
+and Parameters from outside, and gradients pass through them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class _Body:
-    """A function traced to a graph of its own.
+    """A function traced to a separate graph.
 
     Attributes
     ----------
@@ -45,18 +45,18 @@ class _Body:
     inputs : list of Node
         The variables of the graph, in its order.
     structure
-        The nesting of what the function returned.
+        The nesting of the function's results.
     values : list of TracedTensor
-        The tensors in it.
+        The tensors among the results.
     outside : dict
-        By variable, what it is outside of the body: an array, or a value of the trace.
+        Outer values of the variables: arrays, or values of the trace.
     """
 
     def __init__(self, title: str, function: Callable, arguments: tuple[Any, ...], needs_all: bool = False):
         leaves: list[TracedTensor] = []
         structure = flatten(arguments, leaves)
         outer = STATE.trace
-        assert outer is not None  # bodies are of a trace
+        assert outer is not None  # bodies belong to a trace
         self.trace = FunctionTracer(title, outer)
         self.trace.assigns = False
         self.slots = [self.trace.input(outer.unique(f"{title}_arg"), leaf._spec.shape, leaf._dt) for leaf in leaves]
@@ -66,7 +66,7 @@ class _Body:
             self.structure = flatten(results, values)
             self.values = [self.trace.read(value) for value in values]
             heads = [ops._copy(value) if value._entry[0].op is None else value for value in self.values]
-            if needs_all:  # a loop has a place for everything that goes round
+            if needs_all:  # every loop value needs an input
                 used = {node for node in Symbol([head._entry for head in heads])._graph().nodes if node.op is None}
                 heads = [ops._copy(slot) for slot in self.slots if slot._entry[0] not in used] + heads
         if self.trace.updated:
@@ -86,7 +86,7 @@ def _node(op: Op, inputs: Sequence[TensorBase | NDArray], bodies: Sequence[_Body
           ) -> list[TracedTensor]:
     attrs |= {"num_args": len(inputs) + len(bodies), "subgraphs": tuple(body.symbol for body in bodies)}
     assert STATE.trace is not None
-    with Recording(None, True):  # operators in the bodies say themselves in which mode they compute
+    with Recording(None, True):  # operators in a body store their mode
         outputs = STATE.trace.call(op, inputs, attrs)
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
@@ -99,7 +99,7 @@ def _placed(operands: Operands, values: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _tensors(value: Any) -> Any:
-    """A nesting with its arrays and numbers as tensors."""
+    """A nesting with its arrays and numbers converted to tensors."""
     if isinstance(value, tuple):
         return tuple(_tensors(part) for part in value)
     if isinstance(value, list):
@@ -119,12 +119,12 @@ def _live(value: Any) -> Any:
 
 
 def cond(pred: TensorLike, true_fn: Callable, false_fn: Callable, *inputs: Any) -> Any:
-    """One of two functions of the same inputs, as a condition says.
+    """Call one of two functions with the same inputs, chosen by a condition.
 
     Parameters
     ----------
     pred : tensor of one element, or bool
-        Anything but zero means yes.
+        The condition; true unless zero.
     true_fn, false_fn : callable
         Return tensors of the same shapes and dtypes, in the same nesting.
 
@@ -162,17 +162,17 @@ def cond(pred: TensorLike, true_fn: Callable, false_fn: Callable, *inputs: Any) 
 
 
 def while_loop(cond_func: Callable, loop_func: Callable, init_val: Any, max_iterations: int | None = None) -> Any:
-    """A function applied to a value, or a nesting of them, while a condition on it holds.
+    """Apply a function repeatedly to a value, or a nesting of values, while a condition on the value holds.
 
     Parameters
     ----------
     cond_func : callable
-        Of the value; one number.
+        A function of the value that returns one number.
     loop_func : callable
-        Of the value; returns the next, of the same shapes and dtypes.
+        A function of the value that returns the next value, of the same shapes and dtypes.
     max_iterations : int, optional
-        The most rounds. While a function is compiled it decides how much memory gradients take; without it the loop is
-        one of Python, which is traced for as many rounds as come.
+        Largest number of rounds. In a compiled function it decides the memory for gradients; without it the loop is a
+        Python loop, traced round by round.
 
     Examples
     --------
@@ -196,22 +196,22 @@ def while_true(cond_func: Callable, loop_func: Callable, init: Any, max_iteratio
     Parameters
     ----------
     cond_func : callable
-        Of the value; one number.
+        A function of the value that returns one number.
     loop_func : callable
-        Of the value; returns the next value, of the same shapes and dtypes, and an output.
+        A function of the value that returns the next value, of the same shapes and dtypes, and an output.
     max_iterations : int
-        The most rounds.
+        Largest number of rounds.
 
     Returns
     -------
     value, outputs
-        The last value, and the outputs stacked along a new first axis of length ``max_iterations``, zeros behind the
-        last round; None where they are None.
+        The last value, and the outputs stacked along a new first axis of length ``max_iterations``, with zeros after
+        the last round; None for outputs that are None.
 
     Raises
     ------
     ShapeError
-        The next value has other shapes or dtypes.
+        When the next value has other shapes or dtypes.
     """
     value = _live(_tensors(init))
     leaves: list[TracedTensor] = []
@@ -234,7 +234,7 @@ def while_true(cond_func: Callable, loop_func: Callable, init: Any, max_iteratio
 
 
 def _outputs_first(loop_func: Callable, outs: list[Any]) -> Callable:
-    """The body of a loop as its operator has it: outputs before the next value. ``outs`` takes their nesting."""
+    """The body of a loop in the operator's order: outputs, then the next value. ``outs`` receives their nesting."""
 
     def step(*values: Any) -> tuple[Any, Any]:
         new, out = loop_func(*values)
@@ -254,21 +254,21 @@ def _check(name: str, structure: object, before: Sequence[TracedTensor], new: ob
 
 
 def scan(loop_func: Callable, init: Any, xs: Any, length: int | None = None, unroll: bool = True) -> tuple[Any, Any]:
-    """A function applied to the slices of a tensor along the first axis, handing a value on from one to the next.
+    """Apply a function to each slice of a tensor along the first axis, passing a value from one call to the next.
 
     Parameters
     ----------
     loop_func : callable
-        Of the value and a slice; returns the next value and an output.
+        A function of the value and a slice that returns the next value and an output.
     xs : tensor, list, tuple or None
-        What is sliced; a list or tuple is gone through; None stands for nothing, ``length`` times.
+        The tensor to slice; the elements of a list or tuple are the slices; None passes None, ``length`` times.
     unroll : bool
         Whether a compiled function holds every round; otherwise it holds the body once.
 
     Returns
     -------
     value, outputs
-        The last value, and the outputs stacked along a new first axis; None where they are None.
+        The last value, and the outputs stacked along a new first axis; None for outputs that are None.
 
     Examples
     --------
@@ -307,24 +307,25 @@ def foreach(loop_func: Callable, init: Any, xs: Sequence[TensorLike]) -> tuple[A
     Parameters
     ----------
     loop_func : callable
-        Of the value and a row of each tensor; returns the next value, of the same shapes and dtypes, and an output.
+        A function of the value and a row of each tensor that returns the next value, of the same shapes and dtypes, and
+        an output.
     xs : sequence of tensors
-        Of one length along the first axis.
+        Tensors of one length along the first axis.
 
     Returns
     -------
     value, outputs
-        The last value, and the outputs stacked along a new first axis; None where they are None.
+        The last value, and the outputs stacked along a new first axis; None for outputs that are None.
 
     Raises
     ------
     ShapeError
-        The next value has other shapes or dtypes.
+        When the next value has other shapes or dtypes.
     """
     assert STATE.trace is not None
     value = _live(_tensors(init))
     data = [STATE.trace.read(tensor(each)) for each in xs]
-    scalars = [len(each._spec.shape or ()) == 1 for each in data]  # of one number each to the operator, as MXNet's
+    scalars = [len(each._spec.shape or ()) == 1 for each in data]  # the operator has shape (1,) for scalars
     data = [STATE.trace.read(each.reshape(-1, 1)) if single else each for each, single in zip(data, scalars)]
     leaves: list[TracedTensor] = []
     structure = flatten(value, leaves)
@@ -348,17 +349,17 @@ def foreach(loop_func: Callable, init: Any, xs: Sequence[TensorLike]) -> tuple[A
 
 
 class _Slice(TensorBase):
-    """Stands for a slice of a tensor where only its shape and dtype are asked for."""
+    """Stands for a slice of a tensor when only its shape and dtype are needed."""
 
     __slots__ = ("_spec",)
 
     def __init__(self, xs: TracedTensor):
-        assert xs._spec.shape is not None  # its rows are counted
+        assert xs._spec.shape is not None  # only the number of its rows is used
         self._spec = Spec(xs._spec.shape[1:], xs._dt)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Dimensions of a slice."""
+        """Shape of a slice."""
         return self._spec.shape or ()
 
     @property
@@ -367,14 +368,14 @@ class _Slice(TensorBase):
 
 
 def fori_loop(lower: int, upper: int, loop_func: Callable, init_val: Any, unroll: bool = True) -> Any:
-    """A function of a counter and a value applied so many times.
+    """Apply a function repeatedly to a counter and a value.
 
     Parameters
     ----------
     lower, upper : int
         The counter goes from ``lower`` to before ``upper``.
     loop_func : callable
-        Of the counter, a tensor where the loop is not unrolled, and the value; returns the next value.
+        A function of the counter, which is a tensor if the loop is not unrolled, and the value; returns the next value.
     unroll : bool
         Whether a compiled function holds every round; otherwise it holds the body once.
 
@@ -393,9 +394,9 @@ def fori_loop(lower: int, upper: int, loop_func: Callable, init_val: Any, unroll
 
 
 def switch(condition: Any, true: T, false: T) -> T:
-    """One of two values, or functions, by a truth value, which Python asks for.
+    """One of two values or functions, chosen by a truth value that Python reads.
 
-    ``cond`` calls functions without being asked, and ``select`` chooses number by number.
+    ``cond`` chooses without reading the value in Python, and ``select`` chooses for each element.
 
     Examples
     --------
@@ -406,7 +407,7 @@ def switch(condition: Any, true: T, false: T) -> T:
 
 
 def switch_layer(index: Any, layers: Sequence[T]) -> T:
-    """One of several functions or Cells, by its number, which Python asks for.
+    """One of several functions or Cells, chosen by a number that Python reads.
 
     Examples
     --------

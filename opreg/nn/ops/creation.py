@@ -1,4 +1,4 @@
-"""Tensors made of nothing but a shape and a number."""
+"""Functions that make tensors from a shape and values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["arange", "eye", "fill", "full", "full_like", "linspace", "meshgrid",
 
 
 def _number(value: Tensor | Number) -> float:
-    """A number of Python's, given as one, as NumPy's, or as a tensor of one that is known."""
+    """A Python number, from a Python or NumPy number or a tensor with values."""
     return plain(value.asnumpy().item() if isinstance(value, (TensorBase, NDArray)) else value)
 
 
@@ -43,13 +43,13 @@ def ones(shape: TensorShape, dtype: TensorDType = None) -> Tensor:
 
 
 def full(size: TensorShape, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
-    """One value everywhere; by default int64 for an integer and float32 for a float."""
+    """A tensor filled with one value; the default dtype is int64 for an integer and float32 for a float."""
     default = np.float32 if isinstance(_number(fill_value), float) else np.int64
     return fill(whole_dtype(dtype, default), size, fill_value)
 
 
 def fill(type: TensorDType, shape: TensorShape, value: Tensor | Number) -> Tensor:
-    """One value everywhere, of that dtype."""
+    """A tensor filled with one value, in a given dtype."""
     dtype, dims = as_dtype(type), shape_of(shape)
     if not is_number(value) and not isinstance(value, (TensorBase, NDArray)):
         raise TypeError(f"fill: expected a number, got {value.__class__.__name__}")
@@ -65,29 +65,29 @@ def _like(input: TensorLike, op: str, dtype: TensorDType) -> Tensor:
 
 
 def zeros_like(input: TensorLike, *, dtype: TensorDType = None) -> Tensor:
-    """Zeros in the shape of a tensor, and in its dtype or another."""
+    """Zeros with the shape of a tensor, in its dtype or another."""
     return _like(input, "zeros_like", dtype)
 
 
 def ones_like(input: TensorLike, *, dtype: TensorDType = None) -> Tensor:
-    """Ones in the shape of a tensor, and in its dtype or another."""
+    """Ones with the shape of a tensor, in its dtype or another."""
     return _like(input, "ones_like", dtype)
 
 
 def full_like(input: TensorLike, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
-    """One number in the shape of a tensor, and in its dtype or another."""
+    """A tensor filled with one value, with the shape of a tensor, in its dtype or another."""
     x = tensor(input)
     return ops._npi_full_like(x, fill_value=_number(fill_value), dtype=whole_dtype(dtype, x._dt))
 
 
 def eye(n: int, m: int | None = None, dtype: TensorDType = None) -> Tensor:
-    """Ones on the diagonal of ``n`` rows and ``m`` columns, as many as rows by default."""
+    """A matrix of ``n`` rows and ``m`` columns (``n`` by default) with ones on the diagonal."""
     return create(get("_eye"), N=int(n), M=int(n if m is None else m), dtype=whole_dtype(dtype, np.float32))
 
 
 def arange(start: Tensor | Number = 0, end: Tensor | Number | None = None, step: Tensor | Number = 1, *,
            dtype: TensorDType = None) -> Tensor:
-    """Numbers from ``start`` to before ``end``, or from 0 to before ``start``; int64 where all given are integers.
+    """Values from ``start`` to before ``end``, or from 0 to before ``start``; int64 if all arguments are integers.
 
     Examples
     --------
@@ -101,29 +101,29 @@ def arange(start: Tensor | Number = 0, end: Tensor | Number | None = None, step:
     wanted = whole_dtype(dtype, default)
     if begin == stop or (stop > begin) != (step > 0):
         return zeros((0,), wanted)
-    # The operator counts integers in whole steps.
+    # The operator computes integers by whole steps.
     counted = np.dtype(np.float64) if default is np.float32 and wanted.kind in "iu" else wanted
     return create(get("_arange"), start=begin, stop=stop, step=step, dtype=counted)._cast(wanted)
 
 
 def range(start: Tensor | Number, end: Tensor | Number, step: Tensor | Number, maxlen: int = 1000000) -> Tensor:
-    """Numbers from ``start`` to before ``end``; see ``arange``."""
+    """Values from ``start`` to before ``end``; see ``arange``."""
     return arange(start, end, step)
 
 
 def linspace(start: Tensor | Number, end: Tensor | Number, steps: int) -> Tensor:
-    """Numbers at equal distances from ``start`` to ``end``, both included; float32."""
+    """Equally spaced values from ``start`` to ``end``, both included; float32."""
     return create(get("_linspace"), start=float(_number(start)), stop=float(_number(end)), num=int(steps),
                   dtype=np.dtype(np.float32))
 
 
 def meshgrid(*inputs: TensorLike, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Vectors repeated to a grid: each is the coordinates of all places along one axis.
+    """Coordinates of a grid: each vector is repeated along the axes of the others.
 
     Parameters
     ----------
     indexing : {"xy", "ij"}
-        With "xy" the first vector lies along the second axis, and the second along the first.
+        With "xy" the first vector varies along the second axis, and the second vector along the first.
     """
     if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)):
         inputs = tuple(inputs[0])
@@ -141,22 +141,22 @@ def meshgrid(*inputs: TensorLike, indexing: str = "xy") -> tuple[Tensor, ...]:
 
 
 def _places(chosen: np.ndarray, dtype: TensorDType) -> Tensor:
-    """The places that are chosen, in a row for each axis."""
+    """Indices of the true elements, one row for each axis."""
     return tensor(np.stack(np.nonzero(chosen)).astype(whole_dtype(dtype, np.int64)))
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: TensorDType = None) -> Tensor:
-    """The places of a matrix on the diagonal that is ``offset`` above the main one, and below it; int64.
+    """Indices of the lower triangle of a matrix, up to the diagonal ``offset`` above the main one; int64.
 
     Parameters
     ----------
     row, col : int
-        The lengths of the matrix.
+        Numbers of rows and columns of the matrix.
 
     Returns
     -------
     Tensor
-        Two rows: those of the places and their columns.
+        Two rows: the row indices and the column indices.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: TensorDType = No
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: TensorDType = None) -> Tensor:
-    """The places of a matrix on the diagonal that is ``offset`` above the main one, and above it; int64.
+    """Indices of the upper triangle of a matrix, from the diagonal ``offset`` above the main one; int64.
 
     See ``tril_indices``.
     """
@@ -177,7 +177,7 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: TensorDType = No
 
 def one_hot(indices: TensorLike, depth: int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,
             axis: int = -1) -> Tensor:
-    """Rows of ``off_value`` in ``depth`` places with ``on_value`` at that of the index, along a new axis."""
+    """One-hot vectors of length ``depth`` along a new axis: ``on_value`` at the index, ``off_value`` elsewhere."""
     index = tensor(indices)
     hot = ops.one_hot(index, depth=int(_number(depth)), dtype=np.dtype(np.float32))
     axis = one_axis(axis, index.ndim + 1, "one_hot")

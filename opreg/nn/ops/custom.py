@@ -1,4 +1,4 @@
-"""Custom: a Python function of NumPy arrays as a primitive, and MXNet's way to call a registered operator."""
+"""Custom: a Python function of NumPy arrays as a primitive, and a call of a registered operator in MXNet's form."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .primitive import PrimitiveWithInfer
 
 __all__ = ["Custom"]
 
-#: Types that MindSpore has beside ``pyfunc``.
+#: Types of MindSpore besides ``pyfunc``.
 _ELSEWHERE = ("hybrid", "akg", "tbe", "aicpu", "aot", "julia")
 
 
-#: Results of a ``Custom``: a shape or several, or a function of the shapes of the inputs; dtypes likewise.
+#: Shapes of a ``Custom``'s results: a shape, several, or a function of the input shapes; likewise for dtypes.
 _Shapes: TypeAlias = Sequence[int] | Sequence[Sequence[int]] | Callable[..., Any]
 _Dtypes: TypeAlias = TensorDType | Sequence[TensorDType] | Callable[..., Any]
 
@@ -36,29 +36,30 @@ class Custom(PrimitiveWithInfer):
     """A Python function of NumPy arrays as a primitive: ``Custom(func, out_shape, out_dtype, "pyfunc")``.
 
     ``Custom(*tensors, op_type="name", **attributes)`` applies a user's operator that was registered with
-    ``opreg.operator.register``, and gives its results.
+    ``opreg.operator.register``, and returns its results.
 
     Parameters
     ----------
     func : callable
-        Of NumPy arrays, and of what else the primitive is called with; called on every run. Returns an array, or a
-        tuple of them.
+        A function of NumPy arrays, and of other arguments of the primitive, which each run calls. Returns an array, or
+        a tuple of arrays.
     out_shape : tuple, or callable
-        Of the result, or a tuple of those of several; or a function that gives it for the shapes of the inputs.
+        Shape of the result, or a tuple of shapes for several results; or a function of the input shapes that returns
+        it.
     out_dtype : dtype, tuple, or callable
-        The same of dtypes. With ``()`` there is no result.
+        Likewise the dtype. With ``()`` there is no result.
     func_type : {"pyfunc"}
-        The only one there is here.
+        The type; only this one is available.
     bprop : callable, optional
-        Of the inputs, the output and its gradient, tensors all; returns a gradient for each input. Without it there is
-        no gradient.
+        A function of the inputs, the output and its gradient, all tensors; returns a gradient for each input. Without
+        it there is no gradient.
     reg_info
-        Accepted, without effect here.
+        Accepted without effect.
 
     Raises
     ------
     ShapeError, DTypeError
-        When the function returns something else than was said, on the first run that shows it.
+        When a result differs from the declared shape or dtype.
 
     Examples
     --------
@@ -105,20 +106,20 @@ class Custom(PrimitiveWithInfer):
 
     def __call__(self, *inputs: Any) -> Any:
         inputs = tuple([tensor(value) if isinstance(value, np.ndarray) else value for value in inputs])
-        if not self.results(inputs)[0]:  # there is nothing to differentiate, and nobody to ask for it
+        if not self.results(inputs)[0]:  # without a result there is no gradient
             return self._cell.construct(*inputs)
         return self._cell(*inputs)
 
     def infer_shape(self, *shapes: Sequence[int]) -> Any:
-        """The shape of the result, or of several, for those of the inputs."""
+        """The shape of the result, or of several, for given input shapes."""
         return _inferred(self.out_shape, [list(shape) for shape in shapes])
 
     def infer_dtype(self, *kinds: dtypes.DType | type) -> Any:
-        """The dtype of the result, or of several, for those of the inputs."""
+        """The dtype of the result, or of several, for given input dtypes."""
         return _inferred(self.out_dtype, kinds)
 
     def results(self, inputs: tuple[Any, ...]) -> tuple[list[Spec], bool]:
-        """Specs of the function's results, and whether it is one result that stands bare."""
+        """Shapes and dtypes of the function's results, and whether it is a single bare result."""
         dtype = self.infer_dtype(*[dtypes.of(value._dt) if isinstance(value, TensorBase) else type(value)
                                    for value in inputs])
         shape = self.infer_shape(*[value.shape if isinstance(value, TensorBase) else () for value in inputs])
@@ -134,7 +135,7 @@ class Custom(PrimitiveWithInfer):
 
 
 def _inferred(rule: Any, inputs: Sequence[object]) -> Any:
-    """Result of a rule for the inputs, or the rule itself where it is no function."""
+    """The result of a rule for the inputs; a rule that is no function is itself the result."""
     return rule(*inputs) if callable(rule) and not isinstance(rule, type) else rule
 
 
@@ -180,7 +181,7 @@ class _Called(Cell):
 
 
 def _fitted(title: str, returned: object, specs: list[Spec]) -> list[Tensor]:
-    """Results of the function as tensors, compared with their declared shapes and dtypes."""
+    """Results of the function as tensors, checked against their declared shapes and dtypes."""
     if not specs:
         return []
     parts = list(returned) if isinstance(returned, (tuple, list)) else [returned]

@@ -1,4 +1,4 @@
-"""Primitives of detection: boxes as differences from anchors, suppression of boxes, and pooling of regions."""
+"""Detection primitives: encoding of boxes, non-maximum suppression, and pooling of regions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _four(name: str, what: str, value: float | Sequence[float], like: Tensor) ->
 
 
 def _middles(boxes: Tensor) -> tuple[Tensor, Tensor]:
-    """Middles and lengths of boxes, whose last pixels are inside."""
+    """Centers and lengths of boxes, whose last pixels are included."""
     return (boxes[:, :2] + boxes[:, 2:]) * 0.5, boxes[:, 2:] - boxes[:, :2] + 1
 
 
@@ -90,7 +90,7 @@ def _without_overlaps(bboxes: TensorLike, *, iou_threshold: float) -> tuple[Tens
     count = boxes.shape[0]
     boxes = gather(boxes, ops.argsort(boxes[:, 4], is_ascend=False, dtype=np.dtype(np.int32)), 0)
     place = tensor(np.arange(count, dtype=boxes._dt).reshape(-1, 1))
-    ends = ops.sort(boxes[:, :4].reshape((-1, 2, 2)), axis=1).reshape((-1, 4))  # corners in any order
+    ends = ops.sort(boxes[:, :4].reshape((-1, 2, 2)), axis=1).reshape((-1, 4))  # corners may come in any order
     ranked = concat((place, count - place, ends), 1)
     kept = ops._contrib_box_nms(ranked, overlap_thresh=iou_threshold, coord_start=2, score_index=1)[:, 0]
     there = kept >= 0
@@ -105,7 +105,7 @@ _add("NMSWithMask", _without_overlaps, {"iou_threshold": 0.5})
 def _regions(features: TensorLike, rois: TensorLike, *, pooled_height: int, pooled_width: int, spatial_scale: float,
              sample_num: int, roi_end_mode: int) -> Tensor:
     x, boxes = together(features, rois, real=True)
-    if roi_end_mode:  # the last pixel is inside; what is less than a pixel stays so where the operator shifts by a half
+    if roi_end_mode:  # the last pixel is included; boxes below one pixel are kept if the operator shifts by a half
         half = 0.5 / spatial_scale
         boxes = boxes + tensor(np.asarray([0, half, half, half + 1, half + 1], boxes._dt))
     return ops._contrib_ROIAlign(x, boxes, pooled_size=(pooled_height, pooled_width), spatial_scale=spatial_scale,
@@ -125,7 +125,7 @@ _add("ROIAlign", _regions, {"pooled_height": ..., "pooled_width": ..., "spatial_
 def _chosen(input_x: TensorLike, *, count: int, **_: object) -> tuple[Tensor, Tensor]:
     mask = tensor(input_x)
     places = math.prod(mask.shape)
-    drawn = rand(places) + mask.reshape((-1,))._cast(np.dtype(np.float32))  # those of the mask are 1 at least
+    drawn = rand(places) + mask.reshape((-1,))._cast(np.dtype(np.float32))  # elements of the mask are at least 1
     value, at = topk(drawn, min(count, places))
     there = value >= 1
     at = at * there._cast(at._dt)

@@ -1,4 +1,4 @@
-"""Methods that change a tensor: ``x.add_(y)`` is ``x[...] = x + y``, and gives the tensor itself."""
+"""In-place methods of tensors: ``x.add_(y)`` is ``x[...] = x + y``, and returns the tensor."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def _sub(x: Tensor, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
 
 
 def fill_(self: Tensor, value: Tensor | Number) -> Tensor:
-    """Put a number everywhere; gives the tensor itself."""
+    """Write a number to all elements; returns the tensor."""
     self[...] = value
     return self
 
 
 def copy_(self: Tensor, value: TensorLike) -> Tensor:
-    """Take over the elements of a tensor; gives the tensor itself."""
+    """Copy the elements of a tensor; returns the tensor."""
     self[...] = value
     return self
 
 
 def zero_(self: Tensor) -> Tensor:
-    """Put zero everywhere; gives the tensor itself."""
+    """Write zero to all elements; returns the tensor."""
     self[...] = 0
     return self
 

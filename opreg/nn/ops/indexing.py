@@ -1,7 +1,7 @@
-"""Numbers picked by indices, numbers put at indices, and numbers in order.
+"""Indexing: picking and writing elements by indices, sorting and searching.
 
-Negative indices count from the end of an axis. An index beyond an axis is refused, on a device it is undefined;
-``take`` alone has modes for it.
+Negative indices count from the end of an axis. An index beyond an axis is refused on the host and undefined on other
+devices; only ``take`` has modes for it.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def _index(value: TensorLike, what: str) -> Tensor:
 
 
 def _within(index: Tensor, length: int) -> Tensor:
-    """Indices of an axis counted from its front; those beyond it are refused."""
+    """Indices normalised to count from the front; those beyond the axis are refused."""
     return ops.take(tensor(np.arange(length)), index, axis=0, mode="index")
 
 
 def _known(value: TensorLike) -> np.ndarray:
-    """Numbers on the host, for functions whose results have a shape that follows from them."""
+    """Values on the host, for functions whose result shapes depend on values."""
     return tensor(value).asnumpy()
 
 
@@ -55,12 +55,12 @@ def _known(value: TensorLike) -> np.ndarray:
 
 
 def gather(input_params: TensorLike, input_indices: TensorLike, axis: int, batch_dims: int = 0) -> Tensor:
-    """The slices along an axis that indices name.
+    """The slices along an axis at the given indices.
 
     Parameters
     ----------
     batch_dims : int
-        How many axes in front the data and the indices share; each of their places has indices of its own.
+        Number of leading axes that data and indices share, as a batch.
     """
     x, index = tensor(input_params), _index(input_indices, "gather")
     axis = one_axis(axis, x.ndim, "gather")
@@ -77,13 +77,13 @@ def gather(input_params: TensorLike, input_indices: TensorLike, axis: int, batch
 
 
 def take(input: TensorLike, index: TensorLike, axis: int | None = None, mode: str = "clip") -> Tensor:
-    """The slices along an axis that indices name, or numbers of all in a row.
+    """The slices along an axis, or elements of the flat tensor, at the given indices.
 
     Parameters
     ----------
     mode : {"clip", "wrap", "raise"}
-        Indices beyond the axis name the nearest slice, negative ones the first; count on from the other end; or are
-        refused, and negative ones count from the end.
+        Indices beyond the axis are clipped to it, negative ones to 0; wrap around; or are refused, while negative ones
+        count from the end.
     """
     x = tensor(input)
     if mode not in ("clip", "wrap", "raise"):
@@ -93,7 +93,7 @@ def take(input: TensorLike, index: TensorLike, axis: int | None = None, mode: st
 
 
 def index_select(input: TensorLike, axis: int, index: TensorLike) -> Tensor:
-    """The slices along an axis that a vector of indices names."""
+    """The slices along an axis at the indices of a vector."""
     index = _index(index, "index_select")
     if index.ndim != 1:
         raise ShapeError(f"index_select: expected a vector of indices, got shape {index.shape}")
@@ -101,19 +101,19 @@ def index_select(input: TensorLike, axis: int, index: TensorLike) -> Tensor:
 
 
 def slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
-    """The part that begins at a place and has a size, -1 for all that is left.
+    """The part from ``begin`` on, of a size; -1 means up to the end.
 
     Parameters
     ----------
     input_x : Tensor
-        Of shape :math:`(d_0, ..)`.
+        A tensor of shape :math:`(d_0, ..)`.
     begin, size : tuple, list or tensor of int
         One value for each axis.
 
     Raises
     ------
     ValueError
-        The part begins before the first place, ends behind the last, or has another number of axes.
+        When the part exceeds the tensor, or has another number of axes.
 
     Examples
     --------
@@ -134,7 +134,7 @@ tensor_slice = slice
 
 
 def _places(shape: Sequence[int], dim: int, index: Tensor) -> Tensor:
-    """Flat indices of elements whose index along one axis is given and along the others is their own."""
+    """Flat indices of elements whose index along one axis is given, and along the other axes is their own."""
     strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
     others = sum(np.arange(size).reshape([-1 if j == i else 1 for j in range(len(shape))]) * strides[i]
                  for i, size in enumerate(index.shape) if i != dim)
@@ -142,7 +142,7 @@ def _places(shape: Sequence[int], dim: int, index: Tensor) -> Tensor:
 
 
 def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
-    """Numbers along an axis at the places that ``index``, of as many axes, names."""
+    """Elements along an axis at the indices in ``index``, which has the same number of axes."""
     x, index = tensor(input), _index(index, "gather_elements")
     if x.ndim != index.ndim:
         raise ShapeError(f"gather_elements: {x.shape} and {index.shape} differ in how many axes they have")
@@ -156,25 +156,25 @@ def gather_d(x: TensorLike, dim: int, index: TensorLike) -> Tensor:
 
 
 def _columns(indices: TensorLike, what: str) -> Tensor:
-    """Indices whose last axis names a place, as operators take them: with that axis first."""
+    """Indices with their last axis, which holds coordinates, moved to the front, as operators expect."""
     index = _index(indices, what)
     return index.transpose((index.ndim - 1, *range(index.ndim - 1))) if index.ndim > 1 else index
 
 
 def gather_nd(input_x: TensorLike, indices: TensorLike) -> Tensor:
-    """The parts at places whose indices, one an axis from the first on, lie along the last axis of ``indices``."""
+    """The parts at coordinates, given along the last axis of ``indices``, for the leading axes."""
     return ops.gather_nd(tensor(input_x), _columns(indices, "gather_nd"))
 
 
 def diag(input: TensorLike) -> Tensor:
-    """The matrix that has a vector on its diagonal; of more axes, twice as many."""
+    """A diagonal matrix from a vector; from a tensor with more axes, twice as many axes."""
     x = tensor(input)
     matrix = ops.diag(x.reshape((-1,)))
     return matrix if x.ndim < 2 else matrix.reshape(x.shape * 2)
 
 
 def diag_embed(input: TensorLike, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Matrices in two axes of the result that have the last axis on a diagonal, and zeros elsewhere."""
+    """Diagonal matrices, over two axes of the result, from vectors along the last axis."""
     x = tensor(input)
     first, second = (one_axis(dim, x.ndim + 1, "diag_embed") for dim in (dim1, dim2))
     if first == second:
@@ -190,7 +190,7 @@ def diag_embed(input: TensorLike, offset: int = 0, dim1: int = -2, dim2: int = -
 
 
 def _shifted(x: Tensor, offset: int) -> Tensor:
-    """The elements of the last axis at the columns that they have on a diagonal."""
+    """The elements of the last axis, moved to their columns on a diagonal."""
     if offset == 0:
         return x
     more = zeros((*x.shape[:-1], abs(offset)), x._dt)
@@ -198,19 +198,19 @@ def _shifted(x: Tensor, offset: int) -> Tensor:
 
 
 def diagflat(input: TensorLike, offset: int = 0) -> Tensor:
-    """The matrix that has all elements of a tensor on a diagonal, and zeros elsewhere."""
+    """A diagonal matrix of all elements of a tensor."""
     return diag_embed(tensor(input).reshape((-1,)), offset)
 
 
 def matrix_band_part(x: TensorLike, lower: int, upper: int) -> Tensor:
-    """Matrices with zeros further than ``lower`` below the diagonal and ``upper`` above it; below 0 all is kept."""
+    """Matrices with zeros more than ``lower`` below or ``upper`` above the diagonal; a negative bound keeps all."""
     x = tensor(x)
     x = x if lower < 0 else triu(x, -int(lower))
     return x if upper < 0 else tril(x, int(upper))
 
 
 def select_scatter(input: TensorLike, src: TensorLike, axis: int, index: int) -> Tensor:
-    """The numbers with ``src`` in the place of those at ``index`` along an axis."""
+    """The tensor with the slice at ``index`` along an axis replaced by ``src``."""
     x = tensor(input)
     axis = one_axis(axis, x.ndim, "select_scatter")
     src, at = like(src, x), index + x.shape[axis] if index < 0 else index
@@ -222,7 +222,7 @@ def select_scatter(input: TensorLike, src: TensorLike, axis: int, index: int) ->
 
 
 def diagonal_scatter(input: TensorLike, src: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The numbers with ``src`` in the place of a diagonal over two axes, which is its last axis; see ``diagonal``."""
+    """The tensor with a diagonal over two axes replaced by ``src``, whose last axis it is; see ``diagonal``."""
     x, shape = tensor(input), diagonal(input, offset, dim1, dim2).shape
     src = like(src, x)
     if src.shape != shape:
@@ -230,7 +230,7 @@ def diagonal_scatter(input: TensorLike, src: TensorLike, offset: int = 0, dim1: 
     first, second = (one_axis(dim, x.ndim, "diagonal_scatter") for dim in (dim1, dim2))
     rows, columns = x.shape[first], x.shape[second]
     wide = diag_embed(src, offset, first, second)
-    for axis, length in ((first, rows), (second, columns)):  # what is on no diagonal, or beyond this one
+    for axis, length in ((first, rows), (second, columns)):  # elements off the diagonal, or beyond its end
         more = length - wide.shape[axis]
         if more > 0:
             end = zeros(tuple(more if i == axis else n for i, n in enumerate(wide.shape)), x._dt)
@@ -244,7 +244,7 @@ def diagonal_scatter(input: TensorLike, src: TensorLike, offset: int = 0, dim1: 
 
 
 def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A diagonal over two axes, as last axis: the main one, or ``offset`` above it."""
+    """A diagonal over two axes, as the last axis: the main one, or ``offset`` above it."""
     x = tensor(input)
     return ops.diag(x, k=offset, axis1=one_axis(dim1, x.ndim, "diagonal"), axis2=one_axis(dim2, x.ndim, "diagonal"))
 
@@ -255,12 +255,12 @@ def trace(input: TensorLike) -> Tensor:
 
 
 def tril(input: TensorLike, diagonal: int = 0) -> Tensor:
-    """Matrices with zeros above a diagonal."""
+    """The lower triangle of matrices, with zeros above a diagonal."""
     return ops._npi_tril(tensor(input), k=int(diagonal))
 
 
 def triu(input: TensorLike, diagonal: int = 0) -> Tensor:
-    """Matrices with zeros below a diagonal."""
+    """The upper triangle of matrices, with zeros below a diagonal."""
     return ops._npi_triu(tensor(input), k=int(diagonal))
 
 
@@ -268,7 +268,7 @@ def triu(input: TensorLike, diagonal: int = 0) -> Tensor:
 
 
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape: TensorShape) -> Tensor:
-    """Zeros of a shape with ``updates`` added at the places that ``gather_nd`` would take them from."""
+    """Zeros of a shape, with ``updates`` added at the coordinates in ``indices``; the reverse of ``gather_nd``."""
     updates, dims = tensor(updates), shape_of(shape)
     return _added(zeros(dims, updates._dt), indices, updates)
 
@@ -278,28 +278,28 @@ def _added(x: Tensor, indices: TensorLike, updates: TensorLike) -> Tensor:
 
 
 def tensor_scatter_add(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
-    """``updates`` added at places, those of equal indices one after the other."""
+    """The tensor with ``updates`` added at coordinates; updates of equal coordinates add up."""
     x = tensor(input_x)
     return x + _added(x, indices, like(updates, x))
 
 
 def tensor_scatter_sub(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
-    """``updates`` subtracted at places, those of equal indices one after the other."""
+    """The tensor with ``updates`` subtracted at coordinates; updates of equal coordinates add up."""
     x = tensor(input_x)
     return x - _added(x, indices, like(updates, x))
 
 
 def tensor_scatter_update(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
-    """``updates`` in place of the elements there; the last of equal indices counts."""
+    """The tensor with ``updates`` written at coordinates; the last of equal coordinates wins."""
     x = tensor(input_x)
     return ops._scatter_set_nd(x, like(updates, x), _columns(indices, "tensor_scatter_update"))
 
 
 def _combined(name: str, neutral: Callable[[np.dtype], float], reduce: str, join: Callable[[Tensor, Tensor], Tensor],
               doc: str) -> Callable[[TensorLike, TensorLike, TensorLike], Tensor]:
-    """A scatter that gathers, for every place, all updates that name it.
+    """A scatter that combines, for each element, all updates with its coordinates.
 
-    It compares every place with every update, so time and memory grow with the product of both.
+    It compares each element with each update, so time and memory grow with the product of both.
     """
 
     def function(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
@@ -340,7 +340,7 @@ tensor_scatter_div = _combined("tensor_scatter_div", lambda dtype: 1, "_np_prod"
 
 def tensor_scatter_elements(input_x: TensorLike, indices: TensorLike, updates: TensorLike, axis: int = 0,
                             reduction: str = "none") -> Tensor:
-    """``updates`` put, or added with ``reduction="add"``, at the places along an axis that indices name."""
+    """The tensor with ``updates`` written at indices along an axis, or added with ``reduction="add"``."""
     x, index = tensor(input_x), _index(indices, "tensor_scatter_elements")
     updates = like(updates, x)
     if reduction not in ("none", "add"):
@@ -352,13 +352,13 @@ def tensor_scatter_elements(input_x: TensorLike, indices: TensorLike, updates: T
 
 
 def scatter(input: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """``src``, a tensor or one value for all, put at the places along an axis that indices name."""
+    """The tensor with ``src``, a tensor or one number, written at indices along an axis."""
     src = full(tensor(index).shape, src) if is_number(src) else src
     return tensor_scatter_elements(input, index, src, axis)
 
 
 def index_fill(x: TensorLike, axis: int, index: TensorLike, value: TensorLike) -> Tensor:
-    """One number in all slices along an axis that indices name."""
+    """The tensor with the slices at indices along an axis filled with a number."""
     x, index = tensor(x), _index(index, "index_fill")
     axis = one_axis(axis, x.ndim, "index_fill")
     named = ops._np_any(_within(index, x.shape[axis]).reshape((-1, 1)) == tensor(np.arange(x.shape[axis])), axis=0)
@@ -367,7 +367,7 @@ def index_fill(x: TensorLike, axis: int, index: TensorLike, value: TensorLike) -
 
 def index_add(x: TensorLike, indices: TensorLike, y: TensorLike, axis: int, use_lock: bool = True,
               check_index_bound: bool = True) -> Tensor:
-    """Slices of ``y`` added to those along an axis that indices name."""
+    """The tensor with slices of ``y`` added at indices along an axis."""
     x = tensor(x)
     axis = one_axis(axis, x.ndim, "index_add")
     front = tensor_scatter_add(swapaxes(x, 0, axis), _index(indices, "index_add").reshape((-1, 1)),
@@ -376,12 +376,12 @@ def index_add(x: TensorLike, indices: TensorLike, y: TensorLike, axis: int, use_
 
 
 def unsorted_segment_sum(input_x: TensorLike, segment_ids: TensorLike, num_segments: int) -> Tensor:
-    """Sums of the slices along the first axes that have the same number in ``segment_ids``; those that have a negative
-    one are left out."""
+    """Sums of the slices along the first axes that have the same number in ``segment_ids``; slices with a negative
+    number are left out."""
     x, ids = tensor(input_x), _index(segment_ids, "unsorted_segment_sum")
     rest = x.shape[ids.ndim:]
     count = int(num_segments)
-    segments = where(ids < 0, count, _within(maximum(ids, 0), count))  # what is left out is added up behind the others
+    segments = where(ids < 0, count, _within(maximum(ids, 0), count))  # they are summed in an additional segment
     return scatter_nd(segments.reshape((-1, 1)), x.reshape((-1, *rest)), (count + 1, *rest))[:count]
 
 
@@ -389,31 +389,32 @@ def unsorted_segment_sum(input_x: TensorLike, segment_ids: TensorLike, num_segme
 
 
 def sort(input_x: TensorLike, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
-    """Numbers in order along an axis, and the places they come from, as int32."""
+    """Elements sorted along an axis, and their indices as int32."""
     x = tensor(input_x)
     axis = one_axis(axis, x.ndim, "sort")
     return ops.sort(x, axis=axis, is_ascend=not descending), argsort(x, axis, descending)
 
 
 def argsort(input: TensorLike, axis: int = -1, descending: bool = False) -> Tensor:
-    """The places along an axis that its numbers in order come from, as int32."""
+    """Indices that sort the elements along an axis, as int32."""
     x = tensor(input)
     return ops.argsort(x, axis=one_axis(axis, x.ndim, "argsort"), is_ascend=not descending, dtype=np.dtype(np.int32))
 
 
 def msort(input: TensorLike) -> Tensor:
-    """Numbers in order along the first axis."""
+    """Elements sorted along the first axis."""
     return sort(input, 0)[0]
 
 
 def bucketize(input: TensorLike, boundaries: Sequence[float], *, right: bool = False) -> Tensor:
-    """Index of the stretch between rising boundaries for each element, int32; with ``right`` boundaries begin one."""
+    """For each element the index of the interval between increasing boundaries, int32; with ``right`` intervals include
+    their lower boundary."""
     x = tensor(input)
     return searchsorted(like(np.asarray(boundaries), x), x, out_int32=True, right=right)
 
 
 def reverse_sequence(x: TensorLike, seq_lengths: TensorLike, seq_dim: int, batch_dim: int = 0) -> Tensor:
-    """Sequences along ``seq_dim`` turned around up to the length of each, one a place along ``batch_dim``."""
+    """Sequences along ``seq_dim`` reversed up to their lengths, which are given for ``batch_dim``."""
     x = tensor(x)
     time, batch = (one_axis(dim, x.ndim, "reverse_sequence") for dim in (seq_dim, batch_dim))
     if time == batch:
@@ -424,14 +425,14 @@ def reverse_sequence(x: TensorLike, seq_lengths: TensorLike, seq_dim: int, batch
 
 
 def cartesian_prod(*inputs: TensorLike) -> Tensor:
-    """All ways to take a number of each vector, one a row."""
+    """The Cartesian product of vectors, a combination in each row."""
     vectors = [tensor(each) for each in inputs]
     return ops.stack(*[each.reshape((-1,)) for each in meshgrid(*vectors, indexing="ij")], axis=1,
                      num_args=len(vectors)) if len(vectors) > 1 else vectors[0].reshape((-1, 1))
 
 
 def combinations(input: TensorLike, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All ways to take ``r`` numbers of a vector in their order, one a row; ``with_replacement`` one more than once."""
+    """All combinations of ``r`` elements of a vector, one in each row; ``with_replacement`` allows repetitions."""
     x = tensor(input)
     if x.ndim != 1:
         raise ShapeError(f"combinations: expected one axis, got the shape {x.shape}")
@@ -442,7 +443,7 @@ def combinations(input: TensorLike, r: int = 2, with_replacement: bool = False) 
 
 def topk(input: TensorLike, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True
         ) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest elements along an axis, or the smallest, and their places as int32."""
+    """The ``k`` largest or smallest elements along an axis, and their indices as int32."""
     x = tensor(input)
     axis = one_axis(-1 if dim is None else dim, x.ndim, "topk")
     if not 1 <= k <= x.shape[axis]:
@@ -451,13 +452,13 @@ def topk(input: TensorLike, k: int, dim: int | None = None, largest: bool = True
 
 
 def top_k(input_x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest elements along the last axis, and their places as int32; ``topk`` by an older name."""
+    """The ``k`` largest elements along the last axis, and their indices as int32; an older name of ``topk``."""
     return topk(input_x, k, sorted=sorted)
 
 
 def searchsorted(sorted_sequence: TensorLike, values: TensorLike, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: TensorLike | None = None) -> Tensor:
-    """Insertion indices along the sorted last axis: before equal elements, or behind them with ``right``."""
+    """Insertion indices into the sorted last axis: before equal elements, or after them with ``right``."""
     x, values = tensor(sorted_sequence), tensor(values)
     if sorter is not None:
         x = gather_elements(x, -1, sorter)
@@ -475,26 +476,26 @@ def nonzero(input: TensorLike, *, as_tuple: Literal[False] = False) -> Tensor: .
 @overload
 def nonzero(input: TensorLike, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
 def nonzero(input: TensorLike, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
-    """Places of numbers that are not zero, one a row, or as a tuple of one vector an axis."""
+    """Indices of the nonzero elements: one element in each row, or a tuple with one vector for each axis."""
     x = tensor(input)
     places = ops._npx_nonzero(x)
     return tuple([places[:, axis] for axis in range(x.ndim)]) if as_tuple else places
 
 
 def argwhere(input: TensorLike) -> Tensor:
-    """Places of numbers that are not zero, one a row."""
+    """Indices of the nonzero elements, one in each row."""
     return nonzero(input)
 
 
 def masked_select(input: TensorLike, mask: TensorLike) -> Tensor:
-    """The numbers where a mask holds, in a row."""
+    """The elements where a mask holds, as a vector."""
     x, holds = tensor(input), tensor(mask)
     shape = np.broadcast_shapes(x.shape, holds.shape)
     return masked(broadcast_to(x, shape), broadcast_to(holds, shape))
 
 
 def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
-    """The different elements in the order they first occur, and for each element which it is."""
+    """The distinct elements in order of first occurrence, and for each element its index among them."""
     x, int64 = tensor(input), np.dtype(np.int64)
     values, first, back = ops._npi_unique(x, return_index=True, return_inverse=True)
     order = ops.argsort(first, dtype=int64)
@@ -503,7 +504,7 @@ def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
 
 
 def bincount(input: TensorLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
-    """How often each number from 0 up occurs, or the sums of weights."""
+    """Counts of each integer from 0 up, or sums of weights."""
     numbers = _known(input)
     shares = None if weights is None else _known(weights)
     return tensor(np.bincount(numbers, shares, minlength).astype(np.float32))
@@ -511,16 +512,16 @@ def bincount(input: TensorLike, weights: TensorLike | None = None, minlength: in
 
 def unique_consecutive(input: TensorLike, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None) -> Tensor | tuple[Tensor, ...]:
-    """The numbers without those that equal the one before, or parts along an axis.
+    """The elements without those equal to their predecessor; with ``dim``, slices along an axis.
 
     Parameters
     ----------
     return_inverse : bool
-        Whether the place of each element in the result is given, too.
+        Whether the index of each element in the result is returned, too.
     return_counts : bool
-        Whether it is given how many there were of each.
+        Whether the length of each run is returned, too.
     dim : int, optional
-        Along which axis parts are compared; without one all elements are taken in a row.
+        Axis whose slices are compared; by default the flat elements are compared.
     """
     x = tensor(input)
     rows = x.reshape((-1,)) if dim is None else swapaxes(x, 0, one_axis(dim, x.ndim, "unique_consecutive"))

@@ -1,4 +1,4 @@
-"""Primitives of layers: convolutions, pooling, norms, resized images."""
+"""Primitives of layers: convolutions, pooling, norms, resizing of images."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _add("Conv3D", _conv(nn.conv3d, "Conv3D", 3), {**_CONV, "data_format": "NCDHW"},
 
 def _conv_transpose(dout: TensorLike, weight: TensorLike, input_size: Sequence[int], *, kernel_size: Sizes,
                     pad_mode: str, pad: Sizes, stride: Sizes, dilation: Sizes, group: int, **_: object) -> Tensor:
-    """The gradient of a convolution in its data, of shape ``input_size``."""
+    """The gradient of a convolution with respect to its data, of shape ``input_size``."""
     dout, weight = together(dout, weight)
     kernel, strides, dilate = weight.shape[2:], nn.sizes(stride, 2, "stride"), nn.sizes(dilation, 2, "dilation")
     size = tuple(input_size)[2:]
@@ -176,8 +176,8 @@ _add("BatchNorm", _batch_norm, {"is_training": False, "epsilon": 1e-5, "momentum
      _batch_norm_check)
 
 
-def _mixture(old: int, new: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
-    """Weights (new, old) by which ``old`` elements in a row interpolate ``new`` ones."""
+def _weights(old: int, new: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
+    """Interpolation weights, of shape (new, old), from ``old`` to ``new`` elements."""
     scale = (old - 1) / (new - 1) if align_corners and new > 1 else old / new
     places = np.arange(new, dtype=np.float64)
     places = (places + 0.5) * scale - 0.5 if half_pixel_centers else places * scale
@@ -192,13 +192,12 @@ def _mixture(old: int, new: int, align_corners: bool, half_pixel_centers: bool) 
 
 def _resize_bilinear(image: TensorLike, size: TensorShape, *, align_corners: bool, half_pixel_centers: bool) -> Tensor:
     x, new = _image("ResizeBilinearV2", image, size, floating)
-    rows, columns = (scalar(_mixture(n, m, align_corners, half_pixel_centers), x._dt) for n, m in zip(x.shape[2:], new))
+    rows, columns = (scalar(_weights(n, m, align_corners, half_pixel_centers), x._dt) for n, m in zip(x.shape[2:], new))
     return ops._npi_matmul(ops._npi_matmul(rows, x), ops.transpose(columns, axes=(1, 0)))
 
 
 def _nearest(old: int, new: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
-    """Indices of the ``old`` elements in a row that are nearest to ``new`` ones; computed in float32, as MindSpore
-    does."""
+    """For each of ``new`` elements the index of the nearest of ``old`` ones, computed in float32 as in MindSpore."""
     scale = np.float32((old - 1) / (new - 1) if align_corners and new > 1 else old / new)
     places = (np.arange(new, dtype=np.float32) + np.float32(half_pixel_centers / 2)) * scale
     return np.minimum(np.floor(places + np.float32(align_corners / 2)), old - 1).astype(np.int64)
@@ -213,7 +212,7 @@ def _resize_nearest(image: TensorLike, size: TensorShape, *, align_corners: bool
 
 def _image(name: str, image: TensorLike, size: TensorShape, as_tensor: Callable[[TensorLike], Tensor]
            ) -> tuple[Tensor, tuple[int, ...]]:
-    """Images of two axes and the size that they are to have."""
+    """Images with two axes of space, and their requested size."""
     x, new = as_tensor(image), shape_of(size)
     if x.ndim != 4:
         raise ShapeError(f"{name}: the image rank must be equal to 4, but got shape {x.shape}")

@@ -1,4 +1,4 @@
-"""Arguments of functions: numbers and lists become tensors, dtypes are made equal."""
+"""Conversion of arguments: numbers and lists to tensors, and tensors to a common dtype."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ _PYTHON: dict[str, Callable[..., Tensor]] = {
 
 
 def plain(number: Number) -> float:
-    """A number as one of Python's, an int where it is whole by its type."""
+    """A number as a Python int or float."""
     return int(number) if isinstance(number, (numbers.Integral, np.bool_)) else float(number)
 
 
 def scalar(number: Number | np.ndarray, dtype: np.dtype) -> Tensor:
-    """One number as a tensor without axes; a whole one that does not fit wraps around, as in arithmetic."""
+    """A number as a tensor without axes; an integer that does not fit wraps around, as in arithmetic."""
     return tensor(numbers_of(number, dtype))
 
 
 def binary(name: str, x: TensorLike, y: TensorLike) -> Tensor:
-    """Python's operator of that name, between tensors, or a tensor and a number."""
+    """Apply the Python operator of that name to tensors, or to a tensor and a number."""
     left = x if is_number(x) else tensor(x)
     right = y if is_number(y) else tensor(y)
     return _PYTHON[name](tensor(left) if is_number(left) and is_number(right) else left, right)
 
 
 def floating(x: TensorLike) -> Tensor:
-    """A tensor of floating-point values; integers and booleans as float32."""
+    """A floating-point tensor; integers and booleans become float32."""
     x = tensor(x)
     return x if is_floating(x._dt) else x._cast(np.dtype(np.float32))
 
 
 def promoted(values: Sequence[Tensor | Number]) -> np.dtype:
-    """The dtype that tensors and numbers have in common."""
+    """The common dtype of tensors and numbers."""
     common: np.dtype | None = None
     for value in values:
         if isinstance(value, TensorBase):
@@ -67,7 +67,7 @@ def promoted(values: Sequence[Tensor | Number]) -> np.dtype:
 
 
 def rank_of(x: TensorBase) -> int | None:
-    """The number of axes, None in a trace that leaves the shape open."""
+    """The number of axes; None in a trace with unknown shapes."""
     try:
         return len(x.shape)
     except TraceError:
@@ -75,8 +75,8 @@ def rank_of(x: TensorBase) -> int | None:
 
 
 def together(*values: TensorLike, real: bool = False) -> list[Tensor]:
-    """Tensors of one dtype, made of tensors and numbers; floating with ``real``."""
-    if len(values) == 2:  # mostly two tensors of one dtype, which need nothing
+    """Tensors and numbers as tensors of their common dtype, a floating one with ``real``."""
+    if len(values) == 2:  # the most frequent case: two tensors of one dtype
         x, y = values
         if isinstance(x, TensorBase) and isinstance(y, TensorBase):
             dtype = x._dt
@@ -91,12 +91,12 @@ def together(*values: TensorLike, real: bool = False) -> list[Tensor]:
 
 
 def like(value: TensorLike, x: Tensor) -> Tensor:
-    """A tensor or number as a tensor of the dtype of ``x``."""
+    """A tensor or number as a tensor with the dtype of ``x``."""
     return scalar(value, x._dt) if is_number(value) else tensor(value)._cast(x._dt)
 
 
 def axes(axis: Axes, what: str = "axis") -> int | tuple[int, ...] | None:
-    """Axes as operators take them: None for all of them, an int or its tensor, or a tuple; () means all."""
+    """Axes as operators expect them: None for all, an int or its tensor, or a tuple; () means all."""
     if axis is None or (isinstance(axis, (tuple, list)) and not axis):
         return None
     if isinstance(axis, TensorBase):
@@ -107,7 +107,7 @@ def axes(axis: Axes, what: str = "axis") -> int | tuple[int, ...] | None:
 
 
 def one_axis(axis: int | TensorBase, rank: int, what: str) -> int:
-    """An axis counted from the front."""
+    """An axis, counted from the front."""
     if isinstance(axis, TensorBase):
         axis = operator.index(axis)  # type: ignore[arg-type]
     if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
@@ -118,7 +118,7 @@ def one_axis(axis: int | TensorBase, rank: int, what: str) -> int:
 
 
 def shape_of(size: TensorShape) -> tuple[int, ...]:
-    """A shape given as an int, a tuple or list, or a tensor of numbers that are known."""
+    """A shape given as an int, a tuple or list, or a tensor with values."""
     if isinstance(size, (int, np.integer)):
         return (int(size),)
     lengths = tensor(size).asnumpy() if isinstance(size, (TensorBase, NDArray)) else size
@@ -131,6 +131,6 @@ def whole_dtype(dtype: TensorDType, default: np.dtype | type[np.generic]) -> np.
 
 
 def as_bool(x: TensorLike) -> Tensor:
-    """Booleans."""
+    """A tensor as booleans."""
     x = tensor(x)
     return x if x._dt.kind == "b" else ops._npi_not_equal_scalar(x, scalar=0.0)

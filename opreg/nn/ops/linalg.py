@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, and what is solved with them."""
+"""Linear algebra: products of matrices and vectors, inverses, determinants and factorizations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def matmul(input: TensorLike, other: TensorLike) -> Tensor:
-    """Products of the matrices in the last two axes; the axes before broadcast, and vectors are a row or a column.
+    """Products of matrices in the last two axes; the axes before broadcast, and a vector is a row or a column.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def mm(input: TensorLike, mat2: TensorLike) -> Tensor:
 
 
 def bmm(input_x: TensorLike, mat2: TensorLike) -> Tensor:
-    """Products of matrices, as many on either side."""
+    """Products of two batches of matrices."""
     x, y = together(input_x, mat2)
     if x.ndim < 3 or x.shape[:-2] != y.shape[:-2]:
         raise ShapeError(f"bmm: expected stacks of as many matrices, got shapes {x.shape} and {y.shape}")
@@ -60,7 +60,7 @@ def mv(mat: TensorLike, vec: TensorLike) -> Tensor:
 
 
 def dot(input: TensorLike, other: TensorLike) -> Tensor:
-    """The last axis of ``input`` multiplied with the last but one of ``other``; both have two axes at least."""
+    """Products over the last axis of ``input`` and the last but one of ``other``; both have at least two axes."""
     x, y = together(input, other)
     if x.ndim < 2 or y.ndim < 2:
         raise ShapeError(f"dot: expected two axes at least, got shapes {x.shape} and {y.shape}")
@@ -68,18 +68,18 @@ def dot(input: TensorLike, other: TensorLike) -> Tensor:
 
 
 def outer(input: TensorLike, vec2: TensorLike) -> Tensor:
-    """Every element of a vector times every one of another."""
+    """The outer product of two vectors."""
     x, y = _of_rank("outer", (1, 1), input, vec2)
     return x.reshape((-1, 1)) * y
 
 
 def ger(input: TensorLike, vec2: TensorLike) -> Tensor:
-    """Every element of a vector times every one of another."""
+    """The outer product of two vectors."""
     return outer(input, vec2)
 
 
 def inner(input: TensorLike, other: TensorLike) -> Tensor:
-    """Sums of products along the last axis of both."""
+    """Inner products over the last axis of both."""
     x, y = together(input, other)
     if not x.ndim or not y.ndim:
         return x * y
@@ -92,7 +92,7 @@ def tensor_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int | Sequen
     Parameters
     ----------
     axes : int, or pair of sequences of int
-        A count: the last axes of ``x1`` with the first of ``x2``; or the axes of ``x1`` and those of ``x2``.
+        A count, for the last axes of ``x1`` and the first of ``x2``; or the axes of ``x1`` and the axes of ``x2``.
     """
     x, y = together(x1, x2)
     if isinstance(axes, int):
@@ -113,12 +113,12 @@ def tensor_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int | Sequen
 
 
 def batch_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | None = None) -> Tensor:
-    """Sums of products along one axis of each, for every place along the first, which both share.
+    """Sums of products along one axis of each; the first axis is a batch.
 
     Parameters
     ----------
     axes : int or pair of int, optional
-        Of ``x1`` and ``x2``; by default the last and the last but one.
+        Axes of ``x1`` and of ``x2``; by default the last and the last but one.
     """
     x, y = together(x1, x2)
     if x.ndim < 2 or y.ndim < 2 or x.shape[0] != y.shape[0]:
@@ -146,7 +146,7 @@ def kron(input: TensorLike, other: TensorLike) -> Tensor:
 
 
 def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Tensor:
-    """The cross product along an axis of length three, by default the first such."""
+    """The cross product along an axis of length three, by default the first one."""
     x, y = together(input, other)
     axis = next(i for i, length in enumerate(x.shape) if length == 3) if dim is None else \
         one_axis(dim, x.ndim, "cross")
@@ -155,19 +155,19 @@ def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Tenso
 
 
 def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
-    """The distances of all rows of ``x1`` from all rows of ``x2``.
+    """Distances between all rows of ``x1`` and all rows of ``x2``.
 
     Parameters
     ----------
     x1, x2 : Tensor
-        Of shapes :math:`(.., P, M)` and :math:`(.., R, M)`, floating.
+        Floating tensors of shapes :math:`(.., P, M)` and :math:`(.., R, M)`.
     p : float
-        Of the norm that a distance is: 0 counts places that differ, infinity is the largest difference.
+        Order of the norm: 0 counts differing elements, infinity is the largest difference.
 
     Returns
     -------
     Tensor
-        Of shape :math:`(.., P, R)`. Its derivative at two equal rows is zero.
+        Distances of shape :math:`(.., P, R)`. The derivative at two equal rows is zero.
 
     Examples
     --------
@@ -237,16 +237,16 @@ def bidense(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: Te
     Parameters
     ----------
     input1, input2 : Tensor
-        Of shapes :math:`(.., M)` and :math:`(.., N)`, alike but for the last axis.
+        Tensors of shapes :math:`(.., M)` and :math:`(.., N)`, which differ in the last axis only.
     weight : Tensor
-        Of shape :math:`(K, M, N)`.
+        Weights of shape :math:`(K, M, N)`.
     bias : Tensor, optional
-        Of shape :math:`(K,)`.
+        Bias of shape :math:`(K,)`.
 
     Returns
     -------
     Tensor
-        Of shape :math:`(.., K)`.
+        A tensor of shape :math:`(.., K)`.
     """
     x, y, w = together(input1, input2, weight)
     if w.ndim != 3 or x.shape[:-1] != y.shape[:-1] or (x.shape[-1:], y.shape[-1:]) != (w.shape[1:2], w.shape[2:]):
@@ -258,7 +258,7 @@ def bidense(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: Te
 
 
 def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
-    """A vector added along the second axis."""
+    """Add a vector along the second axis."""
     x, bias = tensor(input_x), tensor(bias)
     if x.ndim < 2 or bias.shape != (x.shape[1],):
         raise ShapeError(f"bias_add: a bias of shape {bias.shape} does not fit the channels of {x.shape}")
@@ -280,7 +280,7 @@ matrix_determinant = det
 
 
 def slogdet(input: TensorLike) -> tuple[Tensor, Tensor]:
-    """The signs of determinants, and the logarithms of their sizes.
+    """The signs of determinants, and the logarithms of their absolute values.
 
     Examples
     --------
@@ -297,13 +297,13 @@ log_matrix_determinant = slogdet
 
 
 def logdet(input: TensorLike) -> Tensor:
-    """The logarithms of determinants; NaN where one is below zero."""
+    """The logarithms of determinants; NaN for negative ones."""
     sign, log = slogdet(input)
     return where(sign < 0, math.nan, log)
 
 
 def matrix_power(input: TensorLike, n: int) -> Tensor:
-    """The product of ``n`` equal matrices; the identity for 0, the power of the inverse below it."""
+    """Matrices to the power ``n``; the identity for 0, powers of the inverse for negative ``n``."""
     x = _square("matrix_power", input)
     if n == 0:
         return broadcast_to(eye(x.shape[-1], x.shape[-1], x._dt), x.shape)
@@ -327,7 +327,8 @@ def _square(name: str, x: TensorLike) -> Tensor:
 
 
 def cholesky(input_x: TensorLike, upper: bool = False) -> Tensor:
-    """The lower triangular ``L`` of which symmetric positive definite matrices are ``L @ L.T``; with ``upper`` ``L.T``.
+    """The lower triangular ``L`` with ``A = L @ L.T`` for symmetric positive definite matrices; with ``upper``,
+    ``L.T``.
 
     Examples
     --------
@@ -340,20 +341,20 @@ def cholesky(input_x: TensorLike, upper: bool = False) -> Tensor:
 
 
 def cholesky_inverse(input_x: TensorLike, upper: bool = False) -> Tensor:
-    """The inverse of the matrices whose factors ``cholesky`` gives."""
+    """The inverse of matrices, given their factors by ``cholesky``."""
     x = _square("cholesky_inverse", input_x)
     return ops._linalg_potri(swapaxes(x, -1, -2) if upper else x)
 
 
 def cholesky_solve(input: TensorLike, input2: TensorLike, upper: bool = False) -> Tensor:
-    """The columns ``x`` for which ``A @ x`` are the columns ``input``, where ``input2`` are the factors of ``A``.
+    """The solution ``x`` of ``A @ x = input``, given the Cholesky factor ``input2`` of ``A``.
 
     Parameters
     ----------
     input : Tensor
-        Of shape (..., n, columns).
+        Right-hand sides, of shape (..., n, columns).
     input2 : Tensor
-        What ``cholesky`` gives of ``A``, of shape (..., n, n).
+        The result of ``cholesky`` for ``A``, of shape (..., n, n).
     upper : bool
         Whether the factors are upper triangular.
     """
@@ -366,7 +367,7 @@ def cholesky_solve(input: TensorLike, input2: TensorLike, upper: bool = False) -
 
 
 def block_diag(*inputs: TensorLike) -> Tensor:
-    """The matrix that has matrices along its diagonal, and zeros elsewhere; a vector is a row."""
+    """A block-diagonal matrix of matrices; a vector is a row."""
     blocks = [each.reshape((1, -1)) if each.ndim < 2 else each for each in together(*inputs)]
     if any(each.ndim != 2 for each in blocks):
         raise ShapeError(f"block_diag: expected two axes at most, got shapes {[each.shape for each in blocks]}")
@@ -379,14 +380,14 @@ def block_diag(*inputs: TensorLike) -> Tensor:
 
 def cov(input: TensorLike, *, correction: int = 1, fweights: TensorLike | None = None,
         aweights: TensorLike | None = None) -> Tensor:
-    """The covariance of variables: a row for each variable, and a matrix of all pairs; a number for a vector.
+    """The covariance matrix of variables, which are the rows; a number for a vector.
 
     Parameters
     ----------
     correction : int
-        By how many sums are divided less than the count of samples.
+        Number subtracted from the count of samples in the divisor.
     fweights, aweights : Tensor
-        How often each sample was seen, and how much it counts.
+        Counts of the samples, and their weights.
     """
     x = floating(input)
     if x.ndim > 2:
@@ -402,10 +403,10 @@ def cov(input: TensorLike, *, correction: int = 1, fweights: TensorLike | None =
 
 
 def einsum(equation: str, *operands: TensorLike) -> Tensor:
-    """Sums of products as an equation of letters says: ``"ij,jk->ik"`` is the product of matrices.
+    """Sums of products given by an equation of letters: ``"ij,jk->ik"`` is the product of matrices.
 
-    Letters behind the arrow are axes of the result, all others are summed over; without an arrow those that occur
-    once are kept, in the order of the alphabet. ``...`` is not understood.
+    Letters after the arrow are axes of the result, all others are summed over; without an arrow the result has the
+    letters that occur once, in alphabetical order. ``...`` is not supported.
     """
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
@@ -428,7 +429,7 @@ def einsum(equation: str, *operands: TensorLike) -> Tensor:
 
 
 def _once(term: str, x: Tensor) -> tuple[str, Tensor]:
-    """A tensor with each letter once: of two equal ones the diagonal."""
+    """A tensor with each letter once: equal letters take the diagonal."""
     if len(term) != x.ndim:
         raise ShapeError(f"einsum: {term!r} names {len(term)} axes of shape {x.shape}")
     while len(set(term)) < len(term):

@@ -1,4 +1,4 @@
-"""Losses: distances of a network's output from its target. The classes in ``nn.losses`` call these functions."""
+"""Loss functions, which the classes in ``nn.losses`` call."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_e
            "margin_ranking_loss", "mse_loss", "nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss"]
 
 
-#: Logarithms are taken of no less.
+#: Smallest value of which logarithms are taken.
 _LEAST = 1e-12
 
 
 def reduced(loss: Tensor, reduction: str, name: str) -> Tensor:
-    """The mean or sum of losses, or all of them."""
+    """The mean or sum of losses, or the losses."""
     if reduction == "mean":
         return ops._npi_mean(loss)
     if reduction == "sum":
@@ -62,7 +62,7 @@ def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> T
 
 
 def smooth_l1_loss(input: TensorLike, target: TensorLike, beta: float = 1.0, reduction: str = "none") -> Tensor:
-    """Half the squared difference by ``beta`` where it is below that, the absolute one less half of it elsewhere.
+    """``0.5 * d ** 2 / beta`` where the absolute difference ``d`` is below ``beta``, ``d - 0.5 * beta`` elsewhere.
 
     R. Girshick, Fast R-CNN, arXiv:1504.08083.
     """
@@ -72,7 +72,7 @@ def smooth_l1_loss(input: TensorLike, target: TensorLike, beta: float = 1.0, red
 
 
 def huber_loss(input: TensorLike, target: TensorLike, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """Half the squared difference up to ``delta``, linear from there on."""
+    """``0.5 * d ** 2`` where the absolute difference ``d`` is up to ``delta``, ``delta * (d - 0.5 * delta)`` beyond."""
     x, y = together(input, target, real=True)
     apart = ops.abs(x - y)
     return reduced(where(apart <= delta, apart * apart * 0.5, (apart - 0.5 * delta) * delta), reduction, "huber_loss")
@@ -84,7 +84,7 @@ def _log_probabilities(x: Tensor) -> Tensor:
 
 def cross_entropy(input: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
                   reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
-    """Minus the logarithm of the target's probability, of scores before softmax.
+    """The cross-entropy of targets and the softmax of scores.
 
     Parameters
     ----------
@@ -93,11 +93,11 @@ def cross_entropy(input: TensorLike, target: TensorLike, weight: TensorLike | No
     target : tensor
         Class indices, of the shape without classes; or probabilities, of the shape of ``input``.
     weight : tensor of shape (classes,), optional
-        How much each class counts.
+        Weights of the classes.
     ignore_index : int
-        A class number that stands for none.
+        A class index whose samples are ignored.
     label_smoothing : float
-        How much of a class's probability goes to all, in equal shares.
+        Part of each target that is spread evenly over all classes.
     """
     x, target = floating(input), tensor(target)
     if not is_floating(target._dt):
@@ -115,9 +115,9 @@ def cross_entropy(input: TensorLike, target: TensorLike, weight: TensorLike | No
 
 def nll_loss(inputs: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
              reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
-    """Minus the target's number, of logarithms of probabilities; the mean is one by weight. See ``cross_entropy``.
+    """The negative log-probability of the target; the mean is weighted. See ``cross_entropy``.
 
-    Negative class indices count from the end; those that are no class are refused, but for ``ignore_index``.
+    Negative class indices count from the end; invalid ones are refused, except for ``ignore_index``.
     """
     x, target = floating(inputs), tensor(target)
     axis = 1 if x.ndim > 1 else 0
@@ -142,7 +142,7 @@ def nll_loss(inputs: TensorLike, target: TensorLike, weight: TensorLike | None =
 
 def binary_cross_entropy(logits: TensorLike, labels: TensorLike, weight: TensorLike | None = None,
                          reduction: str = "mean") -> Tensor:
-    """``-(labels log(p) + (1 - labels) log(1 - p))`` of probabilities, of which logarithms are taken from 1e-12 on."""
+    """``-(labels log(p) + (1 - labels) log(1 - p))`` of probabilities, clipped from below at 1e-12."""
     p, y = together(logits, labels, real=True)
     loss = -(y * ops.log(above(p, _LEAST)) + (1 - y) * ops.log(above(1 - p, _LEAST)))
     return reduced(loss if weight is None else loss * like(weight, p), reduction, "binary_cross_entropy")
@@ -150,7 +150,7 @@ def binary_cross_entropy(logits: TensorLike, labels: TensorLike, weight: TensorL
 
 def binary_cross_entropy_with_logits(input: TensorLike, target: TensorLike, weight: TensorLike | None = None,
                                      pos_weight: TensorLike | None = None, reduction: str = "mean") -> Tensor:
-    """The binary cross entropy of scores before the sigmoid; ``pos_weight`` is how much the positive side counts."""
+    """The binary cross-entropy of labels and the sigmoid of scores; ``pos_weight`` is the weight of positive labels."""
     x, y = together(input, target, real=True)
     negative = ops._softrelu(-x)
     positive = y * negative if pos_weight is None else y * negative * like(pos_weight, x)
@@ -159,7 +159,8 @@ def binary_cross_entropy_with_logits(input: TensorLike, target: TensorLike, weig
 
 
 def kl_div(logits: TensorLike, labels: TensorLike, reduction: str = "mean") -> Tensor:
-    """``labels (log(labels) - logits)``, 0 where a label is not positive; "batchmean" divides by the samples."""
+    """``labels (log(labels) - logits)``, 0 where a label is not positive; "batchmean" divides by the number of
+    samples."""
     x, y = together(logits, labels, real=True)
     positive = y > 0
     loss = where(positive, y * (ops.log(where(positive, y, 1.0)) - x), 0.0)
@@ -169,14 +170,14 @@ def kl_div(logits: TensorLike, labels: TensorLike, reduction: str = "mean") -> T
 
 
 def soft_margin_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
-    """``log(1 + exp(-target input))``, targets 1 or -1."""
+    """``log(1 + exp(-target input))``, with targets 1 or -1."""
     x, y = together(input, target, real=True)
     return reduced(ops._softrelu(-y * x), reduction, "soft_margin_loss")
 
 
 def hinge_embedding_loss(inputs: TensorLike, targets: TensorLike, margin: float = 1.0, reduction: str = "mean"
                         ) -> Tensor:
-    """The number where the target is 1, what it lacks to ``margin`` where it is -1."""
+    """The input where the target is 1, ``max(0, margin - input)`` where it is -1."""
     x, y = together(inputs, targets, real=True)
     loss = where(y == 1, x, 0.0) + where(y == -1, ops.relu(margin - x), 0.0)
     return reduced(loss, reduction, "hinge_embedding_loss")
@@ -191,8 +192,7 @@ def margin_ranking_loss(input1: TensorLike, input2: TensorLike, target: TensorLi
 
 def cosine_embedding_loss(input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0,
                           reduction: str = "mean") -> Tensor:
-    """One less the cosine along the second axis where the target is 1, the cosine's excess over ``margin`` where it
-    is -1."""
+    """One minus the cosine along the second axis where the target is 1, ``max(0, cosine - margin)`` where it is -1."""
     x, y = together(input1, input2, real=True)
     length, other = (ops.sqrt(ops._np_sum(ops.square(each), axis=1)) for each in (x, y))
     near, target = ops._np_sum(x * y, axis=1) / (length * other), tensor(target)
@@ -202,7 +202,7 @@ def cosine_embedding_loss(input1: TensorLike, input2: TensorLike, target: Tensor
 
 def triplet_margin_loss(anchor: TensorLike, positive: TensorLike, negative: TensorLike, margin: float = 1.0,
                         p: float = 2, eps: float = 1e-6, swap: bool = False, reduction: str = "mean") -> Tensor:
-    """How much farther than ``margin`` beyond the positive one the negative one is not, by the p-norm.
+    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, with the p-norm as the distance ``d``.
 
     V. Balntas et al., Learning Shallow Convolutional Feature Descriptors with Triplet Losses, 2016.
     """
@@ -226,34 +226,34 @@ def triplet_margin_loss(anchor: TensorLike, positive: TensorLike, negative: Tens
 
 def ctc_loss(log_probs: TensorLike, targets: TensorLike, input_lengths: TensorLike, target_lengths: TensorLike,
              blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> tuple[Tensor, None]:
-    """Minus the logarithm of the probability that scores in time spell a sequence, blanks and repetitions left out.
+    """The negative log-probability that scores over time spell a sequence, after blanks and repetitions are removed.
 
-    The gradient is that of scores before a softmax, as MindSpore's is.
+    The gradient is that of scores before a softmax, as in MindSpore.
 
     Parameters
     ----------
     log_probs : Tensor
-        Logarithms of probabilities, of shape (time, n, classes).
+        Log-probabilities, of shape (time, n, classes).
     targets : Tensor
         Sequences of classes, of shape (n, length).
     input_lengths, target_lengths : Tensor or sequence of int
-        How much of either counts, of shape (n,).
+        Valid lengths of both, of shape (n,).
     blank : int
-        Which class is the blank.
+        Number of the blank class.
     reduction : {"mean", "none", "sum"}
-        What becomes of the n numbers; for the mean each is divided by the length of its sequence.
+        Reduction of the n values; for the mean each is divided by the length of its sequence.
     zero_infinity : bool
-        Whether a sequence that does not fit into its time counts 0, and not infinitely much.
+        Whether the loss of a sequence that is too long for its scores is zero instead of infinite.
 
     Returns
     -------
     Tensor, None
-        The loss; None stands in the place of MindSpore's sums over beginnings, ``log_alpha``.
+        The loss, and None in the place of MindSpore's ``log_alpha``.
 
     Raises
     ------
     ShapeError
-        The scores have not three axes, or the blank is none of the classes.
+        When the scores do not have three axes, or the blank is no class.
 
     Examples
     --------
@@ -268,14 +268,14 @@ def ctc_loss(log_probs: TensorLike, targets: TensorLike, input_lengths: TensorLi
     if x.ndim != 3 or not 0 <= blank < x.shape[2]:
         raise ShapeError(f"ctc_loss: log_probs must have shape (time, n, classes) with the class {blank} among these, "
                          f"got {show(x.shape)}")
-    if blank:  # the operator has it first
+    if blank:  # the operator's blank comes first
         others = [number for number in range(x.shape[2]) if number != blank]
         x = ops.take(x, tensor([blank, *others]), axis=2)
         words = where(words == blank, 0, where(words < blank, words + 1, words))
     loss = ops.CTCLoss(x, words, steps, counts, use_data_lengths=True, use_label_lengths=True)
     within = tensor(list(range(x.shape[0]))).reshape((-1, 1)) < steps
     over = ops._np_sum(where(within, logsumexp(x, 2), 0.0), axis=0)
-    loss = loss - ops.BlockGrad(over)  # as they are, also no logarithms
+    loss = loss - ops.BlockGrad(over)  # used as they are, also if they are no logarithms
     place = tensor(list(range(1, words.shape[1]))).reshape((1, -1))
     repeated = (words[:, 1:] == words[:, :-1])._cast(counts._dt) * (place < counts.reshape((-1, 1)))
     fits = counts + ops._np_sum(repeated, axis=1) <= steps
@@ -287,22 +287,22 @@ def ctc_loss(log_probs: TensorLike, targets: TensorLike, input_lengths: TensorLi
 
 def ctc_greedy_decoder(inputs: TensorLike, sequence_length: TensorLike, merge_repeated: bool = True
                        ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The likeliest class of each step, blanks and repetitions left out.
+    """The likeliest class of each step, with blanks and repetitions removed.
 
     Parameters
     ----------
     inputs : Tensor
         Scores of shape (time, n, classes), the last class being the blank.
     sequence_length : Tensor
-        How much of the time counts, of shape (n,).
+        Valid number of steps, of shape (n,).
     merge_repeated : bool
-        Whether equal classes that follow one another are one.
+        Whether repeated classes are merged.
 
     Returns
     -------
     indices, values, shape, scores : Tensor
-        For each class that is left the number of its sequence and its place there, (count, 2), and the class, (count,),
-        int64; ``(n, longest)``, int64; and minus the sum of the scores on the way, (n, 1).
+        For each remaining class the number of its sequence and its position there, (count, 2), and the class, (count,),
+        int64; ``(n, longest)``, int64; and the negative sum of the chosen scores, (n, 1).
 
     Examples
     --------

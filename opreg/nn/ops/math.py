@@ -1,7 +1,7 @@
-"""Functions of every element: arithmetic, comparisons, logic, exponentials, angles, rounding.
+"""Element-wise functions: arithmetic, comparisons, logic, exponentials, trigonometry, rounding.
 
-Two operands broadcast, and are brought to the dtype they have in common; either may be a Python number, which changes
-an integer dtype only when it is a float. Functions that are not defined on integers compute in float32.
+Two operands broadcast, and are cast to their common dtype. Either may be a Python number, which changes an integer
+dtype only if it is a float. Functions that are not defined on integers compute in float32.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def _unary(name: str, op: str, doc: str, real: bool = True) -> Callable[[TensorLike], Tensor]:
-    """A function that is one operator, of floating-point values with ``real``."""
+    """A function that is one operator; with ``real`` its inputs are cast to floating-point."""
     make = floating if real else tensor
 
     def function(input: TensorLike) -> Tensor:
@@ -92,7 +92,7 @@ positive = _unary("positive", "_copy", "The same numbers.", real=False)
 
 
 def neg(input: TensorLike) -> Tensor:
-    """The number with the other sign."""
+    """The negative of each element."""
     return -tensor(input)
 
 
@@ -100,23 +100,23 @@ negative = neg
 
 
 def erfc(input: TensorLike) -> Tensor:
-    """One less the error function."""
+    """One minus the error function."""
     return 1 - erf(input)
 
 
 def exp2(input: TensorLike) -> Tensor:
-    """Two to the power of the number."""
+    """Two to the power of each element."""
     return exp(floating(input) * math.log(2))
 
 
 def frac(x: TensorLike) -> Tensor:
-    """The number less what is before its point."""
+    """The fractional part of each element."""
     x = tensor(x)
     return x - trunc(x)
 
 
 def round(input: TensorLike, *, decimals: int = 0) -> Tensor:
-    """Elements rounded to ``decimals`` digits behind the point, halves to the even digit."""
+    """Elements rounded to ``decimals`` digits after the decimal point, halves to the even digit."""
     return ops._npi_around(tensor(input), decimals=int(decimals))
 
 
@@ -129,7 +129,7 @@ def sinc(input: TensorLike) -> Tensor:
 
 def nan_to_num(input: TensorLike, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
               ) -> Tensor:
-    """Finite numbers in place of NaN (0), infinity and negative infinity (the largest and least of the dtype)."""
+    """Finite values in the place of NaN (0), infinity and negative infinity (the largest and smallest of the dtype)."""
     x = tensor(input)
     if not is_floating(x._dt):
         return x
@@ -201,7 +201,7 @@ def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = Non
     Parameters
     ----------
     rounding_mode : {None, "floor", "trunc"}
-        Rounded down, or towards zero; integers then stay integers.
+        Rounding: none, down, or towards zero; with rounding integers stay integers.
     """
     if rounding_mode not in (None, "floor", "trunc"):
         raise ArgumentError(f"div: rounding_mode must be None, 'floor' or 'trunc', got {rounding_mode!r}")
@@ -217,13 +217,15 @@ divide = div
 
 
 def remainder(input: TensorLike, other: TensorLike) -> Tensor:
-    """The remainder, with the sign of the divisor; of integers by zero the integer, of which ``floor_mod`` is 0."""
+    """The remainder, with the sign of the divisor; an integer divided by zero gives the integer, where ``floor_mod``
+    gives 0."""
     x, y = together(input, other)
     return x - y * (x // y) if x._dt.kind in "iu" else mod(x, y)
 
 
 def fmod(input: TensorLike, other: TensorLike) -> Tensor:
-    """The remainder of the quotient cut towards zero, with the sign of ``input``; of integers by zero the integer."""
+    """The remainder of a division rounded towards zero, with the sign of ``input``; an integer divided by zero gives
+    the integer."""
     x, y = together(input, other)
     if x._dt.kind == "b":
         return x & False
@@ -239,7 +241,7 @@ def _broadcasting(name: str, scalar_op: str, op: str, doc: str) -> Callable[[Ten
         if is_number(other) and not is_number(input) and not isinstance(other, (bool, np.bool_)):
             x = tensor(input)
             x = x._cast(promoted((x, other)))
-            if x._dt.kind in "iu":  # a bound outside the dtype is the nearest inside, which leaves the answer as it is
+            if x._dt.kind in "iu":  # clipping a bound to the dtype's range does not change the result
                 least, largest = limits(x._dt)
                 return get(op)(x, scalar(min(max(other, least), largest), x._dt))
             return get(scalar_op)(x, scalar=float(other))
@@ -255,12 +257,12 @@ minimum = fmin = _broadcasting("minimum", "_minimum_scalar", "broadcast_minimum"
 
 
 def hypot(input: TensorLike, other: TensorLike) -> Tensor:
-    """The square root of both squares' sum."""
+    """The square root of the sum of the squares."""
     return ops.broadcast_hypot(*together(input, other, real=True))
 
 
 def atan2(input: TensorLike, other: TensorLike) -> Tensor:
-    """The angle in radians, from -pi to pi, of the point whose height is ``input`` and whose width is ``other``."""
+    """The angle in radians, from -pi to pi, of the point with ordinate ``input`` and abscissa ``other``."""
     y, x = together(input, other, real=True)
     angle = ops.arctan(y / x)
     quarter = sign(y) * (math.pi / 2)
@@ -272,40 +274,40 @@ arctan2 = atan2
 
 
 def logaddexp(input: TensorLike, other: TensorLike) -> Tensor:
-    """The logarithm of the sum of both exponentials."""
+    """The logarithm of the sum of the exponentials."""
     x, y = together(input, other, real=True)
     most = ops.BlockGrad(ops.broadcast_maximum(x, y))
     return ops.log(ops.exp(x - most) + ops.exp(y - most)) + most
 
 
 def logaddexp2(input: TensorLike, other: TensorLike) -> Tensor:
-    """The logarithm to base two of the sum of two to both powers."""
+    """The base-two logarithm of the sum of the powers of two."""
     x, y = together(input, other, real=True)
     return logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)
 
 
 def xlogy(input: TensorLike, other: TensorLike) -> Tensor:
-    """``input * log(other)``, and 0 where ``input`` is."""
+    """``input * log(other)``, and 0 where ``input`` is 0."""
     x, y = together(input, other, real=True)
     zero = x == 0
     return where(zero, 0.0, x * ops.log(where(zero, 1.0, y)))
 
 
 def copysign(x: TensorLike, other: TensorLike) -> Tensor:
-    """The size of ``x`` with the sign of ``other``."""
+    """The absolute value of ``x`` with the sign of ``other``."""
     x, y = together(x, other, real=True)
     return ops.abs(x) * where(y < 0, -1.0, ops.ones_like(y))
 
 
 def heaviside(input: TensorLike, values: TensorLike) -> Tensor:
-    """0 below zero, 1 above, ``values`` at zero."""
+    """0 below zero, 1 above, and ``values`` at zero."""
     x, values = together(input, values)
     return where(x == 0, values, (x > 0)._cast(x._dt))
 
 
 def isclose(input: TensorLike, other: TensorLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
            ) -> Tensor:
-    """Whether numbers are within ``atol + rtol * |other|`` of each other."""
+    """Whether elements differ by at most ``atol + rtol * |other|``."""
     x, y = together(input, other, real=True)
     near = (abs(x - y) <= atol + rtol * abs(y)) | (x == y)
     return near | (isnan(x) & isnan(y)) if equal_nan else near
@@ -329,30 +331,30 @@ logical_xor = _logic("logical_xor", "_npi_logical_xor", "Whether just one is tru
 
 
 def xdivy(x: TensorLike, y: TensorLike) -> Tensor:
-    """``x / y``, and 0 where ``x`` is."""
+    """``x / y``, and 0 where ``x`` is 0."""
     over, under = together(x, y, real=True)
     zero = over == 0
     return where(zero, 0.0, over / where(zero, 1.0, under))
 
 
 def ldexp(x: TensorLike, other: TensorLike) -> Tensor:
-    """``x`` times the power of two ``other``."""
+    """``x * 2 ** other``."""
     value, power = together(x, other, real=True)
     return value * 2.0 ** power
 
 
 def isneginf(input: TensorLike) -> Tensor:
-    """Whether it is infinite and below zero."""
+    """Whether elements are negative infinity."""
     return tensor(input) == -math.inf
 
 
 def isposinf(input: TensorLike) -> Tensor:
-    """Whether it is infinite and above zero."""
+    """Whether elements are positive infinity."""
     return tensor(input) == math.inf
 
 
 def gcd(input: TensorLike, other: TensorLike) -> Tensor:
-    """The greatest common divisor of integers, by Euclid's steps, as many as the widest integers need."""
+    """The greatest common divisor of integers, by as many steps of Euclid's algorithm as the widest integers need."""
     x, y = (abs(each) for each in together(input, other))
     if x._dt.kind not in "iu":
         raise ArgumentError(f"gcd: expected integers, got {x.dtype}")
@@ -362,7 +364,7 @@ def gcd(input: TensorLike, other: TensorLike) -> Tensor:
     return x
 
 
-#: How often a remainder is taken of neighbours among the numbers of Fibonacci, by the bytes of the integers.
+#: Steps of Euclid's algorithm in its worst case, Fibonacci numbers, by the bytes of the integers.
 _STEPS = {1: 13, 2: 24, 4: 47, 8: 93}
 
 
@@ -374,12 +376,12 @@ def lcm(input: TensorLike, other: TensorLike) -> Tensor:
 
 
 def polygamma(n: TensorLike, input: TensorLike) -> Tensor:
-    """The derivative of order ``n`` of ``digamma``."""
+    """The ``n``-th derivative of ``digamma``."""
     return ops._polygamma(floating(input), order=int(tensor(n).item()))
 
 
 def mvlgamma(input: TensorLike, p: int) -> Tensor:
-    """The logarithm of the gamma function of ``p`` dimensions."""
+    """The logarithm of the ``p``-dimensional gamma function."""
     x = floating(input)
     total = lgamma(x)
     for k in range(1, p):
@@ -404,7 +406,7 @@ def addcdiv(input: TensorLike, tensor1: TensorLike, tensor2: TensorLike, value: 
 
 
 def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
-    """The number, or ``min`` if that is more, or ``max`` if that is less; each a number, a tensor or None."""
+    """Elements clipped to a range; each bound is a number, a tensor or None."""
     if min is None and max is None:
         raise ArgumentError("clamp: expected min, max or both")
     x = tensor(input)
@@ -419,12 +421,12 @@ clip = clamp
 
 def clip_by_value(x: TensorLike, clip_value_min: TensorLike | None = None, clip_value_max: TensorLike | None = None
                  ) -> Tensor:
-    """The number, or the first limit if that is more, or the second if that is less; see ``clamp``."""
+    """Elements clipped to a range; see ``clamp``."""
     return clamp(x, clip_value_min, clip_value_max)
 
 
 def power_from_zero(x: Tensor, exponent: float) -> Tensor:
-    """A power of what is not negative, with a derivative of zero where it is zero, also of roots."""
+    """A power of nonnegative values, with a derivative of zero at zero, also for roots."""
     if exponent == 1:
         return x
     zero = x == 0
@@ -432,7 +434,7 @@ def power_from_zero(x: Tensor, exponent: float) -> Tensor:
 
 
 def where(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:
-    """Numbers of ``input`` where the condition holds, of ``other`` elsewhere; each a tensor or a number."""
+    """``input`` where the condition holds, ``other`` elsewhere; each is a tensor or a number."""
     condition = tensor(condition)
     if is_number(input) and is_number(other):
         return ops._npi_where(condition, *together(input, other))
@@ -446,7 +448,7 @@ def where(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor
 
 
 def select(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:
-    """Numbers of ``input`` where the condition holds, of ``other`` elsewhere; one of both may be a number.
+    """``input`` where the condition holds, ``other`` elsewhere; one of them may be a number.
 
     Examples
     --------
@@ -458,7 +460,7 @@ def select(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tenso
 
 
 def masked_fill(input_x: TensorLike, mask: TensorLike, value: TensorLike) -> Tensor:
-    """A number, or that of a tensor without axes, where the mask holds; the dtype stays."""
+    """``value`` where the mask holds, ``input_x`` elsewhere; the dtype is kept."""
     x = tensor(input_x)
     return ops._npi_where(tensor(mask), like(value, x), x) if not is_number(value) else \
         ops._npi_where_lscalar(tensor(mask), x, scalar=plain(value))

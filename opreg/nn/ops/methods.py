@@ -1,8 +1,8 @@
-"""Methods of tensors: the functions of this package that MindSpore has as methods too, attached to ``TensorBase``.
+"""Methods of tensors: functions of this package that are methods in MindSpore, too, attached to ``TensorBase``.
 
-``Value`` brings methods that are MXNet's operators; each of these that MindSpore has is replaced here, so that no name
-means one thing as a function and another as a method. MindSpore has two spellings of some parameters, ``axis`` and
-``dim``, ``keepdims``, ``keep_dims`` and ``keepdim``: all are taken.
+``Value`` has MXNet's operators as methods; a method that MindSpore has is replaced here, so that a name means the same
+as a function and as a method. MindSpore spells some parameters in two ways, such as ``axis`` and ``dim``, or
+``keepdims``, ``keep_dims`` and ``keepdim``: all are accepted.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from . import activation, array, creation, in_place, indexing, linalg, math, nn,
 
 __all__ = ["attach", "METHODS", "MXNET_ONLY"]
 
-#: Names of ``Value`` that MindSpore has neither as methods nor as functions; they stay what they are.
+#: Names of ``Value`` that MindSpore does not have; they are not replaced.
 MXNET_ONLY = frozenset({"argmax_channel", "broadcast_axes", "broadcast_like", "cbrt", "degrees", "depth_to_space",
                         "fix", "nanprod", "pick", "radians", "rcbrt", "reshape_like", "shape_array", "size_array",
                         "slice_axis", "slice_like", "space_to_depth", "split_v2"})
 
-#: Dtypes whose running sums are int32.
+#: Dtypes whose cumulative sums are int32.
 _SMALL = frozenset(map(np.dtype, ("bool", "int8", "int16", "uint8")))
 
 _R = TypeVar("_R")
@@ -39,7 +39,7 @@ _SPELLINGS = {"dim": "axis", "keepdim": "keepdims", "keep_dims": "keepdims"}
 
 
 def spelled(function: Callable[..., _R]) -> Callable[..., _R]:
-    """A method whose keywords may be spelled in any of MindSpore's ways."""
+    """A method that accepts keywords in each of MindSpore's spellings."""
 
     @functools.wraps(function)
     def method(self: Tensor, *args: Any, **keywords: Any) -> _R:
@@ -54,7 +54,7 @@ def spelled(function: Callable[..., _R]) -> Callable[..., _R]:
 
 
 def listed(*names: str) -> Callable[[Callable[..., _R]], Callable[..., _R]]:
-    """Decorator of a method that takes ints as arguments or as a list, which may be a keyword of any of these names."""
+    """A decorator for a method that accepts ints as arguments, as a list, or as a keyword with one of these names."""
 
     def decorate(function: Callable[..., _R]) -> Callable[..., _R]:
         @functools.wraps(function)
@@ -73,7 +73,7 @@ def listed(*names: str) -> Callable[[Callable[..., _R]], Callable[..., _R]]:
 
 
 def _many(args: tuple[Any, ...]) -> tuple[int, ...]:
-    """Ints given as arguments or as one sequence."""
+    """Ints given as arguments, or as one sequence."""
     return tuple(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
 
 
@@ -105,7 +105,7 @@ def prod(self: Tensor, axis: Axes = None, keepdims: bool = False, dtype: TensorD
 
 
 def _extreme(name: str, value: Callable[..., Tensor], both: Callable[..., Any]) -> Callable[..., Tensor]:
-    # To type checkers the result is one tensor, which is most often so; it can be unpacked, too.
+    # Type checkers see one tensor, the most frequent result; they allow unpacking, too.
     def method(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
         like_numpy = "initial" in keywords or "where" in keywords or "return_indices" in keywords
         initial, where = keywords.pop("initial", None), keywords.pop("where", None)
@@ -136,13 +136,13 @@ def _nothing_left(name: str, keywords: Mapping[str, object]) -> None:
 
 @spelled
 def argmax(self: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The place of the largest number, as int64; see ``ops.argmax``."""
+    """The index of the largest element, as int64; see ``ops.argmax``."""
     return reduce.argmax(self, axis, keepdims)
 
 
 @spelled
 def argmin(self: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The place of the smallest number, as int32; see ``ops.argmin``."""
+    """The index of the smallest element, as int32; see ``ops.argmin``."""
     return reduce.argmin(self, axis, keepdims)
 
 
@@ -166,13 +166,13 @@ def _deviation(name: str, function: Callable[..., Tensor]) -> Callable[..., Tens
 
 @spelled
 def cumsum(self: Tensor, axis: int | None = None, dtype: TensorDType = None) -> Tensor:
-    """The sums so far along an axis, or of all in a row; of small integers and booleans as int32."""
+    """Cumulative sums along an axis, or of the flat tensor; small integers and booleans give int32."""
     return reduce.cumsum(self, axis, "int32" if dtype is None and self._dt in _SMALL else dtype)
 
 
 @spelled
 def cumprod(self: Tensor, axis: int, dtype: TensorDType = None) -> Tensor:
-    """The products so far along an axis."""
+    """Cumulative products along an axis."""
     return reduce.cumprod(self, axis, dtype)
 
 
@@ -192,7 +192,7 @@ def count_nonzero(self: Tensor, axis: Axes = (), keepdims: bool = False, dtype: 
 
 
 def transpose(self: Tensor, *axes: int | Sequence[int], dim0: int | None = None, dim1: int | None = None) -> Tensor:
-    """Axes in another order, reversed by default; of more than two axes, two ints exchange these, as ``dim0`` and
+    """Permute the axes, by default reverse them; with more than two axes, two ints swap two axes, as ``dim0`` and
     ``dim1`` do."""
     wanted = _many(axes)
     if len(axes) == 2 and len(self.shape) > 2:
@@ -205,17 +205,17 @@ _transpose = TensorBase.transpose
 
 @listed("dims")
 def permute(self: Tensor, *axis: int | Sequence[int]) -> Tensor:
-    """Axes in another order."""
+    """Permute the axes."""
     return _transpose(self, *_many(axis))
 
 
 def exchanged(self: Tensor) -> Tensor:
-    """A matrix with its axes exchanged; a tensor of another rank as it is."""
+    """The transpose of a matrix; a tensor of another rank is returned unchanged."""
     return _transpose(self) if self.ndim == 2 else self
 
 
 def flatten(self: Tensor, order: str = "C", *, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Axes from ``start_dim`` to ``end_dim`` made one, by default all."""
+    """Join the axes from ``start_dim`` to ``end_dim``, by default all."""
     if not isinstance(order, str):
         order, start_dim = "C", order
     return array.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
@@ -223,30 +223,30 @@ def flatten(self: Tensor, order: str = "C", *, start_dim: int = 0, end_dim: int 
 
 @listed("axis")
 def squeeze(self: Tensor, *axis: int | Sequence[int] | None) -> Tensor:
-    """The tensor without those axes, or without all of length one."""
+    """Remove the given axes, or all axes of length one."""
     wanted = _many(axis)
     return array.squeeze(self, None if not wanted or axis[0] is None else wanted)
 
 
 @listed("shape")
 def broadcast_to(self: Tensor, *shape: int | Sequence[int]) -> Tensor:
-    """Repeated to fill a shape; see ``ops.broadcast_to``."""
+    """Broadcast to a shape; see ``ops.broadcast_to``."""
     return array.broadcast_to(self, _many(shape))
 
 
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
-    """Repeated to fill the shape of another tensor."""
+    """Broadcast to the shape of another tensor."""
     return array.broadcast_to(self, other.shape)
 
 
 @listed("dims", "reps")
 def tile(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
-    """Laid side by side, so many times along each axis."""
+    """Repeat the tensor a number of times along each axis."""
     return array.tile(self, _many(dims))
 
 
 def repeat(self: Tensor, *repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
-    """Laid side by side, so many times along each axis; with ``axis=`` every slice along it repeated in place."""
+    """Repeat the tensor a number of times along each axis; with ``axis=``, repeat each slice along that axis."""
     if axis is not None:
         return array.repeat_interleave(self, repeats[0], axis)
     counts = _many(repeats)
@@ -257,19 +257,19 @@ def repeat(self: Tensor, *repeats: int | Sequence[int], axis: int | None = None)
 
 @spelled
 def split(self: Tensor, split_size_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
-    """Parts along an axis; see ``ops.split``."""
+    """Split along an axis; see ``ops.split``."""
     return array.split(self, split_size_or_sections, axis)
 
 
 @spelled
 def chunk(self: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """At most ``chunks`` parts along an axis; see ``ops.chunk``."""
+    """Split along an axis into at most ``chunks`` parts; see ``ops.chunk``."""
     return array.chunk(self, chunks, axis)
 
 
 @listed("dims")
 def flip(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
-    """The tensor in reverse order along axes."""
+    """Reverse the order along axes."""
     return array.flip(self, _many(dims))
 
 
@@ -277,7 +277,7 @@ def flip(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
 
 
 def gather(self: Tensor, input_indices: TensorLike, axis: Any, batch_dims: int = 0) -> Tensor:
-    """Slices that indices name, ``gather(indices, axis)``; or elements along one, ``gather(dim, index)``."""
+    """Slices at indices, ``gather(indices, axis)``; or elements along an axis, ``gather(dim, index)``."""
     if is_number(input_indices):
         return indexing.gather_elements(self, int(input_indices), axis)
     return indexing.gather(self, input_indices, axis, batch_dims)
@@ -285,40 +285,41 @@ def gather(self: Tensor, input_indices: TensorLike, axis: Any, batch_dims: int =
 
 @spelled
 def take(self: Tensor, indices: TensorLike, axis: int | None = None, mode: str = "clip") -> Tensor:
-    """Slices along an axis that indices name, or numbers of all in a row."""
+    """Slices along an axis, or elements of the flat tensor, at indices."""
     return indexing.take(self, indices, axis, mode)
 
 
 @spelled
 def sort(self: Tensor, axis: int = -1, descending: bool = False, stable: bool = False) -> tuple[Tensor, Tensor]:
-    """Numbers in order along an axis, and the places they come from."""
+    """Elements sorted along an axis, and their indices."""
     return indexing.sort(self, axis, descending)
 
 
 @spelled
 def argsort(self: Tensor, axis: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """The places along an axis that its numbers in order come from."""
+    """Indices that sort the elements along an axis."""
     return indexing.argsort(self, axis, descending)
 
 
 @spelled
 def scatter(self: Tensor, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """``src`` put at the places along an axis that indices name; see ``ops.scatter``."""
+    """The tensor with ``src`` written at indices along an axis; see ``ops.scatter``."""
     return indexing.scatter(self, axis, index, src)
 
 
 def where(self: Tensor, condition: TensorLike, y: TensorLike) -> Tensor:
-    """These numbers where the condition holds, of ``y`` elsewhere."""
+    """This tensor where the condition holds, ``y`` elsewhere."""
     return math.where(condition, self, y)
 
 
 def itemset(self: Tensor, *args: Any) -> Tensor:
-    """A copy with another number at a flat or full index: ``x.itemset(index, number)``; ``x.itemset(number)`` of one.
+    """A copy with one element replaced: ``x.itemset(index, number)``, with a flat or full index; ``x.itemset(number)``
+    if there is one element.
 
     Raises
     ------
     IndexError, TypeError
-        When there is no such place, or the index is none.
+        When the index is out of range, or invalid.
     """
     if not 1 <= len(args) <= 2:
         raise TypeError(f"itemset: expected an index and a number, got {len(args)} arguments")
@@ -339,18 +340,18 @@ def itemset(self: Tensor, *args: Any) -> Tensor:
 
 
 def fill(self: Tensor, value: Tensor | Number) -> Tensor:
-    """One number in this shape and dtype."""
+    """A tensor of this shape and dtype, filled with a value."""
     return creation.full_like(self, value)
 
 
 def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
-    """The numbers in another dtype, or that of another tensor."""
+    """The values in another dtype, or in the dtype of another tensor."""
     wanted = keywords.get("dtype", args[0] if args else None)
     return self.astype(wanted._dt if isinstance(wanted, TensorBase) else wanted)
 
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """The numbers in the dtype of another tensor."""
+    """The values in the dtype of another tensor."""
     return self._cast(other._dt)
 
 
@@ -374,7 +375,7 @@ def new_ones(self: Tensor, size: TensorShape, dtype: TensorDType = None) -> Tens
 
 
 def new_full(self: Tensor, size: TensorShape, fill_value: Tensor | Number, dtype: TensorDType = None) -> Tensor:
-    """One number in a shape, in this dtype or another."""
+    """A tensor of a shape filled with a value, in this dtype or another."""
     return creation.fill(self._dt if dtype is None else dtype, size, fill_value)
 
 
@@ -394,59 +395,59 @@ def clone(self: Tensor) -> Tensor:
 
 
 def numpy(self: Tensor) -> np.ndarray:
-    """The numbers as a NumPy array; see ``asnumpy``."""
+    """The values as a NumPy array; see ``asnumpy``."""
     return self.asnumpy()
 
 
 def is_floating_point(self: Tensor) -> bool:
-    """Whether it holds floating-point values."""
+    """Whether its dtype is floating-point."""
     return is_floating(self._dt)
 
 
 def argmax_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> tuple[Tensor, Tensor]:
-    """The largest number along an axis and its place."""
+    """The largest element along an axis, and its index."""
     return reduce.max(self, axis, keep_dims)
 
 
 def argmin_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> tuple[Tensor, Tensor]:
-    """The smallest number along an axis and its place."""
+    """The smallest element along an axis, and its index."""
     return reduce.min(self, axis, keep_dims)
 
 
 def allclose(self: Tensor, other: TensorLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
              ) -> Tensor:
-    """Whether all elements are near those of another tensor, by ``rtol`` times these and ``atol``."""
+    """Whether all elements are close to those of another tensor, within ``atol + rtol * |other|``."""
     return reduce.all(math.isclose(self, other, rtol, atol, equal_nan))
 
 
 def is_contiguous(self: Tensor) -> bool:
-    """Whether its numbers lie one behind another: they do."""
+    """True: the elements are always contiguous."""
     return True
 
 
 def stride(self: Tensor, dim: int | None = None) -> list[int] | int:
-    """Steps in elements between neighbours along each axis, or along one."""
+    """Strides of each axis, or of one, counted in elements."""
     steps = [int(np.prod(self.shape[axis + 1:])) for axis in range(self.ndim)]
     return steps if dim is None else steps[dim]
 
 
 def is_signed(self: Tensor) -> bool:
-    """Whether its dtype has numbers below zero."""
+    """Whether its dtype represents negative values."""
     return self._dt.kind not in "ub"
 
 
 def cast_to(self: Tensor, dtype: TensorDType = None) -> Tensor | DType:
-    """Its dtype, or the numbers in another one."""
+    """Its dtype, or with an argument its values in that dtype."""
     return self.dtype if dtype is None else self.astype(dtype)
 
 
 def new_empty(self: Tensor, size: TensorShape, dtype: TensorDType = None) -> Tensor:
-    """A tensor of a shape, in this dtype or another; its numbers are zeros, and need not be."""
+    """A tensor of a shape, in this dtype or another; programs must not rely on its values, which are zeros."""
     return new_zeros(self, size, dtype)
 
 
 def resize(self: Tensor, *new_shape: int) -> Tensor:
-    """The first numbers in another shape, with zeros behind them where it has more."""
+    """The first elements in another shape, filled up with zeros."""
     shape = _many(new_shape)
     count = int(np.prod(shape, dtype=np.int64))
     flat = self.reshape((-1,))
@@ -454,12 +455,12 @@ def resize(self: Tensor, *new_shape: int) -> Tensor:
 
 
 def scatter_add(self: Tensor, dim: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """The numbers with those of ``src`` added at places along an axis; see ``ops.tensor_scatter_elements``."""
+    """The tensor with elements of ``src`` added at indices along an axis; see ``ops.tensor_scatter_elements``."""
     return indexing.tensor_scatter_elements(self, index, src, dim, "add")
 
 
 def sum_to_size(self: Tensor, *size: int) -> Tensor:
-    """Sums over the axes along which ``size`` has length one, or which it has not."""
+    """Sums over the axes along which ``size`` has length one, or which it lacks."""
     shape = tuple(_many(size))
     more = self.ndim - len(shape)
     if more < 0 or any(n not in (1, own) for n, own in zip(shape, self.shape[more:])):
@@ -468,7 +469,7 @@ def sum_to_size(self: Tensor, *size: int) -> Tensor:
     return (reduce.sum(self, over, True) if over else self).reshape(shape)
 
 
-#: Functions whose first parameter is the tensor, and that are methods as they are.
+#: Functions whose first parameter is the tensor, used as methods without change.
 _AS_THEY_ARE = {
     math: """abs acos acosh add addcdiv addcmul arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan
         atan2 atanh bitwise_and bitwise_or bitwise_xor ceil clamp clip copysign cos cosh deg2rad digamma div
@@ -514,7 +515,7 @@ METHODS: dict[str, Callable] = {
 
 
 def attach() -> None:
-    """Make them methods of tensors, of numbers and of traces."""
+    """Attach them as methods to tensors, also traced ones."""
     for name, function in METHODS.items():
         setattr(TensorBase, name, function)
 

@@ -1,4 +1,4 @@
-"""Functions that are chosen by the kinds of their arguments, and maps over nestings, as training scripts use them."""
+"""Functions with a body for each combination of argument types, and maps over nestings, for training scripts."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def _is_tensor(value: object) -> bool:
     return isinstance(value, (TensorBase, NDArray))
 
 
-#: Whether a value is of a kind.
+#: A test of a value's type.
 _Test: TypeAlias = Callable[[Any], bool]
 
-#: Tests for the values that a name stands for.
+#: Tests of values by the name of a type.
 _KINDS: dict[str, _Test] = {
     "Tensor": _is_tensor, "Number": is_number, "Bool": lambda value: isinstance(value, (bool, np.bool_)),
     "Int": lambda value: isinstance(value, (int, np.integer)) and not isinstance(value, bool),
@@ -42,7 +42,7 @@ _KINDS: dict[str, _Test] = {
     "Ref": lambda value: isinstance(value, Parameter),
     **dict.fromkeys(("COOTensor", "CSRTensor", "MapTensor", "RowTensor", "SparseTensor"), lambda value: False)}
 
-#: Names of numbers of one width, and which number of Python's, beside those of NumPy, is of it.
+#: Names of scalar types with a width, and the Python type and NumPy types that belong to each.
 _WIDTHS = {**{f"{kind}{bits}": (kind.removeprefix("U"), f"{kind.lower()}{bits}")
               for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)},
            **{f"Float{bits}": ("Float", f"float{bits}") for bits in (16, 32, 64)}}
@@ -50,7 +50,7 @@ _OF_PYTHON = {int: ("int64",), float: ("float32", "float64")}
 
 
 def _kind(name: str | dtypes.DType, strict: bool = True) -> _Test:
-    """Test of a value for a type's name or a dtype; where not strict, numbers of another width pass it."""
+    """A test of a value, for a type's name or a dtype; unless strict, scalars of another width pass it."""
     if isinstance(name, dtypes.DType):
         return lambda value: _is_tensor(value) and value._dt == name.dtype
     if not isinstance(name, str):
@@ -67,14 +67,14 @@ def _kind(name: str | dtypes.DType, strict: bool = True) -> _Test:
 
 
 class MultitypeFuncGraph:
-    """A function with several bodies; the types of its arguments say which of them runs.
+    """A function with several bodies, chosen by the types of the arguments.
 
     Parameters
     ----------
     name : str
-        How errors call it.
+        Its name in errors.
     read_value
-        Accepted, without effect here.
+        Accepted without effect.
 
     Examples
     --------
@@ -96,13 +96,13 @@ class MultitypeFuncGraph:
         self._kinds: list[tuple[tuple[_Test, ...], ...]] = []
 
     def register(self, *type_names: str | dtypes.DType) -> Callable[[_F], _F]:
-        """Decorate the body for arguments of these types.
+        """Decorate the body for arguments of the given types.
 
         Parameters
         ----------
         *type_names : str or dtype
-            "Tensor", "Number", "Tuple" and their like, one for each argument; a dtype for tensors of it. "Int64" and
-            its like are numbers of that width, of which another width is taken where there is no body for it.
+            A type for each argument: "Tensor", "Number", "Tuple" and so on; a dtype means tensors of that dtype.
+            "Int64" and similar names mean scalars of that width; they also match another width that has no body.
         """
         kinds = tuple([tuple([_kind(name, strict) for name in type_names]) for strict in (True, False)])
 
@@ -118,7 +118,7 @@ class MultitypeFuncGraph:
             raise TypeError(f"MultitypeFuncGraph {self.name}: the input can not be numpy.ndarray; make a Tensor of it")
         if len(self.entries) == 1:
             return self.entries[0][1](*args)
-        for manner in zip(*self._kinds):  # by width, then any
+        for manner in zip(*self._kinds):  # exact widths first, then any width
             for (_, function), kinds in zip(self.entries, manner):
                 if len(kinds) == len(args) and all(kind(arg) for kind, arg in zip(kinds, args)):
                     return function(*args)
@@ -131,7 +131,7 @@ class MultitypeFuncGraph:
 
 
 class _Mapped:
-    """The base of ``Map`` and ``HyperMap``: a function, given when made or as the first argument."""
+    """Base of ``Map`` and ``HyperMap``, whose function is given to the constructor or as the first argument."""
 
     def __init__(self, ops: Callable | None = None, reverse: bool = False):
         if ops is not None and not callable(ops):
@@ -156,7 +156,7 @@ class _Mapped:
 
 
 class Map(_Mapped):
-    """A function of the elements of sequences: ``Map(f)((a, b), (c, d))`` is ``(f(a, c), f(b, d))``.
+    """Applies a function to the elements of sequences: ``Map(f)((a, b), (c, d))`` is ``(f(a, c), f(b, d))``.
 
     Examples
     --------
@@ -169,7 +169,7 @@ class Map(_Mapped):
 
 
 class HyperMap(_Mapped):
-    """``Map`` that goes down into nested tuples and lists.
+    """A ``Map`` that recurses into nested tuples and lists.
 
     Examples
     --------

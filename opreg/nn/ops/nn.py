@@ -1,6 +1,6 @@
-"""Functions behind layers: convolutions, pooling, normalisation, embedding, resizing.
+"""Functions of layers: convolutions, pooling, normalisation, embedding, resizing.
 
-They ask for shapes only where those matter, so that layers may be traced without example inputs.
+They read shapes only where a result depends on them, so that layers may be traced without example inputs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def sizes(value: Sizes, count: int, what: str) -> tuple[int, ...]:
-    """One value for each axis of an image, given as one for all or as a tuple, perhaps behind two ones."""
+    """One value for each axis of an image, given as one for all or as a tuple, which may begin with two ones."""
     if isinstance(value, (int, np.integer)):
         lengths = () if isinstance(value, bool) else (int(value),) * count
     else:
@@ -44,7 +44,7 @@ def sizes(value: Sizes, count: int, what: str) -> tuple[int, ...]:
 
 
 def same_total(length: int, kernel: int, stride: int, dilation: int = 1) -> int:
-    """How much padding makes ``ceil(length / stride)`` windows fit exactly; below zero where numbers are left over.
+    """The padding that makes ``ceil(length / stride)`` windows fit exactly; negative if elements are left over.
 
     Examples
     --------
@@ -56,13 +56,13 @@ def same_total(length: int, kernel: int, stride: int, dilation: int = 1) -> int:
 
 def same_pads(lengths: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
               ) -> list[tuple[int, int]]:
-    """Padding before and after each axis so that it yields ``ceil(length / stride)`` windows."""
+    """Padding before and after each axis that gives ``ceil(length / stride)`` windows."""
     totals = [max(same_total(*each), 0) for each in zip(lengths, kernel, stride, dilation)]
     return [(total // 2, total - total // 2) for total in totals]
 
 
 def padded(x: Tensor, pads: Sequence[tuple[int, int]], value: float = 0.0) -> Tensor:
-    """Images with numbers around them."""
+    """Images padded with a value."""
     width = (0, 0, 0, 0, *(count for pair in pads for count in pair))
     if not any(width):
         return x
@@ -83,7 +83,7 @@ def _conv(name: str, count: int, input: TensorLike, weight: TensorLike, bias: Te
     kernel, strides = w.shape[2:], sizes(stride, count, f"{name}: stride")
     dilate, pads = sizes(dilation, count, f"{name}: dilation"), [(0, 0)] * count
     if pad_mode == "same":
-        # Windows at every place need the same padding for any length.
+        # with a stride of one the padding does not depend on the length
         lengths = strides if all(step == 1 for step in strides) else x.shape[2:]
         pads = same_pads(lengths, kernel, strides, dilate)
     elif pad_mode == "pad":
@@ -104,27 +104,27 @@ def _conv(name: str, count: int, input: TensorLike, weight: TensorLike, bias: Te
 
 def conv1d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
            pad_mode: str = "valid", padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
-    """Sums over windows of sequences (batch, channels, length); see ``conv2d``."""
+    """A convolution of sequences (batch, channels, length); see ``conv2d``."""
     return _conv("conv1d", 1, input, weight, bias, stride, pad_mode, padding, dilation, groups)
 
 
 def conv2d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
            pad_mode: str = "valid", padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
-    """Sums over windows of images (batch, channels, height, width), weighted by kernels.
+    """A convolution of images (batch, channels, height, width).
 
     Parameters
     ----------
     weight : tensor of shape (filters, channels / groups, height, width)
         The kernels.
     pad_mode : {"valid", "same", "pad"}
-        No padding; as much that the result is as large as the image by the stride; or ``padding`` on each side.
+        No padding; padding that makes the length of the result ``ceil(length / stride)``; or ``padding`` on each side.
     """
     return _conv("conv2d", 2, input, weight, bias, stride, pad_mode, padding, dilation, groups)
 
 
 def conv3d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
            pad_mode: str = "valid", padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
-    """Sums over windows of volumes (batch, channels, depth, height, width); see ``conv2d``."""
+    """A convolution of volumes (batch, channels, depth, height, width); see ``conv2d``."""
     return _conv("conv3d", 3, input, weight, bias, stride, pad_mode, padding, dilation, groups)
 
 
@@ -132,14 +132,14 @@ def conv3d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
 
 
 def _pooled(kind: str, x: TensorLike) -> Tensor:
-    """Tensor to pool: floating, or integers where maxima are asked for."""
+    """The tensor to pool, cast to floating-point unless it holds integers whose maxima are wanted."""
     x = tensor(x)
     return x if kind == "max" and x._dt.kind in "iu" else floating(x)
 
 
 def windows_along(length: int, kernel: int, stride: int, pad: int, ceil: bool) -> int:
-    """The count of windows of ``kernel`` places along an axis. Rounded up, the last one may reach too far, but does not
-    begin in the padding behind."""
+    """The number of windows of length ``kernel`` along an axis. With ``ceil``, the last one may extend beyond the end,
+    but does not begin in the padding after it."""
     room = length + 2 * pad - kernel
     found = (-(-room // stride) if ceil else room // stride) + 1
     return found - (ceil and (found - 1) * stride >= length + pad)
@@ -147,7 +147,7 @@ def windows_along(length: int, kernel: int, stride: int, pad: int, ceil: bool) -
 
 def pool(kind: str, count: int, x: TensorLike, kernel: Sizes, stride: Sizes, padding: Sizes, ceil: bool, **attrs: object
         ) -> Tensor:
-    """The maxima, sums or averages of windows; maxima of integers stay integers."""
+    """Maxima, sums or means of windows; maxima of integers stay integers."""
     x = _pooled(kind, x)
     axes = rank_of(x)
     single = axes == count + 1
@@ -158,7 +158,7 @@ def pool(kind: str, count: int, x: TensorLike, kernel: Sizes, stride: Sizes, pad
     y = ops.Pooling(x, kernel=each[0], stride=each[1], pad=each[2], pool_type=kind,
                     pooling_convention="full" if ceil else "valid", **attrs)
     for axis, (size, step, pad) in enumerate(zip(*each), 2):
-        if ceil and step + pad > size:  # MXNet has a window that begins in the padding behind
+        if ceil and step + pad > size:  # MXNet adds a window that begins in the padding after the end
             y = ops.slice_axis(y, axis=axis, begin=0, end=windows_along(x.shape[axis], size, step, pad, ceil))
     return squeeze(y, 0) if single else y
 
@@ -189,16 +189,16 @@ def avg_pool3d(input_x: TensorLike, kernel_size: Sizes = 1, stride: Sizes = 1, p
 
 def averages(count: int, x: TensorLike, kernel: Sizes, stride: Sizes, padding: Sizes, ceil: bool, include: bool,
              divisor: int) -> Tensor:
-    """The means of windows, or their sums divided by ``divisor``; ``include`` says whether padding counts."""
+    """Means of windows, or their sums divided by ``divisor``; ``include`` tells whether padding counts."""
     if divisor:
         return pool("sum", count, x, kernel, stride, padding, ceil) / divisor
     return pool("avg", count, x, kernel, stride, padding, ceil, count_include_pad=bool(include))
 
 
 def adaptive_pool(kind: str, count: int, input: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
-    """The means or the largest elements over the cells of a grid on the last axes; None keeps a length.
+    """Means or maxima over the cells of a grid on the last axes; None keeps a length.
 
-    Cell ``i`` of ``m`` along an axis of ``n`` reaches from ``floor(i n / m)`` to before ``ceil((i + 1) n / m)``.
+    Cell ``i`` of ``m`` along an axis of length ``n`` covers ``floor(i n / m)`` to before ``ceil((i + 1) n / m)``.
     """
     x = _pooled(kind, input)
     wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * count
@@ -214,7 +214,7 @@ def adaptive_pool(kind: str, count: int, input: TensorLike, output_size: int | S
         return y.reshape((*lead, *grid))
     reduce = ops._np_max if kind == "max" else ops._npi_mean
     for axis, (n, m) in enumerate(zip(lengths, grid), len(lead)):
-        if m != n:  # over a box it is that along each axis after the other
+        if m != n:  # the maximum of a box is taken along one axis after the other
             cells = [reduce(ops.slice_axis(x, axis=axis, begin=i * n // m, end=-(-(i + 1) * n // m)), axis=axis,
                             keepdims=True) for i in range(m)]
             x = ops.Concat(*cells, num_args=m, dim=axis)
@@ -222,18 +222,18 @@ def adaptive_pool(kind: str, count: int, input: TensorLike, output_size: int | S
 
 
 def adaptive_avg_pool2d(input: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
-    """Means over the cells of a grid of ``output_size``, (height, width) or one for both; None keeps a length."""
+    """Means over the cells of a grid of ``output_size``, (height, width) or one value for both; None keeps a length."""
     return adaptive_pool("avg", 2, input, output_size)
 
 
 def adaptive_avg_pool1d(input: TensorLike, output_size: int) -> Tensor:
-    """Means over so many cells of sequences."""
+    """Means over ``output_size`` cells of sequences."""
     return adaptive_pool("avg", 1, input, output_size)
 
 
 def adaptive_max_pool2d(input: TensorLike, output_size: int | Sequence[int | None], return_indices: bool = False
                        ) -> Tensor:
-    """The largest number of each cell of a grid of ``output_size``; None keeps a length."""
+    """The maximum of each cell of a grid of ``output_size``; None keeps a length."""
     _no("adaptive_max_pool2d", return_indices=(return_indices, False))
     return adaptive_pool("max", 2, input, output_size)
 
@@ -243,18 +243,17 @@ def adaptive_max_pool2d(input: TensorLike, output_size: int | Sequence[int | Non
 
 def batch_norm(input_x: TensorLike, running_mean: TensorLike, running_var: TensorLike, weight: TensorLike,
                bias: TensorLike, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
-    """Mean ``bias`` and deviation ``weight`` in every channel.
+    """Normalise each channel to mean ``bias`` and standard deviation ``weight``.
 
-    With ``training`` the statistics are those of the data, and running ones that are Parameters move towards them by
-    the part ``momentum``, towards the variance divided by one less than the count; otherwise the running ones take
-    their place.
+    With ``training`` the statistics are the batch's; running statistics that are Parameters then move towards them by
+    the factor ``momentum``, with the unbiased variance. Otherwise the running statistics are used.
     """
     return batch_normed(input_x, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps)
 
 
 def batch_normed(x: TensorLike, weight: TensorLike, bias: TensorLike, running_mean: TensorLike,
                  running_var: TensorLike, *, training: bool, momentum: float, eps: float, axis: int = 1) -> Tensor:
-    """``batch_norm`` of data whose channels are in any axis."""
+    """``batch_norm`` with the channels along any axis."""
     data = floating(x)
     gamma, beta, mean, var = map(tensor, (weight, bias, running_mean, running_var))
     if isinstance(mean, Parameter) and isinstance(var, Parameter):
@@ -274,7 +273,8 @@ def batch_normed(x: TensorLike, weight: TensorLike, bias: TensorLike, running_me
 
 def layer_norm(input: TensorLike, normalized_shape: int | Sequence[int], weight: TensorLike | None = None,
                bias: TensorLike | None = None, eps: float = 1e-5) -> Tensor:
-    """Mean zero and deviation one over the last axes, whose lengths are given; times ``weight``, plus ``bias``."""
+    """Normalise to mean zero and standard deviation one over the last axes, whose lengths are given; then multiply by
+    ``weight`` and add ``bias``."""
     x = floating(input)
     shape = tuple([normalized_shape] if isinstance(normalized_shape, int) else normalized_shape)
     rank = rank_of(x)
@@ -292,7 +292,8 @@ def layer_norm(input: TensorLike, normalized_shape: int | Sequence[int], weight:
 
 def group_norm(input: TensorLike, num_groups: int, weight: TensorLike | None = None, bias: TensorLike | None = None,
                eps: float = 1e-5) -> Tensor:
-    """Mean zero and deviation one in every group of channels of every sample; times ``weight``, plus ``bias``."""
+    """Normalise each group of channels of each sample to mean zero and standard deviation one; then multiply by
+    ``weight`` and add ``bias``."""
     x = floating(input)
     y = ops.GroupNorm(x, ones((num_groups,), x._dt), zeros((num_groups,), x._dt), num_groups=int(num_groups),
                       eps=float(eps))
@@ -302,7 +303,8 @@ def group_norm(input: TensorLike, num_groups: int, weight: TensorLike | None = N
 
 
 def rms_norm(x: TensorLike, gamma: TensorLike, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
-    """Divided by the root of the mean square over the axes of ``gamma``, times that; and one by the root.
+    """Divide by the root of the mean square over the axes of ``gamma``, and multiply by ``gamma``; also returns the
+    reciprocal of the root.
 
     B. Zhang, R. Sennrich, Root Mean Square Layer Normalization, arXiv:1910.07467.
     """
@@ -314,13 +316,14 @@ def rms_norm(x: TensorLike, gamma: TensorLike, epsilon: float = 1e-6) -> tuple[T
 
 def lrn(x: TensorLike, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
         norm_region: str = "ACROSS_CHANNELS") -> Tensor:
-    """Divided by ``(bias + alpha s) ** beta``, s the sum of squares over channels within ``depth_radius``."""
+    """Divide by ``(bias + alpha s) ** beta``, where ``s`` is the sum of squares over channels within
+    ``depth_radius``."""
     size = 2 * depth_radius + 1
     return ops.LRN(floating(x), nsize=size, alpha=float(alpha) * size, beta=float(beta), knorm=float(bias))
 
 
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The sum of products along an axis, divided by both lengths, ``eps`` at least."""
+    """The inner product along an axis divided by the product of both norms, which are at least ``eps``."""
     x, y = together(x1, x2, real=True)
     lengths = [ops.sqrt(ops._np_sum(vectors * vectors, axis=dim)) for vectors in (x, y)]
     a, b = (ops._maximum_scalar(length, scalar=float(eps)) for length in lengths)
@@ -332,9 +335,9 @@ def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float =
 
 def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False) -> Tensor:
-    """Rows of a table picked by integers; the row ``padding_idx`` has no gradient.
+    """Rows of a table at integer indices; the row ``padding_idx`` has no gradient.
 
-    Negative integers count from the end; those beyond the table are refused.
+    Negative indices count from the end; indices beyond the table are refused.
     """
     _no("embedding", max_norm=(max_norm, None), scale_grad_by_freq=(scale_grad_by_freq, False))
     index, table = tensor(input), tensor(weight)
@@ -349,7 +352,7 @@ def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = N
 
 
 def pixel_shuffle(input: TensorLike, upscale_factor: int) -> Tensor:
-    """Channels spread over blocks of height and width."""
+    """Move channels to blocks of height and width."""
     x, r = tensor(input), int(upscale_factor)
     *lead, c, h, w = x.shape
     n = len(lead)
@@ -358,7 +361,7 @@ def pixel_shuffle(input: TensorLike, upscale_factor: int) -> Tensor:
 
 
 def pixel_unshuffle(input: TensorLike, downscale_factor: int) -> Tensor:
-    """Blocks of height and width laid along the channels: the inverse of ``pixel_shuffle``."""
+    """Move blocks of height and width to channels: the inverse of ``pixel_shuffle``."""
     x, r = tensor(input), int(downscale_factor)
     *lead, c, h, w = x.shape
     n = len(lead)
@@ -369,18 +372,19 @@ def pixel_unshuffle(input: TensorLike, downscale_factor: int) -> Tensor:
 def interpolate(input: TensorLike, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None,
                 mode: str = "nearest", align_corners: bool | None = None, recompute_scale_factor: bool | None = None
                ) -> Tensor:
-    """Images, sequences or volumes of another size.
+    """Resize images, sequences or volumes.
 
     Parameters
     ----------
     size : int or sequence of int
-        The new lengths; or ``scale_factor``, by which the old ones are multiplied and rounded down.
+        The new lengths. With ``scale_factor`` instead, they are the old lengths times the factor, rounded down.
     mode : {"nearest", "linear", "bilinear", "trilinear", "bicubic", "area"}
-        The nearest number, numbers on the line between neighbours or on the cubic through four, or means over cells.
+        The nearest element, linear or cubic interpolation, or means over cells.
     align_corners : bool
-        Whether the first and last numbers stay; otherwise a number is the middle of an area.
+        Whether the corner elements of input and output are mapped to each other; otherwise coordinates refer to centers
+        of pixels.
     recompute_scale_factor : bool
-        Whether ``trilinear`` takes the quotient of the lengths in place of ``scale_factor``; the others always do.
+        Whether ``trilinear`` uses the quotient of the lengths in place of ``scale_factor``; other modes always do.
     """
     x = tensor(input) if mode == "nearest" else floating(input)
     count, factors = x.ndim - 2, list[float]()
@@ -396,10 +400,12 @@ def interpolate(input: TensorLike, size: Sizes | None = None, scale_factor: floa
     if mode not in ("nearest", "linear", "bilinear", "trilinear", "bicubic"):
         raise ArgumentError("interpolate: mode must be nearest, linear, bilinear, trilinear, bicubic or area, got "
                             f"{mode!r}")
-    if mode == "bilinear" and count == 2 and 1 not in wanted:  # one number it takes from the first, not the middle
+    # The operator would take a single element from the front instead of the middle.
+    if mode == "bilinear" and count == 2 and 1 not in wanted:
         return ops._contrib_BilinearResize2D(x, height=wanted[0], width=wanted[1], align_corners=bool(align_corners))
     steps = [n / m for n, m in zip(x.shape[2:], wanted)]
-    if mode == "trilinear" and factors and not recompute_scale_factor:  # the factor as it is, not as it was rounded
+    # The given factor is used, not the quotient of the rounded lengths.
+    if mode == "trilinear" and factors and not recompute_scale_factor:
         steps = [1 / factor for factor in factors]
     for axis, (m, step) in enumerate(zip(wanted, steps), 2):
         x = _resized(x, axis, m, mode, bool(align_corners), step)
@@ -407,7 +413,7 @@ def interpolate(input: TensorLike, size: Sizes | None = None, scale_factor: floa
 
 
 def _means(x: Tensor, wanted: tuple[int, ...]) -> Tensor:
-    """Means over cells, of volumes first along the height and width, then along the depth."""
+    """Means over cells; of volumes first along height and width, then along depth."""
     if len(wanted) == 1:
         return adaptive_avg_pool1d(x, wanted[0])
     if len(wanted) == 2:
@@ -419,7 +425,7 @@ def _means(x: Tensor, wanted: tuple[int, ...]) -> Tensor:
 
 
 def _resized(x: Tensor, axis: int, m: int, mode: str, align: bool, step: float) -> Tensor:
-    """One axis with ``m`` numbers, ``step`` of the old ones apart."""
+    """Resize one axis to ``m`` elements, ``step`` old ones apart."""
     n = x.shape[axis]
     if n == m and step == 1:
         return x
@@ -444,10 +450,10 @@ def _resized(x: Tensor, axis: int, m: int, mode: str, align: bool, step: float) 
 
 
 def _cubic(part: np.ndarray, left: np.ndarray, n: int, align: bool) -> np.ndarray:
-    """How much four neighbours count at a part of the way from the second to the third, as MindSpore has it.
+    """Weights of four neighbours at a point between the second and the third, as in MindSpore.
 
-    The slope at a distance of one is -0.75 where corners are aligned; else it is -0.5, and neighbours beyond the ends
-    do not count. The fraction is rounded to 1024ths.
+    The cubic kernel has the slope -0.75 at distance one if corners are aligned; else -0.5, and neighbours beyond the
+    ends are left out. The point is rounded to 1/1024.
     """
     offsets = np.arange(-1, 3)[:, None]
     distance, slope = np.abs(np.rint(part * 1024) / 1024 - offsets), -0.75 if align else -0.5
@@ -465,7 +471,7 @@ upsample = interpolate
 
 def unfold(input: TensorLike, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
            ) -> Tensor:
-    """The windows of images as columns: (batch, channels * places of a window, windows).
+    """The windows of images as columns: (batch, channels * elements of a window, windows).
 
     Examples
     --------
@@ -480,7 +486,7 @@ def unfold(input: TensorLike, kernel_size: Sizes, dilation: Sizes = 1, padding: 
 
 def fold(input: TensorLike, output_size: Sizes | Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
          stride: Sizes = 1) -> Tensor:
-    """Columns, as ``unfold`` makes them, added up where they came from in images of ``output_size``."""
+    """Columns, as ``unfold`` makes them, added at their positions in images of ``output_size``."""
     x = tensor(input)
     if x.ndim != 3:
         raise ShapeError(f"fold: expected columns (batch, places, windows), got the shape {x.shape}")
@@ -495,21 +501,21 @@ def _sliding(kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> d
 
 
 def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Tensor:
-    """Places of samples for ``grid_sample``, so that images come out moved by matrices.
+    """Sampling coordinates for ``grid_sample`` that transform images by matrices.
 
     Parameters
     ----------
     theta : Tensor
-        Of shape (batch, 2, 3), or (batch, 3, 4) for volumes.
+        Matrices of shape (batch, 2, 3), or (batch, 3, 4) for volumes.
     size : sequence of int
-        The shape of what comes out: (batch, channels, height, width), or with a depth before these.
+        Shape of the transformed images: (batch, channels, height, width), for volumes with a depth before the height.
     align_corners : bool
-        Whether -1 and 1 are the middle of the first and the last place along an axis, and not its ends.
+        Whether -1 and 1 are the centers of the first and last element of an axis, instead of their outer edges.
 
     Returns
     -------
     Tensor
-        Of shape (batch, height, width, 2), or (batch, depth, height, width, 3).
+        Coordinates of shape (batch, height, width, 2), or (batch, depth, height, width, 3).
     """
     matrices, lengths = floating(theta), tuple(int(length) for length in size[2:])
     count = len(lengths)
@@ -529,9 +535,9 @@ def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = "iou") -> Te
     Parameters
     ----------
     anchor_boxes, gt_boxes : Tensor
-        Of shapes (n, 4) and (m, 4): the first and the last column and row, both inside.
+        Boxes of shapes (n, 4) and (m, 4): the first and last column and row, both included.
     mode : {"iou", "iof"}
-        Whether it is the part of what is in either, or of the box of ``gt_boxes``.
+        Whether the intersection is divided by the union, or by the area of the box of ``gt_boxes``.
     """
     x, y = together(anchor_boxes, gt_boxes, real=True)
     if mode not in ("iou", "iof"):

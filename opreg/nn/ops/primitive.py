@@ -1,4 +1,5 @@
-"""Primitive: an operator configured once and applied many times; and what makes classes of them from rows."""
+"""Primitive: an operator that is configured once and applied many times; and classes of primitives made from table
+rows."""
 
 from __future__ import annotations
 
@@ -8,23 +9,23 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from ...cells.settings import constexpr as constexpr  # programs look for it here
+from ...cells.settings import constexpr as constexpr  # programs import it from here
 from ...errors import ArgumentError, did_you_mean
 from .primitive_docs import DOCS
 
 __all__ = ["Primitive", "PrimitiveWithInfer", "adder", "prim_attr_register", "primitive"]
 
-#: Settings that say nothing of what is computed.
+#: Settings that do not affect the computation.
 _NOT_SHOWN = ("input_names", "output_names")
 
 
 class Primitive:
-    """An operator with its settings, to be called on tensors.
+    """An operator with its settings, called with tensors.
 
     Parameters
     ----------
     name : str
-        How it is shown.
+        Its name in the repr.
 
     Attributes
     ----------
@@ -48,27 +49,27 @@ class Primitive:
         raise NotImplementedError(f"Primitive {self.name} does not say how it is computed")
 
     def add_prim_attr(self, name: str, value: object) -> Self:
-        """Keep a further setting; it is shown, and changes nothing."""
+        """Store a further setting; it appears in the repr and has no effect."""
         self.attrs[name] = value
         return self
 
     def del_prim_attr(self, name: str) -> Self:
-        """Forget a setting that was kept with ``add_prim_attr``."""
+        """Remove a setting of ``add_prim_attr``."""
         self.attrs.pop(name, None)
         return self
 
     def set_prim_instance_name(self, name: str) -> Self:
-        """Give this one a name of its own, which changes nothing."""
+        """Set the name of this instance, without effect."""
         self.instance_name = name
         return self
 
     def init_prim_io_names(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Name inputs and outputs; these settings are not shown."""
+        """Name inputs and outputs; these settings do not appear in the repr."""
         self.add_prim_attr("input_names", inputs)
         self.add_prim_attr("output_names", outputs)
 
     def clone(self) -> Self:
-        """One like this."""
+        """A copy."""
         return copy.deepcopy(self)
 
     def __repr__(self) -> str:
@@ -77,7 +78,7 @@ class Primitive:
 
 
 class PrimitiveWithInfer(Primitive):
-    """A primitive that declares its results: derive, and define ``infer_shape`` and ``infer_dtype``.
+    """A primitive that declares its results: derive from it, and define ``infer_shape`` and ``infer_dtype``.
 
     Examples
     --------
@@ -94,22 +95,23 @@ class PrimitiveWithInfer(Primitive):
     """
 
     def infer_shape(self, *shapes: Any) -> Any:
-        """The shape of the result, or of several, for those of the inputs; None where nothing is known."""
+        """The shape of the result, or of several, for the input shapes; None if unknown."""
 
     def infer_dtype(self, *dtypes: Any) -> Any:
-        """The dtype of the result, or of several, for those of the inputs; None where nothing is known."""
+        """The dtype of the result, or of several, for the input dtypes; None if unknown."""
 
     def infer_value(self, *values: Any) -> Any:
-        """The result for values that are known; None where it is not."""
+        """The result for constant inputs; None if unknown."""
 
     def __infer__(self, *inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """All three at once, of mappings with ``dtype``, ``shape`` and ``value``."""
+        """Shape, dtype and value of the result, for mappings with the keys ``dtype``, ``shape`` and ``value``."""
         return {what: getattr(self, f"infer_{what}")(*[value[what] for value in inputs])
                 for what in ("dtype", "shape", "value")}
 
 
 def prim_attr_register(function: Callable[..., None]) -> Callable[..., None]:
-    """Decorate the ``__init__`` of a primitive: its name is that of the class, and its parameters are its settings."""
+    """Decorate the ``__init__`` of a primitive: it sets the primitive's name to that of the class, and records the
+    parameters as its settings."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -127,20 +129,21 @@ def prim_attr_register(function: Callable[..., None]) -> Callable[..., None]:
 
 def primitive(name: str, function: Callable, settings: Mapping[str, object] | None = None, doc: str = "",
               check: Callable[..., Mapping[str, object] | None] | None = None) -> type[Primitive]:
-    """A class of primitives.
+    """Make a class of primitives.
 
     Parameters
     ----------
     name : str
-        Of the class.
+        Name of the class.
     function : callable
-        Of the inputs by position and the settings by keyword.
+        A function of the inputs by position and the settings by keyword.
     settings : mapping
-        Constructor parameters in order, with defaults; ``...`` stands for none.
+        Constructor parameters in order, with defaults; ``...`` marks a required one.
     doc : str
-        Documentation of its computation.
+        Docstring of the class.
     check : callable
-        Of the settings by keyword, when one is made: refuses wrong ones, and may return how they are shown.
+        A function of the settings by keyword, called by the constructor: it refuses invalid ones, and may return values
+        for the repr.
     """
     kind = inspect.Parameter
     defaults = dict(settings or {})
@@ -176,7 +179,7 @@ def primitive(name: str, function: Callable, settings: Mapping[str, object] | No
 
 
 def adder(namespace: dict[str, Any], names: list[str]) -> Callable[..., None]:
-    """The function that makes a class of primitives of a row, and a name of a module."""
+    """A function that makes a class of primitives from a table row, and adds it to a module."""
     def add(name: str, function: Callable, settings: Mapping[str, object] | None = None,
             check: Callable[..., Mapping[str, object] | None] | None = None) -> None:
         namespace[name] = primitive(name, function, settings, DOCS.get(name, ""), check)

@@ -1,10 +1,10 @@
-"""Docstrings of primitives, where the function behind them does not say it."""
+"""Docstrings of primitives whose function has none that fits."""
 
 from __future__ import annotations
 
 __all__ = ["DOCS"]
 
-#: By name of the class, one sentence.
+#: One sentence for each class, by name.
 DOCS = {
     "AddN": "The sum of tensors of one shape, given as a tuple or list.",
     "ArgMaxWithValue": "The place of the largest number along an axis, and the number.",

@@ -1,4 +1,4 @@
-"""Primitives: rows of name, function and settings; each row is a class."""
+"""Primitives: a table of name, function and settings, from which a class is made for each row."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def _truncate_div(x: TensorLike, y: TensorLike) -> Tensor:
 
 
 def _real_div(x: TensorLike, y: TensorLike) -> Tensor:
-    """The quotient; of integers, without its fraction."""
+    """The quotient; for integers rounded towards zero."""
     x, y = together(x, y)
     return math.true_divide(x, y) if is_floating(x._dt) else _truncate_div(x, y)
 
 
 def _diag_part(x: TensorLike) -> Tensor:
-    """The diagonal of a tensor whose last axes are as its first."""
+    """The diagonal of a tensor whose last axes have the lengths of the first."""
     x = tensor(x)
     half = x.ndim // 2
     if x.ndim % 2 or x.shape[:half] != x.shape[half:]:
@@ -83,7 +83,7 @@ def _diag_part(x: TensorLike) -> Tensor:
 
 
 def _embedding_lookup(x: TensorLike, indices: TensorLike, offset: int) -> Tensor:
-    """Rows at places counted from ``offset``, and zeros where there are none."""
+    """Rows at indices less ``offset``; zeros for an index out of range."""
     x, at = tensor(x), tensor(indices) - offset
     there = math.logical_and(at >= 0, at < x.shape[0])
     rows = ops.take(x, math.where(there, at, 0), axis=0)
@@ -98,7 +98,7 @@ def _inverted(places: Sequence[int]) -> tuple[int, ...]:
 
 
 def _sigmoid_cross_entropy(logits: TensorLike, labels: TensorLike) -> Tensor:
-    """The cross entropy of each element, which sigmoid makes a probability."""
+    """The binary cross-entropy of each element and the sigmoid of its logit."""
     return losses.binary_cross_entropy_with_logits(logits, labels, reduction="none")
 
 
@@ -200,7 +200,7 @@ def _reduction(function: Callable[[TensorLike, Axes, bool], Tensor]) -> Callable
 
 
 def _narrow(function: Callable[[TensorLike, Axes, bool], Tensor]) -> Callable[[TensorLike, Axes, bool], Tensor]:
-    """A sum or product in the dtype of what is added up."""
+    """A sum or product in the dtype of its input."""
     return lambda x, axis, keep_dims: function(x, axis, keep_dims)._cast(tensor(x)._dt)
 
 
@@ -234,7 +234,7 @@ def _place(op: str) -> Callable[..., Tensor]:
 def _cumulative(function: Callable[[Tensor, int], Tensor], neutral: int) -> Callable[..., Tensor]:
     def call(x: TensorLike, axis: int, *, exclusive: bool, reverse: bool) -> Tensor:
         x = array.flip(x, axis) if reverse else tensor(x)
-        if exclusive:  # moved on by one, the neutral number first
+        if exclusive:  # shifted by one, with the neutral element in front
             first = array.narrow(x, axis, 0, 1)
             x = array.concat((ops._npi_full_like(first, fill_value=float(neutral)),
                               array.narrow(x, axis, 0, x.shape[axis] - 1)), axis)
@@ -277,19 +277,19 @@ def _mirror_pad(x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], *, mo
 def strided_slice(input_x: TensorLike, begin: Sequence[int], end: Sequence[int], strides: Sequence[int],
                   begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0,
                   shrink_axis_mask: int = 0) -> Tensor:
-    """The part ``input_x[begin:end:strides]`` along each axis.
+    """The slice ``input_x[begin:end:strides]``.
 
     Parameters
     ----------
     input_x : Tensor
-        Of any shape.
+        A tensor of any shape.
     begin, end, strides : sequence of int
-        For as many of the first axes as they have numbers.
+        Bounds and strides of the first axes.
     begin_mask, end_mask, shrink_axis_mask : int
-        The bit of an axis says that it begins, or ends, where the axis does; that it has the one number at ``begin``
-        and goes.
+        Bits by axis: the slice begins at the front of the axis; it ends at the end of the axis; it is the element at
+        ``begin``, and the axis is removed.
     ellipsis_mask, new_axis_mask : int
-        0: nothing else is there.
+        Only 0 is supported.
     """
     if ellipsis_mask or new_axis_mask:
         raise ValueError("StridedSlice: ellipsis_mask and new_axis_mask are not available; use x[...]")
@@ -434,7 +434,7 @@ _add("UniqueConsecutive", _unique_consecutive, {"return_inverse": False, "return
 
 
 def _softmax_cross_entropy(logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]:
-    """Losses, and their gradients as a value."""
+    """Losses, and their gradients as a second result."""
     x, y = together(logits, labels, real=True)
     if x.ndim != 2 or x.shape != y.shape:
         raise ShapeError(f"SoftmaxCrossEntropyWithLogits: expected two matrices of one shape, got {x.shape}, {y.shape}")
@@ -464,7 +464,7 @@ def _binary_cross_entropy(x: TensorLike, y: TensorLike, weight: TensorLike | Non
 
 def _sparse_ctc(x: TensorLike, labels_indices: TensorLike, labels_values: TensorLike, sequence_length: TensorLike, *,
                 ignore_longer_outputs_than_inputs: bool, **_: object) -> tuple[Tensor, None]:
-    """Labels are given by their places, which a row for each sequence takes in."""
+    """Labels are given by their indices, and collected into a row for each sequence."""
     x, values = floating(x), tensor(labels_values)
     time, n, classes = x.shape
     words = indexing.scatter_nd(labels_indices, values, (n, time))

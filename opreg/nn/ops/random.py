@@ -1,6 +1,6 @@
-"""Random numbers; ``set_seed`` makes them the same again. A compiled function draws new ones on every run.
+"""Random values; ``set_seed`` makes them reproducible. A compiled function draws new values in each run.
 
-The parameter ``seed`` that MindSpore's functions have is taken and has no effect.
+The parameter ``seed`` of MindSpore's functions is accepted without effect.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _F32 = np.dtype(np.float32)
 
 
 def live(value: TensorLike) -> Tensor:
-    """A tensor as one of the trace that goes on, so that what is drawn for it is drawn on every run."""
+    """A tensor as one of the current trace, so that values drawn for it are drawn in each run."""
     array = tensor(value)
-    # To users the values of a trace are Tensors, too.
+    # to users traced tensors are Tensors, too
     return array if STATE.trace is None else STATE.trace.read(array)  # type: ignore[return-value]
 
 
@@ -49,12 +49,12 @@ def _uniform(shape: Sequence[int], dtype: np.dtype = _F32, low: float = 0.0, hig
 
 
 def standard_normal(shape: TensorShape, seed: int | None = None) -> Tensor:
-    """Draws from the normal distribution with mean 0 and deviation 1; float32."""
+    """Normal values with mean 0 and standard deviation 1; float32."""
     return create(get("_random_normal"), loc=0.0, scale=1.0, shape=shape_of(shape), dtype=_F32)
 
 
 def normal(shape: TensorShape, mean: Tensor | Number, stddev: Tensor | Number, seed: int | None = None) -> Tensor:
-    """Draws from the normal distribution; mean and deviation are numbers or tensors that broadcast to the shape."""
+    """Normal values; mean and standard deviation are numbers or tensors that broadcast to the shape."""
     return standard_normal(_spread(shape, mean, stddev)) * stddev + mean
 
 
@@ -65,7 +65,7 @@ def _spread(shape: TensorShape, *parameters: Tensor | Number) -> tuple[int, ...]
 
 def uniform(shape: TensorShape, minval: Tensor | float, maxval: Tensor | float, seed: int | None = None,
             dtype: TensorDType = None) -> Tensor:
-    """Numbers from ``minval`` up to but not ``maxval``: floating ones, or whole ones of an integer dtype."""
+    """Uniform values from ``minval`` to before ``maxval``; integers for an integer dtype."""
     wanted = whole_dtype(dtype, _F32)
     drawn = _uniform(_spread(shape, minval, maxval)) * (maxval - minval) + minval
     return (drawn if is_floating(wanted) else ops.floor(drawn))._cast(wanted)
@@ -73,18 +73,18 @@ def uniform(shape: TensorShape, minval: Tensor | float, maxval: Tensor | float, 
 
 def laplace(shape: TensorShape, mean: Tensor | Number, lambda_param: Tensor | Number, seed: int | None = None
            ) -> Tensor:
-    """Draws from the Laplace distribution of a mean and scale."""
+    """Values of the Laplace distribution with a given mean and scale."""
     return standard_laplace(_spread(shape, mean, lambda_param)) * lambda_param + mean
 
 
 def standard_laplace(shape: TensorShape, seed: int | None = None) -> Tensor:
-    """Draws from the Laplace distribution of mean 0 and scale 1."""
+    """Values of the Laplace distribution with mean 0 and scale 1."""
     drawn = _uniform(shape_of(shape), low=-0.5, high=0.5)
     return -ops.sign(drawn) * ops.log(1 - 2 * ops.abs(drawn) + float(np.finfo(np.float32).tiny))
 
 
 def randint(low: int, high: int, size: TensorShape, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
-    """Integers from ``low`` up to but not ``high``; int64 by default."""
+    """Random integers from ``low`` to before ``high``; int64 by default."""
     if not low < high:
         raise ArgumentError(f"randint: low must be less than high, got {low} and {high}")
     return create(get("_random_randint"), low=int(low), high=int(high), shape=shape_of(size),
@@ -102,7 +102,7 @@ def randint_like(input: TensorLike, low: int, high: int, seed: int | None = None
 
 
 def rand(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
-    """Numbers from 0 up to but not 1; the shape as arguments, or as one tuple."""
+    """Uniform values from 0 to before 1; the shape is given as arguments, or as one tuple."""
     return _uniform(_shape(size), whole_dtype(dtype, _F32))
 
 
@@ -113,7 +113,7 @@ def rand_like(input: TensorLike, seed: int | None = None, *, dtype: TensorDType 
 
 
 def randn(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
-    """Draws from the normal distribution; the shape as arguments, or as one tuple."""
+    """Standard normal values; the shape is given as arguments, or as one tuple."""
     return standard_normal(_shape(size))._cast(whole_dtype(dtype, _F32))
 
 
@@ -124,7 +124,7 @@ def randn_like(input: TensorLike, seed: int | None = None, *, dtype: TensorDType
 
 
 def randperm(n: int | Tensor, seed: int = 0, offset: int = 0, dtype: TensorDType = None) -> Tensor:
-    """The numbers below ``n`` in random order; int64 by default."""
+    """A random permutation of the integers below ``n``; int64 by default."""
     count = int(n)
     if not count:
         return tensor(np.zeros(0, whole_dtype(dtype, np.int64)))
@@ -145,12 +145,12 @@ def bernoulli(input: TensorLike, p: Tensor | Number = 0.5, seed: int | None = No
 
 
 def multinomial(input: TensorLike, num_samples: int, replacement: bool = True, seed: int | None = None) -> Tensor:
-    """Places along the last axis drawn with the probabilities there, in proportion to each other; int32.
+    """Indices along the last axis, drawn with probabilities proportional to the elements; int32.
 
     Parameters
     ----------
     replacement : bool
-        Whether a place may be drawn twice.
+        Whether an index may be drawn twice.
     """
     x = floating(input)
     if x.ndim not in (1, 2):
@@ -159,7 +159,7 @@ def multinomial(input: TensorLike, num_samples: int, replacement: bool = True, s
         return ops._sample_multinomial(live(x), shape=(int(num_samples),), dtype=np.dtype(np.int32))
     if num_samples > x.shape[-1]:
         raise ArgumentError(f"multinomial: {num_samples} different places of {x.shape[-1]} cannot be drawn")
-    tiny = float(np.finfo(np.float32).tiny)  # an exponential race: the first to arrive, in proportion to their rates
+    tiny = float(np.finfo(np.float32).tiny)  # an exponential race
     race = ops.log(where(x > 0, x, tiny)) - ops.log(-ops.log(ops.clip(_uniform(x.shape), a_min=tiny, a_max=1 - 6e-8)))
     return topk(where(x > 0, race, -math.inf), int(num_samples))[1]
 
@@ -187,9 +187,9 @@ def _dropout(name: str, axes: tuple[int, ...], doc: str) -> Callable[..., Tensor
 
 
 def dropped(x: Tensor, keep: float, alone: Collection[int]) -> tuple[Tensor, Tensor]:
-    """Numbers kept with a probability and divided by it, the others 0; and where they were kept.
+    """Elements kept with a probability and divided by it, the others 0; and the mask of the kept ones.
 
-    Along ``alone`` axes every place has a fate of its own, along the others all share it.
+    The mask is drawn for each index of the ``alone`` axes, and shared along the other axes.
     """
     shape = tuple(dim if i in alone else 1 for i, dim in enumerate(x.shape))
     kept = ops._npi_less_scalar(_uniform(shape), scalar=float(keep))
@@ -214,20 +214,20 @@ dropout3d = _dropout("dropout3d", (-3, -2, -1), "Whole channels of volumes set t
 
 
 def gumbel_softmax(logits: TensorLike, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
-    """Softmax of scores with Gumbel's noise: nearly one class in each row, by chance, through which gradients pass.
+    """The softmax of scores with Gumbel noise: a differentiable random sample, close to one-hot.
 
     Parameters
     ----------
     tau : float
-        The smaller, the nearer to one class.
+        Temperature; the smaller, the closer to one-hot.
     hard : bool
-        Whether there is one class, with the gradient of the soft numbers.
+        Whether the result is one-hot, with the gradient of the soft one.
     """
     x = floating(logits)
     if tau <= 0:
         raise ArgumentError(f"gumbel_softmax: tau must be above 0, got {tau}")
     tiny = float(np.finfo(np.float32).tiny)
-    numbers = _uniform(x.shape, x._dt if x._dt.itemsize > 2 else np.dtype(np.float32))  # 16 bits hold no such number
+    numbers = _uniform(x.shape, x._dt if x._dt.itemsize > 2 else np.dtype(np.float32))  # float16 cannot represent it
     noise = -ops.log(-ops.log(numbers * (1 - tiny) + tiny))
     soft = ops.softmax((live(x) + noise._cast(x._dt)) / tau, axis=dim)
     if not hard:

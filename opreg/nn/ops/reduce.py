@@ -1,7 +1,7 @@
-"""Reductions: sums, extremes, their places, deviations, norms and what is clipped by them; running sums and products.
+"""Reductions: sums, extrema and their indices, variances, norms and clipping by norm; cumulative sums and products.
 
-No axis, or an empty tuple of them, means all axes, and gives a tensor without axes. Sums and products of integers and
-booleans are int64; other results keep the dtype of the data.
+No axis, or an empty tuple, means all axes, and gives a tensor without axes. Sums and products of integers and booleans
+are int64; other results have the dtype of the data.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def sum(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: TensorDType = None) -> Tensor:
-    """The sum; of numbers that were cast to ``dtype`` before, in that.
+    """The sum; with ``dtype``, of the elements cast to it.
 
     Examples
     --------
@@ -46,8 +46,10 @@ def sum(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: Te
 
 
 def mean(x: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
-    """The mean; of integers, cut towards zero."""
+    """The mean; for integers rounded towards zero, for booleans the share of true ones in float32."""
     x, over = tensor(x), axes(axis)
+    if x._dt.kind == "b":
+        x = x._cast(np.dtype(np.float32))
     if x._dt.kind in "iu":
         return _mean_of_integers(x, over, bool(keep_dims))._cast(x._dt)
     real = x if is_floating(x._dt) else x._cast(np.dtype(np.float64))
@@ -55,7 +57,7 @@ def mean(x: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
 
 
 def _mean_of_integers(x: Tensor, axis: int | tuple[int, ...] | None, keepdims: bool) -> Tensor:
-    """The mean, without a sum of all that would not fit: the quotients are added, and the remainders."""
+    """The mean, computed from quotients and remainders, since the sum of all elements might overflow."""
     x = x._cast(np.dtype(np.uint64 if x._dt == np.uint64 else np.int64))
     lengths = x.shape if axis is None else [x.shape[i] for i in (axis if isinstance(axis, tuple) else (axis,))]
     count = math.prod(lengths)
@@ -66,14 +68,14 @@ def _mean_of_integers(x: Tensor, axis: int | tuple[int, ...] | None, keepdims: b
 
 
 def prod(input: TensorLike, axis: Axes = None, keep_dims: bool = False, dtype: TensorDType = None) -> Tensor:
-    """The product; of numbers that were cast to ``dtype`` before, in that."""
+    """The product; with ``dtype``, of the elements cast to it."""
     x = tensor(input)
     x = x if dtype is None else x.astype(dtype)
     return ops._np_prod(x, axis=axes(axis), keepdims=bool(keep_dims), dtype=_whole(x._dt) if dtype is None else x._dt)
 
 
 def _whole(dtype: np.dtype) -> np.dtype | None:
-    """The dtype of sums of integers: int64, or their own where it is unsigned and wider than a byte."""
+    """The dtype of sums of integers: int64, or the dtype itself if it is unsigned and wider than a byte."""
     if is_floating(dtype):
         return None
     return dtype if dtype.kind == "u" and dtype.itemsize > 1 else np.dtype(np.int64)
@@ -125,33 +127,33 @@ min = _with_place("min", amin, "_npi_argmin", "The smallest number along an axis
 
 
 def argmax(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """The place of the largest element along an axis, or among all in a row: the first of equals; int64."""
+    """The index of the largest element along an axis, or in the flat tensor; the first of equal ones; int64."""
     return ops._npi_argmax(tensor(input), axis=dim, keepdims=bool(keepdim) and dim is not None)
 
 
 def argmin(input: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The place of the smallest element along an axis, or among all in a row: the first of equals; int32."""
+    """The index of the smallest element along an axis, or in the flat tensor; the first of equal ones; int32."""
     place = ops._npi_argmin(tensor(input), axis=axis, keepdims=bool(keepdims) and axis is not None)
     return place._cast(np.dtype(np.int32))
 
 
 def aminmax(input: TensorLike, *, axis: int | None = 0, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """The smallest and the largest number."""
+    """The smallest and the largest element."""
     return amin(input, axis, keepdims), amax(input, axis, keepdims)
 
 
 def ptp(input: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The largest number less the smallest."""
+    """The largest element minus the smallest."""
     return amax(input, axis, keepdims) - amin(input, axis, keepdims)
 
 
 def all(input: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
-    """Whether none is false, or zero."""
+    """Whether all elements are true, or nonzero."""
     return ops._np_all(as_bool(input), axis=axes(axis), keepdims=bool(keep_dims))
 
 
 def any(input: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
-    """Whether one is true, or not zero."""
+    """Whether any element is true, or nonzero."""
     return ops._np_any(as_bool(input), axis=axes(axis), keepdims=bool(keep_dims))
 
 
@@ -164,7 +166,7 @@ def count_nonzero(x: TensorLike, axis: Axes = (), keep_dims: bool = False, dtype
 
 
 def var(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
-    """The mean of squared distances from the mean; the divisor is the number of numbers less ``ddof``."""
+    """The variance; its divisor is the number of elements less ``ddof``."""
     return ops._npi_var(floating(input), axis=axes(axis), ddof=int(ddof), keepdims=bool(keepdims))
 
 
@@ -202,9 +204,10 @@ def norm(A: TensorLike, ord: Number | str | None = None, dim: Axes = None, keepd
     Parameters
     ----------
     ord : number or "fro", optional
-        The power ``p`` of ``sum(|x| ** p) ** (1 / p)``, 2 by default; infinities give the largest and smallest
-        size, 0 counts what is not zero. Over two axes they are those of matrices: 1 and infinity the largest sums of
-        columns and rows, 2 the largest singular value, "nuc" the sum of them; negative ones the smallest.
+        The power ``p`` of ``sum(|x| ** p) ** (1 / p)``, 2 by default; plus and minus infinity give the largest and
+        smallest absolute value, 0 the number of nonzero elements. Over two axes it is a matrix norm: 1 and infinity are
+        the largest absolute sums of columns and rows, 2 the largest singular value, "nuc" the sum of singular values;
+        negative ones take the smallest.
     """
     x = floating(A) if dtype is None else tensor(A).astype(dtype)
     axis = axes(dim)
@@ -242,7 +245,7 @@ def _matrix_norm(x: Tensor, ord: Number | str, axis: tuple[int, ...], keepdim: b
 
 
 def _kept(x: Tensor, gone: tuple[int, ...]) -> Tensor:
-    """With an axis of length one for each that was reduced."""
+    """The result with an axis of length one for each reduced axis."""
     for place in sorted(gone):
         x = ops.expand_dims(x, axis=place)
     return x
@@ -251,8 +254,8 @@ def _kept(x: Tensor, gone: tuple[int, ...]) -> Tensor:
 def _singular_values(x: Tensor) -> Tensor:
     """Singular values of the matrices in the last two axes, ascending.
 
-    They are the upper eigenvalues of the symmetric matrix of ``x`` and its transpose beside the diagonal: those of
-    ``x @ x.T`` would have half of the digits, and their roots no derivative at zero.
+    They are the upper eigenvalues of the symmetric block matrix with ``x`` and its transpose off the diagonal. The
+    eigenvalues of ``x @ x.T`` would lose half of the digits, and their roots have no derivative at zero.
     """
     *stack, m, n = x.shape
     upper = ops.Concat(zeros((*stack, m, m), x._dt), x, num_args=2, dim=-1)
@@ -263,7 +266,7 @@ def _singular_values(x: Tensor) -> Tensor:
 
 def vector_norm(x: TensorLike, ord: Number = 2, axis: Axes = None, keepdims: bool = False, *,
                 dtype: TensorDType = None) -> Tensor:
-    """The norm of numbers as those of a vector, of all or along axes; see ``norm``."""
+    """The vector norm of all elements, or along axes; see ``norm``."""
     x, over = tensor(x), axes(axis)
     order = tuple(range(x.ndim)) if over is None else over if isinstance(over, tuple) else (over,)
     last = [one_axis(place, x.ndim, "vector_norm") for place in order]
@@ -280,7 +283,7 @@ def matrix_norm(A: TensorLike, ord: Number | str = "fro", axis: tuple[int, int] 
 
 
 def clipped_along(x: Tensor, limit: TensorLike, axis: Axes) -> Tensor:
-    """Numbers scaled so that their norm along axes is at most a limit; zeros have a derivative, too."""
+    """Values scaled so that their norm along axes is at most a limit; the derivative at zeros is defined."""
     length = power_from_zero(sum(x * x, axis, True), 0.5)
     return x * limit / maximum(length, limit)
 
@@ -292,7 +295,7 @@ def clip_by_norm(x: list[Any] | tuple[Any, ...], max_norm: float, norm_type: flo
                  error_if_nonfinite: bool = False) -> Sequence[Tensor]: ...
 def clip_by_norm(x: TensorLike, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
                 ) -> Tensor | Sequence[Tensor]:
-    """A tensor, or each of a list of them, scaled so that the norm of all their numbers is at most ``max_norm``."""
+    """A tensor, or each tensor of a list, scaled so that its norm is at most ``max_norm``."""
     parts = [floating(part) for part in x] if isinstance(x, (list, tuple)) else [floating(x)]
     norms = [norm(part.reshape((-1,)), norm_type).reshape((1,)) for part in parts]
     total = norm(ops.Concat(*norms, num_args=len(norms), dim=0), norm_type)
@@ -309,7 +312,7 @@ def clip_by_global_norm(x: ArrayLike, clip_norm: float = 1.0, use_norm: None = N
 def clip_by_global_norm(x: list[Any] | tuple[Any, ...], clip_norm: float = 1.0, use_norm: None = None
                        ) -> tuple[Tensor, ...]: ...
 def clip_by_global_norm(x: TensorLike, clip_norm: float = 1.0, use_norm: None = None) -> Tensor | tuple[Tensor, ...]:
-    """Tensors scaled so that the norm of all their numbers together is at most ``clip_norm``; a tuple, or one alone.
+    """Tensors scaled so that their common norm is at most ``clip_norm``; a tuple, or one bare tensor.
 
     Examples
     --------
@@ -327,7 +330,7 @@ def clip_by_global_norm(x: TensorLike, clip_norm: float = 1.0, use_norm: None = 
 
 
 def median(input: TensorLike, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """The number in the middle along an axis, the lower of two, and its place as int64."""
+    """The median along an axis, the lower of two middle elements, and its index as int64."""
     x = tensor(input)
     axis = one_axis(axis, x.ndim, "median")
     order = ops.argsort(x, axis=axis, is_ascend=True, dtype=np.dtype(np.int64))
@@ -341,13 +344,13 @@ def median(input: TensorLike, axis: int = -1, keepdims: bool = False) -> tuple[T
 
 
 def nansum(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, dtype: TensorDType = None) -> Tensor:
-    """The sum of all but NaN."""
+    """The sum of the elements that are not NaN."""
     x = tensor(input)
     return sum(choose(ops._npi_isnan(x), 0, x) if is_floating(x._dt) else x, axis, keepdims, dtype=dtype)
 
 
 def nanmean(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, dtype: TensorDType = None) -> Tensor:
-    """The mean of all but NaN."""
+    """The mean of the elements that are not NaN."""
     x = floating(input)
     count = sum(ops._npi_logical_not(ops._npi_isnan(x)), axis, keepdims)
     quotient = nansum(x, axis, keepdims) / count._cast(x._dt)
@@ -365,12 +368,12 @@ def reduce_mean(x: TensorLike, axis: Axes = ()) -> Tensor:
 
 
 def reduce_max(x: TensorLike, axis: Axes = ()) -> Tensor:
-    """The largest number."""
+    """The largest element."""
     return amax(x, axis)
 
 
 def reduce_min(x: TensorLike, axis: Axes = ()) -> Tensor:
-    """The smallest number."""
+    """The smallest element."""
     return amin(x, axis)
 
 
@@ -378,18 +381,19 @@ def reduce_min(x: TensorLike, axis: Axes = ()) -> Tensor:
 
 
 def cumsum(x: TensorLike, axis: int | None, dtype: TensorDType = None) -> Tensor:
-    """The sums of the numbers so far along an axis."""
+    """Cumulative sums along an axis."""
     x = tensor(x)
     x = x if dtype is None else x.astype(dtype)
     return ops._np_cumsum(x, axis=axis)
 
 
-#: State carried from slice to slice.
+#: State passed from slice to slice.
 _State: TypeAlias = tuple[Tensor, ...]
 
 
 def _running(x: Tensor, axis: int, step: Callable[[_State | None, Tensor, int], _State]) -> list[Tensor]:
-    """Results of a step over the slices along an axis, each handed on to the next, side by side."""
+    """Results of a step function for each slice along an axis, stacked; each call receives the state of the one
+    before."""
     count = x.shape[axis]
     parts = [ops.slice_axis(x, axis=axis, begin=i, end=i + 1) for i in range(count)]
     states: list[_State] = []
@@ -399,7 +403,7 @@ def _running(x: Tensor, axis: int, step: Callable[[_State | None, Tensor, int], 
 
 
 def cumprod(input: TensorLike, dim: int, dtype: TensorDType = None) -> Tensor:
-    """The products of the numbers so far along an axis."""
+    """Cumulative products along an axis."""
     x = tensor(input)
     x = x.astype(dtype) if dtype is not None else x if is_floating(x._dt) else x._cast(np.dtype(np.int64))
     axis = one_axis(dim, x.ndim, "cumprod")
@@ -431,7 +435,7 @@ cummin = _cumulative("cummin", "_npi_less_equal", np.int32, "The smallest number
 
 
 def trapz(y: TensorLike, x: TensorLike | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """The area below lines from number to number, at distances of ``dx`` or between the places ``x``."""
+    """The integral by the trapezoidal rule, with points at distances of ``dx`` or at ``x``."""
     heights = floating(y)
     axis = one_axis(dim, heights.ndim, "trapz")
     wide: Tensor | float = dx
@@ -452,7 +456,7 @@ def _before(x: Tensor, axis: int, count: int) -> Tensor:
 
 
 def logcumsumexp(input: TensorLike, axis: int) -> Tensor:
-    """The logarithm of running sums of exponentials along an axis, with as many sums at once as are known."""
+    """The logarithm of cumulative sums of exponentials along an axis, by repeated doubling."""
     x = floating(input)
     axis, count = one_axis(axis, x.ndim, "logcumsumexp"), 1
     while count < x.shape[axis]:
@@ -463,7 +467,8 @@ def logcumsumexp(input: TensorLike, axis: int) -> Tensor:
 
 
 def histc(input: TensorLike, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
-    """How many elements are in each of ``bins`` stretches from ``min`` to ``max``, or over all where both are equal."""
+    """The number of elements in each of ``bins`` equal intervals from ``min`` to ``max``; if both are equal, over the
+    range of the data."""
     x = tensor(input).reshape((-1,))
     if bins < 1 or min > max:
         raise ArgumentError(f"histc: expected one bin at least and min below max, got {bins}, {min} and {max}")
@@ -480,7 +485,7 @@ def histc(input: TensorLike, bins: int = 100, min: float = 0.0, max: float = 0.0
 
 
 def renorm(input: TensorLike, p: int, axis: int, maxnorm: float) -> Tensor:
-    """The parts along an axis, each scaled down to a norm of ``maxnorm`` where its norm of order ``p`` is larger."""
+    """The slices along an axis, each scaled down to a norm of ``maxnorm`` if its norm of order ``p`` is larger."""
     x = floating(input)
     axis = one_axis(axis, x.ndim, "renorm")
     others = tuple([i for i in range(x.ndim) if i != axis])

@@ -1,4 +1,4 @@
-"""Numbers of images and volumes at places that are given."""
+"""Sampling of images and volumes at given coordinates."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ __all__ = ["grid_sample"]
 
 def grid_sample(input: TensorLike, grid: TensorLike, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool = False) -> Tensor:
-    """The numbers of images or volumes at the places of a grid.
+    """Sample images or volumes at the coordinates of a grid.
 
     Parameters
     ----------
     input : Tensor
-        Of shape (batch, channels, height, width), or with a depth before the height.
+        Images of shape (batch, channels, height, width), or volumes with a depth before the height.
     grid : Tensor
-        Places, (batch, height, width, 2) or (batch, depth, height, width, 3), of the same dtype: along the last axis x,
-        y and z, from -1 at the first number of an axis to 1 at the last.
+        Coordinates, (batch, height, width, 2) or (batch, depth, height, width, 3), of the same dtype. The last axis
+        holds x, y and z, from -1 at the first element of an axis to 1 at the last.
     mode : {"bilinear", "nearest"}
-        A mixture of the neighbours of a place, or the nearest.
+        Linear interpolation of the neighbours, or the nearest element.
     padding_mode : {"zeros", "border", "reflection"}
-        What lies beyond: zeros, the outermost elements, or the image again, reflected.
+        Values beyond the image: zeros, the outermost elements, or the reflected image.
     align_corners : bool
-        Whether -1 and 1 are the middles of the outermost elements; else their outer edges.
+        Whether -1 and 1 are the centers of the outermost elements; otherwise their outer edges.
 
     Returns
     -------
     Tensor
-        (batch, channels, height, width) of the grid, or with a depth.
+        Samples of shape (batch, channels, *spatial shape of the grid).
 
     Raises
     ------
     ShapeError, ArgumentError
-        When shapes do not fit each other, or a mode is none of these.
+        When shapes do not fit each other, or a mode is unknown.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def _one_of(name: str, value: str, valid: tuple[str, ...]) -> None:
 
 
 def _place(x: Tensor, n: int, padding: str, align: bool) -> Tensor:
-    """Places of an axis of ``n`` numbers, counted from the first."""
+    """Coordinates along an axis of ``n`` elements, as fractional indices."""
     at = (x + 1) * ((n - 1) / 2) if align else ((x + 1) * n - 1) * 0.5
     if padding == "reflection":
         start, span = (0.0, float(n - 1)) if align else (-0.5, float(n))
@@ -99,7 +99,7 @@ def _place(x: Tensor, n: int, padding: str, align: bool) -> Tensor:
 
 
 def _numbers(flat: Tensor, places: list[Tensor], lengths: tuple[int, ...]) -> Tensor:
-    """Numbers of every channel at whole places, (batch, channels, places); zeros beyond the axes."""
+    """Elements of every channel at integer indices, (batch, channels, points); zeros outside of the image."""
     inside = functools.reduce(operator.and_, [(place >= 0) & (place <= n - 1) for place, n in zip(places, lengths)])
     index = tensor(np.zeros((), np.int64))
     for place, n in zip(places, lengths):

@@ -1,6 +1,6 @@
-"""Operations of numbers, booleans, texts and sequences by MindSpore's names; Python's own do as well.
+"""Operations on numbers, booleans, texts and sequences by MindSpore's names, computed by Python's operators.
 
-If a tensor stands for a number they are the tensor's.
+If an operand is a tensor, the tensor's operator is used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Partial", "depend", "make_list", "make_range", "make_tuple", "scalar
 
 _T = TypeVar("_T")
 
-#: By how many values they take.
+#: Python's operators, by number of operands.
 _PYTHON: dict[int, dict[str, Callable]] = {1: {
     "scalar_uadd": operator.pos, "scalar_usub": operator.neg, "bool_not": operator.not_, "tuple_len": len,
     "list_len": len,
@@ -46,7 +46,7 @@ _TENSORS: dict[str, Callable[..., Tensor]] = {
 
 
 def _named(name: str, function: Callable, taken: int) -> Callable:
-    """The function under a name of its own."""
+    """The function under another name."""
     def of_one(x: Any) -> Any:
         return function(x)
 
@@ -59,7 +59,7 @@ def _named(name: str, function: Callable, taken: int) -> Callable:
     return named
 
 
-#: Functions of Python's values by their names.
+#: Functions of Python values by name.
 OF_PYTHON = {name: _named(name, function, taken) for taken, rows in _PYTHON.items()
              for name, function in rows.items()}
 globals().update({**OF_PYTHON, **_TENSORS})
@@ -74,7 +74,7 @@ Partial = primitive("Partial", _partial, doc="A function with its first argument
 
 
 def depend(value: _T, expr: object) -> _T:
-    """The first of two values; both are there already, in the order they were computed."""
+    """The first of two values; both were computed already, in program order."""
     return value
 
 
@@ -95,7 +95,7 @@ def make_list(*values: _T) -> list[_T]:
 
 
 def make_range(*bounds: int) -> tuple[int, ...]:
-    """The numbers of Python's ``range`` as a tuple.
+    """The values of Python's ``range`` as a tuple.
 
     Examples
     --------
@@ -117,14 +117,14 @@ def tail(values: tuple[_T, ...]) -> tuple[_T, ...]:
 
 
 def scalar_cast(input_x: Number, input_y: TensorDType) -> int | float:
-    """A number as one of Python's, an integer, a float or a boolean.
+    """A number as a Python integer, float or boolean.
 
     Parameters
     ----------
     input_x : number
-        What is cast.
+        The number to cast.
     input_y : dtype
-        int64, float64 or bool_.
+        The dtype: int64, float64 or bool_.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def scalar_cast(input_x: Number, input_y: TensorDType) -> int | float:
 
 
 def tuple_to_array(input_x: Sequence[Number]) -> Tensor:
-    """A tensor of the numbers of a tuple: int32 where the first is an integer, else float32.
+    """A tensor of the elements of a tuple: int32 if the first is an integer, else float32.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Pooling that says where the largest elements are, windows at random places, and the way back."""
+"""Max pooling with indices, fractional max pooling, unpooling, and power-average pooling."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...cells.tensor import Tensor, has_numbers
+from ...cells.tensor import Tensor, has_values
 from ...cells.typing import Sizes, TensorLike
 from ...core.registry import ops
 from ...core.spec import is_floating, limits, show
@@ -27,7 +27,7 @@ __all__ = ["fractional_max_pool2d", "fractional_max_pool3d", "lp_pool1d", "lp_po
 
 
 def _along(length: int, kernel: int, stride: int, pad: int, dilation: int, ceil: bool) -> np.ndarray:
-    """The places of an axis in each window, a row a window; -1 where there is no number."""
+    """Indices along an axis of the elements of each window, one row for each window; -1 where there is none."""
     size = dilation * (kernel - 1) + 1
     if size > length + 2 * pad:
         raise ShapeError(f"max pooling: windows of {size} do not fit a length of {length} with a padding of {pad}")
@@ -36,8 +36,8 @@ def _along(length: int, kernel: int, stride: int, pad: int, dilation: int, ceil:
     return np.where((places >= 0) & (places < length), places, -1)
 
 
-def _together(axes: Sequence[np.ndarray], lengths: Sequence[int]) -> np.ndarray:
-    """The places of numbers in a row, of windows and their numbers along each axis; -1 where there is none."""
+def _flat_indices(axes: Sequence[np.ndarray], lengths: Sequence[int]) -> np.ndarray:
+    """Flat indices of the elements of windows, from their indices along each axis; -1 where there is none."""
     places = np.zeros((1, 1), np.int64)
     for rows, length in zip(axes, lengths):
         inside = (places >= 0)[:, None, :, None] & (rows >= 0)[None, :, None, :]
@@ -48,7 +48,7 @@ def _together(axes: Sequence[np.ndarray], lengths: Sequence[int]) -> np.ndarray:
 
 def max_windows(x: TensorLike, count: int, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil: bool
                 ) -> tuple[Tensor, Tensor]:
-    """The largest number of each window over the last ``count`` axes, and its place among those of all in a row."""
+    """The maximum of each window over the last ``count`` axes, and its flat index."""
     x = tensor(x)
     if x.ndim not in (count + 1, count + 2):
         raise ShapeError(f"max pooling: expected {count + 1} or {count + 2} axes, got shape {show(x.shape)}")
@@ -56,7 +56,7 @@ def max_windows(x: TensorLike, count: int, kernel: Sizes, stride: Sizes, padding
     axes = [_along(n, k, s, p, d, ceil) for n, k, s, p, d in zip(
         lengths, sizes(kernel, count, "kernel_size"), sizes(stride, count, "stride"), sizes(padding, count, "padding"),
         sizes(dilation, count, "dilation"))]
-    places = _together(axes, lengths)
+    places = _flat_indices(axes, lengths)
     flat = x.reshape((*lead, math.prod(lengths)))
     picked = ops.take(flat, tensor(np.maximum(places, 0)), axis=-1, mode="clip")
     if (places < 0).any():
@@ -80,21 +80,21 @@ def _pooled(count: int, x: TensorLike, kernel: Sizes, stride: Sizes | None, padd
 
 def max_pool2d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
                return_indices: bool = False, ceil_mode: bool = False) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest number of each window of images; by default windows do not overlap.
+    """The maximum of each window of images; by default windows do not overlap.
 
     Parameters
     ----------
     dilation : int or tuple of 2 int
-        Steps between the numbers of a window.
+        Dilation of the window.
     return_indices : bool
-        Whether the places of the numbers are returned, too, int64, counted over an image by rows.
+        Whether the flat index of each maximum in its image is returned, too, as int64.
     """
     return _pooled(2, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool3d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
                ceil_mode: bool = False, return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest number of each window of volumes; see ``max_pool2d``."""
+    """The maximum of each window of volumes; see ``max_pool2d``."""
     return _pooled(3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
@@ -104,27 +104,27 @@ def max_pool3d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, p
 def fractional_max_pool2d(input: TensorLike, kernel_size: Sizes, output_size: Sizes | None = None,
                           output_ratio: float | tuple[float, float] | None = None, return_indices: bool = False,
                           _random_samples: TensorLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest number of windows of images, which lie at random so that there are as many as wanted.
+    """The maximum of windows of images, at random positions that give the requested number of windows.
 
     B. Graham, Fractional Max-Pooling, arXiv:1412.6071.
 
     Parameters
     ----------
     input : Tensor
-        Of shape :math:`([N,] C, H, W)`.
+        Images of shape :math:`([N,] C, H, W)`.
     kernel_size : int or tuple of 2 int
         Lengths of a window.
     output_size : int or tuple of 2 int, optional
-        Number of windows along each axis; or ``output_ratio``, their number by the length.
+        Number of windows along each axis; or as ``output_ratio``, their number divided by the length.
     return_indices : bool
-        Whether the places of the numbers are returned, too, int64, counted over an image by rows.
+        Whether the flat index of each maximum in its image is returned, too, as int64.
     _random_samples : Tensor, optional
-        Numbers from 0 to 1 that decide where windows lie, of shape :math:`(N, C, 2)`: of width, then height.
+        Random values from 0 to 1 that decide the positions, of shape :math:`(N, C, 2)`: for width, then height.
 
     Raises
     ------
     ValueError
-        Neither size nor ratio is given, or windows do not fit.
+        When neither size nor ratio is given, or windows do not fit.
     """
     return _fractional(2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples, (1, 0))
 
@@ -132,12 +132,13 @@ def fractional_max_pool2d(input: TensorLike, kernel_size: Sizes, output_size: Si
 def fractional_max_pool3d(input: TensorLike, kernel_size: Sizes, output_size: Sizes | None = None,
                           output_ratio: float | tuple[float, float, float] | None = None, return_indices: bool = False,
                           _random_samples: TensorLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
-    """The same of volumes :math:`([N,] C, D, H, W)`; ``_random_samples`` are of depth, height, width."""
+    """``fractional_max_pool2d`` for volumes :math:`([N,] C, D, H, W)`; ``_random_samples`` are for depth, height,
+    width."""
     return _fractional(3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples, (0, 1, 2))
 
 
 def output_sizes(what: str, count: int, lengths: Sequence[int], size: Sizes | None, ratio: object) -> tuple[int, ...]:
-    """Numbers of windows along each axis, given as counts or as parts of the length."""
+    """Numbers of windows along each axis, given as counts or as fractions of the length."""
     if size is not None:
         return sizes(size, count, f"{what}: output_size")
     if ratio is None:
@@ -180,7 +181,7 @@ def _fractional(count: int, input: TensorLike, kernel: Sizes, size: Sizes | None
 
 
 def _starts(chance: Tensor, kernel: int, count: int, length: int) -> Tensor:
-    """Starts of windows along an axis, the last one at the end."""
+    """Start indices of windows along an axis; the last window is at the end."""
     free = length - kernel
     last = tensor(np.full((*chance.shape, 1), free))
     if count == 1:
@@ -212,7 +213,7 @@ def _unpooled(count: int, x: TensorLike, indices: TensorLike, kernel: Sizes, str
     if len(wanted) != count or not all(n - s < m < n + s for n, s, m in zip(usual, steps, wanted)):
         raise ShapeError(f"{what}: output_size must be less than a stride from {show(usual)}, got {size!r}")
     places = math.prod(wanted)
-    if has_numbers(at):
+    if has_values(at):
         numbers = at.asnumpy()
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < places:
             raise ArgumentError(f"{what}: indices must be from 0 to {places - 1}, those of {show(wanted)} numbers, got "
@@ -224,33 +225,33 @@ def _unpooled(count: int, x: TensorLike, indices: TensorLike, kernel: Sizes, str
 
 def max_unpool1d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
-    """The largest elements of windows of sequences at their places, zeros elsewhere; see ``max_unpool2d``."""
+    """Put the maxima of windows of sequences at their positions, and zeros elsewhere; see ``max_unpool2d``."""
     return _unpooled(1, x, indices, kernel_size, stride, padding, output_size)
 
 
 def max_unpool2d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
-    """The largest elements of windows of images at their places, zeros elsewhere.
+    """Put the maxima of windows of images at their positions, and zeros elsewhere.
 
     Parameters
     ----------
     x : Tensor
-        Of shape :math:`([N,] C, H, W)`.
+        Maxima of shape :math:`([N,] C, H, W)`.
     indices : Tensor
-        As many places, counted over an image by rows, as ``max_pool2d(return_indices=True)`` says them. The last
-        value of a place that is named twice counts.
+        Flat index of each maximum in its image, as returned by ``max_pool2d(return_indices=True)``. If an index occurs
+        twice, the last value wins.
     kernel_size, stride, padding : int or tuple of 2 int
         Arguments of the pooling; ``stride`` is ``kernel_size`` by default.
     output_size : tuple of int, optional
-        The size of the images, less than a stride from :math:`(H - 1) stride - 2 padding + kernel\\_size`, which it is
-        by default; axes before it do not count.
+        Size of the images. It differs by less than a stride from the default,
+        :math:`(H - 1) stride - 2 padding + kernel\\_size`; leading axes are ignored.
 
     Raises
     ------
     ValueError
-        Shapes differ, a place is beyond the image, or another size is asked for.
+        When shapes differ, an index is beyond the image, or the size does not fit.
     TypeError
-        Places are no int32 or int64.
+        When indices are not int32 or int64.
 
     Examples
     --------
@@ -263,7 +264,7 @@ def max_unpool2d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride:
 
 def max_unpool3d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
-    """The largest elements of windows of volumes at their places, zeros elsewhere; see ``max_unpool2d``."""
+    """Put the maxima of windows of volumes at their positions, and zeros elsewhere; see ``max_unpool2d``."""
     return _unpooled(3, x, indices, kernel_size, stride, padding, output_size)
 
 

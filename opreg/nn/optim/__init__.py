@@ -1,4 +1,4 @@
-"""Optimizers, and learning rates that change with the step."""
+"""Optimizers, and learning rate schedules."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from .optimizer import Optimizer as Optimizer
 from .rules import *  # noqa: F403
 from .schedule import *  # noqa: F403
 
-if not TYPE_CHECKING:  # type checkers follow the stars
+if not TYPE_CHECKING:  # type checkers read the star imports
     __all__ = ["Optimizer", *rules.__all__, *schedule.__all__]  # noqa: PLE0604
     __getattr__ = inner(__name__)

@@ -1,7 +1,7 @@
-"""Optimizer: a Cell that changes parameters by their gradients.
+"""Optimizer: a Cell that updates parameters by their gradients.
 
-Learning rate and step are Parameters, so a compiled training step serves all steps. Updates are written in
-operators, once; called eagerly, the optimizers of this package run it as a plan of their own.
+Learning rate and step are Parameters, so one compiled training step serves all steps. Updates are written in operators;
+called eagerly, the optimizers of this package run them as a separate plan.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from .settings import flag, number
 
 __all__ = ["Optimizer", "store", "Params", "Rate"]
 
-#: Trained parameters: Parameters, or groups of them with settings of their own.
+#: Trained parameters: Parameters, or groups of Parameters with their own settings.
 Params: TypeAlias = Iterable[Parameter | dict[str, Any]]
-#: A learning rate as a caller writes it: a number, one for each step, or a Cell that is called with the step.
+#: A learning rate as a caller gives it: a number, one for each step, or a Cell of the step.
 Rate: TypeAlias = float | NDArray | np.ndarray | Sequence[float] | LearningRateSchedule
 
 _KEYS = ("params", "lr", "weight_decay", "order_params", "grad_centralization")
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class _Row(NamedTuple):
-    """A parameter with its settings, and whether its gradients are centered."""
+    """A parameter with its settings, and whether its gradient is centered."""
 
     parameter: Parameter
     rate: Parameter | LearningRateSchedule
@@ -51,20 +51,20 @@ class _Row(NamedTuple):
 
 
 class Optimizer(Cell):
-    """Base of optimizers: derive from it, clone ``self.parameters`` for states, change them in ``construct``.
+    """Base of optimizers: derive from it, clone ``self.parameters`` for states, and update them in ``construct``.
 
     Parameters
     ----------
     learning_rate : float, Tensor, sequence of float, or LearningRateSchedule
-        One number; or one for each step, the last of which stays; or a Cell that is called with the step.
+        A number; or one for each step, the last of which is kept; or a Cell that is called with the step.
     parameters : list of Parameter, or list of dict
-        What is trained. Dicts have ``params`` and may have ``lr``, ``weight_decay`` and ``grad_centralization``; one
-        that has ``order_params`` alone says in which order gradients come.
+        The parameters to train. A dict is a group with ``params``, and optionally ``lr``, ``weight_decay`` and
+        ``grad_centralization``; a dict with only ``order_params`` gives the order of the gradients.
     weight_decay : float or Cell
-        Times the parameter is added to its gradient. Without groups parameters whose names contain ``beta`` or
-        ``gamma`` are spared. A Cell is called with the step.
+        Factor of the parameter that is added to its gradient. Without groups, parameters whose names contain ``beta``
+        or ``gamma`` are not decayed. A Cell is called with the step.
     loss_scale : float
-        Factor of the loss: gradients are divided by it.
+        Factor of the loss, by which gradients are divided.
 
     Examples
     --------
@@ -80,10 +80,10 @@ class Optimizer(Cell):
 
     _other_names = OPTIMIZERS
 
-    #: Whether an eager call runs a plan of ``construct``.
+    #: Whether an eager call runs ``construct`` as a plan.
     _planned = False
 
-    #: Whether weights do not decay that are not in groups and have ``beta`` or ``gamma`` in their names.
+    #: Whether parameters outside of groups with ``beta`` or ``gamma`` in their names are not decayed.
     _spares = True
 
     def __init__(self, learning_rate: Rate, parameters: Params, weight_decay: float | Cell = 0.0,
@@ -112,7 +112,7 @@ class Optimizer(Cell):
         self._rates, self._decays = tuple([row.rate for row in rows]), tuple([row.decay for row in rows])
         self._centered = tuple([row.centered for row in rows])
         self.dynamic_lr = any(isinstance(rate, Cell) for rate in self._rates)
-        if self.dynamic_lr:  # all rates are called with the step then
+        if self.dynamic_lr:  # then all rates are called with the step
             held = {id(rate): HeldRate(rate) for rate in self._rates if isinstance(rate, Parameter)}
             self._rates = tuple([held.get(id(rate), rate) for rate in self._rates])
         self.dynamic_weight_decay = any(isinstance(setting, Cell) for setting in self._decays)
@@ -131,7 +131,7 @@ class Optimizer(Cell):
             self.learning_rate = self._rates[0]
 
     def _adopt_all(self, settings: Sequence[object]) -> None:
-        """Make Cells among settings children, and Parameters parameters of this."""
+        """Register Cells among settings as children, and Parameters as parameters."""
         for setting in {id(setting): setting for setting in settings}.values():
             if isinstance(setting, Cell):
                 self.insert_child_to_cell(f"schedule{len(self._cells)}", setting)
@@ -181,7 +181,7 @@ class Optimizer(Cell):
 
     def _rows(self, groups: list[dict[str, Any]], rate: Parameter | LearningRateSchedule, decay: float | Cell
              ) -> list[_Row]:
-        """Parameter, rate, decay, and whether its gradients are centered, of every parameter."""
+        """Parameter, rate, decay, and whether its gradient is centered, for each parameter."""
         rows: dict[int, _Row] = {}
         order: list[Parameter] | None = None
         listed = isinstance(rate, ListedRate) and rate.learning_rate.size
@@ -220,7 +220,7 @@ class Optimizer(Cell):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._planned and STATE.trace is None and self._plain:
-            return self._cache().call(super().__call__, args, kwargs)  # this one would plan again
+            return self._cache().call(super().__call__, args, kwargs)  # an optimizer would compile itself again
         return super().__call__(*args, **kwargs)
 
     def _cache(self) -> Cache:
@@ -229,22 +229,22 @@ class Optimizer(Cell):
         return self._jitted
 
     def construct(self, *hyper_params: Any) -> Any:
-        """Change the parameters by their gradients; every optimizer defines its own."""
+        """Update the parameters by their gradients; every optimizer defines its own."""
         raise NotImplementedError(f"{self.cls_name}: define construct(self, gradients)")
 
     def get_lr(self) -> Tensor | tuple[Tensor, ...]:
-        """The learning rate of this step; one for each parameter, in a tuple, where groups have their own."""
+        """The learning rate of this step; with different rates of groups a tuple, one for each parameter."""
         rates = self._now(self._rates)
         return tuple(rates) if self.is_group_lr else rates[0]
 
     def get_weight_decay(self) -> Tensor | tuple[Tensor, ...]:
-        """The weight decay of this step times the loss scale; one for each parameter, in a tuple, with groups."""
+        """The weight decay of this step times the loss scale; with groups a tuple, one for each parameter."""
         settings = self._decays if self.is_group else [self.weight_decay]
         now = [tensor(setting, np.float32) for setting in self._now(settings)]
         return tuple(now) if self.is_group else now[0]
 
     def _now(self, settings: Sequence[Any]) -> list[Any]:
-        """Settings at this step: those that are Cells are called once each."""
+        """Settings at this step; each Cell among them is called once."""
         known: dict[int, Tensor] = {}
         for setting in settings:
             if isinstance(setting, Cell) and id(setting) not in known:
@@ -259,7 +259,7 @@ class Optimizer(Cell):
 
     def get_lr_parameter(self, param: Parameter | list[Parameter]
                          ) -> Parameter | LearningRateSchedule | list[Parameter | LearningRateSchedule]:
-        """The Parameter, or the LearningRateSchedule, that holds the learning rate of a parameter or of several."""
+        """The Parameter, or the LearningRateSchedule, of the learning rate of a parameter or of several."""
         if isinstance(param, list):
             return [self.get_lr_parameter(parameter) for parameter in param]
         if not isinstance(param, Parameter):
@@ -270,14 +270,14 @@ class Optimizer(Cell):
         raise ValueError(f"get_lr_parameter: Parameter {param.name} is not one of {self.cls_name}")
 
     def decay_weight(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Gradients to which the weight decay times the parameter is added."""
+        """Gradients plus the weight decay times the parameter."""
         if not self.exec_weight_decay:
             return tuple(gradients)
         return tuple([g + p * decay if flag else g for p, g, decay, flag in
                       zip(self.parameters, gradients, self._now(self._decays), self._decaying)])
 
     def gradients_centralization(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Gradients from which, where a group asks for it, their mean over all but the first axis is taken."""
+        """Gradients, centered in groups that ask for it: minus the mean over all axes but the first."""
         return tuple([g - ops.mean(g, axis=tuple(range(1, len(g.shape))), keepdims=True)
                       if centered and len(g.shape) > 1 and g.shape[1] % 16 == 0 else g
                       for g, centered in zip(gradients, self._centered)])
@@ -287,19 +287,19 @@ class Optimizer(Cell):
         return tuple([g * (1.0 / self.loss_scale) for g in gradients]) if self.need_scale else tuple(gradients)
 
     def flatten_gradients(self, gradients: T) -> T:
-        """The gradients themselves."""
+        """The gradients unchanged."""
         return gradients
 
-    # Methods that MindSpore's optimizers, and optimizers written after them, use in ``construct``.
+    # Methods that MindSpore's optimizers, and users' optimizers modelled on them, call in ``construct``.
 
-    #: ``map_(function, *sequences)`` calls it on their elements, ``hyper_map`` also on those that are nested.
+    #: ``map_(function, *sequences)`` calls the function on their elements, ``hyper_map`` also on nested ones.
     map_, map_reverse, hyper_map = Map(), Map(None, True), HyperMap()
-    #: Whether gradients come from several processes, and weights go to them.
+    #: Whether gradients are exchanged between processes, and weights broadcast.
     use_parallel = False
 
     @property
     def params(self) -> ParameterTuple:
-        """The parameters, as ``parameters``."""
+        """The parameters; see ``parameters``."""
         return self.parameters
 
     _parameters = params
@@ -311,12 +311,12 @@ class Optimizer(Cell):
 
     @property
     def optim_filter(self) -> tuple[bool, ...]:
-        """Flags of the parameters that this process updates: all."""
+        """Flags of the parameters that this process updates: all true."""
         return (True,) * len(self.parameters)
 
     @property
     def global_step_increase_tensor(self) -> Tensor:
-        """The tensor that ``global_step`` grows by."""
+        """The increment of ``global_step``."""
         return tensor(np.ones(1, np.int32))
 
     def assignadd(self, variable: Parameter, value: Tensor) -> Tensor:
@@ -324,24 +324,24 @@ class Optimizer(Cell):
         return assign(variable, variable + value)
 
     def broadcast_params(self, optim_result: T) -> T:
-        """Nothing to do here: all processes change all parameters; returns what it is given."""
+        """Return the argument: each process updates all parameters, so nothing is broadcast."""
         return optim_result
 
     def _spared(self, parameter: Parameter) -> bool:
-        """Whether a weight does not decay that is not in a group: shifts and factors of norms, by their names."""
+        """Whether a parameter outside of groups is not decayed: scales and shifts of norms, by their names."""
         return self._spares and ("beta" in parameter.name or "gamma" in parameter.name)
 
     def _states(self, prefix: str, value: float = 0.0) -> ParameterTuple:
-        """A state for each parameter, filled with a number and named after both."""
+        """A state for each parameter, filled with a number, and named after the prefix and the parameter."""
         return ParameterTuple([Parameter(ops.zeros_like(p) + value, None, p.requires_grad)._name_after(prefix, p)
                                for p in self.parameters])
 
     def _states_of(self, prefix: str, make: Callable[[Parameter], np.ndarray]) -> ParameterTuple:
-        """As ``_states``, of other shapes or dtypes."""
+        """States like ``_states``, with other shapes or dtypes."""
         return ParameterTuple([Parameter(tensor(make(p)))._name_after(prefix, p, "_") for p in self.parameters])
 
     def _prepared(self, gradients: Sequence[Tensor], decay: bool = True) -> Iterator[tuple[Parameter, Tensor, Tensor]]:
-        """Parameters, their gradients as the rule wants them, and their learning rates; the step goes on."""
+        """Parameters, their prepared gradients, and their learning rates; increments the step."""
         gradients = self._checked(gradients)
         if decay:
             gradients = self.decay_weight(gradients)

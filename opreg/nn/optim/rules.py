@@ -1,8 +1,7 @@
 """The optimizers: each a rule over a parameter, its gradient and its states.
 
-Formulas are those of MindSpore's documentation of the class of that name, which cites the papers; what MXNet's have
-alike is written once, in ``builtin.update_formulas``. Parameters narrower than float32 are updated in float32, as
-learning rates are.
+Formulas are those of MindSpore's documentation of the class, which cites the papers; formulas shared with MXNet's are
+in ``builtin.update_formulas``. Parameters narrower than float32 are updated in float32, the dtype of learning rates.
 """
 
 from __future__ import annotations
@@ -38,17 +37,17 @@ _FLOAT = np.dtype(np.float32)
 
 
 def _one(name: str) -> Parameter:
-    """A state that is one number, 1 at first."""
+    """A scalar state with the initial value 1."""
     return Parameter(tensor(np.ones(1, np.float32)), name=name)
 
 
 def _rest(decay: float) -> float:
-    """The float32 difference of 1 and ``decay``, by which the bias correction of averages is computed too."""
+    """``1 - decay`` in float32, the value with which the bias correction is computed, too."""
     return float(np.float32(1.0) - np.float32(decay))
 
 
 def _once(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """The function, computed once for each of the values it is asked for: learning rates that parameters share."""
+    """The function, computed once for each distinct argument: parameters share learning rates."""
     known: dict[int, tuple[Tensor, Tensor]] = {}
 
     def call(value: Tensor) -> Tensor:
@@ -60,7 +59,7 @@ def _once(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
 
 
 class _Rule(Optimizer):
-    """An optimizer whose steps are plans."""
+    """Base of optimizers whose steps run as plans."""
 
     _planned = True
 
@@ -70,7 +69,7 @@ class _Rule(Optimizer):
         self.eps = number(self.cls_name, "eps", eps, inside=True)
 
     def _mean(self, state: Parameter, value: Tensor, decay: float) -> Tensor:
-        """A moving average with a further value in it, which becomes the state."""
+        """A moving average updated by a value; it is stored as the state."""
         now = average(state, value, decay, _rest(decay))
         store(state, now)
         return now
@@ -86,13 +85,13 @@ class SGD(_Rule):
     Parameters
     ----------
     params, learning_rate, weight_decay, loss_scale
-        As ``Optimizer`` has them.
+        See ``Optimizer``.
     momentum : float
-        Of the velocity; 0 is none.
+        Factor of the velocity; 0 for none.
     dampening : float
-        Of what a gradient adds to the velocity.
+        Part by which a gradient's addition to the velocity is reduced.
     nesterov : bool
-        Whether ``g + momentum * v`` takes the place of ``v``; wants momentum and no dampening.
+        Whether ``g + momentum * v`` replaces ``v``; needs momentum and no dampening.
 
     Examples
     --------
@@ -132,7 +131,7 @@ class SGD(_Rule):
         return self._done
 
     def _share(self) -> Tensor:
-        """How much of a gradient the velocity takes up: all of it in the first step."""
+        """The factor of a gradient in the velocity: 1 in the first step."""
         return 1.0 - (self.global_step > 0)._cast(_FLOAT).reshape(()) * self.dampening
 
 
@@ -144,13 +143,13 @@ class ASGD(_Rule):
     Parameters
     ----------
     params, learning_rate, weight_decay
-        As ``Optimizer`` has them.
+        See ``Optimizer``.
     lambd : float
-        Of the decay of parameters, and of ``eta``.
+        Decay of the parameters, and of ``eta``.
     alpha : float
-        The power by which ``eta`` falls.
+        Exponent of the decay of ``eta``.
     t0 : float
-        ``ax`` is the mean of the parameter from step ``t0 + 2`` on, and the parameter itself before.
+        Start of the average: ``ax`` is the mean of the parameter from step ``t0 + 2`` on, and the parameter before.
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 0.1, lambd: float = 1e-4, alpha: float = 0.75,
@@ -181,11 +180,11 @@ class Momentum(_Rule):
     Parameters
     ----------
     params, learning_rate, weight_decay, loss_scale
-        As ``Optimizer`` has them.
+        See ``Optimizer``.
     momentum : float
-        Of the velocity.
+        Factor of the velocity.
     use_nesterov : bool
-        Whether ``g + momentum * v`` takes the place of ``v`` where the parameter changes.
+        Whether ``g + momentum * v`` replaces ``v`` in the update.
     """
 
     def __init__(self, params: Params, learning_rate: Rate, momentum: float, weight_decay: float | Cell = 0.0,
@@ -206,18 +205,18 @@ class Momentum(_Rule):
 
 
 class Rprop(_Rule):
-    """Resilient propagation: ``p -= s * sign(g)``, with a length ``s`` of its own for each element of a parameter.
+    """Resilient propagation: ``p -= s * sign(g)``, with a step size ``s`` for each element.
 
-    It grows while the sign of ``g`` stays and shrinks where it turns, and there the step is left out.
+    A step size grows while the sign of ``g`` is unchanged, and shrinks when it changes; then the step is skipped.
 
     Parameters
     ----------
     params, learning_rate, weight_decay
-        As ``Optimizer`` has them; the first ``s`` is the learning rate.
+        See ``Optimizer``; the initial ``s`` is the learning rate.
     etas : tuple of two floats
-        What ``s`` is multiplied by where the sign turns, below 1, and where it stays, above 1.
+        Factors of ``s`` when the sign changes, below 1, and when it does not, above 1.
     step_sizes : tuple of two floats
-        Between which ``s`` stays.
+        Bounds of ``s``.
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 0.1, etas: tuple[float, float] = (0.5, 1.2),
@@ -263,17 +262,17 @@ class Adam(_Rule):
     Parameters
     ----------
     params, learning_rate, weight_decay, loss_scale
-        As ``Optimizer`` has them.
+        See ``Optimizer``.
     beta1, beta2 : float
-        Of the averages, between 0 and 1.
+        Decay factors of the averages, between 0 and 1.
     eps : float
-        Keeps the denominator from zero.
+        Term that keeps the denominator from zero.
     use_nesterov : bool
-        Whether ``beta1 * m + (1 - beta1) * g`` takes the place of ``m``.
+        Whether ``beta1 * m + (1 - beta1) * g`` replaces ``m``.
     use_amsgrad : bool
-        Whether the largest ``v`` so far takes the place of ``v``.
+        Whether the largest previous ``v`` replaces ``v``.
     use_locking, use_lazy, use_offload
-        Accepted, without effect here; at most one of ``use_lazy``, ``use_offload`` and ``use_amsgrad``.
+        Accepted without effect; at most one of ``use_lazy``, ``use_offload`` and ``use_amsgrad``.
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
@@ -310,12 +309,12 @@ class Adam(_Rule):
 
 
 class LazyAdam(Adam):
-    """Adam; MindSpore's changes rows alone that gradients have, and gradients have all here.
+    """Adam; MindSpore's updates only rows that have gradients, and here all rows have them.
 
     Parameters
     ----------
     params, learning_rate, weight_decay, loss_scale, beta1, beta2, eps, use_locking, use_nesterov
-        As ``Adam`` has them.
+        See ``Adam``.
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
@@ -325,20 +324,20 @@ class LazyAdam(Adam):
 
 
 class AdamOffload(LazyAdam):
-    """Adam, computed where the parameters live; MindSpore's computes on the host."""
+    """Adam, computed on the device of the parameters; MindSpore's computes on the host."""
 
 
 class AdamWeightDecay(_Rule):
-    """Adam without correction of its bias, decay apart: ``p -= lr * (m / (sqrt(v) + eps) + weight_decay * p)``.
+    """Adam without bias correction and with decoupled decay: ``p -= lr * (m / (sqrt(v) + eps) + weight_decay * p)``.
 
     Parameters
     ----------
     params, learning_rate, weight_decay
-        As ``Optimizer`` has them.
+        See ``Optimizer``.
     beta1, beta2 : float
-        Of the averages of the gradient and of its square, between 0 and 1.
+        Decay factors of the averages of the gradient and of its square, between 0 and 1.
     eps : float
-        Keeps the denominator from zero.
+        Term that keeps the denominator from zero.
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
@@ -360,19 +359,20 @@ class AdamWeightDecay(_Rule):
 
 
 class Lamb(_Rule):
-    """LAMB: the step of Adam with decay, ``u = m' / (sqrt(v') + eps) + weight_decay * p``, as long as the parameter.
+    """LAMB: the direction of Adam with decay, ``u = m' / (sqrt(v') + eps) + weight_decay * p``, scaled to the norm of
+    the parameter.
 
-    ``p -= lr * (norm(p) / norm(u)) * u``, with 1 for the ratio where a norm is zero; ``m'`` and ``v'`` are moving
-    averages of the gradient and of its square, their bias corrected.
+    ``p -= lr * (norm(p) / norm(u)) * u``, with 1 for the ratio if a norm is zero; ``m'`` and ``v'`` are bias-corrected
+    moving averages of the gradient and of its square.
 
     Parameters
     ----------
     params, learning_rate, weight_decay
-        As ``Optimizer`` has them.
+        See ``Optimizer``.
     beta1, beta2 : float
-        Of the averages, between 0 and 1.
+        Decay factors of the averages, between 0 and 1.
     eps : float
-        Keeps the denominator from zero.
+        Term that keeps the denominator from zero.
     """
 
     def __init__(self, params: Params, learning_rate: Rate, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-6,
@@ -401,25 +401,25 @@ def _norm(x: Tensor) -> Tensor:
 
 
 class AdaFactor(_Rule):
-    """Adafactor: Adam's step with averages of squares of rows and columns, in place of all elements of a matrix.
+    """Adafactor: Adam's step, with averages of squares of the rows and columns of a matrix in place of all elements.
 
     The step is ``u / max(1, rms(u) / clip_threshold)`` for ``u = g / sqrt(v)``, times the learning rate; vectors have
-    averages of all their numbers.
+    averages of all elements.
 
     Parameters
     ----------
     params, weight_decay
-        As ``Optimizer`` has them; the decay is apart from gradients.
+        See ``Optimizer``; the decay is decoupled from gradients.
     learning_rate : float, Tensor, sequence of float, or LearningRateSchedule, optional
         None with ``relative_step``.
     eps : tuple of two floats
-        Added to squares of gradients; the least by which ``scale_parameter`` scales.
+        Term added to squared gradients; and the smallest factor of ``scale_parameter``.
     clip_threshold : float
-        From which root mean square on a step is shortened.
+        Root mean square above which a step is scaled down.
     decay_rate : float
-        Averages decay by ``1 - t ** -decay_rate``.
+        Exponent of the averages' decay factor ``1 - t ** -decay_rate``.
     beta1 : float or None
-        Of a moving average of steps; 0 or None is none.
+        Decay factor of a moving average of steps; 0 or None for none.
     scale_parameter : bool
         Whether the learning rate is multiplied by the root mean square of the parameter; not with a schedule.
     relative_step : bool
@@ -427,7 +427,7 @@ class AdaFactor(_Rule):
     compression : bool
         Whether averages for vectors are held as float16.
     loss_scale : float
-        Without effect, as in MindSpore: steps are as long whatever gradients are multiplied by.
+        Without effect, as in MindSpore: steps do not depend on the scale of gradients.
     """
 
     _spares = False
@@ -460,7 +460,7 @@ class AdaFactor(_Rule):
         self.exp_avg_sq = self._squares("", lambda p: (1,) if p.ndim > 1 else p.shape, narrow)
 
     def _squares(self, of: str, shape: Callable[[Parameter], Shape], dtype: np.dtype | None = None) -> ParameterTuple:
-        """Averages of squares; those that a parameter does not need are one number, as in files of MindSpore."""
+        """Averages of squares; an average that a parameter does not need is a scalar, as in MindSpore's files."""
         return self._states_of(f"exp_avg_sq{of}", lambda p: np.zeros(shape(p), dtype or p._dt))
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
@@ -487,7 +487,7 @@ class AdaFactor(_Rule):
         return self._done
 
     def _spread(self, i: int, squares: Tensor, share: Tensor) -> Tensor:
-        """The average of squares for a gradient, of a matrix by the averages of its rows and columns."""
+        """The average of squared gradients; for a matrix from the averages of its rows and columns."""
 
         def averaged(state: Parameter, value: Tensor) -> Tensor:
             now = average(state, value, 1.0 - share, share)
@@ -503,7 +503,7 @@ class AdaFactor(_Rule):
 
 
 def _wide(x: Tensor) -> Tensor:
-    """Numbers as float32 where they are narrower."""
+    """Values cast to float32 if their dtype is narrower."""
     return x._cast(_FLOAT) if x._dt.itemsize < _FLOAT.itemsize else x
 
 
@@ -517,11 +517,11 @@ class AdaMax(_Rule):
     Parameters
     ----------
     params, learning_rate, weight_decay, loss_scale
-        As ``Optimizer`` has them.
+        See ``Optimizer``.
     beta1, beta2 : float
-        Of the average of the gradient, and of its largest magnitude, between 0 and 1.
+        Decay factors of the average of the gradient, and of its largest absolute value, between 0 and 1.
     eps : float
-        Keeps the denominator from zero.
+        Term that keeps the denominator from zero.
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
@@ -549,17 +549,17 @@ class RMSProp(_Rule):
     Parameters
     ----------
     params, learning_rate, weight_decay, loss_scale
-        As ``Optimizer`` has them.
+        See ``Optimizer``.
     decay : float
-        Of the averages.
+        Decay factor of the averages.
     momentum : float
-        Of the velocity.
+        Factor of the velocity.
     epsilon : float
-        Keeps the denominator from zero.
+        Term that keeps the denominator from zero.
     centered : bool
-        Whether the square of the gradient's moving average is taken from ``s``.
+        Whether the square of the gradient's moving average is subtracted from ``s``.
     use_locking
-        Accepted, without effect here.
+        Accepted without effect.
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 0.1, decay: float = 0.9, momentum: float = 0.0,
@@ -585,16 +585,16 @@ class RMSProp(_Rule):
 
 
 class Adagrad(_Rule):
-    """Adagrad: ``p -= lr * g / sqrt(s)``, ``s`` the sum of ``g ** 2`` so far.
+    """Adagrad: ``p -= lr * g / sqrt(s)``, where ``s`` is the sum of all ``g ** 2``.
 
     Parameters
     ----------
     params, learning_rate, weight_decay, loss_scale
-        As ``Optimizer`` has them.
+        See ``Optimizer``.
     accum : float
         Initial value of the sum.
     update_slots : bool
-        Whether the sum grows.
+        Whether the sum is updated.
     """
 
     def __init__(self, params: Params, accum: float = 0.1, learning_rate: Rate = 0.001, update_slots: bool = True,
@@ -614,20 +614,21 @@ class Adagrad(_Rule):
 
 
 class ProximalAdagrad(_Rule):
-    """Adagrad, after which parameters shrink: by ``rate * l1`` towards zero, and ``1 + rate * l2`` times.
+    """Adagrad, followed by proximal shrinkage: parameters move by ``rate * l1`` towards zero, and are divided by ``1 +
+    rate * l2``.
 
-    ``rate`` is that of each element, ``lr / sqrt(s)``, as in MindSpore's kernels; its documents say ``lr``.
+    ``rate`` is the rate of each element, ``lr / sqrt(s)``, as in MindSpore's kernels; its documentation has ``lr``.
 
     Parameters
     ----------
     params, learning_rate, weight_decay, loss_scale
-        As ``Optimizer`` has them.
+        See ``Optimizer``.
     accum : float
         Initial value of the sum of squares.
     l1, l2 : float
-        How strongly they shrink.
+        Strengths of both regularisations.
     use_locking
-        Accepted, without effect here.
+        Accepted without effect.
     """
 
     def __init__(self, params: Params, accum: float = 0.1, learning_rate: Rate = 0.001, l1: float = 0.0,
@@ -652,24 +653,24 @@ class ProximalAdagrad(_Rule):
 
 
 class FTRL(_Rule):
-    """FTRL: ``p = (clip(u, -l1, l1) - u) / (m ** -lr_power / lr + 2 * l2)``, whatever ``p`` was before.
+    """FTRL: ``p = (clip(u, -l1, l1) - u) / (m ** -lr_power / lr + 2 * l2)``, independent of the previous ``p``.
 
-    ``m`` is the sum of ``g ** 2``, and ``u`` that of ``g`` less what ``m ** -lr_power`` has grown by times ``p / lr``.
+    ``m`` is the sum of ``g ** 2``; ``u`` is the sum of ``g`` minus the increase of ``m ** -lr_power`` times ``p / lr``.
 
     Parameters
     ----------
     params, weight_decay, loss_scale
-        As ``Optimizer`` has them; all weights decay, whatever their names.
+        See ``Optimizer``; all weights are decayed, whatever their names.
     initial_accum : float
-        What ``m`` begins with.
+        Initial value of ``m``.
     learning_rate : float
         One for all parameters and steps.
     lr_power : float
         At most 0.
     l1, l2 : float
-        How strongly parameters are drawn to zero.
+        Strengths of both regularisations.
     use_locking
-        Accepted, without effect here.
+        Accepted without effect.
     """
 
     _spares = False
@@ -706,11 +707,11 @@ class Adadelta(_Rule):
     Parameters
     ----------
     params, learning_rate, weight_decay, loss_scale
-        As ``Optimizer`` has them.
+        See ``Optimizer``.
     rho : float
-        Of the averages, from 0 to 1.
+        Decay factor of the averages, from 0 to 1.
     epsilon : float
-        Keeps the denominator from zero.
+        Term that keeps the denominator from zero.
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 1.0, rho: float = 0.9, epsilon: float = 1e-6,
@@ -734,24 +735,24 @@ def _is_weight(p: Parameter) -> bool:
 
 
 class LARS(Optimizer):
-    """Layer-wise rates around another optimizer, which is given ``g = t * (g + decay * p)``.
+    """Layer-wise rates around another optimizer, which receives the gradients ``t * (g + decay * p)``.
 
-    ``t`` is ``coefficient * |p| / (|g| + decay * |p| + epsilon)``, and 1 where ``p`` is zero. The weight decay is that
-    of the other optimizer, which leaves it, and the division by its loss scale, to this one.
+    ``t`` is ``coefficient * |p| / (|g| + decay * |p| + epsilon)``, and 1 where ``p`` is zero. The weight decay, and the
+    division by the loss scale, are the other optimizer's settings, and applied here.
 
     Parameters
     ----------
     optimizer : Optimizer
-        What changes the parameters.
+        The optimizer that updates the parameters.
     epsilon : float
-        Keeps the denominator from zero.
+        Term that keeps the denominator from zero.
     coefficient : float
-        Of the rates.
+        Factor of the rates.
     use_clip : bool
-        Whether ``t`` divided by the learning rate, at most 1, takes the place of ``t``.
+        Whether ``min(t / lr, 1)`` replaces ``t``.
     lars_filter : callable
-        Of a parameter: whether it has a rate of its own; by default all but those that are called ``bias`` or
-        ``LayerNorm``. The gradients of others pass as they are, without a decay.
+        A function of a parameter that tells whether it has a rate of its own; by default all except those named
+        ``bias`` or ``LayerNorm``. Gradients of the others are unchanged, without decay.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Learning rates that change: Cells that are called with the step, and lists of rates by step."""
+"""Learning rate schedules: Cells of the step, and lists of rates by step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["LearningRateSchedule", "ExponentialDecayLR", "NaturalExpDecayLR", "I
 
 
 class LearningRateSchedule(Cell):
-    """Base of learning rates that change: ``construct(global_step)`` gives that of a step, counted from 0.
+    """Base of learning rate schedules: ``construct(global_step)`` returns the rate of a step, counted from 0.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class LearningRateSchedule(Cell):
 
 
 class HeldRate(LearningRateSchedule):
-    """A Parameter: the same number at all steps."""
+    """A Parameter that holds a constant rate."""
 
     def __init__(self, learning_rate: Parameter):
         super().__init__(auto_prefix=False)
@@ -47,7 +47,7 @@ class HeldRate(LearningRateSchedule):
 
 
 class ListedRate(HeldRate):
-    """A Parameter with one value for each step, the last of which stays."""
+    """A Parameter with a rate for each step; the last one is kept."""
 
     def construct(self, global_step: Tensor) -> Tensor:
         return ops.take(self.learning_rate, global_step, axis=0, mode="clip")
@@ -59,7 +59,7 @@ def _steps(global_step: Tensor) -> Tensor:
 
 
 class _Decay(LearningRateSchedule):
-    """A rate that decays at a rate, step by step or in stairs of ``decay_steps``."""
+    """Base of schedules with a decay rate, continuous or in stairs of ``decay_steps``."""
 
     def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False):
         super().__init__()
@@ -79,13 +79,13 @@ class ExponentialDecayLR(_Decay):
     Parameters
     ----------
     learning_rate : float
-        Of step 0.
+        The learning rate of step 0.
     decay_rate : float
-        By how much it is multiplied in ``decay_steps``.
+        Factor of the rate in ``decay_steps``.
     decay_steps : int
-        In how many steps.
+        Number of steps of the decay.
     is_stair : bool
-        Whether it changes every ``decay_steps`` only.
+        Whether it changes only every ``decay_steps``.
 
     Examples
     --------
@@ -98,12 +98,12 @@ class ExponentialDecayLR(_Decay):
 
 
 class NaturalExpDecayLR(_Decay):
-    """``learning_rate * exp(-decay_rate * step)``; in stairs, the step at which the stair began.
+    """``learning_rate * exp(-decay_rate * step)``; in stairs, with the step at which the stair began.
 
     Parameters
     ----------
     learning_rate, decay_rate, decay_steps, is_stair
-        As ``ExponentialDecayLR`` has them.
+        See ``ExponentialDecayLR``.
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
@@ -117,7 +117,7 @@ class InverseDecayLR(_Decay):
     Parameters
     ----------
     learning_rate, decay_rate, decay_steps, is_stair
-        As ``ExponentialDecayLR`` has them.
+        See ``ExponentialDecayLR``.
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
@@ -125,14 +125,14 @@ class InverseDecayLR(_Decay):
 
 
 class CosineDecayLR(LearningRateSchedule):
-    """From ``max_lr`` along half a wave of a cosine to ``min_lr``, which it reaches in ``decay_steps``.
+    """Decreases from ``max_lr`` to ``min_lr`` along half a cosine wave, in ``decay_steps``.
 
     Parameters
     ----------
     min_lr, max_lr : float
-        The last and the first rate.
+        The last and the first learning rate.
     decay_steps : int
-        In how many steps.
+        Number of steps of the decay.
     """
 
     def __init__(self, min_lr: float, max_lr: float, decay_steps: int):
@@ -154,13 +154,13 @@ class PolynomialDecayLR(LearningRateSchedule):
     Parameters
     ----------
     learning_rate, end_learning_rate : float
-        The first and the last rate.
+        The first and the last learning rate.
     decay_steps : int
-        In how many steps.
+        Number of steps of the decay.
     power : float
-        Of the polynomial.
+        Exponent of the polynomial.
     update_decay_steps : bool
-        Whether ``decay_steps`` becomes the next multiple of itself when the steps pass it; else the last rate stays.
+        Whether ``decay_steps`` becomes its next multiple when the steps pass it; otherwise the last rate is kept.
     """
 
     def __init__(self, learning_rate: float, end_learning_rate: float, decay_steps: int, power: float,
@@ -182,14 +182,14 @@ class PolynomialDecayLR(LearningRateSchedule):
 
 
 class WarmUpLR(LearningRateSchedule):
-    """From 0 to ``learning_rate`` in ``warmup_steps``.
+    """Increases from 0 to ``learning_rate`` in ``warmup_steps``.
 
     Parameters
     ----------
     learning_rate : float
-        What it reaches.
+        The final learning rate.
     warmup_steps : int
-        In how many steps.
+        Number of steps of the decay.
     """
 
     def __init__(self, learning_rate: float, warmup_steps: int):
@@ -206,7 +206,7 @@ class WarmUpLR(LearningRateSchedule):
 
 
 def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[float]) -> list[float]:
-    """A rate for each step up to the last milestone: the i-th of them before the i-th milestone.
+    """A rate for each step up to the last milestone: ``learning_rates[i]`` before ``milestone[i]``.
 
     Examples
     --------
@@ -250,7 +250,8 @@ def exponential_decay_lr(learning_rate: float, decay_rate: float, total_step: in
 
 def natural_exp_decay_lr(learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int,
                          decay_epoch: int, is_stair: bool = False) -> list[float]:
-    """``learning_rate * exp(-decay_rate * epoch)`` for each step; in stairs, the epoch at which the stair began."""
+    """``learning_rate * exp(-decay_rate * epoch)`` for each step; in stairs, with the epoch at which the stair
+    began."""
     part = _parts("natural_exp_decay_lr", learning_rate, decay_rate, decay_epoch, is_stair)
     return _by_epoch("natural_exp_decay_lr", total_step, step_per_epoch,
                      lambda epoch: learning_rate * math.exp(-decay_rate * part(epoch) * decay_epoch))
@@ -276,7 +277,7 @@ def _parts(owner: str, learning_rate: float, decay_rate: float, decay_epoch: int
 
 def cosine_decay_lr(min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int
                     ) -> list[float]:
-    """From ``max_lr`` along half a wave of a cosine to ``min_lr``, reached in ``decay_epoch``, for each step."""
+    """From ``max_lr`` to ``min_lr`` along half a cosine wave, in ``decay_epoch`` epochs, for each step."""
     number("cosine_decay_lr", "min_lr", min_lr)
     number("cosine_decay_lr", "max_lr", max_lr, inside=True)
     count("cosine_decay_lr", "decay_epoch", decay_epoch)
@@ -290,7 +291,8 @@ def polynomial_decay_lr(learning_rate: float, end_learning_rate: float, total_st
                         decay_epoch: int, power: float, update_decay_epoch: bool = False) -> list[float]:
     """``(learning_rate - end_learning_rate) * (1 - epoch / decay_epoch) ** power + end_learning_rate`` for each step.
 
-    With ``update_decay_epoch`` it becomes the next multiple of itself when epochs pass it; else the last rate stays.
+    With ``update_decay_epoch``, ``decay_epoch`` becomes its next multiple when epochs pass it; otherwise the last rate
+    is kept.
     """
     number("polynomial_decay_lr", "learning_rate", learning_rate, inside=True)
     number("polynomial_decay_lr", "end_learning_rate", end_learning_rate)
@@ -307,7 +309,7 @@ def polynomial_decay_lr(learning_rate: float, end_learning_rate: float, total_st
 
 
 def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int) -> list[float]:
-    """From 0 to ``learning_rate`` in ``warmup_epoch``, for each step.
+    """From 0 to ``learning_rate`` in ``warmup_epoch`` epochs, for each step.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Settings of optimizers and schedules, checked where they are given."""
+"""Checks of the settings of optimizers and schedules, made in their constructors."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["number", "count", "flag"]
 
 def number(owner: str, name: str, value: object, least: float = 0.0, most: float = math.inf, inside: bool = False
            ) -> float:
-    """A setting as a float, between ``least`` and ``most``; not one of these two themselves where it must be inside.
+    """Check a setting: a float from ``least`` to ``most``, with ``inside`` without the two bounds.
 
     Raises
     ------
     TypeError, ValueError
-        When it is no number, or lies elsewhere.
+        When it is no number, or out of range.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def number(owner: str, name: str, value: object, least: float = 0.0, most: float
 
 
 def count(owner: str, name: str, value: object) -> int:
-    """A setting that counts something, from 1 on."""
+    """Check a setting: an integer from 1 on."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise TypeError(f"{owner}: {name} must be an int, got {type(value).__name__}")
     if value < 1:
@@ -46,7 +46,7 @@ def count(owner: str, name: str, value: object) -> int:
 
 
 def flag(owner: str, name: str, value: object) -> bool:
-    """A setting that is True or False."""
+    """Check a setting: True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"{owner}: {name} must be a bool, got {type(value).__name__}")
     return value

@@ -1,4 +1,4 @@
-"""Graphs as models of ONNX: a table of translations, and what makes whole models."""
+"""Export to ONNX: the translations of operators, and whole models."""
 
 from __future__ import annotations
 

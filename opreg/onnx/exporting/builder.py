@@ -1,8 +1,7 @@
-"""A graph of ONNX while it grows: nodes, constants, names, and the words that translations are written in.
+"""Builder of an ONNX graph: nodes, constants, names, and the operations used by translations.
 
-The meaning of an operation is the same in all versions of ONNX's operators; its encoding may differ, and is decided
-here. Each node is checked against the schema of its operator, and its outputs get the shapes and dtypes that ONNX
-infers.
+Operations have the same meaning for all versions of ONNX's operators; this module chooses the encoding. Each node is
+checked against the schema of its operator, and its outputs get the shapes and dtypes inferred by ONNX.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _BOOL = np.dtype(bool)
 
 
 class Names:
-    """Names of values and nodes, each given once in a graph with its bodies, or in a function."""
+    """Unique names of values and nodes in a graph with its bodies, or in a function."""
 
     def __init__(self) -> None:
         self._taken: dict[str, int] = {}
@@ -46,20 +45,20 @@ class Names:
 
 
 class Model:
-    """State that the graph, its functions and bodies share.
+    """State shared by the graph, its functions and bodies.
 
     Attributes
     ----------
     opset : int
         Version of ONNX's operators.
     sizes : int
-        How many sizes of dynamic dimensions it is looked at with; one if there is none.
+        Number of sample sizes for dynamic dimensions; one if there are none.
     functions : dict of domain and name to FunctionProto
-        Those that nodes call.
+        Functions called by nodes.
     domains : dict of domain to version
-        Those of nodes.
+        Domains of nodes.
     training : bool
-        Whether nodes compute as in training where they do not say that they do not, as those of Cells.
+        Mode of nodes without a mode of their own; nodes of Cells have one.
     """
 
     def __init__(self, opset: int, sizes: int = 1, training: bool = False):
@@ -69,17 +68,17 @@ class Model:
 
 
 class Builder:
-    """A graph, the body of a loop or branch, or of a function, while it grows.
+    """A graph, or the body of a loop, branch or function, under construction.
 
-    Call it with an operator's name, values or numbers, and attributes: it adds a node and returns its output, or a list
+    Called with an operator's name, values or numbers, and attributes, it adds a node and returns its output, or a list
     of several.
 
     Parameters
     ----------
     model : Model
-        What it is part of.
+        The model that it belongs to.
     outer : Builder, optional
-        The graph that a body is part of.
+        The graph around a body.
     function : bool
         Whether it is the body of a function, which holds constants as nodes.
     """
@@ -97,7 +96,7 @@ class Builder:
 
     @contextmanager
     def of(self, name: str) -> Iterator[None]:
-        """Name what is made inside after a node."""
+        """Prefix the names of values made inside with a node's name."""
         before, self.prefix = self.prefix, name
         try:
             yield
@@ -107,7 +106,7 @@ class Builder:
     # ------------------------------------------------------------------------------------------- nodes
 
     def __call__(self, kind: str, *ins: Numbers, count: int = 1, **attrs: Any) -> Any:
-        """Add a node of ONNX's own operator."""
+        """Add a node of ONNX's own domain."""
         schema = self.schema(kind)
         first = next((each for each in ins if isinstance(each, Value)), None)
         values = [None if each is None else self.like(each, first) for each in ins]
@@ -127,7 +126,7 @@ class Builder:
 
     def custom(self, domain: str, kind: str, ins: Sequence[Value], outs: Sequence[tuple[Sequence[Shape | None], Any]],
                **attrs: Any) -> list[Value]:
-        """Add a node of another domain, whose outputs have the shapes and dtypes that are given."""
+        """Add a node of another domain, with outputs of the given shapes and dtypes."""
         self.model.domains.setdefault(domain, 1)
         names = [self.names(f"{self.prefix or kind}_output" + (f"{i}" if len(outs) > 1 else ""))
                  for i in range(len(outs))]
@@ -136,7 +135,7 @@ class Builder:
         return [Value(self, name, shapes, dtype) for name, (shapes, dtype) in zip(names, outs)]
 
     def schema(self, kind: str) -> OpSchema:
-        """The schema of ONNX's operator in this version."""
+        """The schema of ONNX's operator at this opset."""
         try:
             schema = defs.get_schema(kind, self.opset, "")
         except defs.SchemaError:
@@ -159,7 +158,7 @@ class Builder:
 
     def _inferred(self, schema: OpSchema, node: NodeProto, values: Sequence[Value | None], count: int
                   ) -> list[tuple[list[Shape | None], np.dtype]]:
-        """Shapes and dtypes of the outputs of a node, by what ONNX infers, for each of the sizes."""
+        """Shapes and dtypes of a node's outputs as inferred by ONNX, for each sample size."""
         dtype = next((value.dtype for value in values if value is not None), np.dtype(np.float32))
         found: list[tuple[list[Shape | None], np.dtype]] = [([], dtype) for _ in range(count)]
         data = {value.name: numpy_helper.from_array(value.array, value.name) for value in values
@@ -180,7 +179,7 @@ class Builder:
     # --------------------------------------------------------------------------------------- constants
 
     def constant(self, array: Any, name: str = "") -> Value:
-        """Numbers as a value; equal ones without a name are one."""
+        """An array as a constant; equal unnamed constants are shared."""
         array = np.asarray(array)
         if self.outer is not None:
             held = self.outer.constant(array, name)
@@ -197,7 +196,7 @@ class Builder:
         return self._constants[key]
 
     def like(self, number: Numbers, value: Value | None) -> Value:
-        """A value, or a number in the dtype of another value."""
+        """A value, or a number as a constant in the dtype of another value."""
         if isinstance(number, Value):
             return number
         return self.constant(np.asarray(number, _INT64 if value is None else value.dtype))
@@ -213,7 +212,7 @@ class Builder:
         return Spec(x.shape, x.dtype)
 
     def cast(self, x: Value, dtype: Any) -> Value:
-        """The same values in another dtype."""
+        """A value cast to a dtype."""
         dtype = np.dtype(dtype)
         if x.dtype == dtype:
             return x
@@ -222,19 +221,19 @@ class Builder:
         return self("Cast", x, to=helper.np_dtype_to_tensor_dtype(dtype))
 
     def array(self, numbers: np.ndarray, like: Any) -> Value:
-        """Numbers as a constant."""
+        """An array as a constant."""
         return self.constant(numbers)
 
     def number(self, value: float, like: Value) -> Value:
-        """A constant of rank zero in the dtype of ``like``."""
+        """A scalar constant in the dtype of ``like``."""
         return self.constant(np.asarray(value, like.dtype))
 
     def stop(self, x: Value) -> Value:
-        """The same."""
+        """The value itself: an exported model has no gradient to stop."""
         return x
 
     def reshape(self, x: Value, shape: Sequence[Any]) -> Value:
-        """The same values in another shape; a length that is dynamic is found when it runs."""
+        """A value in another shape; dynamic lengths are computed when the model runs."""
         before, shape = x.known_shape, tuple(shape)
         if before == shape:
             return x
@@ -252,13 +251,13 @@ class Builder:
         return result
 
     def sized(self, shape: Sequence[Any]) -> tuple[Shape, ...]:
-        """A shape in each of the sizes."""
+        """A shape for each sample size."""
         return tuple([tuple([dim.sizes[size] if dynamic(dim) else dim for dim in shape])
                       for size in range(self.sizes)])
 
     def lengths(self, shape: Sequence[Any], x: Value | None = None, free: bool = False) -> Value:
-        """A shape as a vector. Dynamic lengths are those of ``x``, or of inputs; with ``free`` one that is none of
-        these is what is left."""
+        """A shape as a vector. Dynamic lengths are taken from ``x`` or from inputs; with ``free``, one that is in
+        neither is inferred."""
         if not any(map(dynamic, shape)):
             return self.ints(*shape)
         parts: list[Value] = []
@@ -272,7 +271,7 @@ class Builder:
         return self("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
 
     def _found(self, length: Length, x: Value | None) -> Value | None:
-        """A dynamic length as a vector of one: that of an axis of ``x``, or of an input."""
+        """A dynamic length as a vector with one element, taken from an axis of ``x`` or of an input."""
         for value in ([] if x is None else [x]) + self.inputs:
             for axis, dim in enumerate(value.known_shape or ()):
                 if dim == length:
@@ -283,12 +282,12 @@ class Builder:
         return None if found is None else Value(self, found.name, found.shapes, found.dtype)
 
     def length(self, x: Value, axis: int) -> Value:
-        """The length of an axis, as a vector of one."""
+        """The length of an axis, as a vector with one element."""
         dim = x.shape[axis]
         return self.gather(self("Shape", x), self.ints(axis), 0) if dynamic(dim) else self.ints(dim)
 
     def transpose(self, x: Value, axes: Sequence[int]) -> Value:
-        """Axes in another order."""
+        """A value with permuted axes."""
         axes = [int(axis) for axis in axes]
         if axes == [*range(len(axes))]:
             return x
@@ -297,7 +296,7 @@ class Builder:
         return self("Transpose", x, perm=axes)
 
     def broadcast(self, x: Value, shape: Sequence[Any]) -> Value:
-        """Repeated along axes of length one, and along new ones in front."""
+        """A value broadcast to a shape."""
         shape = tuple(shape)
         before = x.shape
         if before == shape:
@@ -309,7 +308,7 @@ class Builder:
         return result
 
     def broadcast_like(self, x: Value, like: Value) -> Value:
-        """Repeated to the shape of another value."""
+        """A value broadcast to the shape of another."""
         if x.known_shape == like.known_shape:
             return x
         if not any(map(dynamic, like.shape)):
@@ -319,11 +318,11 @@ class Builder:
         return result
 
     def filled(self, value: float, like: Value, dtype: np.dtype) -> Value:
-        """One number in the shape of another value."""
+        """A constant in the shape of another value."""
         return self.broadcast_like(self.constant(np.asarray(value, dtype)), like)
 
     def reduce(self, kind: str, x: Value, axes: Sequence[int], keepdims: bool = True) -> Value:
-        """Along some axes, by ``Sum``, ``Mean``, ``Prod``, ``Max``, ``Min``, ``L1`` or ``L2``."""
+        """A reduction over axes: ``Sum``, ``Mean``, ``Prod``, ``Max``, ``Min``, ``L1`` or ``L2``."""
         axes = [int(axis) for axis in axes]
         if not axes:
             return x
@@ -333,27 +332,27 @@ class Builder:
         return self(name, x, axes=axes, keepdims=int(keepdims))
 
     def sum(self, x: Value, axes: Sequence[int]) -> Value:
-        """Added up; axes stay with length one."""
+        """The sum over axes, which remain with length one."""
         return self.reduce("Sum", x, axes)
 
     def prod(self, x: Value, axes: Sequence[int]) -> Value:
-        """Multiplied; axes stay with length one."""
+        """The product over axes, which remain with length one."""
         return self.reduce("Prod", x, axes)
 
     def max(self, x: Value, axes: Sequence[int]) -> Value:
-        """The largest; axes stay with length one."""
+        """The maximum over axes, which remain with length one."""
         return self.reduce("Max", x, axes)
 
     def min(self, x: Value, axes: Sequence[int]) -> Value:
-        """The smallest; axes stay with length one."""
+        """The minimum over axes, which remain with length one."""
         return self.reduce("Min", x, axes)
 
     def mean(self, x: Value, axes: Sequence[int]) -> Value:
-        """The mean; axes stay with length one."""
+        """The mean over axes, which remain with length one."""
         return self.reduce("Mean", x, axes)
 
     def concat(self, xs: Sequence[Value], axis: int) -> Value:
-        """One behind the other."""
+        """Values concatenated along an axis."""
         if len(xs) == 1:
             return xs[0]
         if all(isinstance(x.array, np.ndarray) for x in xs):
@@ -361,23 +360,23 @@ class Builder:
         return self("Concat", *xs, axis=int(axis))
 
     def flip(self, x: Value, axes: Sequence[int]) -> Value:
-        """Backwards along some axes."""
+        """A value reversed along axes."""
         return self.slice(x, [-1] * len(axes), [-_FAR] * len(axes), axes, [-1] * len(axes)) if len(axes) else x
 
     def where(self, condition: Value, x: Numbers, y: Numbers) -> Value:
-        """Choice of ``x`` or ``y`` by booleans."""
+        """Elements of ``x`` or ``y``, selected by booleans."""
         like = x if isinstance(x, Value) else y
         condition, x, y = self.truth(condition), self.like(x, like), self.like(y, like)
-        if x.dtype == _BOOL:  # which ONNX Runtime chooses by logic alone
+        if x.dtype == _BOOL:  # ONNX Runtime has no Where of booleans
             return self("Or", self("And", condition, x), self("And", self("Not", condition), y))
         return self("Where", condition, x, y)
 
     def matmul(self, x: Value, y: Value) -> Value:
-        """Products of matrices."""
+        """The matrix product."""
         return self("MatMul", x, y)
 
     def softmax(self, x: Value, axis: int, kind: str = "Softmax") -> Value:
-        """Exponentials by their sum."""
+        """The softmax along an axis."""
         rank = len(x.shape)
         if self.opset >= 13 or axis == rank - 1:
             return self(kind, x, axis=axis)
@@ -386,11 +385,11 @@ class Builder:
         return self.transpose(self(kind, self.transpose(x, order), axis=rank - 1), back)
 
     def log_softmax(self, x: Value, axis: int) -> Value:
-        """The logarithm of it."""
+        """The logarithm of the softmax along an axis."""
         return self.softmax(x, axis, "LogSoftmax")
 
     def subscript(self, x: Value, key: Sequence[Any]) -> Value:
-        """``x[key]`` of numbers, slices, None and ``...``."""
+        """``x[key]`` for integers, slices, None and ``...``."""
         rank = len(x.shape)
         used = sum(part is not None and part is not Ellipsis for part in key)
         whole = [slice(None)] * (rank - used)
@@ -445,24 +444,24 @@ class Builder:
         return self(kind, x, y)
 
     def _equal(self, x: Value, y: Value) -> Value:
-        """Equality of floats, which ONNX has for integers alone: neither is the larger, and none is NaN."""
+        """Equality of floats: neither is larger, and neither is NaN. Old opsets have Equal only for integers."""
         numbers = [self("Or", self("Less", each, math.inf), self("Greater", each, -math.inf)) for each in (x, y)]
         apart = self("Or", self("Less", x, y), self("Greater", x, y))
         return self("And", self("Not", apart), self("And", *numbers))
 
     def truth(self, x: Value) -> Value:
-        """Whether elements are not zero."""
+        """Whether elements are nonzero."""
         return x if x.dtype == _BOOL else x != 0
 
     def squeeze(self, x: Value, axes: Sequence[int]) -> Value:
-        """Without some axes of length one."""
+        """A value without the given axes of length one."""
         axes = [int(axis) for axis in axes]
         if not axes:
             return x
         return self("Squeeze", x, self.ints(*axes)) if self.opset >= 13 else self("Squeeze", x, axes=axes)
 
     def unsqueeze(self, x: Value, axes: Sequence[int]) -> Value:
-        """With new axes of length one at some places of the result."""
+        """A value with new axes of length one at the given positions of the output."""
         axes = [int(axis) for axis in axes]
         if not axes:
             return x
@@ -470,7 +469,7 @@ class Builder:
 
     def slice(self, x: Value, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int],
               steps: Sequence[int] | None = None) -> Value:
-        """``x[start:end:step]`` along some axes."""
+        """``x[start:end:step]`` along axes."""
         if steps is not None and all(step == 1 for step in steps):
             steps = None
         starts, ends, axes = ([int(number) for number in numbers] for numbers in (starts, ends, axes))
@@ -488,7 +487,7 @@ class Builder:
 
     def pad(self, x: Value, before: Sequence[int], after: Sequence[int], value: float = 0.0, mode: str = "constant"
             ) -> Value:
-        """With elements before and behind."""
+        """A value padded before and after each axis."""
         pads = [int(number) for number in (*before, *after)]
         if not any(pads):
             return x
@@ -497,7 +496,7 @@ class Builder:
         return self("Pad", x, self.ints(*pads), *([self.number(value, x)] if mode == "constant" else []), mode=mode)
 
     def split(self, x: Value, axis: int, parts: Sequence[int]) -> list[Value]:
-        """Cut into parts of these lengths."""
+        """Parts of the given lengths along an axis."""
         if len(parts) == 1:
             return [x]
         if self.opset >= 13:
@@ -505,11 +504,11 @@ class Builder:
         return list(self("Split", x, axis=axis, split=[int(part) for part in parts], count=len(parts)))
 
     def gather(self, x: Value, indices: Value, axis: int) -> Value:
-        """Elements along an axis by their number."""
+        """The elements at indices along an axis."""
         return self("Gather", x, indices, axis=axis)
 
     def clip(self, x: Value, low: float | None, high: float | None) -> Value:
-        """At least ``low`` and at most ``high``."""
+        """A value clipped to [``low``, ``high``]."""
         if self.opset >= 11 and _type_text(x.dtype) in self.schema("Clip").inputs[0].types:
             return self("Clip", x, None if low is None else self.number(low, x),
                         *([] if high is None else [self.number(high, x)]))
@@ -518,11 +517,11 @@ class Builder:
         return x if high is None else self.smaller(x, high)
 
     def larger(self, x: Value, y: Numbers) -> Value:
-        """The larger of two."""
+        """The elementwise maximum."""
         return self._extreme("Max", x, y)
 
     def smaller(self, x: Value, y: Numbers) -> Value:
-        """The smaller of two."""
+        """The elementwise minimum."""
         return self._extreme("Min", x, y)
 
     def _extreme(self, kind: str, x: Value, y: Numbers) -> Value:
@@ -532,16 +531,16 @@ class Builder:
         return self.where(x > y if kind == "Max" else x < y, x, y)
 
     def numbers_to(self, count: Value) -> Value:
-        """The integers below a vector of one."""
+        """The integers below a vector with one element."""
         return self("Range", self.constant(np.asarray(0, _INT64)), self.squeeze(count, [0]),
                     self.constant(np.asarray(1, _INT64)))
 
     def round_down(self, x: Value) -> Value:
-        """The next whole number below, of integers themselves."""
+        """A value rounded down; integers unchanged."""
         return self("Floor", x) if is_floating(x.dtype) else x
 
     def topk(self, x: Value, k: int | Value, axis: int, largest: bool) -> tuple[Value, Value]:
-        """The k largest or smallest in order, and where they are."""
+        """The ``k`` largest or smallest elements in order, and their indices."""
         number = self.ints(k) if isinstance(k, int) else k
         if self.opset >= 11:
             values, places = self("TopK", x, number, axis=axis, largest=int(largest), sorted=1, count=2)
@@ -558,19 +557,19 @@ class Builder:
         return values, places
 
     def body(self) -> Builder:
-        """A graph within this one."""
+        """A new graph inside this one."""
         inner = Builder(self.model, self)
         inner.primitives, inner.prefix = self.primitives, self.prefix
         return inner
 
     def graph(self, name: str, ins: Sequence[Value], outs: Sequence[Value]) -> GraphProto:
-        """The graph as it stands."""
+        """The graph as ONNX's GraphProto."""
         ends = self.ends(outs)
         return helper.make_graph(self.nodes, name, [_info(value) for value in ins], [_info(value) for value in ends],
                                  [numpy_helper.from_array(array, key) for key, array in self.initializers.items()])
 
     def ends(self, outs: Sequence[Value]) -> list[Value]:
-        """Outputs, each made by a node of its own: inputs, constants and what is there twice are copied."""
+        """Outputs, each from a node of its own: inputs, constants and repeated outputs are copied."""
         made = {each for node in self.nodes if node.op_type != "Constant" for each in node.output}
         ends: list[Value] = []
         for out in outs:
@@ -579,7 +578,7 @@ class Builder:
         return ends
 
     def copy(self, value: Value, name: str = "") -> Value:
-        """The same value under another name."""
+        """A copy of a value under another name."""
         result: Value = self("Identity", value)
         result.shapes = value.shapes
         if name:
@@ -587,7 +586,7 @@ class Builder:
         return result
 
 
-#: Beyond every length.
+#: An index beyond any length.
 _FAR = 2 ** 31 - 1
 
 

@@ -1,4 +1,4 @@
-"""How instructions of element-wise expressions are said, and the operators that ONNX has under a name."""
+"""Translations of the instructions of elementwise expressions, and of operators with an ONNX equivalent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _one(kind: str) -> Instruction:
 
 
 def _logical(kind: str) -> Instruction:
-    """Booleans as 0 or 1 in the dtype of the numbers."""
+    """A logical operator with results 0 and 1 in the dtype of its inputs."""
     return lambda g, *xs: g.cast(g(kind, *map(g.truth, xs)), xs[0].dtype)
 
 
@@ -42,7 +42,7 @@ def _trunc(g: Builder, x: Value) -> Value:
 
 
 def _remainder(g: Builder, x: Value, y: Value) -> Value:
-    """With the sign of ``y``."""
+    """The remainder, with the sign of ``y``."""
     if not is_floating(x.dtype):
         zero = g.compare("Equal", y, 0)
         return g.where(zero, 0, g("Mod", x, g.where(zero, 1, y)))
@@ -52,20 +52,20 @@ def _remainder(g: Builder, x: Value, y: Value) -> Value:
 
 
 def _expm1(g: Builder, x: Value) -> Value:
-    """``exp(x) - 1``, also where ``x`` is small: tanh of a half is ``(exp(x) - 1) / (exp(x) + 1)``."""
+    """``exp(x) - 1``, accurate for small ``x``: ``tanh(x / 2)`` is ``(exp(x) - 1) / (exp(x) + 1)``."""
     power = g("Exp", x)
     return g.where(g.compare("Less", g("Abs", x), 1.0), g("Tanh", x * 0.5) * (power + 1.0), power - 1.0)
 
 
 def _log1p(g: Builder, x: Value) -> Value:
-    """``log(1 + x)``, also where ``x`` is small: it is twice atanh of ``x / (2 + x)``."""
+    """``log(1 + x)``, accurate for small ``x``: it is ``2 * atanh(x / (2 + x))``."""
     small = g.compare("Less", g("Abs", x), 0.5)
     inside = g.where(small, x, 0.0)
     return g.where(small, g("Atanh", inside / (inside + 2.0)) * 2.0, g("Log", x + 1.0))
 
 
 def _cbrt(g: Builder, x: Value) -> Value:
-    """A power of the magnitude, and a step of Newton's method that makes it exact."""
+    """The cube root: a power of the absolute value, refined by a step of Newton's method."""
     size = g("Abs", x)
     root = g("Pow", size, 1.0 / 3.0)
     none = g.compare("Equal", size, 0.0)
@@ -78,7 +78,7 @@ _LANCZOS = (0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.323
 
 
 def _lanczos(g: Builder, x: Value) -> tuple[Value, Value]:
-    """The series of Lanczos for a number above a half, and the base of its power."""
+    """Lanczos' series for arguments above 0.5, and the base of its power."""
     z = x - 1.0
     total: Any = _LANCZOS[0]
     for i, factor in enumerate(_LANCZOS[1:], 1):
@@ -87,7 +87,7 @@ def _lanczos(g: Builder, x: Value) -> tuple[Value, Value]:
 
 
 def _gammaln(g: Builder, x: Value) -> Value:
-    """Logarithm of gamma by the series of Lanczos; below a half by that of one less the number."""
+    """The logarithm of gamma by Lanczos' series; below 0.5 by reflection, from ``1 - x``."""
     low = x < 0.5
     inside = g.where(low, 1.0 - x, x)
     series, base = _lanczos(g, inside)
@@ -108,7 +108,7 @@ def _gamma(g: Builder, x: Value) -> Value:
 
 
 def _erfinv(g: Builder, x: Value) -> Value:
-    """An approximation of Winitzki, and steps of Newton's method."""
+    """The inverse of erf: Winitzki's approximation, refined by Newton's method."""
     rest = g("Log", 1.0 - x * x)
     first = rest * 0.5 + 2.0 / (math.pi * 0.147)
     root = g("Sqrt", g("Sqrt", first * first - rest / 0.147) - first)
@@ -119,11 +119,11 @@ def _erfinv(g: Builder, x: Value) -> Value:
 
 
 def _tan(g: Builder, x: Value) -> Value:
-    return g("Sin", x) / g("Cos", x) if x.dtype == np.float64 else g("Tan", x)  # ONNX Runtime has it of float32
+    return g("Sin", x) / g("Cos", x) if x.dtype == np.float64 else g("Tan", x)  # ONNX Runtime has it for float32 only
 
 
 def _quotient(g: Builder, x: Value, y: Value, dtype: np.dtype, down: bool = False) -> Value:
-    """Quotient of int64, cut towards zero or rounded down; by zero the number of the dtype that is furthest."""
+    """The quotient of int64, truncated or rounded down; by zero it is the dtype's maximum or minimum."""
     zero = g.compare("Equal", y, 0)
     inside = g.where(zero, 1, y)
     rest = _remainder(g, x, inside)
@@ -142,7 +142,7 @@ def _whole_power(g: Builder, x: Value, y: Value, dtype: np.dtype) -> Value:
     return g.where(y < 0, inverse, g("Pow", x, g.larger(y, 0)))
 
 
-#: Instructions by the names of primitives: functions of the graph and of values of one dtype.
+#: Instructions by the names of primitives: functions of the builder and of values of one dtype.
 PRIMITIVES: dict[str, Instruction] = {
     "sign": _one("Sign"), "positive": _one("Sign"),
     "floor": lambda g, x: g.round_down(x), "ceil": lambda g, x: g("Ceil", x) if is_floating(x.dtype) else x,
@@ -172,7 +172,7 @@ PRIMITIVES: dict[str, Instruction] = {
 
 
 def _of_floating(use: Use, *xs: Value) -> None:
-    """Refuse numbers that are not floating: the translation is for these alone."""
+    """Refuse other than floating dtypes, for which the translation does not hold."""
     if not all(is_floating(x.dtype) for x in xs) or not is_floating(use.out.dtype):
         raise Untranslatable("")
 
@@ -214,7 +214,7 @@ def _leaky(g: Builder, use: Use, x: Value, *gamma: Value) -> Value:
 
 
 def _channels(vector: Value, rank: int) -> tuple[Any, ...]:
-    """The shape of a vector of channels, which are the second axis of ``rank``."""
+    """The shape that aligns a vector of channels with the second of ``rank`` axes."""
     count = vector.shape[-1]
     return (count, *[1] * (rank - 2)) if rank > 1 else (count,)
 
@@ -265,7 +265,7 @@ _TRUTHS = {"equal": "Equal", "greater": "Greater", "greater_equal": "GreaterOrEq
 
 
 def _common(g: Builder, x: Value, y: Any) -> tuple[Value, Value]:
-    """Two values, or a value and a number, in the dtype that NumPy finds for both."""
+    """Two values, or a value and a number, in their common dtype by NumPy's rules."""
     if not isinstance(y, Value):
         fraction = isinstance(y, float) and not y.is_integer()
         kind = np.dtype(np.float64 if fraction and not is_floating(x.dtype) else

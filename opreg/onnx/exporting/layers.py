@@ -1,4 +1,4 @@
-"""Rows of layers: products, convolutions, pooling, normalization, attention and losses."""
+"""Translations of layers: products, convolutions, pooling, normalization, attention and losses."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _turned(g: Builder, x: Value, turn: bool = True) -> Value:
 
 
 def _part(g: Builder, x: Value, heads: int, parts: int, which: int) -> Value:
-    """One part of every head of an interleaved projection, (batch, heads, length, size)."""
+    """One part (query, key or value) of every head of an interleaved projection, (batch, heads, length, size)."""
     length, batch, features = x.shape
     size = features // (heads * parts)
     x = g.reshape(x, (length, batch, heads, parts * size))
@@ -73,7 +73,7 @@ def _part(g: Builder, x: Value, heads: int, parts: int, which: int) -> Value:
 
 
 def _merged(g: Builder, x: Value) -> Value:
-    """Batch and heads as one axis."""
+    """A value with the axes of batch and heads merged."""
     batch, heads, *rest = x.shape
     return g.reshape(x, (batch * heads, *rest))
 
@@ -117,7 +117,7 @@ def _attention(g: Builder, use: Use, query: Value, key: Value, value: Value, *ma
         words: dict[str, Any] = {} if attrs["scale"] is None else {"scale": float(attrs["scale"])}
         return g("Attention", query, key, value, *mask, is_causal=int(attrs["causal"]), **words)
     query = query * (1.0 / math.sqrt(size) if attrs["scale"] is None else attrs["scale"])
-    if many > 1:  # heads of queries that share those of keys stand side by side
+    if many > 1:  # query heads that share a key head are adjacent
         query = g.reshape(query, (batch, key.shape[1], many, queries, size))
         key, value = (g.unsqueeze(x, [2]) for x in (key, value))
     rank = len(key.shape)
@@ -145,7 +145,7 @@ def _div_sqrt(g: Builder, use: Use, x: Value) -> Value:
 
 
 def _first(g: Builder, x: Value, layout: str | None, back: bool = False) -> Value:
-    """Data with channels on the second axis, and a function that moves them back."""
+    """The data with the channels on the second axis, and a function that moves them back."""
     if layout is None or layout[1] == "C":
         return x
     rank = len(x.shape)
@@ -180,14 +180,15 @@ def _deformable(g: Builder, use: Use, x: Value, offset: Value, mask: Value, weig
 
 @says("_contrib_DeformableConvolution")
 def _deformable_unmasked(g: Builder, use: Use, x: Value, offset: Value, weight: Value, *bias: Value) -> Value:
-    """The first version, which reads zero from the border outwards, and the last row and column as if they went on: a
-    mask leaves out what lies outside, and offsets end at the last row and column."""
+    """Version 1 of deformable convolution, which reads zero outside the image but interpolates at its last row and
+    column as if they continued: a mask removes positions outside, and offsets are clipped at the last row and
+    column."""
     attrs, size, places = use.attrs, x.shape[2:], use.out.shape[2:]
     if any(dynamic(dim) for dim in (*size, *places)):
         raise Untranslatable("deformable convolutions without masks of images whose size is dynamic")
     kernel, moving = attrs["kernel"], attrs["num_deformable_group"]
     words = [_filled(attrs[name], 2, default) for name, default in (("stride", 1), ("pad", 0), ("dilate", 1))]
-    # Pixels under each tap, by tap row, tap column, axis and place.
+    # The source pixel of each kernel element, by row, column, axis and position.
     at = np.zeros((*kernel, 2, *places), x.dtype)
     for axis, (stride, pad, dilate) in enumerate(zip(*words)):
         taps = np.arange(kernel[axis]) * dilate - pad
@@ -268,15 +269,15 @@ def _windows(g: Builder, use: Use, x: Value, kind: str, first: bool) -> Value:
         max((y - 1) * s + k - n - p, 0) for y, s, k, n, p in zip(places, stride, kernel, shape[2:], pad)]
     words: dict[str, Any] = {"kernel_shape": kernel, "strides": stride}
     if kind == "max":
-        whole = any(edge >= size for edge, size in zip([*pad, *behind], kernel * 2))  # which runtimes refuse
-        if whole or (first and any([*pad, *behind])):  # the first version's padding is zeros
+        whole = any(edge >= size for edge, size in zip([*pad, *behind], kernel * 2))  # some runtimes refuse it
+        if whole or (first and any([*pad, *behind])):  # version 1 pads with zeros
             least = 0.0 if first else float(np.finfo(x.dtype).min)
             x, pad, behind = g.pad(x, [0, 0, *pad], [0, 0, *behind], least), [0] * rank, [0] * rank
         return g("MaxPool", x, pads=[*pad, *behind], **words)
     inside = first or attrs.get("count_include_pad") is not False
     if kind == "avg" and behind == pad:
         return g("AveragePool", x, pads=[*pad, *behind], count_include_pad=int(inside), **words)
-    # Padding behind what the attributes say counts for nothing.
+    # Padding beyond the attributes is not counted.
     found = g("AveragePool", g.pad(x, [0, 0, *pad], [0, 0, *behind]), **words) * float(math.prod(kernel))
     if kind != "avg":
         return found
@@ -287,7 +288,7 @@ def _windows(g: Builder, use: Use, x: Value, kind: str, first: bool) -> Value:
         starts = np.arange(y) * s - p
         ends = np.minimum(starts + k, n + p)
         line = ends - starts if inside else np.minimum(ends, n) - np.maximum(starts, 0)
-        counts = np.multiply.outer(counts, np.maximum(line, 1))  # a window of padding alone is zero
+        counts = np.multiply.outer(counts, np.maximum(line, 1))  # a window that contains only padding is zero
     if first:
         counts = np.full(counts.shape, math.prod(kernel))
     return found / g.constant(counts.astype(x.dtype))
@@ -307,7 +308,7 @@ def _adaptive(g: Builder, use: Use, x: Value) -> Value:
 
 
 def _shares(size: int, places: int) -> np.ndarray:
-    """The matrix of which numbers make which average."""
+    """The matrix that averages elements into windows."""
     shares = np.zeros((places, size))
     for i in range(places):
         start, end = i * size // places, -(-(i + 1) * size // places)
@@ -323,7 +324,7 @@ def _batch_norm(g: Builder, use: Use, x: Value, gamma: Value, beta: Value, mean:
     attrs = use.attrs
     rank = len(x.shape)
     axis = attrs.get("axis", 1) % rank
-    if use.is_train and not attrs.get("use_global_stats"):  # by the statistics of the batch
+    if use.is_train and not attrs.get("use_global_stats"):  # with the batch statistics
         around = tuple([gamma.shape[0] if i == axis else 1 for i in range(rank)])
         normal, _, _ = _normalized(g, x, [i for i in range(rank) if i != axis], attrs["eps"])
         found = normal * g.reshape(gamma, around) + g.reshape(beta, around)
@@ -369,7 +370,7 @@ def _instance_norm(g: Builder, use: Use, x: Value, gamma: Value, beta: Value) ->
 
 @says("GroupNorm")
 def _group_norm(g: Builder, use: Use, x: Value, gamma: Value, beta: Value) -> Any:
-    """Gamma and beta have a value for each group."""
+    """Group normalization, where gamma and beta have one value per group."""
     groups, shape = use.attrs["num_groups"], x.shape
     if any(dynamic(dim) for dim in shape[1:]):
         raise Untranslatable("groups of channels of data whose size is dynamic")
@@ -415,7 +416,7 @@ def _softmax(g: Builder, use: Use, x: Value, *length: Value) -> Value:
 
 
 def _within(g: Builder, x: Value, length: Value, axis: int) -> Value:
-    """Whether elements are before the length of their row; the lengths have the other axes of ``x``."""
+    """Whether elements lie before the length of their sequence; ``length`` has the other axes of ``x``."""
     count = x.shape[axis]
     if dynamic(count):
         raise Untranslatable("lengths along an axis that is dynamic")
@@ -473,7 +474,7 @@ def _upsampling(g: Builder, use: Use, *images: Value) -> Value:
 
 
 def resized(g: Builder, x: Value, rows: int, columns: int) -> Value:
-    """Every element of images repeated."""
+    """Images enlarged by repeating every element."""
     if rows == columns == 1:
         return x
     scales = [1.0, 1.0, float(rows), float(columns)]
@@ -505,7 +506,7 @@ def _lrn_window(g: Builder, use: Use, x: Value) -> Value:
 
 
 def _channel_window(g: Builder, x: Value, size: int) -> Value:
-    """Sums over neighbouring channels."""
+    """The sum over neighbouring channels."""
     channels = product(x.shape[1:2])
     places = np.abs(np.subtract.outer(np.arange(channels), np.arange(channels))) <= size // 2
     rank = len(x.shape)

@@ -1,4 +1,4 @@
-"""Rows of what is looked up: by indices, in order, within lengths."""
+"""Translations of lookups: by indices, in sorted order, within sequence lengths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INT64 = np.dtype(np.int64)
 
 
 def _places(g: Builder, indices: Value, x: Value, axis: int, mode: str) -> Value:
-    """Indices as int64 within an axis."""
+    """Indices as int64, valid for the axis."""
     indices = g.cast(indices, _INT64)
     length = x.shape[axis]
     last: Any = g.squeeze(g.length(x, axis), [0]) - 1 if dynamic(length) else length - 1
@@ -120,7 +120,7 @@ def _unique(g: Builder, use: Use, x: Value) -> list[Value]:
 
 @says("_histogram")
 def _histogram(g: Builder, use: Use, x: Value, *bins: Value) -> list[Value]:
-    """How many elements are not below each edge but the last, less those of the next; the last edge counts."""
+    """The number of elements at or above each edge but the last, minus that of the next; the last edge is included."""
     attrs = use.attrs
     if bins:
         edges = bins[0]
@@ -139,7 +139,7 @@ def _histogram(g: Builder, use: Use, x: Value, *bins: Value) -> list[Value]:
 
 @says("diag")
 def _diag(g: Builder, use: Use, x: Value) -> Value:
-    """Diagonals by the places that elements come from; zeros come from behind the last."""
+    """A diagonal, gathered by source indices; zeros come from an index past the end."""
     attrs = use.attrs
     shape = [product([dim]) for dim in x.shape]
     count = int(np.prod(shape))
@@ -155,7 +155,7 @@ def _diag(g: Builder, use: Use, x: Value) -> Value:
 
 
 def _picked(g: Builder, x: Value, taken: np.ndarray, count: int) -> Value:
-    """Elements of the whole of ``x`` by their number, zero behind the last."""
+    """Elements of the flattened ``x`` by index, or zero past the end."""
     flat = g.reshape(x, (count,))
     if (taken >= count).any():
         flat = g.concat([flat, g.constant(np.zeros(1, x.dtype))], 0)
@@ -163,7 +163,7 @@ def _picked(g: Builder, x: Value, taken: np.ndarray, count: int) -> Value:
 
 
 def picked_last(g: Builder, x: Value, taken: np.ndarray, count: int, axes: int) -> Value:
-    """The same of the last axes, which are one then."""
+    """Elements of the last axes, flattened, by index; see ``_picked``."""
     flat = g.reshape(x, (*x.shape[:len(x.shape) - axes], count))
     if (taken >= count).any():
         flat = g.pad(flat, [0] * len(flat.shape), [0] * (len(flat.shape) - 1) + [1])
@@ -182,7 +182,7 @@ def _triangles(g: Builder, use: Use, x: Value) -> Value:
     offset = attrs["offset"]
     if "diag" in name:
         rows, columns = np.nonzero(np.eye(size, k=offset, dtype=bool))
-    else:  # line by line if lower, else column by column
+    else:  # row by row if lower, else column by column
         far, near = np.tril_indices(size - abs(offset))
         far = far + abs(offset)
         rows, columns = (far, near) if offset < 0 or (offset == 0 and attrs["lower"]) else (near, far)
@@ -255,7 +255,7 @@ def _ordered(g: Builder, use: Use, x: Value) -> Any:
 
 
 def _steps(g: Builder, x: Value, axis: int) -> Value:
-    """The numbers of steps, along an axis."""
+    """The step indices, along an axis."""
     rank = len(x.shape)
     shape = [-1 if i == axis else 1 for i in range(rank)]
     if not dynamic(x.shape[axis]):
@@ -264,7 +264,7 @@ def _steps(g: Builder, x: Value, axis: int) -> Value:
 
 
 def _lengths(g: Builder, x: Value, length: Value, axis: int) -> Value:
-    """The lengths, along the other of the first two axes."""
+    """The sequence lengths, along the other of the first two axes."""
     rank = len(x.shape)
     return g.unsqueeze(g.cast(length, _INT64), [i for i in range(rank) if i != 1 - axis])
 
@@ -284,7 +284,7 @@ def _sequence_last(g: Builder, use: Use, x: Value, *length: Value) -> Value:
     axis = use.attrs["axis"]
     if not length:
         return g.subscript(x, (slice(None),) * axis + (-1,))
-    before = g.larger(g.cast(length[0], _INT64) - 1, 0)  # of an empty one the first
+    before = g.larger(g.cast(length[0], _INT64) - 1, 0)  # the first one for an empty sequence
     count = g.squeeze(g.length(x, axis), [0]) if dynamic(x.shape[axis]) else x.shape[axis]
     places = g.smaller(before, count - 1)
     last = g.compare("Equal", _steps(g, x, axis), _lengths(g, x, places, axis))
@@ -303,7 +303,7 @@ def _sequence_reverse(g: Builder, use: Use, x: Value, *length: Value) -> Value:
 
 @says("im2col")
 def _im2col(g: Builder, use: Use, x: Value) -> Value:
-    """A convolution whose kernels have a single one."""
+    """A convolution whose kernels have a single nonzero element, 1."""
     attrs = use.attrs
     channels, taps = product(x.shape[1:2]), int(np.prod(attrs["kernel"]))
     rank = len(attrs["kernel"])
@@ -325,7 +325,7 @@ def _col2im(g: Builder, use: Use, x: Value) -> Value:
 
 @says("_contrib_fft", "_contrib_ifft")
 def _fourier(g: Builder, use: Use, x: Value) -> Value:
-    """Real and imaginary parts are a last axis of ONNX's transform."""
+    """The Fourier transform; ONNX's has real and imaginary parts on a last axis."""
     inverse, rank, count = use.op.name == "_contrib_ifft", len(x.shape), product(x.shape[-1:])
     wide = x if x.dtype in (np.float32, np.float64) else g.cast(x, np.float32)
     parts = g.reshape(wide, (*x.shape[:-1], count // 2, 2)) if inverse else g.unsqueeze(wide, [rank])
@@ -340,7 +340,7 @@ def _fourier(g: Builder, use: Use, x: Value) -> Value:
 def _all_close(g: Builder, use: Use, x: Value, y: Value) -> Value:
     attrs = use.attrs
     near = g("LessOrEqual", g("Abs", x - y), g("Abs", y) * attrs["rtol"] + attrs["atol"])
-    near = g("Or", near, g("Equal", x, y))  # infinities
+    near = g("Or", near, g("Equal", x, y))  # infinite elements
     if attrs["equal_nan"]:
         near = g("Or", near, g("And", g("IsNaN", x), g("IsNaN", y)))
     return g.reduce("Min", g.cast(near, np.int32), range(len(near.shape)), False)

@@ -1,4 +1,4 @@
-"""Rows of factorizations, inverses and determinants of matrices: a loop over columns, which is ``Scan`` of ONNX."""
+"""Translations of matrix factorizations, inverses and determinants: a loop over columns, as ONNX's ``Scan``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ __all__: list[str] = []
 
 _INT64 = np.dtype(np.int64)
 
-#: One round: of the body, the number of the round, and the state, the next state and rows that are kept.
+#: One iteration: takes the builder of the body, the iteration's index and the state; returns the next state and the
+#: rows to collect.
 Round = Callable[[Builder, Value, Value], tuple[Value, Sequence[Value]]]
 
 
 def _rounds(g: Builder, numbers: np.ndarray, state: Value, round_of: Round) -> tuple[Value, list[Value]]:
-    """The state after a round for each of the numbers, and for each row the rows of all rounds."""
+    """The state after an iteration for each index, and the rows collected over all iterations."""
     if g.opset < 9:
         raise Untranslatable("ONNX has Scan, as loops need it, from opset 9 on")
     inner = g.body()
@@ -41,29 +42,29 @@ def _transposed(g: Builder, x: Value) -> Value:
 
 
 def _triangle(g: Builder, x: Value, lower: bool) -> Value:
-    """The triangle of square matrices, zeros beside it."""
+    """The lower or upper triangle of square matrices; other elements are zero."""
     ones = np.ones([product(x.shape[-1:])] * 2, bool)
     return g.where(g.constant(np.tril(ones) if lower else np.triu(ones)), x, 0.0)
 
 
 def _row(g: Builder, x: Value, number: Value) -> Value:
-    """One row of each matrix, as a matrix of one row."""
+    """One row of each matrix, as a matrix with one row."""
     return g.unsqueeze(g.gather(x, number, len(x.shape) - 2), [len(x.shape) - 2])
 
 
 def _column(g: Builder, x: Value, number: Value) -> Value:
-    """One column of each matrix, as a matrix of one column."""
+    """One column of each matrix, as a matrix with one column."""
     return g.unsqueeze(g.gather(x, number, len(x.shape) - 1), [len(x.shape) - 1])
 
 
 def _places(g: Builder, count: int) -> Value:
-    """The numbers of rows, in a column."""
+    """The indices of rows, as a column."""
     return g.constant(np.arange(count, dtype=np.int64).reshape(count, 1))
 
 
 @says("_linalg_potrf")
 def _potrf(g: Builder, use: Use, x: Value) -> Value:
-    """Column by column, of what the columns before leave."""
+    """The Cholesky factor, column by column."""
     lower, count, rank = use.attrs["lower"], product(x.shape[-1:]), len(x.shape)
 
     def column(inner: Builder, number: Value, left: Value) -> tuple[Value, list[Value]]:
@@ -77,7 +78,7 @@ def _potrf(g: Builder, use: Use, x: Value) -> Value:
 
 
 def _solved(g: Builder, x: Value, right: Value, lower: bool) -> Value:
-    """The solution of a triangular system, computed row by row: the matrix whose product with ``x`` is ``right``."""
+    """The solution of a triangular system, row by row: the matrix whose product with ``x`` is ``right``."""
     count = product(x.shape[-1:])
     half = _triangle(g, x, lower)
 
@@ -110,8 +111,8 @@ def _potri(g: Builder, use: Use, x: Value) -> Value:
 
 
 def _eliminated(g: Builder, x: Value, count: int) -> tuple[Value, Value, Value]:
-    """Gauss and Jordan's elimination of ``count`` columns: the matrices behind, and for each of the columns the number
-    that it was divided by, and whether rows changed places. A zero is divided by as one, if there is no other."""
+    """Gauss-Jordan elimination of ``count`` columns: the resulting matrices, and for each column its pivot and whether
+    rows were exchanged. If all candidates for a pivot are zero, the row is divided by one."""
     rank = len(x.shape)
 
     def column(inner: Builder, number: Value, left: Value) -> tuple[Value, list[Value]]:

@@ -1,4 +1,4 @@
-"""Whole models: what is exported, with which inputs and weights, and the file."""
+"""Export of whole models: the inputs, the weights, and the file."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ __all__ = ["OLDEST", "export", "export_model", "to_model"]
 helper = package("helper")
 numpy_helper = package("numpy_helper")
 
-#: The first version of ONNX's operators that models are written for, which is the oldest that ONNX Runtime runs.
+#: The oldest version of ONNX's operators that is written, which is the oldest that ONNX Runtime runs.
 OLDEST = 7
-#: From how many bytes of weights on they lie in a file of their own: protocol buffers hold less than 2 GiB.
+#: Bytes of weights above which they are stored in a second file: protocol buffers hold less than 2 GiB.
 EXTERNAL = 2 ** 31 - 2 ** 24
 
 #: Names of dynamic dimensions by axis; the axes of an input, or a shape with names in it.
@@ -57,29 +57,29 @@ class _Input:
         self.dims: dict[int, str] = {}
 
     def sizes(self, scales: Mapping[str, tuple[int, int]], which: int) -> Shape | None:
-        """The shape in one of the sizes."""
+        """The shape at one of the sample sizes."""
         if self.shape is None:
             return None
         return tuple([scales[self.dims[i]][which] if i in self.dims else dim for i, dim in enumerate(self.shape)])
 
 
 class _Program:
-    """Program to export: a graph for each size, its inputs and the values of its other variables.
+    """A program to export: a graph for each sample size, its inputs, and the values of its other variables.
 
     Attributes
     ----------
     title : str
-        Its name in errors.
+        Name for error messages.
     graphs : list of Graph
-        One for each size, alike but for attributes.
+        One graph for each sample size; they differ only in attributes.
     inputs : list of (_Input, Node)
-        Those that are given when it runs, with the variables of the first graph.
+        The inputs, each with its variable in the first graph.
     values : dict of Node to array
-        Those of other variables of the first graph.
+        Values of the other variables of the first graph.
     outputs : list of str
         Names of the outputs.
     training : bool
-        Whether nodes that do not say otherwise compute as in training: those of Cells say it.
+        Whether nodes without a mode of their own are in training mode; nodes of Cells have one.
     """
 
     def __init__(self, title: str, graphs: list[Graph], inputs: list[tuple[_Input, Node]],
@@ -94,27 +94,28 @@ class _Program:
 def export(thing: Any, file: str | os.PathLike[str], *examples: Any, params: Mapping[str, Any] | None = None,
            dynamic: Dynamic = None, opset_version: int | None = None, external_data: bool | None = None,
            inputs: Sequence[str] | None = None) -> str:
-    """Write a Symbol, Cell, compiled function or executor as a model of ONNX, in inference.
+    """Write a Symbol, Cell, compiled function or executor as an ONNX model for inference.
 
     Parameters
     ----------
     thing : Symbol, Cell, function or Executor
-        What is written. An executor knows its shapes and weights; a Symbol needs ``params``.
+        The object to export. An executor has shapes and weights; a Symbol needs ``params``.
     file : str
-        The file, which is whole or not there.
+        The file, written completely or not at all.
     *examples : array, Tensor or shape
-        An input each, in order; a shape is one of float32.
+        Example inputs, in order; a shape means float32.
     params : mapping of str to array, optional
         Weights and auxiliary states of a Symbol, also as ``arg:name`` and ``aux:name``.
     dynamic : bool, or mapping, optional
-        True for a first axis, ``batch``, of every input that may have any length; or by the name of an input the names
-        of dimensions by axis: ``{"data": {0: "batch", 1: "length"}}``.
+        True makes the first axis of every input dynamic, under the name ``batch``. Or for each input by name, the names
+        of its dynamic dimensions by axis: ``{"data": {0: "batch", 1: "length"}}``.
     opset_version : int, optional
         The version of ONNX's operators, 7 or later; the newest that the package ``onnx`` knows.
     external_data : bool, optional
-        Whether weights lie in a file beside it, ``file`` with ``.data``; by default where they must.
+        Whether weights are stored in a second file, ``file`` with ``.data``; by default if they are too large for one
+        file.
     inputs : sequence of str, optional
-        For an executor the arguments that are inputs; else all that no one knows a value of.
+        Arguments of an executor that are inputs; otherwise all variables without a value.
 
     Returns
     -------
@@ -124,7 +125,7 @@ def export(thing: Any, file: str | os.PathLike[str], *examples: Any, params: Map
     Raises
     ------
     OpError
-        An operator cannot be said in ONNX: its name and node, and why.
+        If an operator has no ONNX form; the message gives its name, node, and the reason.
 
     Examples
     --------
@@ -141,7 +142,7 @@ def export(thing: Any, file: str | os.PathLike[str], *examples: Any, params: Map
 
 def to_model(thing: Any, *examples: Any, params: Mapping[str, Any] | None = None, dynamic: Dynamic = None,
              opset_version: int | None = None, inputs: Sequence[str] | None = None) -> ModelProto:
-    """The model that ``export`` writes; its arguments.
+    """The model that ``export`` writes, from the same arguments.
 
     Examples
     --------
@@ -169,7 +170,7 @@ def export_model(sym: Any, params: Any, in_shapes: Sequence[Any] | None = None, 
                  onnx_file_path: str = "model.onnx", verbose: bool = False, dynamic: bool = False,
                  dynamic_input_shapes: Sequence[Any] | None = None, run_shape_inference: bool = False,
                  input_type: Any = None, input_shape: Any = None, opset_version: int | None = None) -> str:
-    """Write a Symbol and its weights as a model of ONNX, with the arguments of MXNet 1.9.1.
+    """Write a Symbol and its weights as an ONNX model, with the arguments of MXNet 1.9.1.
 
     Parameters
     ----------
@@ -180,16 +181,15 @@ def export_model(sym: Any, params: Any, in_shapes: Sequence[Any] | None = None, 
     in_shapes : list of tuple
         The shape of each input, in the order of arguments; labels may be left out.
     in_types : dtype or list of dtypes
-        Those of the inputs.
+        Dtypes of the inputs.
     onnx_file_path : str
         The file to write.
     verbose : bool
         Whether to print the model.
     dynamic : bool
-        Whether dimensions may have any length: those that ``dynamic_input_shapes`` names, or without it all that the
-        graph leaves open.
+        Whether lengths are dynamic: those in ``dynamic_input_shapes``, or by default all unknown ones.
     dynamic_input_shapes : list of tuple, optional
-        The shapes with text or None where a dimension is dynamic.
+        Shapes with text or None for dynamic dimensions.
     run_shape_inference : bool
         Whether to run ONNX's shape inference over the model.
     input_type, input_shape
@@ -252,7 +252,7 @@ def export_model(sym: Any, params: Any, in_shapes: Sequence[Any] | None = None, 
 
 def _loaded(path: str) -> dict[str, Any]:
     found = load_arrays(path)
-    if not found:  # of a network without parameters
+    if not found:  # a network without parameters
         return {}
     if not isinstance(found, dict):
         raise ArgumentError(f"export_model: {path}: its arrays have no names")
@@ -260,7 +260,7 @@ def _loaded(path: str) -> dict[str, Any]:
 
 
 def _split_params(symbol: Symbol, params: Mapping[str, Any]) -> tuple[list[str], dict[str, np.ndarray]]:
-    """Names of the variables, inputs first as they are listed, and the values that there are."""
+    """Names of the variables, with the listed inputs first, and the values that are known."""
     names = list(dict.fromkeys([*symbol.list_arguments(), *symbol.list_auxiliary_states()]))
     values = {}
     for name, value in params.items():
@@ -275,7 +275,7 @@ def _numbers(value: Any) -> np.ndarray:
 
 
 def _example(name: str, example: Any) -> _Input:
-    """An input as a shape or an array says it is."""
+    """An input with the shape and dtype of an example."""
     if isinstance(example, tuple) and all(isinstance(dim, int) for dim in example):
         return _Input(name, example, np.float32)
     array = _numbers(example)
@@ -381,7 +381,8 @@ def _name_dims(given: Sequence[_Input], dynamic: Dynamic) -> None:
 
 
 def _scales(given: Sequence[_Input]) -> dict[str, tuple[int, int]]:
-    """Two lengths for each name of a dimension, which tell dynamic dimensions from others, and from one another."""
+    """Two different lengths for each named dimension, which distinguish dynamic dimensions from static ones and from
+    each other."""
     scales: dict[str, tuple[int, int]] = {}
     for each in given:
         for axis, name in each.dims.items():
@@ -392,7 +393,7 @@ def _scales(given: Sequence[_Input]) -> dict[str, tuple[int, int]]:
 
 
 def _open_dims(symbol: Symbol, given: Sequence[_Input], values: Mapping[str, np.ndarray]) -> dict[str, dict[int, str]]:
-    """The dimensions that may have another length, as far as shapes tell."""
+    """The dimensions that may vary, as far as shapes tell."""
     graph = symbol._graph()
     shapes: dict[Node, Any] = {}
     held = {node.name: node for node in graph.nodes if node.op is None}
@@ -400,7 +401,7 @@ def _open_dims(symbol: Symbol, given: Sequence[_Input], values: Mapping[str, np.
     shapes.update({held[each.name]: each.shape for each in given})
     found: dict[str, dict[int, str]] = {each.name: {} for each in given}
     batch = {each.shape[0] for each in given if each.shape}
-    if len(batch) == 1:  # inputs with one number of samples
+    if len(batch) == 1:  # inputs with the same batch size
         length = next(iter(batch))
         moved = dict(shapes)
         moved.update({held[each.name]: (2 * length, *each.shape[1:]) for each in given if each.shape})
@@ -428,7 +429,7 @@ def _agrees(graph: Graph, shapes: Mapping[Node, Any]) -> bool:
 
 
 def _made(program: _Program, opset: int | None) -> ModelProto:
-    """The model of a program."""
+    """The ONNX model of a program."""
     newest = package("defs").onnx_opset_version()
     opset = newest if opset is None else opset
     if not OLDEST <= opset <= newest:
@@ -465,7 +466,7 @@ def _made(program: _Program, opset: int | None) -> ModelProto:
 
 def _variables(g: Builder, program: _Program, graphs: Sequence[Graph], scales: Mapping[str, tuple[int, int]]
                ) -> tuple[dict[Entry, Value], list[tuple[_Input, Value]], list[dict[Node, Any]]]:
-    """Values of the variables, those that are inputs, and the shapes of all nodes in each of the sizes."""
+    """Values of the variables, the variables that are inputs, and the shapes of all nodes at each sample size."""
     inputs = {node: each for each, node in program.inputs}
     numbers = {node: number for number, node in enumerate(graphs[0].nodes)}
     shapes: list[dict[Node, Any]] = []
@@ -492,7 +493,7 @@ def _variables(g: Builder, program: _Program, graphs: Sequence[Graph], scales: M
         if given_as is None:
             raise ArgumentError(f"onnx.export: {program.title}: nobody gives a value for {node.name!r}")
         if any(shape is None or not known(shape) for shape in found) and given_as.shape is None:
-            continue  # a label, which nothing may ask for
+            continue  # a label, which no exported node may read
         values[node, 0] = Value(g, given_as.name, found, dtypes[node][0] or np.dtype(np.float32))
     for each, node in program.inputs:
         if node not in numbers:
@@ -504,7 +505,7 @@ def _variables(g: Builder, program: _Program, graphs: Sequence[Graph], scales: M
 
 
 def _read(nodes: Sequence[NodeProto]) -> set[str]:
-    """The names that nodes read, bodies included."""
+    """The names that nodes read, including those in bodies."""
     found: set[str] = set()
     for node in nodes:
         found.update(node.input)
@@ -558,13 +559,13 @@ def _end(value: Value) -> ValueInfoProto:
 
 
 def _save(model: ModelProto, file: str, external: bool | None) -> str:
-    """Write a model, with its weights beside it where they are too large."""
+    """Write a model; large weights go to a second file."""
     size = sum(len(each.raw_data) for each in model.graph.initializer)
     if external or (external is None and size >= EXTERNAL):
         data = f"{os.path.basename(file)}.data"
         beside = os.path.join(os.path.dirname(file), data)
         if os.path.exists(beside):
-            os.remove(beside)  # the package adds to it
+            os.remove(beside)  # the package modifies it
         package().save_model(model, file, save_as_external_data=True, location=data, size_threshold=1024)
         return file
     package("checker").check_model(model)

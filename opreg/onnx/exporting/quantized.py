@@ -1,4 +1,4 @@
-"""Rows of layers of integers of eight bits: the layer of the same values in a floating dtype that loses none."""
+"""Translations of 8-bit integer layers: the same layer in a floating dtype in which the values are exact."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ __all__: list[str] = []
 
 
 def _distance(g: Builder, low: Value, high: Value) -> Value:
-    """How far the farther end of a range is from zero."""
+    """The larger absolute value of the ends of a range."""
     return g("Max", g("Abs", low), g("Abs", high))
 
 
 def _per_unit(g: Builder, steps: float, reach: Value) -> Value:
-    """How many steps one is, where so many go that far."""
+    """The number of steps per unit, with ``steps`` steps up to ``reach``."""
     return steps / (reach + g.cast(g.compare("Equal", reach, 0.0), reach.dtype))
 
 
 def _fractions(g: Builder, x: Value, reach: Value) -> Value:
-    """The fractions that integers stand for."""
+    """The real values that integers represent."""
     return g.cast(x, reach.dtype) * (reach / EDGES[x.dtype.name])
 
 
 def _whole(g: Builder, x: Value, dtype: Any) -> Value:
-    """The nearest numbers of an integer dtype; those beyond it become the outermost."""
+    """Values rounded to an integer dtype, saturating."""
     least, most = limits(np.dtype(dtype))
     return g.cast(g.clip(g("Round", x), float(least), float(most)), np.dtype(dtype))
 
 
 def _products(data: Value, reach: Value, weight_reach: Value) -> Value:
-    """How far sums of 32 bits reach whose steps are products."""
+    """The range of 32-bit sums whose steps are products of the steps of data and weights."""
     return reach / ENDS[data.dtype.name] * (weight_reach / ENDS["int8"]) * ENDS["int32"]
 
 
 def _layer(g: Builder, use: Use, name: str, attrs: Mapping[str, Any], *ins: Value) -> Value:
-    """The layer of floating-point values."""
+    """The layer applied to floating-point values."""
     return apply(g, get(name), [attrs] * g.sizes, ins, use.name)[0]
 
 

@@ -1,4 +1,4 @@
-"""Rows of what draws random numbers: distributions, of which ONNX has two, and layers in training."""
+"""Translations of random operators: distributions, of which ONNX has two, and layers in training mode."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 def _named(dtype: np.dtype) -> int:
-    """ONNX's number for a dtype in which it draws."""
+    """ONNX's code of a floating dtype that it can draw."""
     if dtype.name not in ("float16", "float32", "float64"):
         raise Untranslatable(f"ONNX draws no numbers of {dtype}")
     return int(helper.np_dtype_to_tensor_dtype(dtype))
 
 
 def _distribution(use: Use) -> tuple[str, Mapping[str, Any]]:
-    """ONNX's operator, and the words that say the same."""
+    """ONNX's operator and attributes for a distribution."""
     attrs = use.attrs
     if "uniform" in use.op.name:
         return "RandomUniform", {"low": float(attrs["low"]), "high": float(attrs["high"])}
@@ -33,7 +33,7 @@ def _distribution(use: Use) -> tuple[str, Mapping[str, Any]]:
 
 
 def _drawn(g: Builder, kind: str, shape: Sequence[Any], dtype: np.dtype, **words: Any) -> Value:
-    """Numbers of one of ONNX's own distributions, in a shape that may follow from inputs."""
+    """Values drawn from one of ONNX's distributions, in a shape that may depend on inputs."""
     if any(map(dynamic, shape)):
         return g(f"{kind}Like", g.broadcast(g.constant(np.zeros((1,) * len(shape), dtype)), shape),
                  dtype=_named(dtype), **words)
@@ -68,7 +68,7 @@ def _randint(g: Builder, use: Use) -> Value:
     if not -1 << 53 <= low < high <= 1 << 53:
         raise Untranslatable("ONNX draws floating-point numbers, of which these whole numbers are no part")
     drawn = _drawn(g, "RandomUniform", use.out.shape, np.dtype(np.float64), low=float(low), high=float(high))
-    return g.cast(g.smaller(g("Floor", drawn), float(high - 1)), use.out.dtype)  # rounding may carry one up to high
+    return g.cast(g.smaller(g("Floor", drawn), float(high - 1)), use.out.dtype)  # rounding may give the upper bound
 
 
 @says("_sample_uniform", "_sample_normal", "_sample_exponential")
@@ -112,7 +112,7 @@ def _shuffled(g: Builder, use: Use, x: Value) -> Value:
 
 
 def dropped(g: Builder, x: Value, rate: float) -> Value:
-    """Some of the numbers zero, and the others larger for it, as in training."""
+    """Dropout in training mode: some elements are zero, the others are scaled."""
     if g.opset < 12:
         raise Untranslatable("it draws numbers, as in training, which ONNX says from opset 12 on")
     return g("Dropout", x, g.constant(np.asarray(rate, _FLOAT32)), g.constant(np.asarray(True)))
@@ -126,5 +126,5 @@ def _dropout(g: Builder, use: Use, x: Value) -> Value:
     axes = {axis % len(x.shape) for axis in attrs["axes"] or ()}
     if not axes:
         return dropped(g, x, attrs["p"])
-    firsts = g.slice(x, [0] * len(axes), [1] * len(axes), sorted(axes))  # which share what they draw along the axes
+    firsts = g.slice(x, [0] * len(axes), [1] * len(axes), sorted(axes))  # the axes that share their random values
     return x * dropped(g, g.filled(1.0, firsts, x.dtype), attrs["p"])

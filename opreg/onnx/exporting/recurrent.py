@@ -1,4 +1,4 @@
-"""Rows of recurrent layers, loops and branches."""
+"""Translations of recurrent layers, loops and branches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 _BOOL = np.dtype(bool)
 
-#: ONNX's operator for each mode, and the order of our gates in its matrices.
+#: ONNX's operator for each mode, and the order of this library's gates in its matrices.
 _CELLS = {"lstm": ("LSTM", (0, 3, 1, 2)), "gru": ("GRU", (1, 0, 2)), "rnn_relu": ("RNN", (0,)),
           "rnn_tanh": ("RNN", (0,))}
 
@@ -61,7 +61,7 @@ def _rnn(g: Builder, use: Use, x: Value, parameters: Value, state: Value, *other
 
 
 def _gates(g: Builder, kind: Kind, vector: Value, part: Part, order: Sequence[int]) -> Value:
-    """A matrix or vector of the parameters, its gates in ONNX's order."""
+    """A matrix or vector of the parameters, with its gates in ONNX's order."""
     size = part.shape[0] * (part.shape[1] if len(part.shape) > 1 else 1)
     found = g.reshape(g.slice(vector, [part.start], [part.start + size], [0]), part.shape)
     if len(order) == 1:
@@ -73,7 +73,7 @@ def _gates(g: Builder, kind: Kind, vector: Value, part: Part, order: Sequence[in
 
 
 def _body(g: Builder, body: Symbol, given: Sequence[Value]) -> list[Value]:
-    """The outputs of a body for values of its variables, in their order."""
+    """The outputs of a body for values of its variables."""
     graph = resolved(body)._graph()
     variables = [node for node in graph.nodes if node.op is None]
     values: dict[Entry, Value] = {(node, 0): value for node, value in zip(variables, given)}
@@ -81,12 +81,12 @@ def _body(g: Builder, body: Symbol, given: Sequence[Value]) -> list[Value]:
 
 
 def _inside(inner: Builder, x: Value) -> Value:
-    """A value of the graph around, in a body."""
+    """A value of the outer graph, inside a body."""
     return Value(inner, x.name, x.shapes, x.dtype, x.array)
 
 
 def _input(inner: Builder, name: str, x: Value, shapes: Any = None) -> Value:
-    """A new input of a body, like a value."""
+    """A new input of a body, with the shape and dtype of a value."""
     return Value(inner, inner.names(f"{inner.prefix}_{name}"), x.shapes if shapes is None else shapes, x.dtype)
 
 
@@ -100,7 +100,7 @@ def _foreach(g: Builder, use: Use, *ins: Value) -> Any:
     if g.opset < 9:
         raise Untranslatable("ONNX has Scan, as loops need it, from opset 9 on")
     inner = g.body()
-    # A row of a vector has an axis here, and none there.
+    # A row of a vector has an axis in this library, and none in ONNX.
     slices = [_input(inner, f"row{i}", x, [shape[1:] for shape in x.shapes if shape is not None])
               for i, x in enumerate(data)]
     before = [_input(inner, f"state{i}", x) for i, x in enumerate(states)]
@@ -117,13 +117,13 @@ def _foreach(g: Builder, use: Use, *ins: Value) -> Any:
 
 
 def _like(g: Builder, value: Value, state: Value) -> Value:
-    """The next state in the shape and dtype of the one before."""
+    """The next state, in the shape and dtype of the previous one."""
     value = g.cast(value, state.dtype)
     return value if len(value.shape) == len(state.shape) else g.reshape(value, state.shape)
 
 
 def _typed(use: Use, outs: Sequence[Value]) -> list[Value]:
-    """Results of loops, with the shapes that they are known to have."""
+    """Results of loops, with their known shapes."""
     for value, out in zip(outs, use.outs):
         value.shapes, value.dtype = out.shapes, out.dtype
     return list(outs)
@@ -158,7 +158,7 @@ def _while(g: Builder, use: Use, *ins: Value) -> Any:
              body=graph)
     outs = [outs] if visible == 1 else list(outs)
     stacked = []
-    for value, one in zip(outs[len(at):], found):  # what no round made is zero
+    for value, one in zip(outs[len(at):], found):  # rows after the last iteration are zero
         value.shapes = [(ANY, *shape) for shape in one.shapes if shape is not None]
         rest = g.slice(g("Shape", value), [1], [len(one.shape) + 1], [0])
         zeros = g("Expand", g.constant(np.zeros((), value.dtype)), g("Concat", g.ints(most), rest, axis=0))

@@ -1,4 +1,4 @@
-"""Rows of shapes: what reshapes, repeats, cuts, joins, pads and reorders; and of reductions."""
+"""Translations of reshaping, repeating, slicing, joining, padding and reordering; and of reductions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _broadcast_like(g: Builder, use: Use, x: Value, like: Value) -> Value:
 
 
 def _several(value: Any) -> list[Any]:
-    """A number, or several, as a list."""
+    """One number or several, as a list."""
     return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
@@ -102,7 +102,7 @@ def _flat(x: Value) -> Any:
 @says("_npi_where", "where")
 def _where(g: Builder, use: Use, condition: Value, x: Value, y: Value) -> Value:
     rank = len(condition.shape)
-    if use.op.name == "where" and rank < len(x.shape):  # a vector chooses rows
+    if use.op.name == "where" and rank < len(x.shape):  # a vector selects rows
         condition = g.unsqueeze(condition, range(rank, len(x.shape)))
     return g.where(condition, g.cast(x, use.out.dtype), g.cast(y, use.out.dtype))
 
@@ -254,7 +254,7 @@ def _arange_like(g: Builder, use: Use, x: Value) -> Value:
 
 @says("_slice_assign", "_slice_assign_scalar", "_subscript_assign")
 def _assigned(g: Builder, use: Use, x: Value, *values: Value) -> Value:
-    """Assignment by the places that elements come from: a scatter into the whole array, flat."""
+    """Assignment to indices: a scatter into the flattened array."""
     attrs = use.attrs
     key: Any = attrs.get("key")
     if use.op.name != "_subscript_assign":
@@ -280,7 +280,7 @@ def _assigned(g: Builder, use: Use, x: Value, *values: Value) -> Value:
 
 
 def _axes(use: Use, x: Value) -> list[int]:
-    """The axes that are reduced."""
+    """The axes to reduce."""
     rank, axis = len(x.shape), use.attrs.get("axis")
     if axis == () and use.op.name.startswith("_np"):
         return []
@@ -296,7 +296,7 @@ _REDUCED = {"sum": "Sum", "_np_sum": "Sum", "mean": "Mean", "_npi_mean": "Mean",
 
 
 def _wide(g: Builder, use: Use, x: Value, kind: str) -> Value:
-    """In a dtype that sums are computed in."""
+    """A value in the dtype that sums are computed in."""
     if kind in ("Max", "Min"):
         return g.cast(x, np.int32) if x.dtype == _BOOL or (g.opset < 12 and x.dtype.itemsize < 4) else x
     if is_floating(x.dtype):

@@ -1,9 +1,9 @@
-"""The table of translations, and how one application of an operator becomes nodes of ONNX.
+"""The table of translations, and how one node becomes nodes of ONNX.
 
-A row is a function of the graph that grows, the use of the operator and its inputs. Only what follows from nothing else
-has a row: element-wise operators are said by their expressions, what depends on shapes alone is a constant, traced and
-composed operators are functions of the model by their bodies, and what the table of translations to other libraries
-has is said by that.
+A row of the table is a function of the graph builder, the use of the operator, and its inputs. Only operators that
+cannot be translated otherwise have a row. Elementwise operators are translated from their expressions. Results that
+depend only on shapes become constants. Traced and composed operators become functions of the model, with their bodies.
+Operators in the shared table of translations to other libraries are translated from that.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ __all__ = ["DOMAIN", "TABLE", "Use", "apply", "says", "walk"]
 
 helper = package("helper")
 
-#: The domain of functions and nodes that are operators of this library.
+#: The ONNX domain of functions and nodes that are operators of this library.
 DOMAIN = "opreg"
 
-#: Rows, by the names of operators.
+#: Rows by operator name.
 TABLE: dict[str, Callable[..., Any]] = {}
 
-#: Operators whose attributes are shapes, which may differ where a dimension is dynamic: rows look at the outputs.
+#: Operators whose attributes are shapes, which may differ between sample sizes: their rows use the output shapes.
 _SHAPED = frozenset({"Reshape", "_np_reshape", "broadcast_to", "_np_broadcast_to", "broadcast_axis", "_zeros", "_ones",
                      "_full", "_reduce_like"})
 
@@ -59,9 +59,9 @@ class Use(NamedTuple):
     outs : list of Value
         Shapes and dtypes of its outputs.
     name : str
-        Of its node.
+        Name of its node.
     is_train : bool
-        Whether it computes as in training, as a layer of a Cell may in inference.
+        Whether it is in training mode, which a layer of a Cell may be even in inference.
     """
 
     op: Op
@@ -77,7 +77,7 @@ class Use(NamedTuple):
 
 
 def says(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter a row: ``f(g, use, *inputs)`` returns the output, or a list of the first outputs."""
+    """Registers a translation: ``f(g, use, *inputs)`` returns the output, or a list of the first outputs."""
 
     def enter(rule: Callable[..., Any]) -> Callable[..., Any]:
         TABLE.update(dict.fromkeys(names, rule))
@@ -88,20 +88,21 @@ def says(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value], heads: Sequence[Entry],
          known: Sequence[Mapping[Node, list[Shape | None]]] | None = None) -> list[Value]:
-    """Say a graph.
+    """Translate a graph.
 
     Parameters
     ----------
     g : Builder
-        What nodes are added to.
+        The builder that nodes are added to.
     nodes : sequence of sequences of Node
-        Inputs before users; each as often as there are sizes, alike but for attributes.
+        Nodes in topological order, each once per sample size; they differ only in attributes.
     values : dict of entry to value
-        Those of variables that are needed; the others are added. Entries are those of the first of nodes.
+        Values of the needed variables; those of other entries are added. Entries belong to the first node of each
+        sequence.
     heads : sequence of entry
-        What is asked for.
+        The entries to compute.
     known : sequence of dicts of node to shapes, optional
-        For each of the sizes what is known of the outputs of nodes.
+        Known output shapes of nodes, for each sample size.
     """
     for alike in nodes:
         node = alike[0]
@@ -123,7 +124,7 @@ def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value]
 
 
 def _told(error: Untranslatable, node: Node) -> Untranslatable:
-    """The error with the innermost node that it is about."""
+    """The error with the innermost node that it concerns."""
     if getattr(error, "told", False):
         return error
     new = Untranslatable(f"{node.describe()}: {error}")
@@ -133,13 +134,12 @@ def _told(error: Untranslatable, node: Node) -> Untranslatable:
 
 def apply(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Value | None], name: str,
           is_train: bool = False, known: Sequence[list[Shape | None]] | None = None) -> list[Value]:
-    """Say one application of an operator, whose attributes, and what is known of its outputs, are given for each of the
-    sizes.
+    """Translate one use of an operator; attributes and known output shapes are given for each sample size.
 
     Raises
     ------
     Untranslatable
-        It cannot be said.
+        If it has no translation.
     """
     use = _use(g, op, attrs, ins, name, is_train, known)
     if op.name not in _SHAPED and any(each != attrs[0] for each in attrs[1:]) and not op.traits.traced:
@@ -151,7 +151,7 @@ def apply(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[
 
 def _use(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Value | None], name: str,
          is_train: bool, known: Sequence[list[Shape | None]] | None) -> Use:
-    """The use, with shapes and dtypes of the outputs for each of the sizes."""
+    """The use, with shapes and dtypes of the outputs for each sample size."""
     shapes: list[Sequence[Shape | None]] = []
     dtypes: Sequence[np.dtype] = ()
     for size, each in enumerate(attrs):
@@ -173,7 +173,7 @@ def _fitted(g: Builder, value: Value, out: Value) -> Value:
     if before is not None and after is not None and len(before) != len(after):
         value = g.reshape(value, after)
     elif not all(left is None or right is None or left == right for left, right in zip(value.shapes, out.shapes)):
-        raise Untranslatable(f"its shape is {after}, and would be {before}")  # unknown lengths equal all
+        raise Untranslatable(f"its shape is {after}, and would be {before}")  # unknown lengths are equal to any
     if after is not None:
         value.shapes = out.shapes
     return value
@@ -217,7 +217,7 @@ def _by_row(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
 
 
 def _by_value(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
-    """Compute now what follows from shapes alone."""
+    """Evaluate a result that depends only on shapes, as a constant."""
     op = use.op
     unread = all(i in op.traits.unread or (x is not None and x.array is not None) for i, x in enumerate(ins))
     if op.traits.random or op.rules.data_dependent or not unread:
@@ -238,12 +238,12 @@ def _fixed(shape: Shape | None) -> bool:
 
 
 def _by_expression(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
-    """Element-wise operators by their expressions."""
+    """Translate an elementwise operator from its expression."""
     attrs = use.attrs
     if use.op.rules.expression is None or len(use.outs) != 1:
         return None
     if "is_int" in attrs and attrs["is_int"] and not is_floating(ins[0].dtype) and math.isfinite(attrs["scalar"]):
-        attrs = {**attrs, "scalar": float(math.trunc(attrs["scalar"]))}  # among integers the number is one too
+        attrs = {**attrs, "scalar": float(math.trunc(attrs["scalar"]))}  # with integers the scalar is an integer, too
     expression = use.op.rules.expression(attrs)
     if expression is None:
         return None
@@ -253,7 +253,7 @@ def _by_expression(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] 
 
 
 def computed(g: Builder, expression: Expression, ins: Sequence[Value], out: Value) -> Value:
-    """An expression of values, instruction by instruction, as ``Expression`` computes it of arrays."""
+    """The value of an expression, instruction by instruction, as ``Expression`` evaluates it on arrays."""
     dtype = ins[0].dtype
     whole = not is_floating(dtype)
     if whole:
@@ -274,14 +274,14 @@ def computed(g: Builder, expression: Expression, ins: Sequence[Value], out: Valu
 
 
 def _whole(g: Builder, expression: Expression, ins: Sequence[Value], out: Value) -> Value:
-    """One instruction that integers have in a form of their own."""
+    """One instruction that has a special form for integers."""
     prim, args = expression.code[0]
     values = [ins[arg] if type(arg) is int else g.number(arg, ins[0]) for arg in args]
     return g.primitives[f"whole {prim.name}"](g, *values, out.dtype)
 
 
 class _Words:
-    """The builder as a dialect: instructions are functions of values."""
+    """The builder as a dialect of the shared translations: instructions are functions of values."""
 
     def __init__(self, g: Builder):
         self.g = g
@@ -292,7 +292,7 @@ class _Words:
 
 
 def _by_dialect(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
-    """Translation by the rules that other libraries share; None where there is none."""
+    """Translate by the rules shared with other libraries; None if there is none."""
     rule = translation.TABLE.get(use.op.name)
     if rule is None:
         return None
@@ -305,7 +305,7 @@ def _by_dialect(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | N
 
 
 def _traced_kernel(op: Op, attrs: Any, ins: Sequence[Spec]) -> Traced:
-    """The trace of a reference kernel, where it is plain NumPy and writes into no array."""
+    """The trace of a reference kernel, if it is plain NumPy and writes to no array."""
     kernel = op.kernels[0]
     if kernel.bound or op.traits.mutates or op.traits.random or op.traits.mode:
         raise Untranslatable("")
@@ -315,7 +315,7 @@ def _traced_kernel(op: Op, attrs: Any, ins: Sequence[Spec]) -> Traced:
         with Recording(False, False):
             found = kernel.rule.function(np, *[body.value(slot) for slot in slots], **kernel.rule.select(attrs))
         heads = [body.entry(each) for each in _listed(found)]
-    except Exception:  # whatever it does that has no operator
+    except Exception:  # any failure, as for a function without an operator
         raise Untranslatable("") from None
     if any(node.op is op for node in body.nodes):
         raise Untranslatable("")
@@ -324,8 +324,8 @@ def _traced_kernel(op: Op, attrs: Any, ins: Sequence[Spec]) -> Traced:
 
 def _function(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Any], kernel: bool = False
               ) -> Sequence[Value]:
-    """A traced or composed operator as a function of the model, or by its body where the version has no functions; with
-    ``kernel`` one whose reference kernel can be traced."""
+    """A traced or composed operator as a function of the model, or inlined if the opset has no functions; with
+    ``kernel`` an operator whose reference kernel can be traced."""
     op = use.op
     traces = []
     for size, each in enumerate(attrs):
@@ -354,7 +354,7 @@ def _function(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Seq
 
 
 def _registered(g: Builder, name: str, inner: Builder, ins: Sequence[str], outs: Sequence[str]) -> str:
-    """The name of a function in the model: uses that do the same share one."""
+    """The name of a function in the model; equal functions share one."""
     functions = g.model.functions
     g.model.domains.setdefault(DOMAIN, 1)
     count, tried = 1, name
@@ -376,7 +376,7 @@ def _same(left: FunctionProto, right: FunctionProto) -> bool:
 
 
 def _foreign(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value]:
-    """An operator that runs as Python: a node of a domain of its own, with its attributes."""
+    """An operator that runs as Python, as a node of a separate domain with its attributes."""
     schema = use.op.signature.schema
     attrs = {key: _stored(value) for key, value in dict(use.attrs).items()
              if value is not None or (key in schema and schema[key].default is not None)}
@@ -384,7 +384,7 @@ def _foreign(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value]:
 
 
 def _stored(value: Any) -> Any:
-    """An attribute as a node holds it: numbers, text, and lists of one kind of them; the rest as text."""
+    """An attribute in a form that a node can store: numbers, text, and lists of one of these; others become text."""
     if isinstance(value, (bool, np.bool_)):
         return int(value)
     if isinstance(value, (int, float, str)):

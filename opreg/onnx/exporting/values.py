@@ -1,4 +1,4 @@
-"""Values of a graph of ONNX while it grows, with operators as arrays have them, and lengths that are dynamic."""
+"""Values of an ONNX graph under construction, with the operators of arrays, and dynamic lengths."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ...interop.translation import Untranslatable
 
 __all__ = ["REST", "Length", "Numbers", "Value", "dynamic", "length_of", "product"]
 
-#: An operand of an operation: a value, or a scalar in the dtype of the first.
+#: An operand: a value, or a scalar in the dtype of the first operand.
 Numbers = Any
 
 
 class Length:
-    """A length that is dynamic, as far as it is known: what it is in each of the sizes.
+    """A dynamic length, as its value at each sample size.
 
-    Arithmetic with it is arithmetic with each, so that what follows from a dynamic length is told from others.
+    Arithmetic applies to each value, so lengths that depend on a dynamic length are distinguished from others.
     """
 
     __slots__ = ("sizes",)
@@ -63,7 +63,7 @@ class Length:
 
 
 def length_of(sizes: Sequence[Any]) -> Any:
-    """One length from what it is in each of the sizes."""
+    """A length from its values at each sample size."""
     return sizes[0] if all(size is not ANY and size == sizes[0] for size in sizes) else Length(sizes)
 
 
@@ -72,25 +72,25 @@ def dynamic(length: Any) -> bool:
     return isinstance(length, Length)
 
 
-#: In a new shape, the length that is left.
+#: The length of a new shape that is inferred from the others.
 REST = Length(())
 
 
 class Value:
-    """A value of a graph: its name, and what is known of it.
+    """A value of a graph: its name, and its known properties.
 
     Attributes
     ----------
     g : Builder
-        The graph that it is of.
+        The graph that it belongs to.
     name : str
         Its name in the graph.
     shapes : tuple of shapes
-        Its shape for each of the sizes that the graph is looked at with; where these differ a dimension is dynamic.
+        Its shape at each sample size; a dimension in which these differ is dynamic.
     dtype : dtype
-        That of its elements.
+        Dtype of its elements.
     array : NumPy array or None
-        The numbers of a constant.
+        The elements of a constant.
     """
 
     __slots__ = ("g", "name", "shapes", "dtype", "array")
@@ -105,7 +105,7 @@ class Value:
 
     @property
     def known_shape(self) -> Shape | None:
-        """The shape; None where the rank is not known."""
+        """The shape; None if the rank is unknown."""
         first = self.shapes[0]
         if first is None or any(shape is None or len(shape) != len(first) for shape in self.shapes):
             return None
@@ -113,7 +113,7 @@ class Value:
 
     @property
     def shape(self) -> Shape:
-        """The shape, a ``Length`` where it is dynamic."""
+        """The shape, with a ``Length`` for each dynamic dimension."""
         shape = self.known_shape
         if shape is None:
             raise Untranslatable("the rank of a value is not known")
@@ -177,5 +177,5 @@ class Value:
 
 
 def product(dims: Sequence[Any]) -> int:
-    """Number of elements, of a shape that is known."""
+    """The number of elements of a known shape."""
     return operator.index(math.prod(dims))

@@ -1,4 +1,4 @@
-"""Rows of boxes and regions: which boxes are left, what detectors found, and what regions hold."""
+"""Translations for boxes and regions: non-maximum suppression, detection outputs and region pooling."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _BOOL = np.dtype(bool)
 
 
 def _along(g: Builder, x: Value, places: Value) -> Value:
-    """Rows, or numbers, of ``x`` along the second axis by their places, (batch, n)."""
+    """Rows or elements of ``x`` along the second axis by their indices, (batch, n)."""
     if len(x.shape) > len(places.shape):
         places = g.broadcast_like(g.unsqueeze(places, [2]), x)
     return g("GatherElements", x, places, axis=1)
 
 
 def _order(g: Builder, keys: Value) -> Value:
-    """Places of keys, the largest first; of equal ones the first first."""
+    """Indices that sort keys in descending order, stably."""
     count = keys.shape[1]
     return g.topk(keys, g.length(keys, 1) if dynamic(count) else count, 1, True)[1]
 
 
 def _truths(g: Builder, x: Value) -> Value:
-    """Booleans as numbers, which can be looked up."""
+    """Booleans as integers, which can be gathered."""
     return g.cast(x, np.int32)
 
 
 def _four(g: Builder, boxes: Value) -> list[Value]:
-    """The four numbers of boxes, (batch, n) each."""
+    """The four coordinates of boxes, (batch, n) each."""
     return [g.squeeze(part, [2]) for part in g.split(boxes, 2, [1] * 4)]
 
 
@@ -48,9 +48,10 @@ def _area(g: Builder, boxes: Sequence[Value], form: str) -> Value:
 
 def _survivors(g: Builder, alive: Value, rows: Sequence[Value], clash: Callable[[Value], Value], groups: Value | None
                ) -> Value:
-    """The boxes left when each, in order, removes the later ones that it overlaps: a loop over boxes.
+    """Non-maximum suppression: each box, in order, removes the later ones that it overlaps; a loop over boxes.
 
-    ``rows`` are corners and area, ``clash`` says of overlaps whether they are too much, only boxes of one group do.
+    ``rows`` are corners and area; ``clash`` tells whether an overlap is too large. Only boxes of the same group remove
+    each other.
     """
     inner = g.body()
     number = Value(inner, inner.names(f"{g.prefix}_number"), [()] * g.sizes, _INT64)
@@ -60,7 +61,7 @@ def _survivors(g: Builder, alive: Value, rows: Sequence[Value], clash: Callable[
     at = inner.unsqueeze(number, [0])
 
     def one(x: Value) -> Value:
-        """A number of this box, (batch, 1)."""
+        """The value of this box, (batch, 1)."""
         return inner.gather(x, at, 1)
 
     (left, top, right, bottom, area), own = here, [one(x) for x in here]

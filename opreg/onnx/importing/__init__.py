@@ -1,4 +1,4 @@
-"""Models of ONNX, read: as symbols with their parameters, as Cells, or as blocks of Gluon."""
+"""Import of ONNX models: as symbols with parameters, as Cells, or as Gluon blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions that users call: models as symbols with parameters, as Cells, and their metadata."""
+"""The public functions: models as symbols with parameters, as Cells, and their metadata."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from opreg.cells.traced import trace_function
 from opreg.cells.tree import Structure
 from opreg.core.files import reading
 from opreg.core.mode import Recording
-from opreg.core.spec import ANY, Shape, is_floating
-from opreg.errors import ArgumentError, FileFormatError, did_you_mean
-from opreg.gluon.parameter import Contexts
+from opreg.core.spec import ANY, Shape, is_floating, known
+from opreg.errors import ArgumentError, FileFormatError, did_you_mean, note
+from opreg.gluon.base_parameter import Contexts
 from opreg.gluon.symbol_block import SymbolBlock
 from opreg.ndarray.creation import array
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol, Variable
 
 from ..package import onnx
-from . import translations as translations  # the rows enter the table
-from .graph import Graph, Model, lowered
+from . import translations as translations  # registers the rows of operators
+from .graph import Graph, Model, Node, UnknownNumbers, lowered
 from .tensors import computes, dtype_of, load_external
 
 __all__ = ["import_model", "import_to_cell", "import_to_gluon", "get_model_metadata", "read_model", "ModelCell"]
 
 
 def _tensors(graph: Any, depth: int = 0) -> list[Any]:
-    """Every tensor of a graph that a file of its own may hold."""
+    """Every tensor of a graph that may be stored in an external file."""
     if depth > 32:
         return []
     found = [*graph.initializer]
@@ -47,12 +47,12 @@ def _tensors(graph: Any, depth: int = 0) -> list[Any]:
 
 
 def read_model(model: Any, folder: str | None = None) -> Model:
-    """A model of a file, or of the package ``onnx``, checked.
+    """A model from a file or from the package ``onnx``, checked.
 
     Raises
     ------
     FileFormatError
-        It is no model, or one that contradicts itself: the message has the file and the node.
+        If it is not a model, or an inconsistent one; the message names the file and the node.
     """
     if isinstance(model, Model):
         return model
@@ -83,25 +83,42 @@ def read_model(model: Any, folder: str | None = None) -> Model:
 
 
 def _parameters(graph: Graph) -> dict[str, bool]:
-    """The initializers that are parameters, and whether gradients move them. Single numbers, and what nodes only read
-    the numbers of, are constants."""
+    """The initializers that are parameters, and whether they have gradients. Scalars are constants, and so are values
+    that nodes read on the host, and values that are only compared with constants, such as masks."""
     kinds: dict[str, set[str]] = {name: {"value"} for name in graph.outputs}
     for node in graph.nodes:
         for name, own in node.kinds().items():
             kinds.setdefault(name, set()).update(own)
+    masks = _masks(graph)
     return {name: kinds[name] != {"state"} for name, value in graph.initializers.items()
-            if value.ndim and computes(value.dtype) and is_floating(value.dtype) and kinds.get(name, set()) - {"host"}}
+            if value.ndim and name not in masks and computes(value.dtype) and is_floating(value.dtype)
+            and kinds.get(name, set()) - {"host"}}
+
+
+def _masks(graph: Graph) -> set[str]:
+    """The values that depend on initializers alone and become truth values or whole numbers wherever they are read."""
+    fixed = set(graph.initializers)
+    alone: dict[Node, None] = {}  # nodes that no input comes to, in their order
+    for node in graph.nodes:
+        if fixed.issuperset(node.reads()) and not node.draws:
+            alone[node] = None
+            fixed.update(node.outputs)
+    met = {name for node in graph.nodes if node not in alone for name in node.reads()}.union(graph.outputs)
+    for node in reversed(alone):
+        if not node.compares and not met.isdisjoint(node.outputs):
+            met.update(node.reads())
+    return fixed - met
 
 
 class ModelCell(Cell):
-    """A model of ONNX as a Cell: its floating-point initializers are Parameters, by their names.
+    """An ONNX model as a Cell. Its floating-point initializers are Parameters, under their names.
 
-    Single numbers are constants, and so is what nodes only read the numbers of, as the scales of ``Resize``.
+    Scalars are constants, and so are values that nodes read on the host, as the scales of ``Resize``.
 
     Parameters
     ----------
     model : Model
-        What was read.
+        The model that was read.
     """
 
     def __init__(self, model: Model):
@@ -114,7 +131,7 @@ class ModelCell(Cell):
             self._parameters[name] = parameter
 
     def construct(self, *inputs: Any) -> Any:
-        """The outputs of the model for its inputs, in their order: one, or a tuple of them."""
+        """The outputs of the model: one, or a tuple of them."""
         graph = self.model.graph
         if len(inputs) != len(graph.inputs):
             raise ArgumentError(f"{self.model.name}: the model has {len(graph.inputs)} inputs "
@@ -125,31 +142,31 @@ class ModelCell(Cell):
 
 
 def lift(value: Any) -> Any:
-    """A result as a Cell gives it: a tensor, where arrays of ours have its dtype."""
+    """A result as a Cell returns it: a tensor, if arrays of this library have its dtype."""
     value = np.asarray(value) if isinstance(value, np.generic) else value
     return Tensor(value) if isinstance(value, np.ndarray) and computes(value.dtype) else value
 
 
 def import_to_cell(model: Any) -> ModelCell:
-    """A model of ONNX as a Cell, which computes it, trains and compiles as other Cells do.
+    """Imports an ONNX model as a Cell, which runs, trains and compiles like other Cells.
 
     Parameters
     ----------
     model : str, path, bytes or onnx.ModelProto
-        The model's file, its content, or the model. Tensors in files of their own are read from its folder alone.
+        The model's file, its content, or the model. External tensors are read only from its folder.
 
     Returns
     -------
     Cell
-        It takes the inputs that have no values of their own, in their order. Its Parameters are the initializers of
-        floating-point dtypes, by their names.
+        The Cell. Its inputs are those without an initializer, in the model's order. Its Parameters are the
+        floating-point initializers, under their names.
 
     Raises
     ------
     FileFormatError
-        It is no model, or one that contradicts itself: the message has the file and the node.
+        If it is not a model, or an inconsistent one; the message names the file and the node.
     ArgumentError
-        The package ``onnx`` is not installed.
+        If the package ``onnx`` is not installed.
     """
     return ModelCell(read_model(model))
 
@@ -169,31 +186,41 @@ def _spec(info: Any, given: Sequence[int] | None) -> tuple[Shape | None, np.dtyp
     return tuple([dim.dim_value if dim.HasField("dim_value") else ANY for dim in kind.shape.dim]), dtype
 
 
+def _named(info: Any, shape: Shape | None) -> str:
+    """The shape of an input, open lengths by their names in the model."""
+    if shape is None:
+        return "(...)"
+    dims = info.type.tensor_type.shape.dim
+    names = [dims[axis].dim_param if axis < len(dims) else "" for axis in range(len(shape))]
+    words = [(name or "?") if length is ANY else str(length) for name, length in zip(names, shape)]
+    return f"({words[0]},)" if len(words) == 1 else f"({', '.join(words)})"
+
+
 def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
                  ) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
-    """A model of ONNX as a symbol, and its parameters.
+    """Imports an ONNX model as a symbol and its parameters.
 
     Parameters
     ----------
     model : str, path, bytes or onnx.ModelProto
-        The model's file, its content, or the model. Tensors in files of their own are read from its folder alone.
+        The model's file, its content, or the model. External tensors are read only from its folder.
     shapes : dict of str to shape, optional
-        Of inputs whose lengths the model leaves open; -1 leaves one open.
+        Shapes of inputs that have dynamic lengths in the model; -1 keeps a length dynamic.
 
     Returns
     -------
     sym, arg_params, aux_params
-        The symbol, its arguments that the model has numbers for, and its auxiliary states, by their names. Names of
-        the inputs are the model's.
+        The symbol, and the values of its arguments and auxiliary states by name. Inputs have the model's names.
 
     Raises
     ------
     FileFormatError
-        It is no model, or one that contradicts itself: the message has the file and the node.
+        If it is not a model, or an inconsistent one; the message names the file and the node.
     UnknownNumbers
-        A node needs numbers or lengths that only a run gives: ``import_to_cell`` computes such models.
+        If a node needs values or lengths that are known only when the model runs; ``import_to_cell`` supports such
+        models.
     ArgumentError
-        The package ``onnx`` is not installed, or ``shapes`` names no input.
+        If the package ``onnx`` is not installed, or ``shapes`` names something other than an input.
     """
     cell = ModelCell(read_model(model))
     graph: Graph = cell.model.graph
@@ -203,12 +230,20 @@ def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
     specs = [_spec(graph.infos[name], (shapes or {}).get(name)) for name in graph.inputs]
     arguments = Structure(("list", None, tuple([tree.LEAF] * len(specs))))
     structure = Structure(("list", None, (arguments, tree.flatten({}, []))))
-    with Recording(None, True):
-        traced = trace_function(cell, structure, specs)
+    try:
+        with Recording(None, True):
+            traced = trace_function(cell, structure, specs)
+    except UnknownNumbers as error:
+        open_ = {name: _named(graph.infos[name], shape) for name, (shape, _) in zip(graph.inputs, specs)
+                 if shape is None or not known(shape)}
+        if open_:
+            stated = ", ".join(f"{name!r}: {shape}" for name, shape in open_.items())
+            note(error, f"{cell.model.name}: lengths of inputs are open: give their numbers as shapes={{{stated}}}")
+        raise
     for node, name in zip(traced.inputs, graph.inputs):
         node.name = name
     for value, node in traced.captured:
-        if not isinstance(value, Parameter):  # a constant, which no optimizer moves
+        if not isinstance(value, Parameter):  # a constant, without a gradient
             node.tags = {**node.tags, "__lr_mult__": "0.0", "__wd_mult__": "0.0"}
     symbol = Symbol(traced.heads)
     held = {node.name: value for value, node in traced.captured}
@@ -221,26 +256,26 @@ def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
 
 def import_to_gluon(model: Any, ctx: Contexts = None, shapes: Mapping[str, Sequence[int]] | None = None
                     ) -> SymbolBlock:
-    """A model of ONNX as a block of Gluon, with its parameters.
+    """Imports an ONNX model as a Gluon block with its parameters.
 
     Parameters
     ----------
     model : str, path, bytes or onnx.ModelProto
         The model's file, its content, or the model.
     ctx : Context or list of Context, optional
-        Where the parameters live.
+        Context of the parameters.
     shapes : dict of str to shape, optional
-        Of inputs whose lengths the model leaves open, as for ``import_model``.
+        Shapes of inputs that have dynamic lengths in the model, as for ``import_model``.
 
     Returns
     -------
     SymbolBlock
-        It takes the inputs of the model in their order. Constants are parameters without a gradient.
+        The block, with the inputs of the model in their order. Constants are parameters without a gradient.
 
     Raises
     ------
     FileFormatError, UnknownNumbers, ArgumentError
-        As ``import_model``.
+        See ``import_model``.
     """
     read = read_model(model)
     symbol, arguments, states = import_model(read, shapes)
@@ -254,7 +289,7 @@ def import_to_gluon(model: Any, ctx: Contexts = None, shapes: Mapping[str, Seque
 
 
 def get_model_metadata(model: Any) -> dict[str, list[tuple[str, tuple[int, ...]]]]:
-    """Names and shapes of a model's inputs and outputs; a length that the model leaves open is 0.
+    """Names and shapes of a model's inputs and outputs; a dynamic length is 0.
 
     Parameters
     ----------
@@ -269,7 +304,7 @@ def get_model_metadata(model: Any) -> dict[str, list[tuple[str, tuple[int, ...]]
     Raises
     ------
     FileFormatError
-        It is no model, or one that contradicts itself.
+        If it is not a model, or an inconsistent one.
     """
     graph = read_model(model).graph
 
@@ -281,6 +316,6 @@ def get_model_metadata(model: Any) -> dict[str, list[tuple[str, tuple[int, ...]]
 
 
 def run_model(model: Model, inputs: Sequence[Any]) -> list[Any]:
-    """The outputs of a model for NumPy arrays, as such."""
+    """The outputs of a model for NumPy arrays, as NumPy arrays."""
     cell_inputs = [[lift(part) for part in value] if isinstance(value, list) else lift(value) for value in inputs]
     return [lowered(value) for value in model.graph.run(cell_inputs)]

@@ -1,9 +1,8 @@
-"""Graphs of ONNX, checked once and then run over values: tensors that compute, tensors of a trace, which become a
-symbol, and NumPy arrays, whose numbers are known.
+"""ONNX graphs, checked once and then run over values: tensors that compute, traced tensors that build a symbol, and
+NumPy arrays, which are known.
 
-Values that depend on constants alone are known, too: this folds constants. A node is applied by the row of its
-operator, by an operator that is registered here under its name, or by the function that it stands for, of the model
-or of ONNX.
+Values that depend only on constants are known, too, which folds constants. A node is applied by the row of its
+operator, by an operator registered under its name, or by a function, of the model or of ONNX.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from opreg.cells.trace import TracedTensor
 from opreg.core.op import Op
 from opreg.core.placeholder import Placeholder, lookup
 from opreg.core.registry import ops
-from opreg.core.spec import ANY, Shape, known
+from opreg.core.spec import ANY, Shape, is_floating, known
 from opreg.core.tracing import TraceError
 from opreg.core.value import Value
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, OpError, ShapeError, did_you_mean, note
@@ -33,22 +32,27 @@ from .tensors import array_of, computes, dtype_of, number_of, sparse_array_of
 
 __all__ = ["Model", "Graph", "Node", "Values", "UnknownNumbers", "lowered", "ordinary"]
 
-#: The value of an edge: an array of NumPy's, a tensor, a list of these, or None where an input is left out.
+#: The value of an edge: a NumPy array, a tensor, a list of these, or None for an omitted input.
 Values: TypeAlias = list[Any]
 
-_DEEPEST = 32  # graphs and functions within each other
-_IGNORED = frozenset(("consumed_inputs",))  # attributes of the first opsets that never had a meaning for results
+_DEEPEST = 32  # depth of nested graphs and functions
+_IGNORED = frozenset(("consumed_inputs",))  # attributes of the first opsets that do not affect results
 
-#: Errors of Python and NumPy where attributes and inputs of a node contradict each other.
+#: Errors of Python and NumPy from inconsistent attributes and inputs of a node.
 _CONTRADICTED = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 
 
 class UnknownNumbers(OpError):
-    """A node needs numbers that are known only when the graph runs."""
+    """A node needs values that are known only when the graph runs."""
+
+    @classmethod
+    def of(cls, operator: str, needs: str) -> UnknownNumbers:
+        """The error that an operator needs something of its inputs."""
+        return cls(f"operator {operator} needs {needs}: a symbol cannot have them. import_to_cell computes such models")
 
 
 def ordinary(domain: str) -> str:
-    """A domain as rows have it; ONNX's own has two names.
+    """A domain as rows name it; ONNX's own domain has two names.
 
     Examples
     --------
@@ -59,7 +63,7 @@ def ordinary(domain: str) -> str:
 
 
 def lowered(value: Any) -> Any:
-    """A value with NumPy arrays in the place of tensors."""
+    """A value with NumPy arrays in place of tensors."""
     if isinstance(value, list):
         return [lowered(part) for part in value]
     if isinstance(value, np.generic):
@@ -68,7 +72,7 @@ def lowered(value: Any) -> Any:
 
 
 def _meant(value: Any) -> Any:
-    """An attribute; of a number in single precision, as files hold it, the shortest decimal that it is.
+    """An attribute; for a float32, the shortest decimal that rounds to it.
 
     Examples
     --------
@@ -79,14 +83,14 @@ def _meant(value: Any) -> Any:
 
 
 class Model:
-    """A model of a file: its opsets, functions and its graph.
+    """A model from a file: its opsets, functions and graph.
 
     Parameters
     ----------
     proto : onnx.ModelProto
         The model.
     name : str
-        Its name in errors.
+        Name for error messages.
     """
 
     def __init__(self, proto: Any, name: str):
@@ -101,18 +105,18 @@ class Model:
         self.graph = Graph(proto.graph, self, self.opsets, frozenset(), {}, 0)
 
     def fail(self, place: str, what: str) -> FileFormatError:
-        """The error that something in the file is wrong."""
+        """The error for invalid content of the file."""
         return FileFormatError(f"{self.name}: {place}: {what}" if place else f"{self.name}: {what}")
 
     def texts(self, *names: str | bytes) -> None:
-        """Refuse names that are no text, which protobuf hands out as bytes."""
+        """Refuse names that are not text, which protobuf returns as bytes."""
         for name in names:
             if isinstance(name, bytes):
                 raise self.fail("", f"the name {name!r} is no UTF-8")
 
 
 class Graph:
-    """A graph of a model, of a branch or loop, or of a function: its nodes in their order."""
+    """The graph of a model, of a branch or loop, or of a function: its nodes in order."""
 
     def __init__(self, proto: Any, model: Model, opsets: Mapping[str, int], outside: frozenset[str],
                  bound: Mapping[str, Any], depth: int):
@@ -130,9 +134,9 @@ class Graph:
             raise model.fail("", str(error)) from None
         self.infos = {} if function else {info.name: info for info in proto.input}
         names = list(proto.input) if function else [info.name for info in proto.input]
-        #: Names of the inputs that have no values of their own.
+        #: Names of the inputs without an initializer.
         self.inputs = [name for name in names if name not in self.initializers]
-        #: Inputs, those with numbers of their own among them.
+        #: Names of all inputs, those with an initializer included.
         self.every_input = names
         self.outputs = list(proto.output) if function else [info.name for info in proto.output]
         self.output_infos = () if function else tuple(proto.output)
@@ -153,10 +157,10 @@ class Graph:
             self.known.update(filter(None, node.outputs))
             self.nodes.append(node)
         for name in self.outputs:
-            if name not in self.known and not function:  # functions have outputs that not every call asks for
+            if name not in self.known and not function:  # functions have outputs that not every call reads
                 raise model.fail("", f"the output {name!r} of a graph is none of its nodes'")
         last = {name: i for i, node in enumerate(self.nodes) for name in node.reads()}
-        #: For each node the values that nobody reads behind it.
+        #: For each node the values that no later node reads.
         self.dead: list[list[str]] = [[] for _ in self.nodes]
         for name, i in last.items():
             if name not in self.outputs and name not in self.initializers and name not in outside:
@@ -164,9 +168,9 @@ class Graph:
 
     def run(self, inputs: Sequence[Any], outside: Mapping[str, Any] | None = None,
             parameters: Mapping[str, Any] | None = None, every: bool = False) -> Values:
-        """The outputs for values of the inputs, with ``parameters`` in the place of initializers.
+        """The outputs for values of the inputs, with ``parameters`` in place of initializers.
 
-        With ``every`` the inputs are those with numbers of their own, too.
+        With ``every``, inputs with an initializer are given, too.
         """
         values: dict[str, Any] = dict(outside or {})
         values.update(self.initializers)
@@ -183,14 +187,14 @@ class Graph:
 
 
 class Node:
-    """A node: its operator, and its attributes as Python's values.
+    """A node: its operator, and its attributes as Python values.
 
     Attributes
     ----------
     inputs, outputs : list of str
-        Names of values; empty where an optional one is left out.
+        Names of values; empty for an omitted optional one.
     attributes : dict
-        What the file gives; graphs as ``Graph``, tensors as NumPy arrays.
+        Attributes in the file, with graphs as ``Graph`` and tensors as NumPy arrays.
     opset : int
         The version of the operator's domain.
     """
@@ -258,7 +262,7 @@ class Node:
         return Graph(proto, self.model, graph.opsets, frozenset(graph.known), graph.bound, graph.depth + 1)
 
     def reads(self) -> list[str]:
-        """Names that the node reads: its inputs, and what its bodies read from outside."""
+        """Names that the node reads: its inputs, and outer values that its bodies read."""
         names = [name for name in self.inputs if name]
         for value in self.attributes.values():
             for body in value if isinstance(value, list) else [value]:
@@ -267,7 +271,7 @@ class Node:
         return names
 
     def kinds(self) -> dict[str, set[str]]:
-        """How the node and its bodies take what they read, by name: ``value``, ``host``, ``given`` or ``state``."""
+        """How the node and its bodies read each value, by name: ``value``, ``host``, ``given`` or ``state``."""
         found: dict[str, set[str]] = {}
         row = rows.find(self.domain, self.op_type, self.opset)
         if (self.domain, self.op_type, getattr(self.proto, "overload", "")) in self.model.functions:
@@ -282,10 +286,24 @@ class Node:
                         found.setdefault(name, set()).update(kinds)
         return found
 
+    @property
+    def draws(self) -> bool:
+        """Whether two runs may differ."""
+        row = rows.find(self.domain, self.op_type, self.opset)
+        return row is None or row.draws
+
+    @property
+    def compares(self) -> bool:
+        """Whether its outputs are truth values, or numbers cast to whole ones: no gradient comes back through these."""
+        if self.op_type == "Cast" and "to" in self.attributes:
+            return not is_floating(dtype_of(self.attributes["to"]))
+        schema = self._schema()
+        return schema is not None and all(output.types == {"tensor(bool)"} for output in schema.outputs)
+
     # ------------------------------------------------------------------------------------------- running
 
     def run(self, inputs: Sequence[Any], outside: Mapping[str, Any]) -> Values:
-        """The outputs for values of the inputs; bodies find values from ``outside`` by their names."""
+        """The outputs for values of the inputs; bodies look up values of ``outside`` by name."""
         try:
             if self._apply is None:
                 self._apply = self._found()
@@ -320,11 +338,11 @@ class Node:
         defs = onnx("defs")
         try:
             return defs.get_schema(self.op_type, self.opset, self.domain)
-        except Exception:  # one of the package's own, which is no part of what it exports
+        except Exception:  # a helper function that the package does not export
             return None
 
     def _registered(self) -> Op | None:
-        """The operator that is registered here under the node's domain and operator, or its operator alone."""
+        """The operator registered under the node's domain and type, or under its type alone."""
         for name in (f"{self.domain}::{self.op_type}", f"{self.domain}.{self.op_type}", self.op_type):
             op = lookup("Custom", name) or lookup(name, None)
             if op is not None:
@@ -369,13 +387,13 @@ class Node:
         return tuple(results[:max(len(self.outputs), 1)])
 
     def _of_schema(self, schema: Any) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
-        """The node as a call of the function that ONNX says its operator stands for."""
+        """The node as a call of the function by which ONNX defines its operator."""
         defaults = {name: self._value(each.default_value) for name, each in schema.attributes.items()
                     if each.default_value.type}
         bound = {**defaults, **self.attributes}
 
         def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:
-            if any(isinstance(value, list) for value in inputs):  # the package's functions take tensors for granted
+            if any(isinstance(value, list) for value in inputs):  # the package's functions assume tensors
                 raise ArgumentError(f"operator {self.op_type} is not computed of sequences")
             types = [self._type(value) for value in inputs]
             key = tuple(each.SerializeToString() for each in types)
@@ -390,7 +408,7 @@ class Node:
         return apply
 
     def _expanded(self, schema: Any, types: list[bytes]) -> Any:
-        """The function that ONNX has for an operator, for these types of inputs."""
+        """The function by which ONNX defines an operator, for these input types."""
         protos = onnx()
         if schema.has_function:
             fit = [each for each in schema.function_opset_versions if each <= self.opset]
@@ -406,7 +424,7 @@ class Node:
         return function
 
     def _type(self, value: Any) -> Any:
-        """The type of a value, as ONNX writes it."""
+        """The type of a value, in ONNX's notation."""
         found = onnx().TypeProto()
         if isinstance(value, (np.ndarray, Value)):
             found.tensor_type.elem_type = number_of(self.dtype(value))
@@ -416,7 +434,7 @@ class Node:
         return found
 
     def _of_row(self, row: Row) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
-        """The node by the row of its operator."""
+        """The node applied by the row of its operator."""
         given: dict[str, Any] = {}
         for name, default in row.attributes.items():
             if name in self.attributes:
@@ -429,7 +447,7 @@ class Node:
             if name not in row.attributes and name not in _IGNORED:
                 raise self.model.fail(self.title, f"unknown attribute {name!r}. {did_you_mean(name, row.attributes)}")
 
-        # Bodies read from outside, and say themselves what of theirs is known, and what is wrong.
+        # Bodies read outer values, and decide themselves which of their values are known, and report their own errors.
         bodies = any(isinstance(value, Graph) for value in given.values())
         folds = not row.draws and not bodies
 
@@ -467,7 +485,7 @@ class Node:
     # ---------------------------------------------------------------------------------------- what rows ask
 
     def lift(self, value: Any) -> Any:
-        """A value as operators of ours take it."""
+        """A value in the form that operators take."""
         if isinstance(value, (np.ndarray, np.generic)):
             if not computes(value.dtype):
                 raise DTypeError(f"operator {self.op_type} is not computed in {value.dtype}")
@@ -482,50 +500,48 @@ class Node:
         Raises
         ------
         UnknownNumbers
-            They are computed when the graph runs.
+            If they are computed only when the graph runs.
         """
         if not isinstance(value, TensorBase):
             return value
         found = self.open_numbers(value)
         if found is None or any(map(is_open, found.reshape(-1))):
-            raise UnknownNumbers(f"operator {self.op_type} needs numbers that are known only when the graph runs: a "
-                                 "symbol cannot have them. import_to_cell computes such models")
+            raise UnknownNumbers.of(self.op_type, "numbers that are known only when the graph runs")
         return found.astype(self.dtype(value)) if found.dtype == object else found
 
     def open_numbers(self, value: Any) -> np.ndarray | None:
-        """The numbers of a value as a NumPy array, in which lengths may be open; None where a run computes them."""
+        """The elements of a value as a NumPy array with possibly dynamic lengths; None if they are known only when the
+        graph runs."""
         if not isinstance(value, TensorBase):
             return np.asarray(value)
         trace = STATE.trace
         if trace is not None and isinstance(value, TracedTensor):
             found = numbers_of(trace, value)
             if found is not None or (trace.parent is not None and not trace.assigns):
-                return found  # in the body of a loop or a branch, others each time
+                return found  # in the body of a loop or a branch, where they vary
         try:
             return value.asnumpy()
         except TraceError:
             return None
 
     def shape(self, value: Any) -> Shape:
-        """The lengths of a value, all of them known.
+        """The shape of a value, with all lengths known.
 
         Raises
         ------
         UnknownNumbers
-            Some are known only when the graph runs.
+            If some are known only when the graph runs.
         """
         shape = self.lengths(value)
         if not known(shape):
-            raise UnknownNumbers(f"operator {self.op_type} needs lengths that are known only when the graph runs: give "
-                                 "shapes= of the inputs, or use import_to_cell")
+            raise UnknownNumbers.of(self.op_type, "lengths that are known only when the graph runs")
         return shape
 
     def lengths(self, value: Any) -> Shape:
-        """The lengths of a value, of which some may be ``ANY``."""
+        """The shape of a value, with ``ANY`` for dynamic lengths."""
         if isinstance(value, TensorBase) and hasattr(value, "_spec"):
             if value._spec.shape is None:
-                raise UnknownNumbers(f"operator {self.op_type} needs to know how many axes its input has: give shapes= "
-                                     "of the inputs, or use import_to_cell")
+                raise UnknownNumbers.of(self.op_type, "the number of axes, which is known only when the graph runs")
             return value._spec.shape
         return tuple(value.shape)
 
@@ -535,7 +551,7 @@ class Node:
         return self.shape(value)[axis] if length is ANY else length
 
     def lengths_but_one(self, value: Any) -> Shape:
-        """The lengths of a value for reshaping it: -1 for the first, where it is open."""
+        """The shape of a value for reshaping: -1 for the first length, if it is dynamic."""
         first, *rest = self.lengths(value)
         return (-1, *rest) if first is ANY and known(tuple(rest)) else self.shape(value)
 
@@ -544,12 +560,12 @@ class Node:
         return len(self.lengths(value))
 
     def axis(self, axis: int, value: Any, extra: int = 0) -> int:
-        """An axis of a value counted from the first.
+        """An axis of a value, as a nonnegative index.
 
         Raises
         ------
         ShapeError
-            There is no such axis.
+            If there is no such axis.
         """
         rank = self.rank(value) + extra
         if not -rank <= axis < rank:
@@ -563,13 +579,13 @@ class Node:
         return value.dtype if isinstance(value, np.ndarray) else value._data.dtype
 
     def body(self, graph: Graph, inputs: Sequence[Any]) -> Values:
-        """The outputs of a body, which finds values around the node by their names."""
+        """The outputs of a body, which looks up outer values by name."""
         if len(inputs) != len(graph.every_input) and len(inputs) != len(graph.inputs):
             raise self.model.fail(self.title, f"its body has {len(graph.every_input)} inputs, not {len(inputs)}")
         return graph.run(inputs, self.outside, every=len(inputs) == len(graph.every_input))
 
     def cast(self, value: Any, dtype: Any) -> Any:
-        """A value in another dtype, a dtype of NumPy's or ONNX's number for one."""
+        """A value cast to a dtype, given as a NumPy dtype or as ONNX's code."""
         wanted = dtype_of(dtype) if isinstance(dtype, int) else np.dtype(dtype)
         return value if self.dtype(value) == wanted else ops.Cast(value, dtype=wanted)
 

@@ -1,5 +1,5 @@
-"""Numbers of a trace as far as its shapes tell them: shapes of arrays, and what nodes that move and add numbers make
-of them. A length that the model leaves open is a ``Length``, and what is computed of it ``ANY``."""
+"""Elements of traced values that are determined by shapes: shapes of arrays, and results of nodes that move and add
+them. A dynamic length is a ``Length``, and a result computed from it is ``ANY``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from opreg.core.spec import ANY
 
 __all__ = ["Length", "is_open", "numbers_of"]
 
-_DEEPEST = 200  # nodes between a shape and who reads it
+_DEEPEST = 200  # number of nodes between a shape and its consumer
 
 
 class Length(type(ANY)):  # type: ignore[misc]  # the type of ANY, which has no name of its own
-    """An open length: that of a value along an axis."""
+    """A dynamic length: that of a value along an axis."""
 
     __slots__ = ("axis", "value")
 
@@ -38,7 +38,7 @@ class Length(type(ANY)):  # type: ignore[misc]  # the type of ANY, which has no 
 
 
 def is_open(number: object) -> bool:
-    """Whether only a run says a number.
+    """Whether a number is known only when the graph runs.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def _taken(x: np.ndarray, places: np.ndarray, axis: int = 0, mode: str = "clip")
 
 
 def _each(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
-    """A function of numbers as one of arrays, open where one of its numbers is."""
+    """A scalar function as a function of arrays; the result is ANY if an argument is dynamic."""
 
     def of_arrays(*arrays: np.ndarray, **attrs: Any) -> np.ndarray:
         return np.frompyfunc(lambda *each: ANY if any(map(is_open, each)) else function(*each, **attrs),
@@ -80,14 +80,14 @@ def _each(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
 
 
 def _equal(a: Any, b: Any) -> Any:
-    """Whether two numbers are equal; a length is none below zero."""
+    """Whether two numbers are equal; a length is never negative."""
     for one, other in ((a, b), (b, a)):
         if isinstance(one, Length) and not is_open(other) and other < 0:
             return False
     return ANY if is_open(a) or is_open(b) else a == b
 
 
-#: Functions of operators on arrays of objects; they give None where nothing is known.
+#: Functions of operators on object arrays; they return None if nothing is known.
 _RULES: dict[str, Callable[..., np.ndarray | None]] = {
     "_np_reshape": _reshaped, "slice": _sliced, "slice_axis": _sliced_axis, "take": _taken,
     "expand_dims": np.expand_dims, "_copy": lambda x: x,
@@ -105,7 +105,7 @@ _RULES: dict[str, Callable[..., np.ndarray | None]] = {
 
 
 def numbers_of(trace: FunctionTracer, value: TracedTensor) -> np.ndarray | None:
-    """The numbers of a value as an array of objects, open where a run says them; None where nothing is known."""
+    """The elements of a value as an object array, with dynamic elements open; None if nothing is known."""
     home: FunctionTracer | None = trace
     while home is not None and value._entry[0] not in home.specs:
         home = home.parent

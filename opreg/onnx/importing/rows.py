@@ -1,9 +1,9 @@
-"""The table of translations: a row for each operator of ONNX and range of opsets, a function over operators of ours.
+"""The table of translations: for each operator of ONNX and range of opsets, a function over operators of this library.
 
-A row's signature is the single source. Its positional parameters behind ``node`` are the inputs, keyword-only ones the
-attributes with their defaults. An input without annotation arrives as what operators of ours take, a tensor or a
-symbol; one that is annotated ``Host`` as a NumPy array, of numbers that are known before anything is computed; one that
-is annotated ``Given`` as it comes: an array of NumPy's, a tensor or symbol, or a sequence.
+A row is defined by its signature. Its positional parameters after ``node`` are the inputs, and its keyword-only
+parameters are the attributes with their defaults. An input without annotation is a tensor or symbol. An input annotated
+``Host`` is a NumPy array that is known before anything is computed. An input annotated ``Given`` is passed unchanged: a
+NumPy array, a tensor or symbol, or a sequence.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from typing import Any, NamedTuple, TypeAlias
 
 __all__ = ["Host", "Given", "Row", "row", "find", "versions", "known_operators"]
 
-#: An input whose numbers a row reads.
+#: An input that a row reads on the host.
 Host: TypeAlias = Any
 
-#: An input that a row takes as it comes.
+#: An input that a row takes unchanged.
 Given: TypeAlias = Any
 
 _REQUIRED = inspect.Parameter.empty
 
 
 class Row(NamedTuple):
-    """How an operator of ONNX is computed from some opset on."""
+    """The translation of an ONNX operator from some opset on."""
 
     name: str
     since: int
     function: Callable[..., Any]
-    inputs: tuple[str, ...]  # for each positional parameter "value", "host" or "given"
-    variadic: str | None  # the same for those behind them
-    attributes: Mapping[str, Any]  # with their defaults; ``inspect.Parameter.empty`` where one is required
-    draws: bool  # whether it draws random numbers, which no folding may fix
-    states: tuple[int, ...]  # places of inputs that training does not move by gradients
-    required: int  # how many of the first inputs have to be there; of variadic ones each row knows by itself
+    inputs: tuple[str, ...]  # "value", "host" or "given" for each positional parameter
+    variadic: str | None  # the same for variadic inputs
+    attributes: Mapping[str, Any]  # by name, with defaults; ``inspect.Parameter.empty`` if required
+    draws: bool  # whether it draws random values, which must not be folded
+    states: tuple[int, ...]  # positions of inputs that are states, without gradients
+    required: int  # number of required inputs; variadic rows check their own
 
     def kind(self, place: int) -> str | None:
-        """How the input at a place arrives; None where the row takes none there."""
+        """How the input at a position is passed; None if the row has no such input."""
         return self.inputs[place] if place < len(self.inputs) else self.variadic
 
 
@@ -46,7 +46,7 @@ _ROWS: dict[tuple[str, str], list[Row]] = {}
 
 def row(*names: str, since: int = 1, domain: str = "", draws: bool = False,
         states: tuple[int, ...] = ()) -> Callable[[Callable], Callable]:
-    """Enter a function as the row of operators, from an opset on.
+    """Registers a function as the row of operators, from an opset on.
 
     Examples
     --------

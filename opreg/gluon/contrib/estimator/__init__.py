@@ -1,4 +1,4 @@
-"""Estimators: training loops that are written already, and handlers of what happens in them."""
+"""Estimators: training loops with event handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimators: a training loop, with handlers of what happens in it."""
+"""Estimator: a training loop with event handlers."""
 
 from __future__ import annotations
 
@@ -44,29 +44,29 @@ class Estimator:
     net : Block
         The network.
     loss : Loss
-        What is trained for.
+        The loss.
     train_metrics, val_metrics : EvalMetric or list of EvalMetric
-        What is told of training and of evaluation; by default the loss, and the accuracy of classes.
+        Metrics of training and of evaluation; by default the loss, and the accuracy.
     initializer : Initializer
-        How parameters begin that are not initialized yet.
+        Initializer of parameters that are not initialized yet.
     trainer : Trainer
-        The optimizer; by default SGD with a rate of 0.001.
+        The trainer; by default SGD with a learning rate of 0.001.
     context : Context or list of Context
-        Where it is computed; by default on the first GPU, or on the host.
+        The devices; by default the first GPU, or the host.
     val_net, val_loss : Block, Loss
-        What is evaluated in their place.
+        Network and loss used in evaluation instead.
     batch_processor : BatchProcessor
-        What is done with a batch.
+        The computation on one batch.
 
     Attributes
     ----------
     logger : logging.Logger
-        Where handlers write to: the standard output, to begin with.
+        Logger that handlers write to, on standard output by default.
 
     Raises
     ------
     ArgumentError
-        For what is no loss, metric, trainer or context.
+        When a loss, metric, trainer or context has the wrong type.
 
     Examples
     --------
@@ -170,7 +170,7 @@ class Estimator:
             raise ArgumentError(f"Estimator: {what}: expected a gluon.data.DataLoader, got {type(batches).__name__}")
 
     def evaluate(self, val_data: DataLoader, batch_axis: int = 0, event_handlers: Any = None) -> None:
-        """Evaluate the network; ``val_metrics`` has the values.
+        """Evaluate the network; ``val_metrics`` holds the results.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class Estimator:
         batch_axis : int
             The axis of samples.
         event_handlers : EventHandler or list of EventHandler
-            Handlers beside those that are always there: of metrics, and of logging.
+            Handlers besides the default ones for metrics and logging.
         """
         self._refuse_others("val_data", val_data)
         for metric in self.val_metrics:
@@ -199,25 +199,25 @@ class Estimator:
 
     def fit(self, train_data: DataLoader, val_data: DataLoader | None = None, epochs: int | None = None,
             event_handlers: Any = None, batches: int | None = None, batch_axis: int = 0) -> None:
-        """Train the network for some epochs, or batches.
+        """Train the network for a number of epochs or batches.
 
         Parameters
         ----------
         train_data, val_data : DataLoader
-            Batches of data and labels to learn from, and to evaluate it on behind each epoch.
+            Batches of data and labels for training, and for evaluation after each epoch.
         epochs, batches : int
-            How many; one of both is given.
+            Number of epochs, or of batches; exactly one of the two has to be given.
         event_handlers : EventHandler or list of EventHandler
-            Handlers beside those that are always there: of the end of training, updates, metrics, validation and
-            logging, each where there is no other of its class.
+            Handlers besides the default ones for stopping, updates, metrics, validation and logging; a given handler
+            replaces the default one of its class.
         batch_axis : int
             The axis of samples.
 
         Raises
         ------
         ArgumentError
-            Where both of ``epochs`` and ``batches`` are given, or none; for other data; and for handlers with metrics
-            that are not the estimator's.
+            When both or none of ``epochs`` and ``batches`` are given; for data of another type; and for handlers with
+            metrics that are not the estimator's.
         """
         self._refuse_others("train_data", train_data)
         if (not epochs) == (not batches):
@@ -236,7 +236,7 @@ class Estimator:
                     handler.batch_begin(self, batch=batch)
                 _, label, pred, loss = self.batch_processor.fit_batch(self, batch, batch_axis)
                 ends = [handler.batch_end(self, batch=batch, pred=pred, label=label, loss=loss)
-                        for handler in batch_end]  # all of them are told
+                        for handler in batch_end]  # call all handlers
                 if any(ends):
                     break
             ends = [handler.epoch_end(self) for handler in epoch_end]
@@ -252,7 +252,7 @@ class Estimator:
 
     def _with_defaults(self, given: Any, metrics: list[EvalMetric], known: list[EvalMetric],
                        defaults: list[EventHandler]) -> list[Any]:
-        """Handlers in their order: those that are given, and of these defaults the ones of other classes."""
+        """Handlers in their order: the given ones, and the default ones whose class is not among them."""
         handlers = handlers_of(given)
         for default in (*defaults, MetricHandler(metrics), LoggingHandler(metrics=metrics)):
             if isinstance(default, StoppingHandler) or not any(isinstance(each, type(default)) for each in handlers):

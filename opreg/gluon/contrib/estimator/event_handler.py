@@ -1,7 +1,7 @@
-"""Handlers of what happens while an estimator trains.
+"""Event handlers of an estimator.
 
-A handler derives from the classes of the events that it handles. Handlers of an event are called in ascending order
-of ``priority``. Training ends where a handler of the end of a batch or an epoch gives something true.
+A handler derives from the classes of its events. Handlers of an event are called in ascending order of ``priority``.
+Training stops when a handler returns a true value at the end of a batch or epoch.
 """
 
 from __future__ import annotations
@@ -29,46 +29,46 @@ class EventHandler:
 
 
 class TrainBegin(EventHandler):
-    """Handles the begin of training."""
+    """Base of handlers called at the begin of training."""
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Say what happens then."""
+        """Handle the event."""
 
 
 class TrainEnd(EventHandler):
-    """Handles the end of training."""
+    """Base of handlers called at the end of training."""
 
     def train_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Say what happens then."""
+        """Handle the event."""
 
 
 class EpochBegin(EventHandler):
-    """Handles the begin of epochs."""
+    """Base of handlers called at the begin of each epoch."""
 
     def epoch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Say what happens then."""
+        """Handle the event."""
 
 
 class EpochEnd(EventHandler):
-    """Handles the end of epochs."""
+    """Base of handlers called at the end of each epoch."""
 
     def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool | None:
-        """Say what happens then, and whether training ends."""
+        """Handle the event; returns whether training stops."""
         return False
 
 
 class BatchBegin(EventHandler):
-    """Handles the begin of batches."""
+    """Base of handlers called at the begin of each batch."""
 
     def batch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Say what happens then."""
+        """Handle the event."""
 
 
 class BatchEnd(EventHandler):
-    """Handles the end of batches; ``batch``, ``pred``, ``label`` and ``loss`` are given by name."""
+    """Base of handlers called at the end of each batch, with keywords ``batch``, ``pred``, ``label`` and ``loss``."""
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool | None:
-        """Say what happens then, and whether training ends."""
+        """Handle the event; returns whether training stops."""
         return False
 
 
@@ -78,7 +78,7 @@ def handlers_of(handlers: Any) -> list[Any]:
     Raises
     ------
     ArgumentError
-        For what is no handler.
+        When one of them is no handler.
     """
     several = [handlers] if isinstance(handlers, EventHandler) else list(handlers or [])
     for each in several:
@@ -88,12 +88,12 @@ def handlers_of(handlers: Any) -> list[Any]:
 
 
 def metrics_of(metrics: Any) -> list[EvalMetric]:
-    """Metrics as a list, one that is composed of others as these.
+    """Metrics as a flat list; a composite metric is replaced by its parts.
 
     Raises
     ------
     ArgumentError
-        For what is no metric.
+        When one of them is no metric.
     """
     if isinstance(metrics, CompositeEvalMetric):
         return [each for inner in metrics.metrics for each in metrics_of(inner)]
@@ -108,12 +108,12 @@ def _said(metrics: Sequence[EvalMetric]) -> str:
 
 
 class StoppingHandler(TrainBegin, BatchEnd, EpochEnd):
-    """Ends training after ``max_epoch`` epochs, or ``max_batch`` batches.
+    """Stops training after ``max_epoch`` epochs, or ``max_batch`` batches.
 
     Parameters
     ----------
     max_epoch, max_batch : int
-        After how many; those that the estimator is to train count.
+        Number of epochs and batches; the estimator's own override them.
     """
 
     def __init__(self, max_epoch: int | None = None, max_batch: int | None = None):
@@ -137,14 +137,14 @@ class StoppingHandler(TrainBegin, BatchEnd, EpochEnd):
 
 
 class MetricHandler(EpochBegin, BatchEnd):
-    """Adds each batch to metrics, which begin anew with each epoch.
+    """Updates metrics after each batch, and resets them at each epoch.
 
     Parameters
     ----------
     metrics : EvalMetric or list of EvalMetric
         The metrics.
     priority : int
-        Its place among handlers.
+        Priority among handlers.
     """
 
     def __init__(self, metrics: Any, priority: float = -1000):
@@ -163,18 +163,18 @@ class MetricHandler(EpochBegin, BatchEnd):
 
 
 class ValidationHandler(TrainBegin, BatchEnd, EpochEnd):
-    """Evaluates the network between epochs, or batches.
+    """Evaluates the network after a number of epochs or batches.
 
     Parameters
     ----------
     val_data : DataLoader
-        What it is evaluated on.
+        Data of the evaluation.
     eval_fn : callable
-        What evaluates it, as ``Estimator.evaluate``.
+        The evaluation, such as ``Estimator.evaluate``.
     epoch_period, batch_period : int
-        After how many of both.
+        Number of epochs, and of batches, between two evaluations.
     priority : int
-        Its place among handlers.
+        Priority among handlers.
     event_handlers : list of EventHandler
         Handlers of evaluation.
     """
@@ -202,16 +202,16 @@ class ValidationHandler(TrainBegin, BatchEnd, EpochEnd):
 
 
 class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, BatchEnd):
-    """Tells the estimator's logger how training goes.
+    """Logs the progress of training.
 
     Parameters
     ----------
     log_interval : int or "epoch"
-        Between how many batches it tells of them, or that it tells of epochs alone.
+        Number of batches between two messages, or "epoch" for messages about epochs only.
     metrics : EvalMetric or list of EvalMetric
-        What it tells of.
+        Metrics to log.
     priority : float
-        Its place among handlers.
+        Priority among handlers.
     """
 
     def __init__(self, log_interval: int | str = "epoch", metrics: Any = None, priority: float = np.inf):
@@ -270,7 +270,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
 
 
 def _better(what: str, monitor: Any, mode: str) -> Callable[[float, float], bool]:
-    """The comparison of two values of a metric: whether the first is better than the second."""
+    """A comparison of two values of a metric: whether the first is better."""
     if not isinstance(monitor, EvalMetric) or isinstance(monitor, CompositeEvalMetric):
         raise ArgumentError(f"{what}: monitor={monitor!r}: expected one metric, of the estimator's train_metrics or "
                             "val_metrics")
@@ -287,27 +287,28 @@ def _worst(better: Callable[[float, float], bool]) -> float:
 
 
 class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
-    """Writes parameters and states of the trainer as training goes, and the graph of a network that is hybridized.
+    """Saves parameters and trainer states during training, and the graph of a hybridized network.
 
     Parameters
     ----------
     model_dir, model_prefix : str
-        The folder, and what names of files begin with: ``<prefix>-epoch<n>batch<m>.params`` and ``.states``,
+        The folder, and the prefix of the file names: ``<prefix>-epoch<n>batch<m>.params`` and ``.states``,
         ``<prefix>-best.params``, ``<prefix>-symbol.json``.
     monitor : EvalMetric
-        The metric that decides which is the best.
+        The metric that decides which epoch is the best.
     verbose : int
-        Whether the logger is told.
+        Whether saving is logged.
     save_best : bool
-        Whether the best is written, too.
+        Whether the best parameters are saved, too.
     mode : {"auto", "min", "max"}
-        Whether less of the metric is better, or more; "auto" has more of accuracies and F1 scores, less of others.
+        Whether a smaller or a larger metric is better; "auto" chooses larger for accuracies and F1 scores, smaller for
+        others.
     epoch_period, batch_period : int
-        After how many of both files are written.
+        Number of epochs, and of batches, between two checkpoints.
     max_checkpoints : int
-        How many are kept.
+        Number of checkpoints kept; older ones are deleted.
     resume_from_checkpoint : bool
-        Whether training goes on from the last one.
+        Whether training continues from the last checkpoint.
     """
 
     def __init__(self, model_dir: str | os.PathLike, model_prefix: str = "model", monitor: Any = None, verbose: int = 0,
@@ -421,20 +422,20 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
 
 
 class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
-    """Ends training when a metric has not become better for some epochs.
+    """Stops training when a metric has not improved for some epochs.
 
     Parameters
     ----------
     monitor : EvalMetric
         The metric.
     min_delta : float
-        By how much it must be better.
+        Least improvement that counts.
     patience : int
-        For how many epochs it may be no better.
+        Number of epochs without improvement before it stops.
     mode : {"auto", "min", "max"}
-        Whether less is better, or more, as of ``CheckpointHandler``.
+        Whether a smaller or a larger metric is better; see ``CheckpointHandler``.
     baseline : float
-        What it has to be better than at first.
+        Value that the metric has to beat at first.
     """
 
     def __init__(self, monitor: Any, min_delta: float = 0, patience: int = 0, mode: str = "auto",
@@ -471,12 +472,12 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
 
 
 class GradientUpdateHandler(BatchEnd):
-    """Updates parameters by their gradients.
+    """Updates parameters after each batch.
 
     Parameters
     ----------
     priority : int
-        Its place among handlers.
+        Priority among handlers.
     """
 
     def __init__(self, priority: float = -2000):

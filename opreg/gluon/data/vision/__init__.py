@@ -1,4 +1,4 @@
-"""Datasets of images, and what is done to images before they are batches."""
+"""Datasets and transforms of images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets of images: those that everybody knows, out of files that lie on this machine, and images of one's own."""
+"""Datasets of images: well-known ones from files on this machine, and the user's own images."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ Transform = Callable[[Any, Any], Any]
 
 
 class _Files(Dataset):
-    """Images and labels out of files in a folder."""
+    """Images and labels from files in a folder."""
 
-    #: The folder below ``MXNET_HOME/datasets``, and who has the files.
+    #: The folder below ``MXNET_HOME/datasets``, and the publisher of the files.
     _folder: str
     _source: str
 
@@ -64,24 +64,24 @@ class _Files(Dataset):
 
 
 class MNIST(_Files):
-    """Digits written by hand: gray images of shape (28, 28, 1) in bytes, and what they show, from 0 to 9.
+    """MNIST: handwritten digits as gray images of shape (28, 28, 1) in uint8, and labels from 0 to 9.
 
     Parameters
     ----------
     root : str
-        The folder of the four files as MNIST has them, which may be compressed by gzip; by default ``datasets/mnist``
-        in ``MXNET_HOME``. Nothing is fetched.
+        Folder of MNIST's four files, which may be compressed by gzip; by default ``datasets/mnist`` in ``MXNET_HOME``.
+        Nothing is downloaded.
     train : bool
-        Whether the images are those to learn from, or those to test with.
+        Whether to load the training set, or the test set.
     transform : callable
-        What makes a sample of an image and its label.
+        A function from an image and its label to a sample.
 
     Raises
     ------
     OpError
-        The files are not there; the message says which.
+        When files are missing; the message names them.
     FileFormatError
-        They are of another kind, or damaged.
+        When a file has another format, or is damaged.
     """
 
     _folder, _source = "mnist", "http://yann.lecun.com/exdb/mnist"
@@ -106,28 +106,29 @@ class MNIST(_Files):
 
 
 class FashionMNIST(MNIST):
-    """Articles of clothing, in files as those of MNIST, by default in ``datasets/fashion-mnist`` of ``MXNET_HOME``."""
+    """FashionMNIST: articles of clothing, in files like MNIST's; by default in ``datasets/fashion-mnist`` of
+    ``MXNET_HOME``."""
 
     _folder, _source = "fashion-mnist", "https://github.com/zalandoresearch/fashion-mnist"
 
 
 class CIFAR10(_Files):
-    """Pictures of ten kinds of things: images of shape (32, 32, 3) in bytes, and their labels.
+    """CIFAR10: images of ten classes, of shape (32, 32, 3) in uint8, and their labels.
 
     Parameters
     ----------
     root : str
-        The folder of the files ``data_batch_1.bin`` and their like, of the folder that has them, or of the archive;
-        by default ``datasets/cifar10`` in ``MXNET_HOME``. Nothing is fetched.
+        Folder that holds the files ``data_batch_1.bin`` and so on, their folder, or the archive; by default
+        ``datasets/cifar10`` in ``MXNET_HOME``. Nothing is downloaded.
     train, transform
-        As of ``MNIST``.
+        See ``MNIST``.
 
     Raises
     ------
     OpError
-        The files are not there; the message says which.
+        When files are missing; the message names them.
     FileFormatError
-        They have not the bytes of whole images.
+        When a file does not consist of whole images.
     """
 
     _folder, _source = "cifar10", "https://www.cs.toronto.edu/~kriz/cifar.html"
@@ -145,7 +146,7 @@ class CIFAR10(_Files):
         return np.ascontiguousarray(images), labels[:, self._place].astype(np.int32)
 
     def _contents(self, names: Sequence[str]) -> Iterator[tuple[Path, bytes]]:
-        """The files of these names, out of the folder, one inside of it, or the archive."""
+        """The contents of files by name, from the folder, a folder inside, or the archive."""
         for folder in (self._root, self._root / self._inside):
             if all((folder / name).is_file() for name in names):
                 for name in names:
@@ -169,14 +170,14 @@ class CIFAR10(_Files):
 
 
 class CIFAR100(CIFAR10):
-    """Pictures of a hundred kinds of things, in files as those of CIFAR10, by default in ``datasets/cifar100``.
+    """CIFAR100: images of a hundred classes, in files like CIFAR10's; by default in ``datasets/cifar100``.
 
     Parameters
     ----------
     root, train, transform
-        As of ``CIFAR10``.
+        See ``CIFAR10``.
     fine_label : bool
-        Whether labels are those of the hundred kinds, or of the twenty groups they are in.
+        Whether labels are the hundred classes, or their twenty groups.
     """
 
     _folder, _archive, _inside = "cifar100", "cifar-100-binary.tar.gz", "cifar-100-binary"
@@ -195,11 +196,11 @@ class ImageRecordDataset(RecordFileDataset):
     Parameters
     ----------
     filename : str
-        The file of records, which has an ``.idx`` file beside it.
+        The file of records; its ``.idx`` file lies in the same folder.
     flag : {1, 0, -1}
-        1 for colours, 0 for gray, -1 for what each image has.
+        1 for colours, 0 for gray, -1 for each image's own.
     transform : callable
-        A function that makes a sample of an image, of shape (height, width, channels) in bytes, and its label.
+        A function from an image, of shape (height, width, channels) in uint8, and its label to a sample.
     """
 
     def __init__(self, filename: str | os.PathLike, flag: int = 1, transform: Transform | None = None):
@@ -213,9 +214,9 @@ class ImageRecordDataset(RecordFileDataset):
 
 
 class _ImageFiles(Dataset):
-    """Images in files of their own."""
+    """Images in separate files."""
 
-    #: Pairs of a file name and what is known of the image.
+    #: Pairs of a file name and a label.
     items: list[tuple[str, Any]]
 
     def __init__(self, flag: int, transform: Transform | None):
@@ -236,17 +237,17 @@ class ImageFolderDataset(_ImageFiles):
     Parameters
     ----------
     root : str
-        The folder of these folders. Entries that are no folders, and files in them that are no JPEG or PNG, are
-        left out with a warning.
+        The folder of these folders. Entries that are no folders, and files that are no JPEG or PNG, are skipped with a
+        warning.
     flag : {1, 0, -1}
-        1 for colours, 0 for gray, -1 for what each image has.
+        1 for colours, 0 for gray, -1 for each image's own.
     transform : callable
-        A function that makes a sample of an image, of shape (height, width, channels) in bytes, and its label.
+        A function from an image, of shape (height, width, channels) in uint8, and its label to a sample.
 
     Attributes
     ----------
     synsets : list of str
-        The names of the folders in alphabetical order; a label is the place in this list.
+        The names of the folders in alphabetical order; a label is an index of this list.
     items : list of (str, int)
         The files and their labels.
     """
@@ -272,17 +273,17 @@ class ImageFolderDataset(_ImageFiles):
 
 
 class ImageListDataset(_ImageFiles):
-    """The images of a list, each with one number or several.
+    """The images of a list, each with one label or several.
 
     Parameters
     ----------
     root : str
-        The folder that the file names of the list begin in.
+        The folder to which the file names are relative.
     imglist : str or list
-        A ``.lst`` file, whose lines are a number, labels and a file name with tabs between, or a list of lists of
-        labels and a file name.
+        A ``.lst`` file, with tab-separated lines of a number, labels and a file name; or a list of lists of labels and
+        a file name.
     flag : {1, 0, -1}
-        1 for colours, 0 for gray, -1 for what each image has.
+        1 for colours, 0 for gray, -1 for each image's own.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
-"""Transforms of images before they are batches, as blocks that may stand one behind the other.
+"""Transforms of images, as blocks that can be chained.
 
-Images have shape (height, width, channels), and bytes as a rule, until ``ToTensor`` makes numbers of them.
+Images have shape (height, width, channels), usually in uint8, until ``ToTensor`` converts them to float32.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def _pair(size: Size) -> tuple[int, int]:
 
 
 class Compose(Sequential):
-    """Several transforms, one behind the other; neighbours that can be graphs are hybridized together.
+    """Several transforms in a row; neighbouring hybrid blocks are hybridized together.
 
     Parameters
     ----------
     transforms : list of Block
-        What is done, in this order.
+        The transforms, in their order.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Compose(Sequential):
 
 
 class Cast(HybridBlock):
-    """The numbers in another dtype."""
+    """The values, cast to another dtype."""
 
     def __init__(self, dtype: DTypeLike = "float32"):
         super().__init__()
@@ -78,7 +78,7 @@ class Cast(HybridBlock):
 
 
 class ToTensor(HybridBlock):
-    """An image of bytes, (height, width, channels), as float32 from 0 to 1, (channels, height, width); batches, too.
+    """Images in uint8, (height, width, channels), as float32 from 0 to 1, (channels, height, width); batches, too.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class ToTensor(HybridBlock):
 
 
 class Normalize(HybridBlock):
-    """The numbers less a mean, divided by a deviation, behind ``ToTensor``.
+    """Values minus a mean, divided by a standard deviation; for images after ``ToTensor``.
 
     Parameters
     ----------
@@ -117,19 +117,19 @@ def _floating(transform: Block, x: NDArray) -> None:
 
 
 class Rotate(Block):
-    """An image turned by an angle, behind ``ToTensor``.
+    """An image rotated by an angle; for images after ``ToTensor``.
 
     Parameters
     ----------
     rotation_degrees : float
-        The angle.
+        The angle in degrees.
     zoom_in, zoom_out : bool
-        Whether it is enlarged until no corner is empty, or made smaller until all of it is seen.
+        Whether it is enlarged until no corner is empty, or reduced until all of it is visible.
 
     Raises
     ------
     DTypeError
-        For other numbers than float32.
+        For dtypes other than float32.
     """
 
     def __init__(self, rotation_degrees: float, zoom_in: bool = False, zoom_out: bool = False):
@@ -137,29 +137,29 @@ class Rotate(Block):
         self._args = rotation_degrees, zoom_in, zoom_out
 
     def forward(self, x: NDArray) -> NDArray:
-        """Turn an image, or a batch."""
+        """Rotate an image, or a batch."""
         _floating(self, x)
         return imrotate(x, *self._args)
 
 
 class RandomRotation(Block):
-    """An image turned by an angle that is drawn between two, behind ``ToTensor``.
+    """An image rotated by a random angle; for images after ``ToTensor``.
 
     Parameters
     ----------
     angle_limits : tuple of float
         The least and the greatest angle in degrees.
     zoom_in, zoom_out : bool
-        As of ``Rotate``.
+        See ``Rotate``.
     rotate_with_proba : float
-        How probable it is that it is turned at all.
+        Probability that it is rotated.
 
     Raises
     ------
     ArgumentError
-        The angles are in no order, or the probability is none.
+        When the limits are not in order, or the probability is not from 0 to 1.
     DTypeError
-        For other numbers than float32.
+        For dtypes other than float32.
     """
 
     def __init__(self, angle_limits: tuple[float, float], zoom_in: bool = False, zoom_out: bool = False,
@@ -173,7 +173,7 @@ class RandomRotation(Block):
         self._probability = rotate_with_proba
 
     def forward(self, x: NDArray) -> NDArray:
-        """Turn an image, or a batch."""
+        """Rotate an image, or a batch."""
         if np.random.random() > self._probability:  # noqa: NPY002  np.random.seed decides, as in MXNet
             return x
         _floating(self, x)
@@ -181,18 +181,18 @@ class RandomRotation(Block):
 
 
 class RandomResizedCrop(Block):
-    """A part of the image, whose place, area and form are drawn, resized.
+    """A crop of random position, area and aspect ratio, resized.
 
     Parameters
     ----------
     size : int or (width, height)
-        The size it has in the end.
+        Size of the result.
     scale : (float, float)
-        Between which parts of the whole area its own is.
+        Range of the crop's area, as a fraction of the image's.
     ratio : (float, float)
-        Between which numbers its width is of its height.
+        Range of the ratio of width to height.
     interpolation : int
-        How numbers are interpolated, as OpenCV counts.
+        Interpolation, by OpenCV's codes.
     """
 
     def __init__(self, size: Size, scale: tuple[float, float] = (0.08, 1.0),
@@ -201,21 +201,21 @@ class RandomResizedCrop(Block):
         self._args = _pair(size), scale, ratio, interpolation
 
     def forward(self, x: NDArray) -> NDArray:
-        """Take a part of an image."""
+        """Crop and resize an image."""
         return random_size_crop(x, *self._args)[0]
 
 
 class CropResize(HybridBlock):
-    """A part of an image or of each image of a batch, and that resized.
+    """A given crop of an image or a batch, resized.
 
     Parameters
     ----------
     x, y, width, height : int
-        The left upper corner and the size of the part.
+        The upper left corner and the size of the crop.
     size : int or (width, height)
-        The size it has in the end; None leaves it.
+        Size of the result; None does not resize.
     interpolation : int
-        How numbers are interpolated, as OpenCV counts; linearly by default.
+        Interpolation, by OpenCV's codes; linear by default.
     """
 
     def __init__(self, x: int, y: int, width: int, height: int, size: Size | None = None,
@@ -231,14 +231,14 @@ class CropResize(HybridBlock):
 
 
 class CenterCrop(Block):
-    """The middle of an image; one that is smaller is enlarged.
+    """A crop from the middle of an image; a smaller image is enlarged.
 
     Parameters
     ----------
     size : int or (width, height)
-        The size of the part.
+        Size of the crop.
     interpolation : int
-        How numbers are interpolated, as OpenCV counts.
+        Interpolation, by OpenCV's codes.
     """
 
     def __init__(self, size: Size, interpolation: int = 1):
@@ -246,21 +246,21 @@ class CenterCrop(Block):
         self._args = _pair(size), interpolation
 
     def forward(self, x: NDArray) -> NDArray:
-        """Take the middle of an image."""
+        """Crop an image."""
         return center_crop(x, *self._args)[0]
 
 
 class Resize(HybridBlock):
-    """An image, or a batch of them, in another size.
+    """An image, or a batch, resized.
 
     Parameters
     ----------
     size : int or (width, height)
-        The size it has in the end.
+        Size of the result.
     keep_ratio : bool
-        Whether one number is the length of the shorter edge, or of both.
+        Whether a single ``size`` is the length of the shorter edge, or of both edges.
     interpolation : int
-        How numbers are interpolated, as OpenCV counts.
+        Interpolation, by OpenCV's codes.
 
     Examples
     --------
@@ -279,7 +279,7 @@ class Resize(HybridBlock):
 
 
 class RandomFlipLeftRight(HybridBlock):
-    """An image, or one time in two its mirror image."""
+    """An image, mirrored left to right with probability one half."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""
@@ -287,7 +287,7 @@ class RandomFlipLeftRight(HybridBlock):
 
 
 class RandomFlipTopBottom(HybridBlock):
-    """An image, or one time in two the same upside down."""
+    """An image, mirrored top to bottom with probability one half."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""
@@ -295,7 +295,7 @@ class RandomFlipTopBottom(HybridBlock):
 
 
 class _RandomColor(HybridBlock):
-    """An image whose colors are changed by a factor from ``max(0, 1 - amount)`` to ``1 + amount``."""
+    """An image whose colors are changed by a random factor from ``max(0, 1 - amount)`` to ``1 + amount``."""
 
     #: The operator of ``F.image`` that changes them.
     _operator: str
@@ -310,7 +310,7 @@ class _RandomColor(HybridBlock):
 
 
 class RandomBrightness(_RandomColor):
-    """An image times a number from ``max(0, 1 - brightness)`` to ``1 + brightness``."""
+    """An image times a random factor from ``max(0, 1 - brightness)`` to ``1 + brightness``."""
 
     _operator = "random_brightness"
 
@@ -319,7 +319,7 @@ class RandomBrightness(_RandomColor):
 
 
 class RandomContrast(_RandomColor):
-    """An image whose contrast is multiplied by a number from ``max(0, 1 - contrast)`` to ``1 + contrast``."""
+    """An image whose contrast is multiplied by a random factor from ``max(0, 1 - contrast)`` to ``1 + contrast``."""
 
     _operator = "random_contrast"
 
@@ -328,7 +328,8 @@ class RandomContrast(_RandomColor):
 
 
 class RandomSaturation(_RandomColor):
-    """An image whose saturation is multiplied by a number from ``max(0, 1 - saturation)`` to ``1 + saturation``."""
+    """An image whose saturation is multiplied by a random factor from ``max(0, 1 - saturation)`` to ``1 +
+    saturation``."""
 
     _operator = "random_saturation"
 
@@ -337,7 +338,7 @@ class RandomSaturation(_RandomColor):
 
 
 class RandomHue(_RandomColor):
-    """An image whose hue is turned by a number from ``max(0, 1 - hue)`` to ``1 + hue``."""
+    """An image whose hue is rotated by a random factor from ``max(0, 1 - hue)`` to ``1 + hue``."""
 
     _operator = "random_hue"
 
@@ -346,12 +347,12 @@ class RandomHue(_RandomColor):
 
 
 class RandomColorJitter(HybridBlock):
-    """An image in other brightness, contrast, saturation and hue, in an order that is drawn, too.
+    """An image whose brightness, contrast, saturation and hue are changed at random, in random order.
 
     Parameters
     ----------
     brightness, contrast, saturation, hue : float
-        By how much each number that is drawn is less or more than 1 at most.
+        Greatest difference of each random factor from 1.
     """
 
     def __init__(self, brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0):
@@ -364,12 +365,12 @@ class RandomColorJitter(HybridBlock):
 
 
 class RandomLighting(HybridBlock):
-    """An image with noise along the principal components of colours, as AlexNet was trained with.
+    """An image with random noise along the principal components of its colours, as in AlexNet's training.
 
     Parameters
     ----------
     alpha : float
-        The deviation of the noise.
+        Standard deviation of the noise.
     """
 
     def __init__(self, alpha: float):
@@ -382,14 +383,14 @@ class RandomLighting(HybridBlock):
 
 
 class RandomApply(Sequential):
-    """An image, or what a transform makes of it.
+    """Applies a transform with a given probability.
 
     Parameters
     ----------
     transforms : callable
         The transform.
     p : float
-        How probable it is that it is applied.
+        Probability of the transform.
     """
 
     def __init__(self, transforms: Callable[[Any], Any], p: float = 0.5):
@@ -397,5 +398,5 @@ class RandomApply(Sequential):
         self.transforms, self.p = transforms, p
 
     def forward(self, x: Any) -> Any:
-        """Apply the transform, or do not."""
+        """Apply the transform, or return the image."""
         return x if self.p < random.random() else self.transforms(x)

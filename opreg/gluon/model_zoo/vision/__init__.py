@@ -1,4 +1,4 @@
-"""Networks for images: their classes, a function for each, and ``get_model``, which has them by name."""
+"""Networks for images: their classes, a function for each, and ``get_model``, which finds them by name."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ __all__ = ["get_model", "AlexNet", "alexnet", "DenseNet", "get_densenet", "dense
            "resnet152_v2", "SqueezeNet", "get_squeezenet", "squeezenet1_0", "squeezenet1_1", "VGG", "get_vgg",
            "vgg11", "vgg13", "vgg16", "vgg19", "vgg11_bn", "vgg13_bn", "vgg16_bn", "vgg19_bn"]
 
-#: Name -> what makes the network.
+#: Name -> function that makes the network.
 _NETWORKS = {
     "alexnet": alexnet, "inceptionv3": inception_v3,
     "squeezenet1.0": squeezenet1_0, "squeezenet1.1": squeezenet1_1,
@@ -101,19 +101,19 @@ _NETWORKS = {
 
 
 def get_model(name: str, **kwargs: Any) -> Classifier:
-    """The network of a name: "resnet18_v1", "mobilenetv2_0.25", "squeezenet1.1".
+    """A network by its name, such as "resnet18_v1", "mobilenetv2_0.25" or "squeezenet1.1".
 
     Parameters
     ----------
     name : str
         Which one.
     **kwargs
-        What its function takes: ``pretrained``, ``ctx``, ``root``, ``classes`` and their like.
+        Arguments of its function, such as ``pretrained``, ``ctx``, ``root`` and ``classes``.
 
     Raises
     ------
     ArgumentError
-        There is no such network.
+        When there is no such network.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""AlexNet, of one column, as in "One weird trick for parallelizing convolutional neural networks" (2014)."""
+"""AlexNet with one column, from "One weird trick for parallelizing convolutional neural networks" (2014)."""
 
 from __future__ import annotations
 

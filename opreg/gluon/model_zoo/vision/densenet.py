@@ -1,4 +1,5 @@
-"""DenseNets, of "Densely connected convolutional networks" (2016): layers see all that came before in their block."""
+"""DenseNets, from "Densely connected convolutional networks" (2016): each layer reads the outputs of all earlier layers
+of its block."""
 
 from __future__ import annotations
 
@@ -46,9 +47,9 @@ class DenseNet(Classifier):
     block_config : list of int
         Layers in each block.
     bn_size : int
-        How many times ``growth_rate`` channels lie between the two convolutions of a layer.
+        Channels between the two convolutions of a layer, as a multiple of ``growth_rate``.
     dropout : float
-        The part of what a layer adds that is dropped.
+        Dropout rate of the channels that a layer adds.
     classes : int
         Number of classes.
     """

@@ -1,4 +1,4 @@
-"""Inception v3, of "Rethinking the Inception architecture for computer vision" (2015)."""
+"""Inception v3, from "Rethinking the Inception architecture for computer vision" (2015)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .parts import Classifier, chain, scoped
 
 __all__ = ["Inception3", "inception_v3"]
 
-#: A convolution: channels, kernel, stride, padding; strides and paddings that are not said are 1 and 0.
+#: A convolution: channels, kernel, stride, padding; the default stride and padding are 1 and 0.
 _Conv = tuple[Any, ...]
 
 

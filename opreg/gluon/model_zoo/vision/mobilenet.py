@@ -1,4 +1,4 @@
-"""MobileNets, of "MobileNets: efficient convolutional neural networks for mobile vision applications" (2017) and
+"""MobileNets, from "MobileNets: efficient convolutional neural networks for mobile vision applications" (2017) and
 "Inverted residuals and linear bottlenecks" (2018)."""
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ __all__ = ["MobileNet", "MobileNetV2", "get_mobilenet", "get_mobilenet_v2", "mob
            "mobilenet0_5", "mobilenet0_25", "mobilenet_v2_1_0", "mobilenet_v2_0_75", "mobilenet_v2_0_5",
            "mobilenet_v2_0_25"]
 
-#: Channels behind each pair of a convolution by channel and one by 1, and the stride of the first of both.
+#: Channels after each pair of a depthwise and a pointwise convolution, and the stride of the depthwise one.
 _PAIRS = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)]
 
-#: Blocks of the second version: expansion factor, output channels, number of blocks, and stride of the first of
-#: them.
+#: Blocks of the second version: expansion factor, output channels, number of blocks, and stride of the first block.
 _BOTTLENECKS = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
                 (6, 320, 1, 1)]
 
 
 class RELU6(HybridBlock):
-    """The numbers from 0 to 6; lesser ones become 0, greater ones 6."""
+    """``relu6``: values clipped to the range from 0 to 6."""
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""
@@ -46,16 +45,16 @@ def _relu() -> HybridBlock:
 
 
 class LinearBottleneck(HybridBlock):
-    """Three convolutions of the second version, with the input added where it has the shape of the output.
+    """An inverted residual block of the second version: three convolutions, with the input added if the shapes agree.
 
     Parameters
     ----------
     in_channels, channels : int
         Channels of the input and of the output.
     t : int
-        How many times as many are between.
+        Expansion factor of the channels inside.
     stride : int
-        The stride of the convolution by channel.
+        Stride of the depthwise convolution.
     """
 
     def __init__(self, in_channels: int, channels: int, t: int, stride: int, **kwargs: Any):
@@ -127,7 +126,7 @@ class MobileNetV2(Classifier):
 
 
 def _version(multiplier: float) -> str:
-    """The number in names of files: 1.0, 0.75, 0.5, 0.25."""
+    """The multiplier in file names: 1.0, 0.75, 0.5, 0.25."""
     return f"{multiplier:.2f}"[:3] if multiplier in (1.0, 0.5) else f"{multiplier:.2f}"
 
 
@@ -156,7 +155,7 @@ def get_mobilenet_v2(multiplier: float, pretrained: bool = False, ctx: Context |
     Parameters
     ----------
     multiplier, pretrained, ctx, root, **kwargs
-        As of ``get_mobilenet``.
+        See ``get_mobilenet``.
     """
     net: MobileNetV2 = load(MobileNetV2(multiplier, **kwargs), f"mobilenetv2_{_version(multiplier)}", pretrained,
                             ctx or cpu(), root)

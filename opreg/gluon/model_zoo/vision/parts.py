@@ -14,7 +14,7 @@ _Container = TypeVar("_Container", bound=HybridSequential)
 
 
 class Classifier(HybridBlock):
-    """A network of ``features``, whatever an image has, and an ``output`` that makes classes of them."""
+    """A network of ``features`` that extracts them from an image, and an ``output`` that classifies."""
 
     features: Any
     output: Any
@@ -25,21 +25,21 @@ class Classifier(HybridBlock):
 
 
 def chain(*layers: HybridBlock) -> HybridSequential:
-    """Layers one behind the other, which have names as if they stood alone."""
+    """Layers in a row, named as if they were outside of any scope."""
     made = HybridSequential(prefix="")
     made.add(*layers)
     return made
 
 
 def scoped(container: _Container, layers: Callable[..., Iterable[HybridBlock]], *arguments: Any) -> _Container:
-    """The container with layers that a function makes inside of its scope of names."""
+    """A container with layers that a function makes inside of its name scope."""
     with container.name_scope():
         container.add(*layers(*arguments))
     return container
 
 
 def named(module: str, name: str, make: Callable[..., Classifier], *arguments: Any) -> Callable[..., Classifier]:
-    """A function that makes one network of a family; it takes what the family's function takes by name."""
+    """A function that makes one network of a family; it accepts the keywords of the family's function."""
 
     def network(**kwargs: Any) -> Classifier:
         return make(*arguments, **kwargs)

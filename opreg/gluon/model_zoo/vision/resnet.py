@@ -1,4 +1,4 @@
-"""ResNets, of "Deep residual learning for image recognition" (2015) and "Identity mappings in deep residual networks"
+"""ResNets, from "Deep residual learning for image recognition" (2015) and "Identity mappings in deep residual networks"
 (2016)."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _conv3x3(channels: int, stride: int, in_channels: int) -> Conv2D:
 
 
 class _BlockV1(HybridBlock):
-    """Convolutions, and the input, added to what comes out of them: relu is behind the sum."""
+    """Convolutions whose output is added to the input, with relu after the sum."""
 
     def __init__(self, channels: int, stride: int, downsample: bool = False, in_channels: int = 0, **kwargs: Any):
         super().__init__(**kwargs)
@@ -44,16 +44,16 @@ class _BlockV1(HybridBlock):
 
 
 class BasicBlockV1(_BlockV1):
-    """Two convolutions by 3, of networks of 18 and 34 layers of the first version.
+    """Two 3x3 convolutions, for networks of 18 and 34 layers of the first version.
 
     Parameters
     ----------
     channels, stride : int
-        Channels that come out, and the stride of the first convolution.
+        Output channels, and the stride of the first convolution.
     downsample : bool
-        Whether the input goes through a convolution by 1 before it is added.
+        Whether a 1x1 convolution is applied to the input before it is added.
     in_channels : int
-        Channels of the input; 0 if it says it.
+        Input channels; 0 where the first input decides them.
     """
 
     def _layers(self, channels: int, stride: int, in_channels: int) -> list[HybridBlock]:
@@ -62,12 +62,12 @@ class BasicBlockV1(_BlockV1):
 
 
 class BottleneckV1(_BlockV1):
-    """Convolutions by 1, 3 and 1, of networks of 50 layers and more of the first version.
+    """Convolutions of 1x1, 3x3 and 1x1, for networks of 50 layers and more of the first version.
 
     Parameters
     ----------
     channels, stride, downsample, in_channels
-        As of ``BasicBlockV1``; a quarter of the channels is between.
+        See ``BasicBlockV1``; inside there is a quarter of the channels.
     """
 
     def _layers(self, channels: int, stride: int, in_channels: int) -> list[HybridBlock]:
@@ -78,7 +78,7 @@ class BottleneckV1(_BlockV1):
 
 
 class _BlockV2(HybridBlock):
-    """Convolutions with norm and relu before each, and the input, added to what comes out of them."""
+    """Convolutions whose output is added to the input, with norm and relu before each."""
 
     def __init__(self, channels: int, stride: int, downsample: bool = False, in_channels: int = 0, **kwargs: Any):
         super().__init__(**kwargs)
@@ -105,12 +105,12 @@ class _BlockV2(HybridBlock):
 
 
 class BasicBlockV2(_BlockV2):
-    """Two convolutions by 3, of networks of 18 and 34 layers of the second version.
+    """Two 3x3 convolutions, for networks of 18 and 34 layers of the second version.
 
     Parameters
     ----------
     channels, stride, downsample, in_channels
-        As of ``BasicBlockV1``.
+        See ``BasicBlockV1``.
     """
 
     def _convs(self, channels: int, stride: int, in_channels: int) -> list[Callable[[], HybridBlock]]:
@@ -118,12 +118,12 @@ class BasicBlockV2(_BlockV2):
 
 
 class BottleneckV2(_BlockV2):
-    """Convolutions by 1, 3 and 1, of networks of 50 layers and more of the second version.
+    """Convolutions of 1x1, 3x3 and 1x1, for networks of 50 layers and more of the second version.
 
     Parameters
     ----------
     channels, stride, downsample, in_channels
-        As of ``BasicBlockV1``; a quarter of the channels is between.
+        See ``BasicBlockV1``; inside there is a quarter of the channels.
     """
 
     def _convs(self, channels: int, stride: int, in_channels: int) -> list[Callable[[], HybridBlock]]:
@@ -161,20 +161,20 @@ class ResNetV1(Classifier):
     Parameters
     ----------
     block : type
-        The class of its blocks: ``BasicBlockV1``, ``BottleneckV1``, or one's own.
+        The class of its blocks: ``BasicBlockV1``, ``BottleneckV1``, or another.
     layers : list of int
         Number of blocks of each stage.
     channels : list of int
-        Channels before each stage, and behind the last.
+        Channels before each stage, and after the last.
     classes : int
         Number of classes.
     thumbnail : bool
-        Whether images are small, as those of CIFAR: it begins with a convolution by 3 alone.
+        Whether images are small, as in CIFAR: then it begins with a single 3x3 convolution.
 
     Raises
     ------
     ArgumentError
-        The two lists do not fit.
+        When the lengths of the two lists do not fit.
     """
 
     def __init__(self, block: Callable[..., HybridBlock], layers: Sequence[int], channels: Sequence[int],
@@ -192,12 +192,12 @@ class ResNetV2(Classifier):
     Parameters
     ----------
     block, layers, channels, classes, thumbnail
-        As of ``ResNetV1``, with ``BasicBlockV2`` or ``BottleneckV2``.
+        See ``ResNetV1``; blocks are ``BasicBlockV2`` or ``BottleneckV2``.
 
     Raises
     ------
     ArgumentError
-        The two lists do not fit.
+        When the lengths of the two lists do not fit.
     """
 
     def __init__(self, block: Callable[..., HybridBlock], layers: Sequence[int], channels: Sequence[int],
@@ -210,7 +210,7 @@ class ResNetV2(Classifier):
             self.output = Dense(classes, in_units=channels[-1])
 
 
-#: Layers -> whether blocks are bottlenecks, and how many each stage has.
+#: Layers -> whether blocks are bottlenecks, and the number of blocks in each stage.
 _KINDS = {18: (False, [2, 2, 2, 2]), 34: (False, [3, 4, 6, 3]), 50: (True, [3, 4, 6, 3]), 101: (True, [3, 4, 23, 3]),
           152: (True, [3, 8, 36, 3])}
 _CHANNELS = {False: [64, 64, 128, 256, 512], True: [64, 256, 512, 1024, 2048]}
@@ -220,7 +220,7 @@ _VERSIONS: dict[int, tuple[Any, dict[bool, type[HybridBlock]]]] = {
 
 def get_resnet(version: int, num_layers: int, pretrained: bool = False, ctx: Context | list[Context] | None = None,
                root: str | os.PathLike | None = None, **kwargs: Any) -> Classifier:
-    """A ResNet of a version and 18, 34, 50, 101 or 152 layers.
+    """A ResNet of the first or second version, with 18, 34, 50, 101 or 152 layers.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def get_resnet(version: int, num_layers: int, pretrained: bool = False, ctx: Con
     Raises
     ------
     ArgumentError
-        There is none.
+        When there is no such network.
     """
     if version not in _VERSIONS or num_layers not in _KINDS:
         raise ArgumentError(f"get_resnet: there is no version {version} of {num_layers} layers: versions are 1 and 2, "

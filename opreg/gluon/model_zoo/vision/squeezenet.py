@@ -1,4 +1,4 @@
-"""SqueezeNets, of "SqueezeNet: AlexNet-level accuracy with 50x fewer parameters" (2016)."""
+"""SqueezeNets, from "SqueezeNet: AlexNet-level accuracy with 50x fewer parameters" (2016)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .parts import Classifier, chain, named
 
 __all__ = ["SqueezeNet", "get_squeezenet", "squeezenet1_0", "squeezenet1_1"]
 
-#: Version -> channels and kernel of the first convolution, and what is behind it: a pooling, or a fire module by its
-#: channels, of which four times as many come out of each of two paths.
+#: Version -> channels and kernel of the first convolution, and the layers after it: a pooling, or a fire module by its
+#: channels; each of its two paths has four times as many output channels.
 _KINDS: dict[str, tuple[int, int, list[int]]] = {
     "1.0": (96, 7, [0, 16, 16, 32, 0, 32, 48, 48, 64, 0, 64]),
     "1.1": (64, 3, [0, 16, 16, 0, 32, 32, 0, 48, 48, 64, 64]),
@@ -38,7 +38,7 @@ class SqueezeNet(Classifier):
     Parameters
     ----------
     version : {"1.0", "1.1"}
-        Which one; the second computes less.
+        Version; 1.1 needs less computation.
     classes : int
         Number of classes.
 

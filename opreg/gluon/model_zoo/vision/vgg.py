@@ -1,4 +1,4 @@
-"""VGG networks, of "Very deep convolutional networks for large-scale image recognition" (2014)."""
+"""VGG networks, from "Very deep convolutional networks for large-scale image recognition" (2014)."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class VGG(Classifier):
     classes : int
         Number of classes.
     batch_norm : bool
-        Whether there is a batch norm behind each convolution.
+        Whether a batch norm stands after each convolution.
 
     Raises
     ------
     ArgumentError
-        The two lists differ in length.
+        When the two lists differ in length.
     """
 
     def __init__(self, layers: Sequence[int], filters: Sequence[int], classes: int = 1000, batch_norm: bool = False,

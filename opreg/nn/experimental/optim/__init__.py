@@ -1,4 +1,5 @@
-"""optim: optimizers whose groups are dicts, and schedulers that set their rates, as ``mindspore.experimental.optim``.
+"""optim: optimizers with groups as dicts, and learning rate schedulers, with the names of
+``mindspore.experimental.optim``.
 
 >>> from opreg import Parameter, Tensor
 >>> from opreg.experimental import optim

@@ -1,4 +1,4 @@
-"""Schedulers: each sets the rates of an optimizer's groups by the count of its steps."""
+"""Learning rate schedulers: each sets the rates of an optimizer's groups by the number of steps."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ __all__ = ["ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "Cy
 
 
 def _set(optimizer: Optimizer, rates: Sequence[Any]) -> None:
-    """Set the rates of the groups."""
+    """Set the learning rates of the groups."""
     for held, rate in zip(optimizer.lrs, rates, strict=True):
         held.set_data(tensor(np.float32(float(rate))))
 
 
 class LRScheduler:
-    """Base of schedulers: derive from it and define ``get_lr``, which gives a rate for each group.
+    """Base of schedulers: derive from it, and define ``get_lr``, which returns a rate for each group.
 
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer whose rates are set, once at first and then by each ``step``.
+        The optimizer, whose rates are set now and by each ``step``.
     last_epoch : int
-        The count of steps so far, -1 for none.
+        Number of the last step, -1 before the first.
 
     Attributes
     ----------
@@ -58,27 +58,27 @@ class LRScheduler:
         self.step()
 
     def get_lr(self) -> Sequence[Any]:
-        """The rates of this step, one for each group."""
+        """The learning rates of this step, one for each group."""
         raise NotImplementedError(f"{type(self).__name__}: define get_lr(self)")
 
     def get_last_lr(self) -> list[Tensor]:
-        """The rates that were set last, one for each group."""
+        """The learning rates that were set last, one for each group."""
         return [rate.value() for rate in self._last_lr]
 
     def step(self, epoch: int | None = None) -> None:
-        """Set the rates of the next step, or of that one."""
+        """Set the learning rates of the next step, or of step ``epoch``."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else int(epoch)
         _set(self.optimizer, self.get_lr())
 
 
 class _Factor(LRScheduler):
-    """Rates that are multiples of those before the first step."""
+    """Base of schedules that multiply the initial rates by a factor."""
 
     def _factor(self, step: int) -> float:
         raise NotImplementedError
 
     def get_lr(self) -> Sequence[Any]:
-        """The rates of this step, one for each group."""
+        """The learning rates of this step, one for each group."""
         factor = self._factor(self.last_epoch)
         return [rate * factor for rate in self.base_lrs]
 
@@ -90,7 +90,7 @@ def _count(owner: str, name: str, value: int, least: int = 1) -> int:
 
 
 class StepLR(_Factor):
-    """Times ``gamma`` every ``step_size`` steps."""
+    """Multiplies the rates by ``gamma`` every ``step_size`` steps."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
         self.step_size, self.gamma = _count("StepLR", "step_size", step_size), gamma
@@ -101,7 +101,7 @@ class StepLR(_Factor):
 
 
 class MultiStepLR(_Factor):
-    """Times ``gamma`` at each of the steps ``milestones``."""
+    """Multiplies the rates by ``gamma`` at each step in ``milestones``."""
 
     def __init__(self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1):
         self.milestones, self.gamma = sorted(milestones), gamma
@@ -112,7 +112,7 @@ class MultiStepLR(_Factor):
 
 
 class ExponentialLR(_Factor):
-    """Times ``gamma`` at each step."""
+    """Multiplies the rates by ``gamma`` at each step."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1):
         self.gamma = gamma
@@ -123,7 +123,7 @@ class ExponentialLR(_Factor):
 
 
 class ConstantLR(_Factor):
-    """Times ``factor`` for ``total_iters`` steps."""
+    """Multiplies the rates by ``factor`` for the first ``total_iters`` steps."""
 
     def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
         self.factor, self.total_iters = checked("ConstantLR", "factor", factor, 1.0 + 1e-9), total_iters
@@ -134,7 +134,8 @@ class ConstantLR(_Factor):
 
 
 class LinearLR(_Factor):
-    """Times a factor that goes from ``start_factor`` to ``end_factor`` along a line, in ``total_iters`` steps."""
+    """Multiplies the rates by a factor that changes linearly from ``start_factor`` to ``end_factor`` in ``total_iters``
+    steps."""
 
     def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0,
                  total_iters: int = 5, last_epoch: int = -1):
@@ -149,7 +150,7 @@ class LinearLR(_Factor):
 
 
 class PolynomialLR(_Factor):
-    """Times a power of the share of ``total_iters`` steps that is left."""
+    """Multiplies the rates by a power of the remaining fraction of ``total_iters`` steps."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
         self.total_iters, self.power = _count("PolynomialLR", "total_iters", total_iters), power
@@ -160,7 +161,7 @@ class PolynomialLR(_Factor):
 
 
 class _Functions(LRScheduler):
-    """Rates that follow from functions of the step, one for all groups or one for each."""
+    """Base of schedules from functions of the step, one for all groups or one for each."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
                  last_epoch: int = -1):
@@ -172,18 +173,18 @@ class _Functions(LRScheduler):
 
 
 class LambdaLR(_Functions):
-    """Times what a function gives for the step."""
+    """Multiplies the initial rates by a function of the step."""
 
     def get_lr(self) -> Sequence[Any]:
-        """The rates of this step, one for each group."""
+        """The learning rates of this step, one for each group."""
         return [rate * function(self.last_epoch) for rate, function in zip(self.base_lrs, self.lr_lambdas)]
 
 
 class MultiplicativeLR(_Functions):
-    """Times what a function gives for each step up to this one."""
+    """Multiplies the rates at each step by a function of the step."""
 
     def get_lr(self) -> Sequence[Any]:
-        """The rates of this step, one for each group."""
+        """The learning rates of this step, one for each group."""
         return [rate * math.prod([float(function(step)) for step in range(1, self.last_epoch + 1)])
                 for rate, function in zip(self.base_lrs, self.lr_lambdas)]
 
@@ -193,19 +194,20 @@ def _cosine(rate: float, least: float, share: float) -> float:
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Down to ``eta_min`` along a cosine in ``T_max`` steps, and up again."""
+    """Decreases the rates to ``eta_min`` along a cosine in ``T_max`` steps, and increases them again."""
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
         self.T_max, self.eta_min = T_max, checked("CosineAnnealingLR", "eta_min", eta_min)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Sequence[Any]:
-        """The rates of this step, one for each group."""
+        """The learning rates of this step, one for each group."""
         return [_cosine(rate, self.eta_min, self.last_epoch / self.T_max) for rate in self.base_lrs]
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Down to ``eta_min`` along a cosine in ``T_0`` steps, and anew in ``T_mult`` times as many as before."""
+    """Decreases the rates to ``eta_min`` along a cosine in ``T_0`` steps, then restarts; each period is ``T_mult``
+    times as long as the one before."""
 
     def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0, last_epoch: int = -1):
         self.T_0 = _count("CosineAnnealingWarmRestarts", "T_0", T_0)
@@ -214,7 +216,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Sequence[Any]:
-        """The rates of this step, one for each group."""
+        """The learning rates of this step, one for each group."""
         left, length = self.last_epoch, self.T_0
         while left >= length:
             left, length = left - length, length * self.T_mult
@@ -222,16 +224,17 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class CyclicLR(LRScheduler):
-    """Up from ``base_lr`` to ``max_lr`` along a line and down again, over and over.
+    """Increases the rates linearly from ``base_lr`` to ``max_lr`` and decreases them again, in cycles.
 
     Parameters
     ----------
     step_size_up, step_size_down : int
-        The steps up, and those down; as many by default.
+        Numbers of increasing and decreasing steps; equal by default.
     mode : {"triangular", "triangular2", "exp_range"}
-        Whether the height stays, is halved with each cycle, or is multiplied by ``gamma`` with each step.
+        Whether the amplitude is constant, halved with each cycle, or multiplied by ``gamma`` with each step.
     scale_fn : callable, optional
-        Gives the factor of the height, in place of ``mode``, of the cycle or of the step, as ``scale_mode`` says.
+        A function that replaces ``mode`` and returns the factor of the amplitude, for the cycle or the step; see
+        ``scale_mode``.
     """
 
     def __init__(self, optimizer: Optimizer, base_lr: float | Sequence[float], max_lr: float | Sequence[float],
@@ -254,7 +257,7 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Sequence[Any]:
-        """The rates of this step, one for each group."""
+        """The learning rates of this step, one for each group."""
         cycle, at = divmod(self.last_epoch, self._up + self._down)
         height = at / self._up if at <= self._up else (self._up + self._down - at) / self._down
         height *= self._scale(cycle + 1 if self._of == "cycle" else self.last_epoch)
@@ -262,7 +265,7 @@ class CyclicLR(LRScheduler):
 
 
 class SequentialLR(LRScheduler):
-    """One scheduler after the other: the next from each of the steps ``milestones`` on."""
+    """Uses one scheduler after the other, changing at each step in ``milestones``."""
 
     def __init__(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int],
                  last_epoch: int = -1):
@@ -283,20 +286,21 @@ class SequentialLR(LRScheduler):
 
 
 class ReduceLROnPlateau:
-    """Times ``factor`` when what ``step`` is given has not become better for more than ``patience`` steps.
+    """Multiplies the rates by ``factor`` when the metric given to ``step`` has not improved for more than ``patience``
+    steps.
 
     Parameters
     ----------
     mode : {"min", "max"}
-        Whether less is better, or more.
+        Whether a smaller or a larger metric is better.
     threshold, threshold_mode : float, {"rel", "abs"}
-        By how much it must be better to count, as a share or as it is.
+        Least improvement, relative or absolute.
     cooldown : int
-        The steps after a change that do not count.
+        Steps after a change during which no step counts.
     min_lr : float or sequence of float
         Lower bound of rates.
     eps : float
-        The least change that is made.
+        Smallest change that is applied.
     """
 
     def __init__(self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
@@ -320,7 +324,7 @@ class ReduceLROnPlateau:
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether steps do not count, after a change."""
+        """Whether steps do not count because of a recent change."""
         return self.cooldown_counter > 0
 
     def _is_improvement(self, now: float) -> bool:
@@ -330,11 +334,11 @@ class ReduceLROnPlateau:
         return now < self.best - margin if self.mode == "min" else now > self.best + margin
 
     def get_last_lr(self) -> list[Tensor]:
-        """The rates that were set last, one for each group."""
+        """The learning rates that were set last, one for each group."""
         return [rate.value() for rate in self.optimizer.lrs]
 
     def step(self, metrics: Any) -> None:
-        """Look at the loss, or what else becomes better, and set the rates."""
+        """Compare the metric, and set the rates."""
         now = float(metrics)
         if self._is_improvement(now):
             self.best, self.num_bad_epochs = now, 0

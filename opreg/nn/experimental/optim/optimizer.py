@@ -1,4 +1,4 @@
-"""Optimizer: a Cell with groups of Parameters, each a dict with the settings of its own."""
+"""Optimizer: a Cell with groups of Parameters, each a dict with its own settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Optimizer", "checked"]
 
 
 def checked(owner: str, name: str, value: float, below: float = np.inf) -> float:
-    """A setting that is not negative, and below a bound."""
+    """Check a setting: not negative, and below a bound."""
     if not is_number(value) or not 0 <= value < below:
         bound = "" if below == np.inf else f" and below {below:g}"
         raise ArgumentError(f"{owner}: expected {name} to be a number that is not negative{bound}, got {value!r}")
@@ -27,25 +27,25 @@ def checked(owner: str, name: str, value: float, below: float = np.inf) -> float
 
 
 class Optimizer(Cell):
-    """Base of optimizers with groups: derive from it, and change ``self.parameters`` in ``construct``.
+    """Base of optimizers with groups: derive from it, and update ``self.parameters`` in ``construct``.
 
     Parameters
     ----------
     params : list of Parameter, or list of dict
-        What is trained. A dict has ``params``, and settings in place of the defaults.
+        The parameters to train. A dict has ``params``, and settings that override the defaults.
     defaults : dict
-        What settings there are, ``lr`` and ``weight_decay`` among them, and what they are where a group has none.
+        Settings with their defaults, including ``lr`` and ``weight_decay``.
 
     Attributes
     ----------
     param_groups : list of dict
         The groups; ``lr`` of each is a Parameter, which a scheduler sets.
     lrs : list of Parameter
-        The rates of the groups.
+        The learning rates of the groups.
     group_start_id : list of int
-        Where in ``parameters`` each group begins, and how many there are in all.
+        Index in ``parameters`` at which each group begins, and the number of all parameters.
     state : dict
-        What an optimizer of one's own keeps for each parameter: an empty dict where nothing was put in.
+        State of a subclass for each parameter; an empty dict by default.
     """
 
     map_, hyper_map = Map(), HyperMap()
@@ -67,7 +67,7 @@ class Optimizer(Cell):
             self.add_param_group(group)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Train more Parameters, with settings of their own."""
+        """Add Parameters with their own settings."""
         if "params" not in param_group:
             raise TypeError(f"{self.cls_name}: a group must be a dict with params, got {param_group!r}")
         at = len(self.param_groups)
@@ -102,11 +102,11 @@ class Optimizer(Cell):
 
     def _decay_weight(self, weight_decay: float, params: Sequence[Parameter], gradients: Sequence[Tensor]
                       ) -> tuple[Tensor, ...]:
-        """Gradients to which the weight decay times the parameter is added."""
+        """Gradients plus the weight decay times the parameters."""
         if not weight_decay:
             return tuple(gradients)
         return tuple([g + p * weight_decay for p, g in zip(params, gradients)])
 
     def construct(self, *hyper_params: Any) -> Any:
-        """Change the parameters by their gradients; every optimizer defines its own."""
+        """Update the parameters by their gradients; every optimizer defines its own."""
         raise NotImplementedError(f"{self.cls_name}: define construct(self, gradients)")

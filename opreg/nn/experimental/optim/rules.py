@@ -1,6 +1,6 @@
 """The optimizers: each a rule for one parameter, its gradient and its states.
 
-A rule is written in operators, so it compiles with the step that it belongs to.
+A rule is written in operators, so it is compiled with its training step.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _Params: TypeAlias = Iterable[Parameter] | Iterable[dict[str, Any]]
 
 
 class _Rule(Optimizer):
-    """An optimizer that changes each parameter by itself."""
+    """Base of optimizers that update each parameter separately."""
 
-    #: The names of states, one of each for every parameter, and what is in them at first.
+    #: Names of the states of each parameter, and their initial values.
     _states: dict[str, str] = {}
     #: Whether the weight decay is added to gradients.
     _decays = True
@@ -36,7 +36,7 @@ class _Rule(Optimizer):
         self.step_t = Parameter(tensor(np.zeros((), np.float32)), name="step_t", requires_grad=False)
 
     def construct(self, gradients: Sequence[Tensor]) -> bool:
-        """Change the parameters by their gradients, in the order of ``parameters``."""
+        """Update the parameters by their gradients, in the order of ``parameters``."""
         if len(gradients) != len(self.parameters):
             raise ArgumentError(f"{self.cls_name}: expected {len(self.parameters)} gradients, got {len(gradients)}")
         step = assign(self.step_t, self.step_t + 1.0)
@@ -59,7 +59,7 @@ def _betas(owner: str, betas: Sequence[float]) -> tuple[float, float]:
 
 
 class SGD(_Rule):
-    """Down the gradient, or the momentum that past gradients give."""
+    """Stochastic gradient descent, with optional momentum."""
 
     _states = {"accum": "zeros"}
 
@@ -80,7 +80,7 @@ class SGD(_Rule):
 
 
 class Adam(_Rule):
-    """Adam: averages of gradients and of their squares, both without the bias of their start."""
+    """Adam: moving averages of gradients and squared gradients, corrected for their initial bias."""
 
     _states = {"exp_avg": "zeros", "exp_avg_sq": "zeros", "max_exp_avg_sq": "zeros"}
 
@@ -104,7 +104,7 @@ class Adam(_Rule):
 
 
 class AdamW(Adam):
-    """As ``Adam``, with weights that decay by themselves and not through gradients."""
+    """``Adam`` with decoupled weight decay."""
 
     _decays = False
 
@@ -118,7 +118,7 @@ class AdamW(Adam):
 
 
 class Adamax(_Rule):
-    """Adamax: an average of gradients over the largest of late."""
+    """Adamax: a moving average of gradients, divided by a decaying maximum of their absolute values."""
 
     _states = {"exp_avg": "zeros", "exp_inf": "zeros"}
 
@@ -135,7 +135,7 @@ class Adamax(_Rule):
 
 
 class NAdam(_Rule):
-    """As ``Adam``, a step ahead in its momentum."""
+    """``Adam`` with Nesterov momentum."""
 
     _states = {"exp_avg": "zeros", "exp_avg_sq": "zeros", "mu_product": "ones"}
 
@@ -156,7 +156,7 @@ class NAdam(_Rule):
 
 
 class RAdam(_Rule):
-    """As ``Adam``, by the average of gradients alone while that of squares has seen too few."""
+    """RAdam: ``Adam``, with the average of gradients only until that of squares has seen enough steps."""
 
     _states = {"exp_avg": "zeros", "exp_avg_sq": "zeros"}
 
@@ -180,7 +180,7 @@ class RAdam(_Rule):
 
 
 class RMSprop(_Rule):
-    """RMSprop: gradients over the root of an average of their squares."""
+    """RMSprop: gradients divided by the root of a moving average of their squares."""
 
     _states = {"mean_square": "zeros", "mean_grad": "zeros", "moment": "zeros"}
 
@@ -203,7 +203,7 @@ class RMSprop(_Rule):
 
 
 class Adagrad(_Rule):
-    """Adagrad: gradients over the root of the sum of their squares."""
+    """Adagrad: gradients divided by the root of the sum of their squares."""
 
     _states = {"accum": "zeros"}
 
@@ -221,7 +221,8 @@ class Adagrad(_Rule):
 
 
 class Adadelta(_Rule):
-    """Adadelta: gradients over the root of an average of their squares, times that of the changes."""
+    """Adadelta: gradients divided by the root of a moving average of their squares, times the root of that of the
+    updates."""
 
     _states = {"accum": "zeros", "accum_update": "zeros"}
 
@@ -239,7 +240,8 @@ class Adadelta(_Rule):
 
 
 class Rprop(_Rule):
-    """Rprop: the signs of gradients, in steps that grow while a sign stays and shrink where it changes."""
+    """Rprop: steps by the signs of gradients; a step size grows while the sign is unchanged, and shrinks when it
+    changes."""
 
     _states = {"prev": "zeros", "step_size": "zeros"}
     _decays = False
@@ -262,7 +264,7 @@ class Rprop(_Rule):
 
 
 class ASGD(_Rule):
-    """Down the gradient, in steps that shrink; ``ax`` is the average of what the weights were."""
+    """Averaged stochastic gradient descent: steps that shrink, and ``ax``, the average of the weights."""
 
     _states = {"ax": "zeros", "eta": "zeros", "mu": "ones"}
 

@@ -1,4 +1,4 @@
-"""``mint.nn.functional``: the functions of layers, with the arguments that PyTorch's have."""
+"""``mint.nn.functional``: functional layers with PyTorch's arguments."""
 
 from __future__ import annotations
 
@@ -62,23 +62,23 @@ __all__ = [
 
 
 def elu(input: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """``x`` above zero, else ``alpha * (exp(x) - 1)``."""
+    """``x`` if positive, else ``alpha * (exp(x) - 1)``."""
     x = floating(input)
     return ops.where(x > 0, x, alpha * ops.expm1(ops.minimum(x, 0)))
 
 
 def relu6(input: TensorLike, inplace: bool = False) -> Tensor:
-    """Numbers cut to be from 0 to 6."""
+    """The input clipped to [0, 6]."""
     return ops.relu6(input)
 
 
 def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """Numbers cut to be from ``min_val`` to ``max_val``."""
+    """The input clipped to [``min_val``, ``max_val``]."""
     return ops.hardtanh(input, min_val, max_val)
 
 
 def leaky_relu(input: TensorLike, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """``x`` above zero, else ``negative_slope * x``."""
+    """``x`` if positive, else ``negative_slope * x``."""
     return ops.leaky_relu(input, negative_slope)
 
 
@@ -88,7 +88,7 @@ def silu(input: TensorLike, inplace: bool = False) -> Tensor:
 
 
 def threshold(input: TensorLike, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """``x`` where it is above a threshold, else ``value``."""
+    """``x`` where it exceeds the threshold, else ``value``."""
     return ops.threshold(input, threshold, value)
 
 
@@ -103,18 +103,18 @@ def glu(input: TensorLike, dim: int = -1) -> Tensor:
 
 
 def _axis(dim: int | None, x: Tensor) -> int:
-    """The axis of classes where none is said: the first of one or three axes, else the second."""
+    """The default axis of classes: the first for up to one axis or three axes, else the second."""
     return dim if dim is not None else 0 if x.ndim in (0, 1, 3) else 1
 
 
 def softmax(input: TensorLike, dim: int | None = None, dtype: TensorDType = None) -> Tensor:
-    """The shares of exponentials in their sum along an axis."""
+    """The softmax along an axis."""
     x = tensor(input)
     return ops.softmax(x, _axis(dim, x), dtype=dtype)
 
 
 def log_softmax(input: TensorLike, dim: int | None = None, *, dtype: TensorDType = None) -> Tensor:
-    """The logarithms of ``softmax``."""
+    """The logarithm of the softmax along an axis."""
     x = tensor(input)
     return ops.log_softmax(x if dtype is None else x.astype(dtype), _axis(dim, x))
 
@@ -124,20 +124,20 @@ def log_softmax(input: TensorLike, dim: int | None = None, *, dtype: TensorDType
 
 def conv1d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
            padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
-    """Sums over windows of sequences (batch, channels, length); see ``conv2d``."""
+    """The convolution of sequences (batch, channels, length); see ``conv2d``."""
     return ops.conv1d(input, weight, bias, stride, *_padding(padding, 1), dilation, groups)
 
 
 def conv2d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
            padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
-    """Sums over windows of images (batch, channels, height, width), weighted by kernels.
+    """The convolution of images (batch, channels, height, width).
 
     Parameters
     ----------
     weight : tensor of shape (filters, channels / groups, height, width)
         The kernels.
     padding : int or tuple of 2 int, "valid" or "same"
-        Zeros on both sides of each axis.
+        Zero padding on both sides of each axis.
 
     Examples
     --------
@@ -150,12 +150,12 @@ def conv2d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
 
 def conv3d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
            padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
-    """Sums over windows of volumes (batch, channels, depth, height, width); see ``conv2d``."""
+    """The convolution of volumes (batch, channels, depth, height, width); see ``conv2d``."""
     return ops.conv3d(input, weight, bias, stride, *_padding(padding, 3), dilation, groups)
 
 
 def _padding(padding: Sizes | str, count: int) -> tuple[str, Sizes]:
-    """How windows are padded, and by how much, as ``ops`` says it."""
+    """The padding mode and widths that ``ops`` takes."""
     if isinstance(padding, str):
         if padding not in ("valid", "same"):
             raise ArgumentError(f"padding must be an int, {count} of them, 'valid' or 'same', got {padding!r}")
@@ -165,13 +165,13 @@ def _padding(padding: Sizes | str, count: int) -> tuple[str, Sizes]:
 
 def conv_transpose2d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
                      padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1) -> Tensor:
-    """The transposed convolution of images: each element adds the kernel to a window, times itself.
+    """The transposed convolution of images.
 
     Parameters
     ----------
     weight : tensor of shape (channels, filters / groups, height, width)
     output_padding : int or tuple of 2 int
-        Rows and columns more at the end.
+        Additional rows and columns at the end of the output.
     """
     x, w = together(input, weight)
     given = (x, w) if bias is None else (x, w, like(bias, x))
@@ -183,7 +183,7 @@ def conv_transpose2d(input: TensorLike, weight: TensorLike, bias: TensorLike | N
 
 def avg_pool1d(input: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
                ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
-    """The mean of each window of sequences; by default windows do not overlap."""
+    """The mean of each window of sequences; the stride is the window size by default."""
     return ops.avg_pool1d(input, kernel_size, stride or kernel_size, padding, ceil_mode, count_include_pad)
 
 
@@ -206,42 +206,42 @@ def avg_pool3d(input: TensorLike, kernel_size: Sizes, stride: Sizes | None = Non
 def max_pool2d(input: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
                dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False
                ) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest number of each window of images; with ``return_indices`` their places, too."""
+    """The maximum of each window of images; with ``return_indices`` their indices, too."""
     return ops.max_pool2d(input, kernel_size, stride, padding, dilation, return_indices, ceil_mode)
 
 
 def max_unpool2d(input: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
-    """Images with numbers at the places where ``max_pool2d`` found them, and zeros elsewhere."""
+    """The partial inverse of ``max_pool2d``: values at the given indices, and zeros elsewhere."""
     return ops.max_unpool2d(input, indices, kernel_size, stride, padding, output_size)
 
 
 def adaptive_avg_pool3d(input: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
-    """Means over the cells of a grid of ``output_size``; None keeps a length."""
+    """The means over a grid of ``output_size`` windows; None keeps a length."""
     return adaptive_pool("avg", 3, input, output_size)
 
 
 def adaptive_max_pool1d(input: TensorLike, output_size: int, return_indices: bool = False) -> Tensor:
-    """The largest number of each of so many cells of sequences."""
+    """The maxima over ``output_size`` windows of sequences."""
     _no_indices("adaptive_max_pool1d", return_indices)
     return adaptive_pool("max", 1, input, output_size)
 
 
 def adaptive_max_pool2d(input: TensorLike, output_size: int | Sequence[int | None], return_indices: bool = False
                         ) -> Tensor:
-    """The largest number of each cell of a grid of ``output_size``; None keeps a length."""
+    """The maxima over a grid of ``output_size`` windows; None keeps a length."""
     _no_indices("adaptive_max_pool2d", return_indices)
     return adaptive_pool("max", 2, input, output_size)
 
 
 def _no_indices(name: str, asked: bool) -> None:
-    """Refuse to say where the largest elements are."""
+    """Refuse ``return_indices``."""
     if asked:
         raise ArgumentError(f"{name}: return_indices must be False; max_pool2d says where the largest numbers are")
 
 
 def pad(input: TensorLike, pad: Sizes, mode: str = "constant", value: float | None = None) -> Tensor:
-    """Numbers around a tensor: before and after the last axis, then those before it; negative ones cut."""
+    """Pads a tensor, starting with the last axis; negative widths crop."""
     return ops.pad(input, pad, mode, value)
 
 
@@ -251,7 +251,7 @@ def pad(input: TensorLike, pad: Sizes, mode: str = "constant", value: float | No
 def batch_norm(input: TensorLike, running_mean: TensorLike, running_var: TensorLike, weight: TensorLike | None = None,
                bias: TensorLike | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5
                ) -> Tensor:
-    """Mean ``bias`` and deviation ``weight`` in every channel, zero and one where they are not given.
+    """Batch normalization: mean ``bias`` and standard deviation ``weight`` in each channel, 0 and 1 by default.
 
     With ``training`` the statistics are those of the data, and running ones that are Parameters move towards them by
     the part ``momentum``; otherwise the running ones take their place.
@@ -263,7 +263,7 @@ def batch_norm(input: TensorLike, running_mean: TensorLike, running_var: TensorL
 
 
 def normalize(input: TensorLike, p: float = 2.0, dim: Axes = 1, eps: float = 1e-12) -> Tensor:
-    """Numbers divided by their norm along axes, or by ``eps`` if it is larger.
+    """The input divided by its norm along axes, or by ``eps`` if that is larger.
 
     Examples
     --------
@@ -275,17 +275,18 @@ def normalize(input: TensorLike, p: float = 2.0, dim: Axes = 1, eps: float = 1e-
 
 
 def dropout(input: TensorLike, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Each element set to zero with probability ``p`` and the others divided by ``1 - p``, when ``training``."""
+    """Dropout: each element set to zero with probability ``p``, the others divided by ``1 - p``, if ``training``."""
     return ops.dropout(input, p, training)
 
 
 def dropout2d(input: TensorLike, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Each channel set to zero with probability ``p`` and the others divided by ``1 - p``, when ``training``."""
+    """Dropout of channels: each set to zero with probability ``p``, the others divided by ``1 - p``, if
+    ``training``."""
     return ops.dropout2d(input, p, training)
 
 
 def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
-    """Rows of zeros with 1 at the place of a class, int64; -1 counts classes up to the largest."""
+    """The one-hot encoding, int64; -1 infers the number of classes from the maximum."""
     index = _classes(tensor)
     depth = int(ops.amax(index)) + 1 if num_classes == -1 else num_classes
     return ops.one_hot(index, depth)._cast(np.dtype(np.int64))
@@ -300,24 +301,24 @@ def _classes(value: TensorLike) -> Tensor:
 
 def binary_cross_entropy_with_logits(input: TensorLike, target: TensorLike, weight: TensorLike | None = None,
                                      reduction: str = "mean", pos_weight: TensorLike | None = None) -> Tensor:
-    """The binary cross entropy of the sigmoid of numbers."""
+    """The binary cross entropy of logits."""
     return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
 
 
 def kl_div(input: TensorLike, target: TensorLike, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """``target * (log(target) - input)``, which is 0 where the target is; "batchmean" divides the sum by the batch."""
+    """``target * (log(target) - input)``, or 0 where the target is 0; "batchmean" divides the sum by the batch size."""
     x, y = together(input, target, real=True)
     loss = ops.exp(y) * (y - x) if log_target else ops.xlogy(y, y) - y * x
     return ops.sum(loss) / x.shape[0] if reduction == "batchmean" else _reduced(loss, reduction)
 
 
 def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
-    """The absolute difference."""
+    """The absolute error."""
     return ops.l1_loss(input, target, reduction)
 
 
 def smooth_l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """Half the square of the difference by ``beta`` where it is below ``beta``, else the difference less a half."""
+    """The smooth L1 loss: ``d**2 / (2 * beta)`` for errors below ``beta``, else ``d - beta / 2``."""
     if beta == 0:
         return l1_loss(input, target, reduction)
     return ops.smooth_l1_loss(input, target, beta, reduction)
@@ -325,12 +326,12 @@ def smooth_l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean
 
 def nll_loss(input: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
              reduction: str = "mean") -> Tensor:
-    """Less the logarithm of the probability, which is given, of the right class."""
+    """The negative log likelihood of the labelled class."""
     return ops.nll_loss(input, target, weight, ignore_index, reduction)
 
 
 def _reduced(loss: Tensor, reduction: str) -> Any:
-    """The mean or the sum of all elements, or the numbers."""
+    """The loss reduced to its mean or sum, or unreduced."""
     if reduction not in ("mean", "sum", "none"):
         raise ArgumentError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
     return ops.mean(loss) if reduction == "mean" else ops.sum(loss) if reduction == "sum" else loss

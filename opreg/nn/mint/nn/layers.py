@@ -34,7 +34,7 @@ __all__ = [
 
 
 class _Applied(Cell):
-    """A function with settings: what it takes behind its inputs."""
+    """A layer that applies a function with settings."""
 
     _signature = inspect.Signature()
     _function: Callable[..., Any]
@@ -49,7 +49,7 @@ class _Applied(Cell):
         self.settings = dict(bound.arguments)
 
     def construct(self, *inputs: Tensor) -> Tensor:
-        """The function of the inputs."""
+        """The function applied to the inputs."""
         return self._function(*inputs, **self.settings)
 
     def extend_repr(self) -> str:
@@ -58,7 +58,7 @@ class _Applied(Cell):
 
 
 def _applied(name: str, function: Callable[..., Any], says: str, inputs: int = 1) -> type[_Applied]:
-    """The layer of a function whose first parameters are its inputs."""
+    """The layer class of a function whose first parameters are the inputs."""
     taken = list(inspect.signature(function).parameters.values())[inputs:]
     signature = inspect.Signature([each.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in taken])
     return type(name, (_Applied,), {"__doc__": says, "__module__": __name__, "__signature__": signature,
@@ -112,7 +112,7 @@ SmoothL1Loss = _applied("SmoothL1Loss", functional.smooth_l1_loss,
 
 
 class _Dropped(Cell):
-    """The base of layers that set elements to zero in training."""
+    """Base of the dropout layers."""
 
     def __init__(self, p: float = 0.5, inplace: bool = False):
         super().__init__()
@@ -126,23 +126,23 @@ class _Dropped(Cell):
 
 
 class Dropout(_Dropped):
-    """Each element set to zero with probability ``p`` and the others divided by ``1 - p``, in training."""
+    """Dropout: each element set to zero with probability ``p``, the others divided by ``1 - p``, in training."""
 
     def construct(self, input: Tensor) -> Tensor:
-        """The numbers that are left."""
+        """The input after dropout."""
         return functional.dropout(input, self.p, self.training)
 
 
 class Dropout2d(_Dropped):
-    """Each channel set to zero with probability ``p`` and the others divided by ``1 - p``, in training."""
+    """Dropout of channels: each set to zero with probability ``p``, the others divided by ``1 - p``, in training."""
 
     def construct(self, input: Tensor) -> Tensor:
-        """The channels that are left."""
+        """The input after dropout."""
         return functional.dropout2d(input, self.p, self.training)
 
 
 class _ZeroPad(Cell):
-    """The base of layers that put zeros around data."""
+    """Base of the zero padding layers."""
 
     _axes = 1
 
@@ -154,26 +154,26 @@ class _ZeroPad(Cell):
                                 f"{padding!r}")
 
     def construct(self, input: Tensor) -> Tensor:
-        """The data with zeros around."""
+        """The padded input."""
         return functional.pad(input, self.padding)
 
     def extend_repr(self) -> str:
-        """The widths."""
+        """The padding widths."""
         return f"padding={self.padding}"
 
 
 class ZeroPad1d(_ZeroPad):
-    """Zeros before and after sequences; negative widths cut."""
+    """Zero padding of sequences; negative widths crop."""
 
 
 class ZeroPad2d(_ZeroPad):
-    """Zeros left, right, above and below images; negative widths cut."""
+    """Zero padding of images (left, right, top, bottom); negative widths crop."""
 
     _axes = 2
 
 
 class ZeroPad3d(_ZeroPad):
-    """Zeros on all sides of volumes; negative widths cut."""
+    """Zero padding of volumes; negative widths crop."""
 
     _axes = 3
 
@@ -186,7 +186,7 @@ def _made(init: InitializerLike, shape: Sequence[int], name: str, dtype: TensorD
 
 
 class _Conv(Cell):
-    """The base of convolutions."""
+    """Base of the convolution layers."""
 
     _axes = 1
     _transposed = False
@@ -226,32 +226,32 @@ class _Conv(Cell):
         return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
     def extend_repr(self) -> str:
-        """Channels and windows."""
+        """Channels and kernel settings."""
         return (f"input_channels={self.in_channels}, output_channels={self.out_channels}, "
                 f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
                 f"dilation={self.dilation}, groups={self.groups}, bias={self.bias is not None}")
 
 
 class Conv1d(_Conv):
-    """A convolution over sequences (batch, channels, length); see ``Conv2d``."""
+    """Convolution of sequences (batch, channels, length); see ``Conv2d``."""
 
 
 class Conv2d(_Conv):
-    """A convolution over images (batch, channels, height, width).
+    """Convolution of images (batch, channels, height, width).
 
     Parameters
     ----------
     in_channels, out_channels : int
-        Channels of the data and of the result.
+        Input and output channels.
     kernel_size, stride, dilation : int or tuple of 2 int
-        Lengths of the window, steps between windows, steps between the numbers of a window.
+        Lengths, strides and dilations of the kernel.
     padding : int or tuple of 2 int, "valid" or "same"
-        Numbers on both sides of each axis.
+        Padding on both sides of each axis.
     groups : int
-        Parts of the channels that do not see each other.
+        Number of groups of channels, each convolved by itself.
     bias : bool
     padding_mode : {"zeros", "reflect", "replicate"}
-        Value around the data.
+        How the padding is filled.
 
     Examples
     --------
@@ -264,18 +264,18 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """A convolution over volumes (batch, channels, depth, height, width); see ``Conv2d``."""
+    """Convolution of volumes (batch, channels, depth, height, width); see ``Conv2d``."""
 
     _axes = 3
 
 
 class ConvTranspose2d(_Conv):
-    """The transposed convolution of images; see ``Conv2d``.
+    """Transposed convolution of images; see ``Conv2d``.
 
     Parameters
     ----------
     output_padding : int or tuple of 2 int
-        Rows and columns more at the end.
+        Additional rows and columns at the end of the output.
 
     Examples
     --------
@@ -303,7 +303,7 @@ class ConvTranspose2d(_Conv):
 
 
 class _BatchNorm(Cell):
-    """The base of batch norms."""
+    """Base of the batch normalization layers."""
 
     _ranks: tuple[int, ...] = (4,)
 
@@ -331,7 +331,7 @@ class _BatchNorm(Cell):
         if training:
             ops.assign(self.num_batches_tracked, self.num_batches_tracked + 1)
         batch = training or not self.track_running_stats
-        # Not by attribute, which would cast them after to_float: the statistics are changed in place.
+        # Not through the attribute, which casts after ``to_float``: the statistics are updated in place.
         states: dict[str, Any] = dict(self._params)
         mean = states.get("running_mean", ops.zeros(self.num_features))
         var = states.get("running_var", ops.ones(self.num_features))
@@ -345,13 +345,13 @@ class _BatchNorm(Cell):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Mean ``bias`` and deviation ``weight`` in every channel of sequences or vectors; see ``BatchNorm2d``."""
+    """Batch normalization of sequences or vectors; see ``BatchNorm2d``."""
 
     _ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Mean ``bias`` and deviation ``weight`` in every channel of images.
+    """Batch normalization of images: mean ``bias`` and standard deviation ``weight`` in each channel.
 
     In training the statistics are those of the data, and ``running_mean`` and ``running_var`` move towards them by the
     part ``momentum``; otherwise the running ones take their place. As MindSpore's Cells, it is not in training before
@@ -370,18 +370,18 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Mean ``bias`` and deviation ``weight`` in every channel of volumes; see ``BatchNorm2d``."""
+    """Batch normalization of volumes; see ``BatchNorm2d``."""
 
     _ranks = (5,)
 
 
 class GroupNorm(Cell):
-    """Mean ``bias`` and deviation ``weight`` in groups of channels of each sample.
+    """Group normalization: mean ``bias`` and standard deviation ``weight`` in groups of channels of each sample.
 
     Parameters
     ----------
     num_groups, num_channels : int
-        The first divides the second.
+        Number of groups, which must divide the number of channels.
     eps : float
     affine : bool
         Whether there are ``weight`` and ``bias``.
@@ -409,15 +409,15 @@ class GroupNorm(Cell):
 
 
 class LayerNorm(Cell):
-    """Mean ``bias`` and deviation ``weight`` over the last axes of each sample.
+    """Layer normalization: mean ``bias`` and standard deviation ``weight`` over the last axes of each sample.
 
     Parameters
     ----------
     normalized_shape : int, tuple or list of int
-        The lengths of these axes.
+        Lengths of these axes.
     eps : float
     elementwise_affine, bias : bool
-        Whether there are ``weight`` and ``bias``; only the latter.
+        Whether there are ``weight`` and ``bias``; whether there is ``bias``.
 
     Examples
     --------
@@ -445,12 +445,13 @@ class LayerNorm(Cell):
 
 
 class Embedding(Cell):
-    """Rows of a table picked by integers; the row ``padding_idx`` has no gradient.
+    """An embedding table: integers select its rows. The row ``padding_idx`` gets no gradient.
 
     Parameters
     ----------
     num_embeddings, embedding_dim : int
-        Rows and their length; numbers are those of the normal distribution, zeros in the row ``padding_idx``.
+        Number of rows and their length. They are drawn from the standard normal distribution; the row ``padding_idx``
+        is zero.
     padding_idx : int, optional
     _weight : Tensor, optional
         The table.
@@ -475,25 +476,25 @@ class Embedding(Cell):
         self.weight = Parameter(table, "weight", requires_grad=not _freeze)
 
     def construct(self, input: TensorLike) -> Tensor:
-        """The rows of the table."""
+        """The selected rows."""
         return functional.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
                                     self.scale_grad_by_freq)
 
     def extend_repr(self) -> str:
-        """Rows and their length."""
+        """The number of rows and their length."""
         return (f"num_embeddings={self.num_embeddings}, embedding_dim={self.embedding_dim}, "
                 f"padding_idx={self.padding_idx}")
 
 
 class PReLU(Cell):
-    """``x`` above zero, else ``weight * x``.
+    """PReLU: ``x`` if positive, else ``weight * x``.
 
     Parameters
     ----------
     num_parameters : int
-        One, or one a channel.
+        Number of weights: one, or one per channel.
     init : float
-        The weight to begin with.
+        Initial weight.
     """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: TensorDType = None):

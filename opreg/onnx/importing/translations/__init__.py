@@ -7,6 +7,7 @@ from . import (
     columns,
     control,
     elementwise,
+    equations,
     images,
     layers,
     quantized,
@@ -17,5 +18,5 @@ from . import (
     training,
 )
 
-__all__ = ["attention", "columns", "control", "elementwise", "images", "layers", "quantized", "recurrent", "reductions",
-           "shapes", "text", "training"]
+__all__ = ["attention", "columns", "control", "elementwise", "equations", "images", "layers", "quantized", "recurrent",
+           "reductions", "shapes", "text", "training"]

@@ -10,7 +10,6 @@ import numpy as np
 from opreg.core.registry import ops
 from opreg.core.spec import is_floating
 from opreg.errors import ShapeError
-from opreg.nn.ops import einsum as ours
 
 from ..graph import Node
 from ..rows import Host, row
@@ -200,15 +199,3 @@ def gemm(node: Node, a: Any, b: Any, c: Any = None, *, alpha: float = 1.0, beta:
     if c is None:
         return product
     return ops.broadcast_add(product, c if beta == 1 else node.cast(c * beta, node.dtype(a)))
-
-
-@row("Einsum")
-def einsum(node: Node, *values: Any, equation: str) -> Any:
-    text = equation.replace(" ", "")
-    if "->" not in text:
-        left = text.replace(",", "").replace("...", "")
-        rest = "".join(sorted(letter for letter in set(left) if left.count(letter) == 1))
-        text += "->" + ("..." if "..." in text else "") + rest
-    if any(len(set(term)) < len(term) for term in text.replace("...", "").partition("->")[0].split(",")):
-        return np.einsum(text, *map(node.host, values))  # a diagonal
-    return ours(text, *values)

@@ -64,10 +64,15 @@ def constant_of_shape(node: Node, shape: Given, *, value: Any = None) -> Any:
 
 
 @row("Range")
-def arange(node: Node, start: Host, limit: Host, delta: Host) -> Any:
-    first, last, step = (value.reshape(-1)[0] for value in (start, limit, delta))
+def arange(node: Node, start: Host, limit: Given, delta: Host) -> Any:
+    first, step = (value.reshape(-1)[0] for value in (start, delta))
     if step == 0:
         raise ArgumentError("Range: delta is 0")
+    end = node.open_numbers(limit)
+    if end is not None and isinstance(end.reshape(-1)[0], Length) and first == 0 and step == 1:
+        ones = _expanded(node, node.lift(np.ones(1, start.dtype)), [end.reshape(-1)[0]])
+        return ops._np_cumsum(ones, axis=0) - 1
+    last = node.host(limit).reshape(-1)[0]
     count = max(math.ceil((float(last) - float(first)) / float(step)), 0)
     sane((count,))
     return (first + np.arange(count, dtype=start.dtype) * step).astype(start.dtype)
@@ -241,8 +246,7 @@ def _expanded(node: Node, x: Any, codes: Sequence[Any]) -> Any:
         if not is_open(code) and (code == 1 or (have[axis] is not ANY and code == have[axis])):
             continue
         if have[axis] is ANY or have[axis] != 1 or (is_open(code) and not isinstance(code, Length)):
-            raise UnknownNumbers(f"operator {node.op_type} needs lengths that are known only when the graph runs: give "
-                                 "shapes= of the inputs, or use import_to_cell")
+            raise UnknownNumbers.of(node.op_type, "lengths that are known only when the graph runs")
         if isinstance(code, Length):
             x = ops.broadcast_like(x, code.value, lhs_axes=(axis,), rhs_axes=(code.axis,))
         else:

@@ -1,0 +1,74 @@
+"""Reads of users' code that is traced into a graph, once for many runs: observed while the code runs.
+
+A graph has copies of the numbers of arrays that the code reads from outside, so these are compared, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, TypeVar
+
+from opreg.ndarray.autograd import is_recording, is_training
+from opreg.symbol.program import OBSERVED
+
+from ..core.comparisons import Check
+from ..errors import warn
+from .observer import Observer
+from .reads import Reads
+
+__all__ = ["GraphObserver", "observed", "tell"]
+
+#: Functions that answer by the mode, by the identity of their code: a plan is made for one mode.
+_MODES = frozenset(map(id, (is_recording.__code__, is_training.__code__)))
+
+
+class GraphObserver(Observer):
+    """An observer of code whose graph has copies of the arrays that it reads."""
+
+    copies = True
+    reads: Reads
+
+    def __init__(self) -> None:
+        super().__init__(Reads())
+
+    def check(self) -> Check | None:
+        """A function that says what of all that was read has changed; None where nothing was read."""
+        self.reads.close()
+        return self.reads.changed if self.reads.counted else self.reads.check
+
+
+class _BodyObserver(GraphObserver):
+    def _answers(self, frame: FrameType, answer: Any) -> None:
+        if id(frame.f_code) not in _MODES:
+            super()._answers(frame, answer)
+
+
+T = TypeVar("T")
+
+
+@OBSERVED.provide
+def observed(title: str, trace: Callable[[], T]) -> tuple[T, Check | None]:
+    """The result of a trace, and a function that says what has changed of what users' code read meanwhile; a warning
+    names reads that cannot be compared.
+
+    Examples
+    --------
+    >>> scale = [2.0]
+    >>> found, changed = observed("twice", lambda: scale[0] * 2)
+    >>> found
+    4.0
+    """
+    observer = _BodyObserver()
+    with observer:
+        result = trace()
+    tell(f"{title} is bound with what it found while it was traced", observer)
+    return result, observer.check()
+
+
+def tell(text: str, observer: Observer) -> None:
+    """Warn of what an observer has met that cannot be compared."""
+    unseen = [*([f"what it asks for, since {observer.reason}"] if observer.reason else []),
+              *observer.comparisons.unseen]
+    if unseen:
+        warn(f"{text}, and does not see changes of {'; '.join(unseen)}")

@@ -1,0 +1,76 @@
+"""Tables: what a Cell or a block has registered by names, told to it when somebody edits them past it."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+__all__ = ["Edited", "Table"]
+
+
+class Edited(Protocol):
+    """An owner of tables."""
+
+    def _edited(self, name: str, before: object, now: object) -> None:
+        """A table has another entry by a name; None where there was none or is none any more."""
+
+
+class Table(OrderedDict[str, Any]):
+    """A dict that tells its owner of edits, and does not keep it alive.
+
+    Parameters
+    ----------
+    owner : Edited
+        The Cell or block.
+    entries : mapping or iterable of (str, object)
+        The first entries, which the owner knows.
+    """
+
+    _owner: Any = None
+
+    def __init__(self, owner: Edited, entries: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()):
+        super().__init__(entries)
+        self._owner = weakref.ref(owner)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        before = self.get(name)
+        super().__setitem__(name, value)
+        self._tell(name, before, value)
+
+    def __delitem__(self, name: str) -> None:
+        before = self.get(name)
+        super().__delitem__(name)
+        self._tell(name, before, None)
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Remove an entry and give its value, or the default where there is none."""
+        before = self.get(name)
+        value = super().pop(name, *default)
+        self._tell(name, before, None)
+        return value
+
+    def popitem(self, last: bool = True) -> tuple[str, Any]:
+        """Remove the last entry, or the first, and give its name and value."""
+        name, value = super().popitem(last)
+        self._tell(name, value, None)
+        return name, value
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        for name in list(self):
+            del self[name]
+
+    def move_to_end(self, key: str, last: bool = True) -> None:
+        """Move an entry to one of the ends."""
+        super().move_to_end(key, last)
+        self._tell(key, self[key], self[key])
+
+    def __reduce__(self) -> tuple[type, tuple[list[tuple[str, Any]]]]:
+        return OrderedDict, (list(self.items()),)  # a copy has no owner yet
+
+    def _tell(self, name: str, before: object, now: object) -> None:
+        owner = None if self._owner is None else self._owner()
+        if owner is not None:
+            owner._edited(name, before, now)
