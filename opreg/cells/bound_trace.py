@@ -19,6 +19,7 @@ from opreg.symbol.program import Bound, Program
 
 from ..core.gradient import CUT
 from ..core.graph import Entry, Graph, Node
+from ..core.launch import ANEW
 from ..core.mode import MODE, inside, quiet
 from ..core.spec import known
 from ..core.versions import WATCHED, Targets, written, wrote
@@ -104,7 +105,7 @@ class BoundTrace:
         targets += [empty(entry) for entry in last]
         self.gradients = [empty(entry) for entry in late]
         bound = Bound(graph, dict(specs), ctx, {}, arrays, contexts, {}, outputs=[*self.outputs, *targets],
-                      arena=stretches.take, unnoted={*traced.inputs, *seeds})
+                      memo={ANEW: True}, arena=stretches.take, unnoted={*traced.inputs, *seeds})
         program = Program.of(bound, private or traced.trains)
         program.outside = None  # what bodies read is noted with the function
         program.heads = [*program.heads, *late]

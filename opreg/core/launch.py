@@ -22,7 +22,11 @@ from .spec import Shape, Spec, known, show, size
 if TYPE_CHECKING:
     from .op import Op
 
-__all__ = ["Call", "ChannelsLast", "FirstRun", "Kernel", "Prepared", "Rank", "as_results", "prepare", "reference"]
+__all__ = ["ANEW", "Call", "ChannelsLast", "FirstRun", "Kernel", "Prepared", "Rank", "as_results", "prepare",
+           "reference"]
+
+#: A key of ``Call.memo`` in compiled functions: each run makes users' operators anew, as each eager call does.
+ANEW = "anew"
 
 Step = Callable[[], object]
 #: A function of attributes, specs of inputs, specs of outputs, mode, array module and device. It returns None, or the

@@ -199,5 +199,5 @@ class CustomOpProp:
 
     @default
     def create_operator(self, ctx: Context, shapes: list[Any], dtypes: list[Any]) -> CustomOp:
-        """Make the object that computes; called once for each executor."""
+        """Make the object that computes; called once for each executor, eager call, and run of a compiled function."""
         return CustomOp()

@@ -66,14 +66,14 @@ def _untouched(mark: Any) -> bool:
     return bool(same.get() if hasattr(same, "get") else same)
 
 
-def checked(run: Step, custom_op: CustomOp, title: str, raws: Sequence[Array], reqs: Sequence[str],
+def checked(run: Step, later: Step, custom_op: CustomOp, title: str, raws: Sequence[Array], reqs: Sequence[str],
             lists: dict[str, list], names: Sequence[str], unwritten: Callable[[list[int]], list[Step]]) -> FirstRun:
     """The first run of a method of an operator, with checks.
 
     Parameters
     ----------
-    run : function without arguments
-        Calls the method.
+    run, later : function without arguments
+        Call the method, in the first run and in those behind it.
     custom_op : CustomOp
         The operator.
     title : str
@@ -103,7 +103,7 @@ def checked(run: Step, custom_op: CustomOp, title: str, raws: Sequence[Array], r
                 raise OpError(f"{title} put another array into the list {key}: what it holds is lost. Write "
                               f"self.assign({key}[i], req[i], value)")
         left = [i for i, mark in enumerate(marks) if mark is not None and _untouched(mark)]
-        return [*unwritten(left), run]
+        return [*unwritten(left), later]
 
     return FirstRun(first)
 

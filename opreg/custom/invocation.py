@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ..core.dispatch import write
-from ..core.launch import Call
+from ..core.launch import ANEW, Call
 from ..core.spec import show
 from ..errors import OpError
 from .first_run import checked, is_default, note_given, warn_unwritten
@@ -90,6 +90,17 @@ def run_forward(attrs: PropUse, custom_op: CustomOp, is_train: bool, req: list[s
         raise
 
 
+def _run_anew(attrs: PropUse, make: Callable[[], CustomOp], *given: Any) -> None:
+    """Call ``forward`` of an operator that is made for this run; ``backward`` will be its, too."""
+    run_forward(attrs, make(), *given)
+
+
+def _run_back_anew(attrs: PropUse, call: Call, *given: Any) -> None:
+    """Call ``backward`` of the operator whose ``forward`` ran last."""
+    custom_op = attrs.create(call.ctx, call.memo, ())
+    run_backward(attrs, custom_op, custom_op.backward, *given)
+
+
 def forward_steps(call: Call) -> list[Callable]:
     """The step that calls ``forward``."""
     attrs: Any = call.attrs
@@ -97,8 +108,10 @@ def forward_steps(call: Call) -> list[Callable]:
     title, reqs, raws = _title(custom_op, "forward", attrs), list(call.reqs), call.places()
     count, wrap, ctx = len(attrs.arguments), call.wrap, call.ctx
     in_data, out_data = [wrap(a, ctx, True) for a in call.ins[:count]], [wrap(a, ctx) for a in raws]
-    run = functools.partial(run_forward, attrs, custom_op, call.is_train, reqs, in_data, out_data,
-                            [wrap(a, ctx) for a in call.ins[count:]])
+    given = call.is_train, reqs, in_data, out_data, [wrap(a, ctx) for a in call.ins[count:]]
+    run = later = functools.partial(run_forward, attrs, custom_op, *given)
+    if ANEW in call.memo:
+        later = functools.partial(_run_anew, attrs, attrs.maker(ctx, call.memo, call.ins), *given)
     check_keywords(custom_op.forward, _FORWARD, title)
 
     def unwritten(left: list[int]) -> list[Callable]:
@@ -108,7 +121,7 @@ def forward_steps(call: Call) -> list[Callable]:
         return []
 
     lists = {"in_data": in_data, "out_data": out_data}
-    return [checked(run, custom_op, title, raws, reqs, lists, attrs.outputs, unwritten)]
+    return [checked(run, later, custom_op, title, raws, reqs, lists, attrs.outputs, unwritten)]
 
 
 def _automatic(attrs: PropUse, req: list[str], out_grad: list, in_data: list, out_data: list,
@@ -162,7 +175,10 @@ def backward_steps(call: Call) -> list[Callable]:
     backward = custom_op.backward
     if attrs.op.traits.traced and is_default(backward):
         backward = functools.partial(_automatic, attrs)
-    run = functools.partial(run_backward, attrs, custom_op, backward, reqs, *reading, in_grad, aux)
+    if ANEW in call.memo and not attrs.op.traits.traced:
+        run = functools.partial(_run_back_anew, attrs, call, reqs, *reading, in_grad, aux)
+    else:
+        run = functools.partial(run_backward, attrs, custom_op, backward, reqs, *reading, in_grad, aux)
     check_keywords(custom_op.backward, _BACKWARD, title)
 
     def unwritten(left: list[int]) -> list[Callable]:
@@ -173,4 +189,4 @@ def backward_steps(call: Call) -> list[Callable]:
         warn_unwritten(attrs.registered.told, [attrs.arguments[i] for i in left], custom_op.backward, title)
         return zeros
 
-    return [checked(run, custom_op, title, raws, reqs, {"in_grad": in_grad}, attrs.arguments, unwritten)]
+    return [checked(run, run, custom_op, title, raws, reqs, {"in_grad": in_grad}, attrs.arguments, unwritten)]

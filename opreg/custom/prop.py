@@ -8,7 +8,7 @@ import functools
 import inspect
 import operator
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -293,6 +293,16 @@ class PropUse(Use):
             self.check(custom_op)
             memo[key] = custom_op
         return memo[key]
+
+    def maker(self, ctx: Context, memo: dict[Any, Any], inputs: Sequence[Any]) -> Callable[[], CustomOp]:
+        """A function that makes an operator for such inputs, in the place of the one that was made before."""
+        key, (shapes, dtypes) = Same(self.prop), asked_by(inputs)
+
+        def make() -> CustomOp:
+            custom_op = memo[key] = self.make(ctx, [[*shape] for shape in shapes], [*dtypes])
+            return custom_op
+
+        return make
 
     def make(self, ctx: Context, shapes: list[list[int]], dtypes: list[TypeFlag]) -> CustomOp:
         """Call ``create_operator``. Its exceptions get a note."""

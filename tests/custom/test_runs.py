@@ -912,3 +912,66 @@ def test_lists_that_create_operator_changes_are_its_own():
     for _ in CALLS:
         nd.Custom(nd.ones(2), op_type=name)
     assert [len(dtypes) for _, dtypes in given] == [1] * 4
+
+
+def _counting():
+    """The name of an operator that multiplies by how often it has run."""
+    class Op(mx.operator.CustomOp):
+        count = 0
+
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.count += 1
+            self.assign(out_data[0], req[0], in_data[0] * self.count)
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            self.assign(in_grad[0], req[0], out_grad[0] * self.count)
+
+    class Prop(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Op()
+
+    return register(Prop)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_each_call_has_an_operator_of_its_own(hybrid):
+    name = _counting()
+
+    class Counts(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.Custom(x, op_type=name)
+
+    block, x = Counts(), nd.ones((2,))
+    if hybrid:
+        block.hybridize()
+    x.attach_grad()
+    for _ in range(4):
+        with autograd.record():
+            y = block(x)
+        y.backward()
+        assert (y.asnumpy().tolist(), x.grad.asnumpy().tolist()) == ([1, 1], [1, 1])
+        assert block(x).asnumpy().tolist() == [1, 1]
+    with autograd.record():
+        y = block(x) + block(x * 3)
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [4, 4]
+
+
+def test_a_compiled_function_makes_an_operator_for_each_run():
+    op = get(f"custom.{_counting()}")
+    function = mx.jit(lambda x: op(x) + 1)
+    gradient = mx.grad(function)
+    x = mx.Tensor(np.ones(2, "float32"))
+    for _ in range(4):
+        assert function(x).asnumpy().tolist() == [2, 2]
+        assert gradient(x).asnumpy().tolist() == [1, 1]
+
+
+def test_an_executor_keeps_its_operator():
+    x = mx.sym.Variable("x")
+    executor = mx.sym.Custom(x, op_type=_counting()).simple_bind(mx.cpu(), x=(2,))
+    executor.arg_dict["x"][:] = 1
+    for count in (1, 2, 3):
+        assert executor.forward(is_train=True)[0].asnumpy().tolist() == [count] * 2
+        executor.backward(nd.ones((2,)))
+        assert executor.grad_dict["x"].asnumpy().tolist() == [count] * 2
