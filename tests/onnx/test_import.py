@@ -625,6 +625,25 @@ def test_a_symbol_of_any_first_length(title: str, nodes: list[Any], parameters: 
 # ------------------------------------------------------------------------------------------------ loops, as loops
 
 
+def test_an_imported_cell_is_written_with_the_names_and_open_lengths_of_its_model() -> None:
+    """Numbers counted up to an open length are so in the new model, too; weights are those of the Cell."""
+    made = model(chain(("Shape", "words", "s", {"start": 1, "end": 2}), ("Squeeze", "s", "n"), ("Range", "0 n 1", "r"),
+                       ("Cast", "r", "f", {"to": 1}), ("Add", "words f", "t"), ("Mul", "t w", "scores"),
+                       ("Tanh", "t", "shown")),
+                 {"words": ("batch", "time")}, ["scores", "shown"],
+                 {"0": np.array(0), "1": np.array(1), "w": numbers(1, 1)})
+    cell = import_to_cell(made)
+    cell.trainable_params()[0].set_data(mx.Tensor(np.full((1, 1), 0.5, np.float32)))
+    again = mx.onnx.to_model(cell, (2, 3), dynamic={"words": {0: "batch", 1: "time"}}, opset_version=17)
+    onnx.checker.check_model(again, full_check=True)
+    assert get_model_metadata(again)["input_tensor_data"] == [("words", (0, 0))]
+    assert [each.name for each in again.graph.output] == ["scores", "shown"]
+    for shape in ((2, 3), (4, 7)):
+        x = numbers(*shape)
+        for found, want in zip(onnx.reference.ReferenceEvaluator(again).run(None, {"words": x}), cell(mx.Tensor(x))):
+            np.testing.assert_allclose(found, want.asnumpy(), rtol=1e-5, atol=1e-6)
+
+
 #: Equations with shapes of the operands; lengths that are text are left open.
 EQUATIONS: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("btc,ts->bsc", [("b", 6, 8), (6, 5)]),
