@@ -761,6 +761,38 @@ def test_a_loop_without_end() -> None:
     np.testing.assert_allclose(found.asnumpy(), np.tanh(x), rtol=1e-6)
 
 
+#: Bodies of loops whose states come back to what they were: nodes that make ``new`` of ``h``, and after which round.
+ROUNDS = {
+    "the same": (("Identity", "h", "new"),),
+    "two by turns": (("Neg", "h", "new"),),
+    "after a while": (("Add", "h one", "a"), ("Min", "a four", "new")),
+}
+
+
+@pytest.mark.parametrize("rounds", [None, 2 ** 63 - 1])
+@pytest.mark.parametrize("name", ROUNDS)
+def test_a_loop_whose_states_come_back_never_ends(name: str, rounds: int | None) -> None:
+    """Its condition is computed of states alone, and the greatest number of rounds, if there is one, is out of reach.
+    One that ends is computed."""
+    constants = [helper.make_node("Constant", [], [key], value_float=value)
+                 for key, value in (("one", 1.0), ("four", 4.0), ("five", 5.0), ("zero", 0.0))]
+    ends = chain(("ReduceMax", "new", "m", {"keepdims": 0}), ("Less", "m five", "next"))
+    cell = import_to_cell(loop(body_of([*constants, *chain(*ROUNDS[name]), *ends], ["next", "new"]), 0, rounds))
+    with pytest.raises(OpError, match=r"Loop: it never ends: after round \d+ its states are those of round \d+"):
+        cell(mx.Tensor(numbers(2, 3)))
+    counts = [*constants, *chain(("Add", "h one", "new")), *ends]
+    found = import_to_cell(loop(body_of(counts, ["next", "new"]), 0, rounds))(mx.Tensor(np.zeros((2, 3), np.float32)))
+    assert (found.asnumpy() == 5).all()
+
+
+def test_a_loop_that_counts_its_rounds_ends() -> None:
+    """The number of the round decides, and the states stay as they are."""
+    nodes = [helper.make_node("Constant", [], ["ten"], value_int=10), *chain(("Less", "i ten", "next"),
+                                                                             ("Identity", "h", "new"))]
+    x = numbers(2, 3)
+    assert (import_to_cell(loop(body_of(nodes, ["next", "new"]), 0, None))(mx.Tensor(x)).asnumpy() == x).all()
+
+
 LOOPS = [(counted, "_foreach"), (conditional, "_while_loop"), (scanned, "_foreach")]
 
 
