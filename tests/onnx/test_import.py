@@ -1165,3 +1165,46 @@ def test_regions_train(mode: str) -> None:
     gradient = mx.grad(lambda x: (cell(x) * mx.Tensor(out.asnumpy())).sum(), 0)(mx.Tensor(x)).asnumpy()
     assert np.abs(gradient).max() > 0
     np.testing.assert_allclose((gradient * x).sum(), (out.asnumpy() ** 2).sum(), rtol=1e-4)  # as of linear functions
+
+
+def quantized(kind: str) -> Any:
+    """A layer of integers with scales that are parameters, and its input in quantized numbers."""
+    bytes_ = np.random.default_rng(7).integers(-100, 100, (4, 3), dtype=np.int8)
+    more = {"w": bytes_, "ws": np.linspace(0.01, 0.04, 3, dtype=np.float32), "wz": np.array([1, 0, -2], np.int8),
+            "xs": np.array([0.02], np.float32), "xz": np.array(3, np.uint8), "ys": np.array([0.05], np.float32),
+            "b": np.array([10, -20, 30], np.int32), "bs": np.array([0.001], np.float32),
+            "k": np.random.default_rng(8).integers(-100, 100, (3, 4, 1, 2), dtype=np.int8), "kz": np.zeros(3, np.int8)}
+    enter = ("QuantizeLinear", "x xs xz", "q")
+    steps: dict[str, list[Any]] = {
+        "QDQ": [enter, ("DequantizeLinear", "q xs xz", "d"), ("DequantizeLinear", "w ws wz", "wd", {"axis": 1}),
+                ("MatMul", "d wd", "m"), ("DequantizeLinear", "b bs", "bd"), ("Add", "m bd", "y")],
+        "MatMulInteger": [("DynamicQuantizeLinear", "x", "q"), ("MatMulInteger", "q w dz wz", "i"),
+                          ("Cast", "i", "y", {"to": 1})],
+        "QLinearMatMul": [enter, ("QLinearMatMul", "q xs xz w ws wz ys xz", "r"), ("DequantizeLinear", "r ys xz", "y")],
+        "ConvInteger": [("Unsqueeze", "x last", "u"), ("Concat", "u u", "c", {"axis": 3}),
+                        ("QuantizeLinear", "c xs xz", "q"),
+                        ("ConvInteger", "q k xz", "i"), ("Cast", "i", "y", {"to": 1})],
+        "QLinearConv": [("Unsqueeze", "x last", "u"), ("Concat", "u u", "c", {"axis": 3}),
+                        ("QuantizeLinear", "c xs xz", "q"),
+                        ("QLinearConv", "q xs xz k ws kz ys xz b", "r"), ("DequantizeLinear", "r ys xz", "y")]}
+    nodes = chain(*steps[kind])
+    if kind == "MatMulInteger":
+        nodes[0].output.extend(["ds", "dz"])
+    return model(nodes, {"x": ("n", 4)}, ["y"], {**more, "last": np.array([2, 3])}, opset=19)
+
+
+@pytest.mark.parametrize("kind", ["QDQ", "MatMulInteger", "QLinearMatMul", "ConvInteger", "QLinearConv"])
+def test_layers_of_integers_are_symbols(kind: str) -> None:
+    """Of any batch, number for number as ONNX's reference; written again, they stay so."""
+    made = quantized(kind)
+    symbol, args, _ = import_model(made)
+    again = mx.onnx.to_model(symbol, (2, 4), params=args, dynamic={"x": {0: "n"}}, opset_version=19)
+    onnx.checker.check_model(again, full_check=True)
+    for rows in (2, 5):
+        x = numbers(rows, 4)
+        want = onnx.reference.ReferenceEvaluator(made).run(None, {"x": x})[0]
+        found = symbol.bind(mx.cpu(), {**args, "x": mx.nd.array(x)}).forward()[0].asnumpy()
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(import_to_cell(made)(mx.Tensor(x)).asnumpy(), want, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(onnx.reference.ReferenceEvaluator(again).run(None, {"x": x})[0], want, rtol=1e-5,
+                                   atol=1e-6)

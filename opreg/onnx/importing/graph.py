@@ -432,8 +432,10 @@ class Node:
         if isinstance(value, (np.ndarray, Value)):
             found.tensor_type.elem_type = number_of(self.dtype(value))
             found.tensor_type.shape.SetInParent()
-            for dim in self.shape(value):
-                found.tensor_type.shape.dim.add().dim_value = dim
+            for length in self.lengths(value):
+                dim = found.tensor_type.shape.dim.add()
+                if length is not ANY:
+                    dim.dim_value = length
         return found
 
     def _of_row(self, row: Row) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
