@@ -470,7 +470,7 @@ def _made(program: _Program, opset: int | None) -> ModelProto:
         g.nodes, program.title.partition(" ")[2].strip("'") or program.title, infos, [_end(value) for value in ends],
         [numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
          for name, array in g.initializers.items() if name in used])
-    opsets = [helper.make_opsetid(domain, version) for domain, version in model.domains.items()]
+    opsets = model.opsets
     result = helper.make_model(graph, opset_imports=opsets, functions=list(model.functions.values()),
                                producer_name="opreg")
     result.ir_version = max(helper.find_min_ir_version_for(
