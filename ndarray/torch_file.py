@@ -94,8 +94,9 @@ def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> _Tens
     if len(size) != len(stride) or type(offset) is not int or offset < 0 or (math.prod(size) and last >= len(values)):
         raise FileFormatError(f"expected a tensor within its {len(values)} numbers, found one of shape {size}, strides "
                               f"{stride}, from number {offset}")
-    if math.prod(size) > max(len(values), 1):
-        raise FileFormatError(f"expected at most {len(values)} numbers, found a tensor of shape {size}")
+    most = DENSE_FLOOR + DENSE_RATIO * values.nbytes  # an axis with a stride of 0 repeats its numbers
+    if math.prod(size) * values.itemsize > most:
+        raise FileFormatError(f"expected at most {most} bytes for what is stored, found a tensor of shape {size}")
     steps = [step * values.itemsize for step in stride]
     view = np.lib.stride_tricks.as_strided(values[offset:], size, steps) if math.prod(size) else np.empty(
         size, values.dtype)

@@ -225,6 +225,23 @@ def test_tensors_that_share_a_storage_too_often(tmp_path: Path) -> None:
         load(path)
 
 
+@pytest.mark.parametrize("shape, words", [((5, 3), ""), ((2 ** 31, 2 ** 31), "for what is stored"),
+                                          ((2 ** 62, 2 ** 62), "for what is stored")])
+def test_a_tensor_that_repeats_its_numbers(shape: tuple[int, ...], words: str, tmp_path: Path) -> None:
+    """As ``expand`` makes it: an axis with a stride of 0, as long as the file justifies."""
+    save(tmp_path / "a.pt", [Record(np.arange(3, dtype=np.float32).reshape(1, 3))], ["w"])
+    with zipfile.ZipFile(tmp_path / "a.pt") as archive:
+        content, numbers = archive.read("archive/data.pkl"), archive.read("archive/data/0")
+    wide, strides = [pickle.dumps(each, 2)[2:-1] for each in (shape, (0, 1) if shape[1] == 3 else (0, 0))]
+    content = content.replace(pickle.dumps((1, 3), 2)[2:-1], wide).replace(pickle.dumps((3, 1), 2)[2:-1], strides)
+    path = zipped(tmp_path / "b.pt", content, **{"0": numbers})
+    if words:
+        with pytest.raises(FileFormatError, match=words):
+            load(path)
+    else:
+        np.testing.assert_array_equal(read(path)["w"], np.broadcast_to(np.arange(3, dtype=np.float32), shape))
+
+
 def test_a_file_within_is_packed(tmp_path: Path) -> None:
     """A packed file could be far longer than the zip."""
     path = tmp_path / "a.pt"

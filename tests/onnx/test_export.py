@@ -486,6 +486,18 @@ def test_a_traced_operator_is_a_function_under_its_name(operators: Any) -> None:
     assert [each.name for each in model.functions] == ["onnx_swish", "onnx_swish_2"]
 
 
+@pytest.mark.parametrize("opset", [11, 15, 17, 21])
+def test_a_traced_operator_in_a_loop(operators: Any, opset: int) -> None:
+    """Its function belongs to the model, and the body of the loop calls it, other attributes outside."""
+    swish, _ = operators
+    zeros = mx.sym.zeros((4,))
+    rows, _ = mx.sym.contrib.foreach(lambda row, s: (swish(row, beta=2.0) + s, s + 1), Variable("x"), zeros)
+    arrays = {"x": mx.nd.array(_floats(3, 4))}
+    model = to_model(swish(rows), (3, 4), opset_version=opset)
+    onnx.checker.check_model(model, full_check=True)
+    _same(_run(model, arrays), _ours(swish(rows), arrays))
+
+
 def test_a_traced_operator_of_an_old_version_is_its_body(operators: Any) -> None:
     symbol = operators[0](Variable("x"))
     model = to_model(symbol, (2, 3), opset_version=11)

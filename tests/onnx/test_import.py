@@ -543,6 +543,9 @@ OPEN: list[tuple[str, list[Any], dict[str, np.ndarray], tuple[int, ...]]] = [
                                helper.make_node("Reshape", ["x", "to"], ["y"])], {"rest": np.array([2, -1])}, (3, 4)),
     ("places", chain(("Shape", "x", "s", {"start": 1, "end": 2}), ("Squeeze", "s", "n"), ("Range", "zero n one", "r"),
                      ("Cast", "r", "f", {"to": 1}), ("Add", "x f", "y")), {"one": np.array(1)}, (4,)),
+    ("places as floats", chain(("Shape", "x", "s", {"start": 1, "end": 2}), ("Squeeze", "s", "n"),
+                               ("Cast", "n", "m", {"to": 1}), ("Range", "0.0 m 1.0", "r"), ("Add", "x r", "y")),
+     {"0.0": np.zeros((), np.float32), "1.0": np.ones((), np.float32)}, (4,)),
     ("places of rows", chain(("Shape", "x", "s", {"end": 1}), ("Squeeze", "s", "n"), ("Range", "zero n one", "r"),
                              ("Gather", "x r", "t", {"axis": 0}), ("Cast", "r", "f", {"to": 1}),
                              ("Einsum", "t f", "y", {"equation": "nij,n->nij"})), {"one": np.array(1)}, (2, 3)),
@@ -620,6 +623,25 @@ def test_a_symbol_of_any_first_length(title: str, nodes: list[Any], parameters: 
 
 
 # ------------------------------------------------------------------------------------------------ loops, as loops
+
+
+def test_an_imported_cell_is_written_with_the_names_and_open_lengths_of_its_model() -> None:
+    """Numbers counted up to an open length are so in the new model, too; weights are those of the Cell."""
+    made = model(chain(("Shape", "words", "s", {"start": 1, "end": 2}), ("Squeeze", "s", "n"), ("Range", "0 n 1", "r"),
+                       ("Cast", "r", "f", {"to": 1}), ("Add", "words f", "t"), ("Mul", "t w", "scores"),
+                       ("Tanh", "t", "shown")),
+                 {"words": ("batch", "time")}, ["scores", "shown"],
+                 {"0": np.array(0), "1": np.array(1), "w": numbers(1, 1)})
+    cell = import_to_cell(made)
+    cell.trainable_params()[0].set_data(mx.Tensor(np.full((1, 1), 0.5, np.float32)))
+    again = mx.onnx.to_model(cell, (2, 3), dynamic={"words": {0: "batch", 1: "time"}}, opset_version=17)
+    onnx.checker.check_model(again, full_check=True)
+    assert get_model_metadata(again)["input_tensor_data"] == [("words", (0, 0))]
+    assert [each.name for each in again.graph.output] == ["scores", "shown"]
+    for shape in ((2, 3), (4, 7)):
+        x = numbers(*shape)
+        for found, want in zip(onnx.reference.ReferenceEvaluator(again).run(None, {"words": x}), cell(mx.Tensor(x))):
+            np.testing.assert_allclose(found, want.asnumpy(), rtol=1e-5, atol=1e-6)
 
 
 #: Equations with shapes of the operands; lengths that are text are left open.
@@ -737,6 +759,38 @@ def test_a_loop_without_end() -> None:
     x = numbers(2, 3)
     found = import_to_cell(loop(body_of(nodes, ["next", "new"]), 0, rounds=None))(mx.Tensor(x))
     np.testing.assert_allclose(found.asnumpy(), np.tanh(x), rtol=1e-6)
+
+
+#: Bodies of loops whose states come back to what they were: nodes that make ``new`` of ``h``, and after which round.
+ROUNDS = {
+    "the same": (("Identity", "h", "new"),),
+    "two by turns": (("Neg", "h", "new"),),
+    "after a while": (("Add", "h one", "a"), ("Min", "a four", "new")),
+}
+
+
+@pytest.mark.parametrize("rounds", [None, 2 ** 63 - 1])
+@pytest.mark.parametrize("name", ROUNDS)
+def test_a_loop_whose_states_come_back_never_ends(name: str, rounds: int | None) -> None:
+    """Its condition is computed of states alone, and the greatest number of rounds, if there is one, is out of reach.
+    One that ends is computed."""
+    constants = [helper.make_node("Constant", [], [key], value_float=value)
+                 for key, value in (("one", 1.0), ("four", 4.0), ("five", 5.0), ("zero", 0.0))]
+    ends = chain(("ReduceMax", "new", "m", {"keepdims": 0}), ("Less", "m five", "next"))
+    cell = import_to_cell(loop(body_of([*constants, *chain(*ROUNDS[name]), *ends], ["next", "new"]), 0, rounds))
+    with pytest.raises(OpError, match=r"Loop: it never ends: after round \d+ its states are those of round \d+"):
+        cell(mx.Tensor(numbers(2, 3)))
+    counts = [*constants, *chain(("Add", "h one", "new")), *ends]
+    found = import_to_cell(loop(body_of(counts, ["next", "new"]), 0, rounds))(mx.Tensor(np.zeros((2, 3), np.float32)))
+    assert (found.asnumpy() == 5).all()
+
+
+def test_a_loop_that_counts_its_rounds_ends() -> None:
+    """The number of the round decides, and the states stay as they are."""
+    nodes = [helper.make_node("Constant", [], ["ten"], value_int=10), *chain(("Less", "i ten", "next"),
+                                                                             ("Identity", "h", "new"))]
+    x = numbers(2, 3)
+    assert (import_to_cell(loop(body_of(nodes, ["next", "new"]), 0, None))(mx.Tensor(x)).asnumpy() == x).all()
 
 
 LOOPS = [(counted, "_foreach"), (conditional, "_while_loop"), (scanned, "_foreach")]
@@ -1111,3 +1165,46 @@ def test_regions_train(mode: str) -> None:
     gradient = mx.grad(lambda x: (cell(x) * mx.Tensor(out.asnumpy())).sum(), 0)(mx.Tensor(x)).asnumpy()
     assert np.abs(gradient).max() > 0
     np.testing.assert_allclose((gradient * x).sum(), (out.asnumpy() ** 2).sum(), rtol=1e-4)  # as of linear functions
+
+
+def quantized(kind: str) -> Any:
+    """A layer of integers with scales that are parameters, and its input in quantized numbers."""
+    bytes_ = np.random.default_rng(7).integers(-100, 100, (4, 3), dtype=np.int8)
+    more = {"w": bytes_, "ws": np.linspace(0.01, 0.04, 3, dtype=np.float32), "wz": np.array([1, 0, -2], np.int8),
+            "xs": np.array([0.02], np.float32), "xz": np.array(3, np.uint8), "ys": np.array([0.05], np.float32),
+            "b": np.array([10, -20, 30], np.int32), "bs": np.array([0.001], np.float32),
+            "k": np.random.default_rng(8).integers(-100, 100, (3, 4, 1, 2), dtype=np.int8), "kz": np.zeros(3, np.int8)}
+    enter = ("QuantizeLinear", "x xs xz", "q")
+    steps: dict[str, list[Any]] = {
+        "QDQ": [enter, ("DequantizeLinear", "q xs xz", "d"), ("DequantizeLinear", "w ws wz", "wd", {"axis": 1}),
+                ("MatMul", "d wd", "m"), ("DequantizeLinear", "b bs", "bd"), ("Add", "m bd", "y")],
+        "MatMulInteger": [("DynamicQuantizeLinear", "x", "q"), ("MatMulInteger", "q w dz wz", "i"),
+                          ("Cast", "i", "y", {"to": 1})],
+        "QLinearMatMul": [enter, ("QLinearMatMul", "q xs xz w ws wz ys xz", "r"), ("DequantizeLinear", "r ys xz", "y")],
+        "ConvInteger": [("Unsqueeze", "x last", "u"), ("Concat", "u u", "c", {"axis": 3}),
+                        ("QuantizeLinear", "c xs xz", "q"),
+                        ("ConvInteger", "q k xz", "i"), ("Cast", "i", "y", {"to": 1})],
+        "QLinearConv": [("Unsqueeze", "x last", "u"), ("Concat", "u u", "c", {"axis": 3}),
+                        ("QuantizeLinear", "c xs xz", "q"),
+                        ("QLinearConv", "q xs xz k ws kz ys xz b", "r"), ("DequantizeLinear", "r ys xz", "y")]}
+    nodes = chain(*steps[kind])
+    if kind == "MatMulInteger":
+        nodes[0].output.extend(["ds", "dz"])
+    return model(nodes, {"x": ("n", 4)}, ["y"], {**more, "last": np.array([2, 3])}, opset=19)
+
+
+@pytest.mark.parametrize("kind", ["QDQ", "MatMulInteger", "QLinearMatMul", "ConvInteger", "QLinearConv"])
+def test_layers_of_integers_are_symbols(kind: str) -> None:
+    """Of any batch, number for number as ONNX's reference; written again, they stay so."""
+    made = quantized(kind)
+    symbol, args, _ = import_model(made)
+    again = mx.onnx.to_model(symbol, (2, 4), params=args, dynamic={"x": {0: "n"}}, opset_version=19)
+    onnx.checker.check_model(again, full_check=True)
+    for rows in (2, 5):
+        x = numbers(rows, 4)
+        want = onnx.reference.ReferenceEvaluator(made).run(None, {"x": x})[0]
+        found = symbol.bind(mx.cpu(), {**args, "x": mx.nd.array(x)}).forward()[0].asnumpy()
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(import_to_cell(made)(mx.Tensor(x)).asnumpy(), want, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(onnx.reference.ReferenceEvaluator(again).run(None, {"x": x})[0], want, rtol=1e-5,
+                                   atol=1e-6)

@@ -19,7 +19,7 @@ from ..package import onnx as package
 from .values import REST, Length, Numbers, Value, dynamic, length_of, product
 
 if TYPE_CHECKING:
-    from onnx import FunctionProto, GraphProto, NodeProto, TypeProto, ValueInfoProto
+    from onnx import FunctionProto, GraphProto, NodeProto, OperatorSetIdProto, TypeProto, ValueInfoProto
     from onnx.defs import OpSchema
 
 __all__ = ["REST", "Builder", "Length", "Model", "Names", "Numbers", "Value", "dynamic", "length_of", "product"]
@@ -65,6 +65,11 @@ class Model:
         self.opset, self.sizes, self.training = opset, sizes, training
         self.functions: dict[tuple[str, str], FunctionProto] = {}
         self.domains: dict[str, int] = {"": opset}
+
+    @property
+    def opsets(self) -> list[OperatorSetIdProto]:
+        """The domains as models and functions import them."""
+        return [helper.make_opsetid(domain, version) for domain, version in self.domains.items()]
 
 
 class Builder:
@@ -166,8 +171,7 @@ class Builder:
         for size in range(self.sizes):
             types = {value.name: _type_of(value.dtype, value.shapes[size]) for value in values if value is not None}
             try:
-                answer = shape_inference.infer_node_outputs(
-                    schema, node, types, data, opset_imports=[helper.make_opsetid("", self.opset)])
+                answer = shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=self.model.opsets)
             except (shape_inference.InferenceError, RuntimeError) as error:
                 raise Untranslatable(f"{node.op_type}: {str(error).strip().splitlines()[-1]}") from None
             for i, name in enumerate(node.output):

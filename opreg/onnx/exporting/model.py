@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ from ...cells.traced import trace_function
 from ...cells.tree import LEAF, Structure, flatten
 from ...core.graph import Entry, Graph, Node
 from ...core.mode import Recording
-from ...core.spec import Shape, as_dtype, known
+from ...core.spec import ANY, Shape, as_dtype, known
 from ...errors import ArgumentError, OpError, did_you_mean
 from ...interop.translation import Untranslatable
 from ..package import onnx as package
@@ -61,6 +62,13 @@ class _Input:
         if self.shape is None:
             return None
         return tuple([scales[self.dims[i]][which] if i in self.dims else dim for i, dim in enumerate(self.shape)])
+
+    @property
+    def open(self) -> Shape | None:
+        """The shape, open where a dimension is dynamic."""
+        if self.shape is None:
+            return None
+        return tuple([ANY if i in self.dims else dim for i, dim in enumerate(self.shape)])
 
 
 class _Program:
@@ -332,23 +340,30 @@ def _of_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset
     structure = Structure(("list", None, (arguments, flatten({}, leaves))))
     given = [_example(f"input{i}", each) for i, each in enumerate(leaves)]
 
-    def traced(which: int, scales: Mapping[str, tuple[int, int]]) -> Any:
+    def traced(shapes: Sequence[Shape | None]) -> Any:
         with Recording(None, False):
-            specs = [(each.sizes(scales, which), each.dtype) for each in given]
+            specs = [(shape, each.dtype) for each, shape in zip(given, shapes)]
             return trace_function(function, structure, specs, cpu(), mode=False)
 
-    first = traced(0, {})
-    for each, node in zip(given, first.inputs):
-        each.name = node.name
+    first = traced([each.shape for each in given])
+    inputs, outputs = getattr(function, "model_names", ([node.name for node in first.inputs], None))
+    for each, name in zip(given, inputs):
+        each.name = name
     _name_dims(given, dynamic)
     scales = _scales(given)
-    traces = [traced(which, scales) for which in range(2 if scales else 1)]
+    traces = [first]
+    if scales:
+        traces = []
+        if outputs is not None:  # what an imported model knows of open lengths
+            with contextlib.suppress(OpError):
+                traces = [traced([each.open for each in given])]
+        traces = traces or [traced([each.sizes(scales, which) for each in given]) for which in range(2)]
     if traces[0].assigned:
         raise ArgumentError("onnx.export: it assigns Parameters, and a model of ONNX has none that change")
     first, count = traces[0], len(traces[0].heads)
     program = _Program(getattr(function, "__name__", type(function).__name__), [Graph(trace.heads) for trace in traces],
                        list(zip(given, first.inputs)), {node: array.asnumpy() for array, node in first.captured},
-                       [f"output{i}" for i in range(count)] if count > 1 else ["output"], training=True)
+                       outputs or ([f"output{i}" for i in range(count)] if count > 1 else ["output"]), training=True)
     return _made(program, opset)
 
 
@@ -456,7 +471,7 @@ def _made(program: _Program, opset: int | None) -> ModelProto:
         g.nodes, program.title.partition(" ")[2].strip("'") or program.title, infos, [_end(value) for value in ends],
         [numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
          for name, array in g.initializers.items() if name in used])
-    opsets = [helper.make_opsetid(domain, version) for domain, version in model.domains.items()]
+    opsets = model.opsets
     result = helper.make_model(graph, opset_imports=opsets, functions=list(model.functions.values()),
                                producer_name="opreg")
     result.ir_version = max(helper.find_min_ir_version_for(

@@ -359,9 +359,7 @@ def _registered(g: Builder, name: str, inner: Builder, ins: Sequence[str], outs:
     g.model.domains.setdefault(DOMAIN, 1)
     count, tried = 1, name
     while True:
-        made = helper.make_function(DOMAIN, tried, list(ins), list(outs), inner.nodes,
-                                    [helper.make_opsetid(domain, version)
-                                     for domain, version in g.model.domains.items()])
+        made = helper.make_function(DOMAIN, tried, list(ins), list(outs), inner.nodes, g.model.opsets)
         there = functions.get((DOMAIN, tried))
         if there is None or _same(there, made):
             functions.setdefault((DOMAIN, tried), made)

@@ -130,6 +130,11 @@ class ModelCell(Cell):
             self.insert_param_to_cell(f"p{len(self._parameters)}", parameter, check_name_contain_dot=False)
             self._parameters[name] = parameter
 
+    @property
+    def model_names(self) -> tuple[list[str], list[str]]:
+        """Names of its inputs and outputs, which it keeps when it is exported."""
+        return self.model.graph.inputs, self.model.graph.outputs
+
     def construct(self, *inputs: Any) -> Any:
         """The outputs of the model: one, or a tuple of them."""
         graph = self.model.graph

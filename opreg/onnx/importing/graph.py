@@ -264,11 +264,14 @@ class Node:
     def reads(self) -> list[str]:
         """Names that the node reads: its inputs, and outer values that its bodies read."""
         names = [name for name in self.inputs if name]
-        for value in self.attributes.values():
-            for body in value if isinstance(value, list) else [value]:
-                if isinstance(body, Graph):
-                    names += [name for node in body.nodes for name in node.reads()] + body.outputs
+        for body in self.bodies():
+            names += [name for node in body.nodes for name in node.reads()] + body.outputs
         return names
+
+    def bodies(self) -> list[Graph]:
+        """Graphs among its attributes."""
+        return [body for value in self.attributes.values() for body in (value if isinstance(value, list) else [value])
+                if isinstance(body, Graph)]
 
     def kinds(self) -> dict[str, set[str]]:
         """How the node and its bodies read each value, by name: ``value``, ``host``, ``given`` or ``state``."""
@@ -279,11 +282,10 @@ class Node:
         for place, name in enumerate(self.inputs):
             kind = "value" if row is None else "state" if place in row.states else row.kind(place) or "value"
             found.setdefault(name, set()).add(kind)
-        for value in self.attributes.values():
-            for body in value if isinstance(value, list) else [value]:
-                for node in body.nodes if isinstance(body, Graph) else ():
-                    for name, kinds in node.kinds().items():
-                        found.setdefault(name, set()).update(kinds)
+        for body in self.bodies():
+            for node in body.nodes:
+                for name, kinds in node.kinds().items():
+                    found.setdefault(name, set()).update(kinds)
         return found
 
     @property
@@ -429,8 +431,10 @@ class Node:
         if isinstance(value, (np.ndarray, Value)):
             found.tensor_type.elem_type = number_of(self.dtype(value))
             found.tensor_type.shape.SetInParent()
-            for dim in self.shape(value):
-                found.tensor_type.shape.dim.add().dim_value = dim
+            for length in self.lengths(value):
+                dim = found.tensor_type.shape.dim.add()
+                if length is not ANY:
+                    dim.dim_value = length
         return found
 
     def _of_row(self, row: Row) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
@@ -448,7 +452,7 @@ class Node:
                 raise self.model.fail(self.title, f"unknown attribute {name!r}. {did_you_mean(name, row.attributes)}")
 
         # Bodies read outer values, and decide themselves which of their values are known, and report their own errors.
-        bodies = any(isinstance(value, Graph) for value in given.values())
+        bodies = bool(self.bodies())
         folds = not row.draws and not bodies
 
         def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:

@@ -69,6 +69,11 @@ def _taken(x: np.ndarray, places: np.ndarray, axis: int = 0, mode: str = "clip")
     return np.asarray(np.take(x, places.astype(np.int64), axis, mode="wrap" if mode == "wrap" else "clip"), object)
 
 
+def _cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
+    """Whole numbers as they are, where the dtype holds every length that there is."""
+    return x if dtype.kind in "iu" or dtype in (np.float32, np.float64) else None
+
+
 def _each(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
     """A scalar function as a function of arrays; the result is ANY if an argument is dynamic."""
 
@@ -91,7 +96,7 @@ def _equal(a: Any, b: Any) -> Any:
 _RULES: dict[str, Callable[..., np.ndarray | None]] = {
     "_np_reshape": _reshaped, "slice": _sliced, "slice_axis": _sliced_axis, "take": _taken,
     "expand_dims": np.expand_dims, "_copy": lambda x: x,
-    "Cast": lambda x, dtype: x if np.dtype(dtype).kind in "iu" else None,
+    "Cast": lambda x, dtype: _cast(x, np.dtype(dtype)),
     "squeeze": lambda x, axis=None: x.squeeze(axis),
     "Concat": lambda *xs, dim, num_args: np.concatenate(xs, dim),
     "broadcast_add": np.add, "broadcast_sub": np.subtract, "broadcast_mul": np.multiply,

@@ -13,12 +13,14 @@ from opreg.errors import ArgumentError, OpError, ShapeError
 from opreg.nn.ops import cond
 from opreg.nn.ops.control import foreach, while_true
 
-from ..graph import Graph, Node, UnknownNumbers
+from ..graph import Graph, Node, UnknownNumbers, lowered
 from ..rows import Given, Host, row
 from ..tensors import computes, dtype_of
-from .shapes import numbers, parts_of
+from .shapes import MOST, numbers, parts_of
 
 __all__: list[str] = []
+
+_ENDLESS = "it has no greatest number of rounds that could be reached"
 
 
 @row("If")
@@ -48,7 +50,8 @@ def _stacked(node: Node, values: Sequence[Any], info: Any, axis: int = 0) -> Any
 @row("Loop")
 def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) -> Any:
     rounds = None if most is None else int(most.reshape(-1)[0])
-    if STATE.trace is not None and rounds is not None and rounds > 1:
+    bounded = rounds is not None and rounds <= MOST
+    if STATE.trace is not None and rounds is not None and 1 < rounds <= MOST:
         for one_node in (_counted, _conditional):
             try:
                 return one_node(node, rounds, condition, states, body)
@@ -56,20 +59,40 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
                 pass
     on = condition is None or bool(node.host(condition).reshape(-1)[0])
     kept, count, step = list(states), len(states), 0
+    before, since, watched = kept, 0, not bounded and _repeats(body)
     columns: list[list[Any]] = [[] for _ in body.outputs[1 + count:]]
     while on and (rounds is None or step < rounds):
         results = node.body(body, [np.array(step, np.int64), np.array(True), *kept])
         on = bool(node.host(results[0]).reshape(-1)[0])
-        fixed = _fixed_condition(body) if on and rounds is None and step == 0 else None
+        fixed = _fixed_condition(body) if on and not bounded and step == 0 else None
         if fixed is not None:
-            raise ArgumentError(f"Loop: it never ends: no round changes its condition {fixed!r}, and it has no "
-                                "greatest number of rounds")
+            raise ArgumentError(f"Loop: it never ends: no round changes its condition {fixed!r}, and {_ENDLESS}")
         kept = results[1:1 + count]
+        if on and watched and _alike(before, kept):
+            raise ArgumentError(f"Loop: it never ends: after round {step + 1} its states are those of round {since}, "
+                                f"and {_ENDLESS}")
+        if step + 1 == 2 * since or step == 0:  # states that come back are found, however many rounds that takes
+            before, since = kept, step + 1
         for column, value in zip(columns, results[1 + count:]):
             column.append(value)
         step += 1
     infos = body.output_infos[1 + count:]
     return (*kept, *[_stacked(node, column, info) for column, info in zip(columns, infos)])
+
+
+def _repeats(body: Graph) -> bool:
+    """Whether a round depends on the states alone: it reads no number of its own, and draws none."""
+    number = body.inputs[0] if body.inputs else ""
+    return not any(number in node.reads() or node.draws or not all(map(_repeats, node.bodies())) for node in body.nodes
+                   ) and number not in body.outputs
+
+
+def _alike(before: Sequence[Any], now: Sequence[Any]) -> bool:
+    """Whether two rounds have the same states, number for number; the smallest are asked first."""
+    if any(isinstance(value, list) or value is None for value in (*before, *now)):
+        return False
+    pairs = sorted(zip(map(lowered, before), map(lowered, now)), key=lambda pair: pair[0].size)
+    return all(a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in pairs)
 
 
 def _fixed_condition(body: Graph) -> str | None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opreg.core.registry import ops
+from opreg.core.spec import ANY
 from opreg.errors import ShapeError
 
 from ..graph import Node
-from ..rows import Given, Host, row
+from ..rows import Given, row
 from ..tensors import computes, dtype_of
 from .elementwise import converted
 from .layers import conv
@@ -77,8 +77,8 @@ def quantize(node: Node, x: Given, scale: Given, zero: Given = None, *, axis: in
 def dequantize(node: Node, x: Given, scale: Given, zero: Given = None, *, axis: int = 1, block_size: int = 0,
                output_dtype: int = 0) -> Any:
     result = dtype_of(output_dtype) if output_dtype else node.dtype(scale)
-    if computes(node.dtype(x)) and not isinstance(x, np.ndarray):
-        wide = node.cast(x, np.float32)
+    if computes(node.dtype(x)) and not (isinstance(x, np.ndarray) and isinstance(scale, np.ndarray)):
+        wide = node.cast(node.lift(x), np.float32)
         if zero is not None:
             wide = ops.broadcast_sub(wide, node.cast(node.lift(_spread(node, x, zero, axis, block_size)), np.float32))
         step = node.lift(_spread(node, x, scale, axis, block_size))
@@ -89,61 +89,92 @@ def dequantize(node: Node, x: Given, scale: Given, zero: Given = None, *, axis: 
     return (wide * _spread(node, x, node.host(scale), axis, block_size).astype(np.float32)).astype(result)
 
 
-def _centred(x: np.ndarray, zero: np.ndarray | None, axis: int = 0) -> np.ndarray:
-    """Integers less their zero point, wide enough for sums of products."""
-    whole = x.astype(np.int64)
-    if zero is None:
-        return whole
-    if zero.size == 1:
-        return whole - zero.reshape(()).astype(np.int64)
-    if zero.ndim == 1:
-        wide = [1] * x.ndim
-        wide[axis] = -1
-        zero = zero.reshape(wide)
-    return whole - zero.astype(np.int64)
+def _wide(node: Node, value: Any, dtype: type = np.float64) -> Any:
+    return node.cast(node.lift(value), dtype)
+
+
+def _exact(terms: int) -> type:
+    """The dtype in which sums of so many products of bytes are exact: a product has 16 bits, float32 holds 24."""
+    return np.float32 if terms <= 2 ** 8 else np.float64
+
+
+def _centred(node: Node, x: Any, zero: Any, axis: int, dtype: type) -> Any:
+    """Integers less their zero point."""
+    wide = _wide(node, x, dtype)
+    return wide if zero is None else ops.broadcast_sub(wide, _wide(node, _spread(node, x, zero, axis, 0), dtype))
+
+
+def _multiplied(node: Node, a: Any, a_zero: Any, b: Any, b_zero: Any) -> Any:
+    """The product of matrices of integers."""
+    length = node.lengths(b)[max(node.rank(b) - 2, 0)]
+    dtype = np.float64 if length is ANY else _exact(length)
+    return ops._npi_matmul(_centred(node, a, a_zero, max(node.rank(a) - 2, 0), dtype),
+                           _centred(node, b, b_zero, node.rank(b) - 1, dtype))
+
+
+def _convolved(node: Node, x: Any, x_zero: Any, w: Any, w_zero: Any, given: dict[str, Any]) -> Any:
+    """The convolution of integers; kernels of any kind leave it within a rounding."""
+    dtype = _exact(math.prod(node.shape(w)[1:]))
+    return ops._npi_around(conv(node, _centred(node, x, x_zero, 0, dtype), _centred(node, w, w_zero, 0, dtype), None,
+                                **given))
+
+
+def _summed(node: Node, whole: Any) -> Any:
+    """Sums as they fit into 32 bits."""
+    return node.cast(node.cast(whole, np.int64), np.int32)
+
+
+def _requantized(node: Node, numbers: Any, zero: Any) -> Any:
+    wanted = node.dtype(zero)
+    low, high = _range(wanted)
+    moved = ops.broadcast_add(ops._npi_around(numbers), _wide(node, _single(node, zero)))
+    return ops.Cast(ops.clip(moved, a_min=low, a_max=high), dtype=wanted)
+
+
+def _single(node: Node, value: Any) -> Any:
+    """A tensor, of one element without axes."""
+    return ops._np_reshape(node.lift(value), newshape=()) if math.prod(node.shape(value)) == 1 else node.lift(value)
+
+
+def _factor(node: Node, a: Any, b: Any, result: Any) -> Any:
+    """Scales of two factors, by that of their product."""
+    a, b, result = (_wide(node, each, np.float32) for each in (a, b, result))
+    return _wide(node, ops.broadcast_div(ops.broadcast_mul(a, b), result))
 
 
 @row("MatMulInteger")
-def mat_mul_integer(node: Node, a: Host, b: Host, a_zero: Host = None, b_zero: Host = None) -> Any:
-    return np.matmul(_centred(a, a_zero, max(a.ndim - 2, 0)), _centred(b, b_zero, b.ndim - 1)).astype(np.int32)
+def mat_mul_integer(node: Node, a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
+    return _summed(node, _multiplied(node, a, a_zero, b, b_zero))
 
 
 @row("QLinearMatMul")
-def q_linear_mat_mul(node: Node, a: Host, a_scale: Host, a_zero: Host, b: Host, b_scale: Host, b_zero: Host,
-                     y_scale: Host, y_zero: Host) -> Any:
-    product = np.matmul(_centred(a, a_zero, max(a.ndim - 2, 0)), _centred(b, b_zero, b.ndim - 1))
-    left = a_scale.astype(np.float32)
-    factor = (left[:, None] if left.ndim == 1 and left.size > 1 else left) * b_scale.astype(np.float32)
-    return _requantized(product * (factor / y_scale.astype(np.float32)), y_zero)
-
-
-def _requantized(numbers: np.ndarray, zero: np.ndarray) -> np.ndarray:
-    low, high = _range(zero.dtype)
-    return np.clip(np.rint(numbers) + zero.astype(np.float32), low, high).astype(np.int32).astype(zero.dtype)
-
-
-def _convolved(node: Node, x: np.ndarray, w: np.ndarray, given: dict[str, Any]) -> np.ndarray:
-    """A convolution of integers, exact in float64."""
-    result = conv(node, node.lift(x.astype(np.float64)), node.lift(w.astype(np.float64)), None, **given)
-    return np.rint(result.asnumpy()).astype(np.int64)
+def q_linear_mat_mul(node: Node, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, y_scale: Any,
+                     y_zero: Any) -> Any:
+    rows = _spread(node, a, a_scale, max(node.rank(a) - 2, 0), 0)
+    factor = _factor(node, rows, _single(node, b_scale), _single(node, y_scale))
+    product = _wide(node, _multiplied(node, a, a_zero, b, b_zero))
+    return _requantized(node, ops.broadcast_mul(product, factor), y_zero)
 
 
 @row("ConvInteger")
-def conv_integer(node: Node, x: Host, w: Host, x_zero: Host = None, w_zero: Host = None, *, auto_pad: str = "NOTSET",
+def conv_integer(node: Node, x: Any, w: Any, x_zero: Any = None, w_zero: Any = None, *, auto_pad: str = "NOTSET",
                  dilations: Any = None, group: int = 1, kernel_shape: Any = None, pads: Any = None,
                  strides: Any = None) -> Any:
     given = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}
-    return _convolved(node, _centred(x, x_zero), _centred(w, w_zero), given).astype(np.int32)
+    return _summed(node, _convolved(node, x, x_zero, w, w_zero, given))
 
 
 @row("QLinearConv")
-def q_linear_conv(node: Node, x: Host, x_scale: Host, x_zero: Host, w: Host, w_scale: Host, w_zero: Host, y_scale: Host,
-                  y_zero: Host, bias: Host = None, *, auto_pad: str = "NOTSET", dilations: Any = None, group: int = 1,
+def q_linear_conv(node: Node, x: Any, x_scale: Any, x_zero: Any, w: Any, w_scale: Any, w_zero: Any, y_scale: Any,
+                  y_zero: Any, bias: Any = None, *, auto_pad: str = "NOTSET", dilations: Any = None, group: int = 1,
                   kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
     given = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}
-    whole = _convolved(node, _centred(x, x_zero), _centred(w, w_zero), given)
-    wide: Sequence[int] = (1, -1, *[1] * (whole.ndim - 2))
+    whole = _wide(node, _convolved(node, x, x_zero, w, w_zero, given))
+    wide = (1, -1, *[1] * (node.rank(x) - 2))
     if bias is not None:
-        whole = whole + bias.astype(np.int64).reshape(wide)
-    factor = x_scale.astype(np.float32) * w_scale.astype(np.float32) / y_scale.astype(np.float32)
-    return _requantized(whole * (factor.reshape(wide) if factor.size > 1 else factor), y_zero)
+        whole = ops.broadcast_add(whole, ops._np_reshape(_wide(node, bias), newshape=wide))
+    scales = _single(node, w_scale)
+    if node.rank(scales):
+        scales = ops._np_reshape(scales, newshape=wide)
+    factor = _factor(node, _single(node, x_scale), scales, _single(node, y_scale))
+    return _requantized(node, ops.broadcast_mul(whole, factor), y_zero)
