@@ -21,17 +21,17 @@ from ..forms import formed
 
 __all__: list[str] = []
 
-#: Nearest, linear, cubic, area, Lanczos over eight numbers.
+#: Nearest, linear, cubic, area, Lanczos over eight pixels.
 Interpolation = Literal[0, 1, 2, 3, 4]
 NEAREST, LINEAR, CUBIC, AREA, LANCZOS = range(5)
 
-#: Weights of bytes are integers of parts.
+#: Weights of bytes are integer multiples of one over this number.
 _PARTS = 2048
 
 #: All rows and columns.
 _ALL = (slice(None), slice(None))
 
-#: The slope of the cubic at its first zero.
+#: The parameter of cubic interpolation: the slope of the kernel at its first zero.
 _SLOPE = -0.75
 
 
@@ -39,16 +39,16 @@ _SLOPE = -0.75
 
 
 def _positions(xp: ArrayModule, n: int, m: int, first: int) -> tuple[Array, Array]:
-    """Source positions of ``m`` pixels among ``n``: the index of the pixel before each, and the distance behind it."""
+    """Source positions of ``m`` pixels among ``n``: the index of the pixel before each, and the distance from it."""
     place = ((xp.arange(m) + 0.5) * (n / m) - 0.5).astype(xp.float32)
     low = xp.floor(place)
     return low.astype(xp.int64) + first, place - low
 
 
 def _linear(xp: ArrayModule, n: int, m: int, area: bool) -> tuple[Array, Array]:
-    """The first of the two source pixels of each of ``m``, which may be outside, and the distance behind it.
+    """The first of the two source pixels of each of ``m`` pixels, which may be outside, and the distance from it.
 
-    When an area is asked for and pixels are enlarged, each covers one or two old ones, and is the average.
+    With ``area`` and enlargement, each pixel is the average of the one or two source pixels that it covers.
     """
     if not area:
         return _positions(xp, n, m, 0)
@@ -58,7 +58,8 @@ def _linear(xp: ArrayModule, n: int, m: int, area: bool) -> tuple[Array, Array]:
 
 
 def _cubic(xp: ArrayModule, part: Array) -> list[Array]:
-    """R. Keys, Cubic convolution interpolation for digital image processing, 1981."""
+    """The weights of cubic interpolation: R. Keys, Cubic convolution interpolation for digital image processing,
+    1981."""
 
     def near(t: Array) -> Array:
         return ((_SLOPE + 2) * t - (_SLOPE + 3)) * t * t + 1
@@ -71,10 +72,10 @@ def _cubic(xp: ArrayModule, part: Array) -> list[Array]:
 
 
 def _lanczos(xp: ArrayModule, part: Array) -> list[Array]:
-    """sinc(t) sinc(t / 4) at eight distances, made to add up to one."""
+    """The weights of Lanczos interpolation, ``sinc(t) sinc(t / 4)`` at eight distances, normalized to sum to one."""
     exact = part < 1.2e-7
     t = [xp.where(exact, 1, part + (3 - i)) for i in range(8)]
-    # The sine of pi t is that of pi times the part but for its sign.
+    # sin(pi t) equals sin(pi part) up to the sign.
     weights = [(-1) ** i * xp.sin(t_i * (math.pi / 4)) / (t_i * t_i) for i, t_i in enumerate(t)]
     total: Any = 0
     for weight in weights:
@@ -101,7 +102,7 @@ def _taps(xp: ArrayModule, n: int, m: int, interp: int, area: bool, axis: int, p
 
 
 def _covered(xp: ArrayModule, n: int, m: int) -> Array:
-    """The matrix of averages over ``m`` equal parts of ``n`` pixels."""
+    """The matrix that averages ``n`` pixels over ``m`` equal parts."""
     start, place = (xp.arange(m) * (n / m))[:, None], xp.arange(n)
     return xp.maximum(xp.minimum(start + n / m, place + 1) - xp.maximum(start, place), 0) / (n / m)
 
@@ -110,17 +111,17 @@ def _covered(xp: ArrayModule, n: int, m: int) -> Array:
 
 
 def _in_parts(xp: ArrayModule, weight: Array) -> Array:
-    """A weight in parts of a whole."""
+    """A weight in fixed point."""
     return xp.rint(weight * _PARTS).astype(xp.int32)
 
 
 def _linear_bytes(xp: ArrayModule, data: Array, columns: list[tuple[Array, Array]], rows: list[tuple[Array, Array]]
                   ) -> Array:
-    """Bytes interpolated in integers, with the places at which OpenCV drops digits."""
+    """Bytes interpolated with integers, with OpenCV's rounding."""
     batch, height, width, channels = data.shape
     flat = data.reshape(batch, height, width * channels)
     x: Any = 0
-    for place, weight in columns:  # a byte at a time, which is faster than pixels of three
+    for place, weight in columns:  # byte by byte, which is faster than pixels of three bytes
         each = (place[:, None] * channels + xp.arange(channels)).reshape(-1)
         part = xp.take(flat, each, axis=2).astype(xp.int32)
         part *= xp.repeat(_in_parts(xp, weight.reshape(-1)), channels)
@@ -137,7 +138,7 @@ def _linear_bytes(xp: ArrayModule, data: Array, columns: list[tuple[Array, Array
 
 
 def _averaged(xp: ArrayModule, x: Array, height: int, width: int, part: tuple[slice, slice]) -> Array:
-    """A part of images made smaller, each pixel the average of what it covers."""
+    """A part of images reduced in size, where each pixel is the average of the area that it covers."""
     batch, old_height, old_width, channels = x.shape
     columns = _covered(xp, old_width, width).astype(x.dtype)[part[1]]
     rows = _covered(xp, old_height, height).astype(x.dtype)[part[0]]
@@ -149,8 +150,8 @@ def _averaged(xp: ArrayModule, x: Array, height: int, width: int, part: tuple[sl
 
 def resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int, part: tuple[slice, slice] = _ALL
             ) -> Array:
-    """Images (batch, height, width, channel) of another size, in the dtype they are computed in; only a part of that,
-    rows and columns, costs less."""
+    """Resized images (batch, height, width, channel), in the dtype that is computed in; computing only a part of the
+    rows and columns costs less."""
     old_height, old_width = data.shape[1:3]
     if (old_height, old_width) == (height, width):
         return data[:, part[0], part[1]]
@@ -161,13 +162,13 @@ def resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int, 
     enlarged, is_bytes = height > old_height or width > old_width, data.dtype.name == "uint8"
     halved = (2 * height, 2 * width) == (old_height, old_width)
     if interp == AREA and not enlarged and not (is_bytes and halved):
-        # Areas of bytes are summed in single precision, which decides what halves are rounded to.
+        # Areas of bytes are summed in single precision, which determines how halves are rounded.
         x = _averaged(xp, data.astype(xp.float32 if is_bytes else _wide(xp, data)), height, width, part)
     else:
         area = interp == AREA and enlarged
         columns = _taps(xp, old_width, width, interp, area, 2, part[1])
         rows = _taps(xp, old_height, height, interp, area, 1, part[0])
-        if part is not _ALL:  # on the host: rows that nobody needs are left out
+        if part is not _ALL:  # on the host: unused rows are omitted
             first, last = int(rows[0][0].min()), int(rows[-1][0].max())
             data, rows = data[:, first:last + 1], [(place - first, weight) for place, weight in rows]
         if interp in (LINEAR, AREA) and is_bytes:
@@ -185,7 +186,7 @@ def resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int, 
 
 
 def _wide(xp: ArrayModule, data: Array) -> DTypeLike:
-    """The dtype that images are computed in."""
+    """The dtype in which images are computed."""
     return xp.float32 if data.dtype.name == "float32" else xp.float64
 
 
@@ -199,7 +200,7 @@ def resize(data, *, size: int | tuple[int, ...] = (), keep_ratio: bool = False, 
 
 
 def _size(height: int, width: int, *, size: int | Shape, keep_ratio: bool) -> tuple[int, int]:
-    """Height and width asked for."""
+    """The height and width of the output."""
     sizes = (size,) if isinstance(size, int) else size
     if len(sizes) not in (1, 2) or min(sizes) < 1:
         raise AttrError(f"size={size}: expected one or two positive numbers, width and height")
@@ -227,7 +228,7 @@ def resize_infer(data, *, size, keep_ratio):
 
 
 def _resizing(op: Op, size: Callable[..., tuple[int, int]]) -> None:
-    """Declare that an operator resizes images to the height and width that ``size(height, width, **attrs)`` tells."""
+    """Declare that an operator resizes images to the height and width that ``size(height, width, **attrs)`` returns."""
     rule = Rule(size)
 
     @op.kernel()  # no body: OpenCV's arithmetic of bytes shifts integers
@@ -279,7 +280,7 @@ def border_infer(src, *, top, bot, left, right, values):
 
 
 def _source(xp: ArrayModule, n: int, before: int, after: int, kind: int) -> Array:
-    """Pixels that those along an axis with borders are copies of."""
+    """The source pixels along an axis with borders."""
     place = xp.arange(-before, n + after)
     if kind == 3:
         return place % n
