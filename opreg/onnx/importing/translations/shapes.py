@@ -613,7 +613,7 @@ def padded(node: Node, x: Any, pads: Sequence[int], value: float, mode: str) -> 
                 order = np.pad(np.arange(node.length(x, axis)), pair, kind)  # type: ignore[call-overload]
                 x = ops.take(x, node.lift(order.astype(np.int64)), axis=axis)
         return x
-    new = max(0, 4 - rank)  # new axes after the first, since ``Pad`` takes images and volumes, and pads only their last axes
+    new = max(0, 4 - rank)  # new axes after the first: ``Pad`` takes images and volumes
     pairs = [*grown[:1], *[(0, 0)] * new, *grown[1:]]
     if len(pairs) in (4, 5) and not any(map(any, pairs[:2])) and is_floating(node.dtype(x)):
         for _ in range(new):
