@@ -53,8 +53,8 @@ def _dtypes(ins: list, outs: list, *, is_int: bool) -> tuple[list, list]:
 
 def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: Callable | None = None,
            wraps: bool = True) -> Op:
-    """Register an element-wise operator of an array and a number. With integers the number wraps around to their dtype,
-    or with ``wraps=False`` only the result does."""
+    """Register an element-wise operator of an array and a number. For integer arrays the number
+    wraps around in their dtype; with ``wraps=False`` only the result does."""
     op = elementwise(function, name=name, arguments=("data",), schema=_SCALAR, aliases=aliases, doc=doc,
                      derivatives=[derivative])
     op.types(_dtypes)

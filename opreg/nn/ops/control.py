@@ -108,7 +108,7 @@ def _tensors(value: Any) -> Any:
 
 
 def _live(value: Any) -> Any:
-    """A nesting with its tensors read by the trace."""
+    """The tensors of a nested structure, replaced by the values that the trace reads for them."""
     leaves: list[Tensor] = []
     structure = flatten(value, leaves)
     assert STATE.trace is not None
