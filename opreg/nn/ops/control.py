@@ -407,7 +407,7 @@ def switch(condition: Any, true: T, false: T) -> T:
 
 
 def switch_layer(index: Any, layers: Sequence[T]) -> T:
-    """One of several functions or Cells, chosen by a number that Python reads.
+    """One of several functions or Cells, selected by an index that is read on the host.
 
     Examples
     --------
