@@ -229,7 +229,7 @@ def quantized_batch_norm(data: Input, gamma: Input, beta: Input, moving_mean: In
                          axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None,
                          max_calib_range: float | None = None, *, out: Out = None,
                          name: str | None = None) -> list[NDArray]:
-    """``BatchNorm`` of integers by its moving statistics, as int8 in the calibrated range, which has to be …."""
+    """``BatchNorm`` of integers by its moving statistics, as int8 in the calibrated range, which is required."""
 def quantized_concat(*data: Input | Sequence[Input], num_args: int = 1, dim: int = 1, out: Out = None,
                      name: str | None = None) -> list[NDArray]:
     """``num_args`` quantised arrays concatenated along ``dim``, requantised to the widest range."""

@@ -23,7 +23,7 @@ def gemm(A: Input, B: Input, C: Input, transpose_a: bool = False, transpose_b: b
     """``alpha`` times the product of ``A`` and ``B``, plus ``beta * C``."""
 def gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
           axis: int = -2, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``alpha`` times the product of matrices, whose rows lie along ``axis``.
+    """``alpha`` times the product of matrices with rows along ``axis``.
 
     Examples
     --------

@@ -84,7 +84,7 @@ class Methods(Value):
     def depth_to_space(self, block_size: int, *, out: Out = None) -> NDArray:
         """Moves channels to blocks of height and width."""
     def diag(self, k: int = 0, axis1: int = 0, axis2: int = 1, *, out: Out = None) -> NDArray:
-        """The ``k``-th diagonal over two axes of ``data``, as last axis."""
+        """The ``k``-th diagonal over two axes of ``data``, as the last axis."""
     def exp(self, *, out: Out = None) -> NDArray:
         """The exponential."""
     def expm1(self, *, out: Out = None) -> NDArray:

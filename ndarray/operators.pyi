@@ -827,7 +827,7 @@ def depth_to_space(data: Input, block_size: int, *, out: Out = None, name: str |
     """Moves channels to blocks of height and width."""
 def diag(data: Input, k: int = 0, axis1: int = 0, axis2: int = 1, *, out: Out = None,
          name: str | None = None) -> NDArray:
-    """The ``k``-th diagonal over two axes of ``data``, as last axis.
+    """The ``k``-th diagonal over two axes of ``data``, as the last axis.
 
     Examples
     --------
@@ -903,7 +903,7 @@ def expand_dims(data: Input, axis: int, *, out: Out = None, name: str | None = N
 def expm1(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The exponential less one, exact near zero."""
 def fill_element_0index(lhs: Input, mhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``lhs`` with one number in each row, in the column that ``rhs`` names, replaced by that of ``mhs``."""
+    """``lhs`` with one element in each row, in the column given by ``rhs``, replaced by that of ``mhs``."""
 def fix(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The next whole number towards zero."""
 def floor(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -981,7 +981,7 @@ def linalg_gemm(A: Input, B: Input, C: Input, transpose_a: bool = False, transpo
     """``alpha`` times the product of ``A`` and ``B``, plus ``beta * C``."""
 def linalg_gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
                  axis: int = -2, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``alpha`` times the product of matrices, whose rows lie along ``axis``.
+    """``alpha`` times the product of matrices with rows along ``axis``.
 
     Examples
     --------
@@ -1310,7 +1310,7 @@ def random_uniform(low: float = 0.0, high: float = 1.0, shape: Ints | None = Non
     (2, 3)
     """
 def ravel_multi_index(data: Input, shape: Ints | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Flat indices into ``shape`` of places whose indices are the columns of ``data``."""
+    """Flat indices into ``shape`` from indices for each axis, the columns of ``data``."""
 def rcbrt(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """One by the cube root."""
 def reciprocal(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -1669,7 +1669,7 @@ def transpose(data: Input, axes: Ints = (), *, out: Out = None, name: str | None
 def trunc(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The next whole number towards zero."""
 def unravel_index(data: Input, shape: Ints | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The indices in ``shape`` of places given as flat indices, as columns."""
+    """The indices into ``shape`` from flat indices, as columns."""
 def where(condition: Input, x: Input, y: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """``x`` where ``condition`` is nonzero, ``y`` elsewhere.
 

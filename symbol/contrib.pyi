@@ -206,7 +206,7 @@ def quantized_batch_norm(data: Input, gamma: Input | None = None, beta: Input | 
                          output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False,
                          min_calib_range: float | None = None, max_calib_range: float | None = None, *,
                          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``BatchNorm`` of integers by its moving statistics, as int8 in the calibrated range, which has to be …."""
+    """``BatchNorm`` of integers by its moving statistics, as int8 in the calibrated range, which is required."""
 def quantized_concat(*data: Input | Sequence[Input], num_args: int = 1, dim: int = 1, name: str | None = None,
                      attr: Mapping[str, str] | None = None) -> Symbol:
     """``num_args`` quantised arrays concatenated along ``dim``, requantised to the widest range."""

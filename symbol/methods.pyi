@@ -83,7 +83,7 @@ class Methods(Value):
     def depth_to_space(self, block_size: int, *, name: str | None = None) -> Symbol:
         """Moves channels to blocks of height and width."""
     def diag(self, k: int = 0, axis1: int = 0, axis2: int = 1, *, name: str | None = None) -> Symbol:
-        """The ``k``-th diagonal over two axes of ``data``, as last axis."""
+        """The ``k``-th diagonal over two axes of ``data``, as the last axis."""
     def exp(self, *, name: str | None = None) -> Symbol:
         """The exponential."""
     def expand_dims(self, axis: int, *, name: str | None = None) -> Symbol:

@@ -353,7 +353,7 @@ def depth_to_space(data: Input, block_size: int, *, name: str | None = None,
     """Moves channels to blocks of height and width."""
 def diag(data: Input, k: int = 0, axis1: int = 0, axis2: int = 1, *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
-    """The ``k``-th diagonal over two axes of ``data``, as last axis."""
+    """The ``k``-th diagonal over two axes of ``data``, as the last axis."""
 def dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bool = False,
         forward_stype: Literal['default', 'row_sparse', 'csr'] | None = None, *, name: str | None = None,
         attr: Mapping[str, str] | None = None) -> Symbol:
@@ -382,7 +382,7 @@ def expm1(data: Input, *, name: str | None = None, attr: Mapping[str, str] | Non
     """The exponential less one, exact near zero."""
 def fill_element_0index(lhs: Input, mhs: Input, rhs: Input, *, name: str | None = None,
                         attr: Mapping[str, str] | None = None) -> Symbol:
-    """``lhs`` with one number in each row, in the column that ``rhs`` names, replaced by that of ``mhs``."""
+    """``lhs`` with one element in each row, in the column given by ``rhs``, replaced by that of ``mhs``."""
 def fix(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The next whole number towards zero."""
 def floor(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -442,7 +442,7 @@ def linalg_gemm(A: Input, B: Input | None = None, C: Input | None = None, transp
     """``alpha`` times the product of ``A`` and ``B``, plus ``beta * C``."""
 def linalg_gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
                  axis: int = -2, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``alpha`` times the product of matrices, whose rows lie along ``axis``."""
+    """``alpha`` times the product of matrices with rows along ``axis``."""
 def linalg_inverse(A: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The inverse of matrices."""
 def linalg_makediag(A: Input, offset: int = 0, *, name: str | None = None,
@@ -654,7 +654,7 @@ def random_uniform(low: float = 0.0, high: float = 1.0, shape: Ints | None = Non
     """Numbers of the uniform distribution."""
 def ravel_multi_index(data: Input, shape: Ints | None = None, *, name: str | None = None,
                       attr: Mapping[str, str] | None = None) -> Symbol:
-    """Flat indices into ``shape`` of places whose indices are the columns of ``data``."""
+    """Flat indices into ``shape`` from indices for each axis, the columns of ``data``."""
 def rcbrt(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """One by the cube root."""
 def reciprocal(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -812,7 +812,7 @@ def trunc(data: Input, *, name: str | None = None, attr: Mapping[str, str] | Non
     """The next whole number towards zero."""
 def unravel_index(data: Input, shape: Ints | None = None, *, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """The indices in ``shape`` of places given as flat indices, as columns."""
+    """The indices into ``shape`` from flat indices, as columns."""
 def where(condition: Input, x: Input | None = None, y: Input | None = None, *, name: str | None = None,
           attr: Mapping[str, str] | None = None) -> Symbol:
     """``x`` where ``condition`` is nonzero, ``y`` elsewhere."""

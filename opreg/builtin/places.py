@@ -22,7 +22,7 @@ def reading(op: Op, where: Callable[..., tuple]) -> None:
     op : Op
         The operator.
     where : function
-        ``where(xp, *arrays, **attrs)``, given all attributes: the array that is read, and the key.
+        ``where(xp, *arrays, **attrs)``, with all attributes, returns the array that is read, and the subscript.
 
     Examples
     --------
@@ -52,8 +52,8 @@ def writing(op: Op, where: Callable[..., tuple]) -> None:
     op : Op
         The operator.
     where : function
-        ``where(xp, *arrays, **attrs)``, given all attributes: the array around them, or the shape to fill with zeros;
-        the key; and the numbers.
+        ``where(xp, *arrays, **attrs)``, with all attributes, returns the array to write into, or the shape of zeros;
+        the subscript; and the values.
 
     Examples
     --------

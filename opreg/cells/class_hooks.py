@@ -24,7 +24,7 @@ _HEAP_TYPE, _IMMUTABLE = 1 << 9, 1 << 8  # Py_TPFLAGS_HEAPTYPE and Py_TPFLAGS_IM
 
 
 def hookable(cls: type) -> bool:
-    """Whether a class can be hooked: it is made by Python code, and its objects have changing attributes."""
+    """Whether a class can be hooked: a class made by Python code, whose instances have mutable attributes."""
     return bool(cls.__flags__ & _HEAP_TYPE) and not cls.__flags__ & _IMMUTABLE and not issubclass(
         cls, (type, types.ModuleType, enum.Enum, BaseException))
 

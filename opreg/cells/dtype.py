@@ -259,8 +259,8 @@ def _promoted(a: DType, b: DType) -> DType:
 def promote_number(a: DTypeLike, number: Number) -> np.dtype:
     """The dtype of an operator's result on an array and a Python number.
 
-    A Python number has no width: its kind counts, and only where it ranks above the array's kind. Kinds rank: booleans,
-    integers, floating-point values.
+    A Python number has no width: it changes the dtype only if its kind ranks above the array's kind. Kinds rank:
+    booleans, integers, floating-point values.
 
     Examples
     --------

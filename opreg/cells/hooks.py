@@ -1,7 +1,7 @@
 """Hooks: users' functions that see, and may replace, values in a Cell or gradients of a tensor.
 
 Forward hooks are called with the inputs or outputs. Backward hooks belong to *tags*: identity operators whose gradient
-rule calls Python. One rule serves the tape and the graph.
+rule calls Python. The same rule serves eager and graph gradients.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def _through_raw(ctx: Context, function: Chain, groups: Sequence[Sequence[Array 
 
 
 def _behind_outputs(attrs: Attrs, out_grads: Sequence[Any], needs: Sequence[bool], through: Through) -> Sequence[Any]:
-    """Gradient of the tag at a Cell's outputs: its gradients are passed ``through`` hooks."""
+    """Gradient of the tag at a Cell's outputs: the output gradients, changed by hooks called with ``through``."""
     link, count = attrs["link"], attrs["count"]
     if link.backward_pre is not None:
         out_grads = through(link.backward_pre, [out_grads], [link.outs], 0, link.title)

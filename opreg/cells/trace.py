@@ -515,7 +515,7 @@ class FunctionTracer(Tracer):
         return super().add(op, attrs, inputs, given)
 
     def _move(self, op: Op, node: Node, values: Sequence[Any]) -> None:
-        """Let states have, from here on, the values that a node of the moving form of an operator returns."""
+        """Give states the new values that a node returns, for an operator that updates them in place."""
         places = moved(op, node.attrs["inner"])
         for i, place in enumerate(places, node.count - len(places)):
             value, new = values[place], self.wrap((node, i))

@@ -121,7 +121,7 @@ SigmoidBCELoss = SigmoidBinaryCrossEntropyLoss
 
 
 class SoftmaxCrossEntropyLoss(Loss):
-    """The cross entropy of classes.
+    """The cross entropy of predicted and true classes.
 
     Parameters
     ----------

@@ -379,7 +379,7 @@ def _host(source: Any) -> Any:
 
 
 def held(value: Any) -> Any:
-    """An array or symbol of this kind: itself, one that shares memory, or a copy of values."""
+    """A value as an array or symbol of this package: itself, a view that shares memory, or a copy."""
     return value if isinstance(value, NumpyValue) else value.as_np_ndarray() if isinstance(value, (NDArray, Symbol)) \
         else made(value)
 

@@ -23,7 +23,7 @@ from .compiling import compiled
 
 __all__ = ["install", "VERSIONS"]
 
-#: Versions of the libraries that scripts see, and by which they choose what to call.
+#: The library versions that scripts see; scripts choose their calls by them.
 VERSIONS = {"mxnet": "1.9.1", "mindspore": "2.10.0"}
 
 #: For each library its name, and the page of ``docs/`` that lists missing parts.

@@ -13,7 +13,7 @@ __all__ = ["imported", "imported_from", "starred", "member", "loads"]
 
 #: Names of compiled helpers in detection repositories.
 _COMPILED = {"bbox", "bbox_self", "cython_bbox", "cpu_nms", "gpu_nms", "cython_nms", "anchors"}
-#: The module with these helpers here.
+#: This library's module with the same helpers.
 _DETECTION = "opreg.contrib.detection"
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 __all__ = ["Problem", "Place", "Source", "aliases", "bound", "children", "decoded", "unbuilt", "walk"]
 
-#: Names that tell one Python from the other; code below such a test is left alone.
+#: Names that scripts test for Python 2 or 3; code under such a test is not changed.
 _VERSION = re.compile(r"version_info|PY2|PY3|PYTHON2|PYTHON3|python_version|sys\.version")
 _MISSING = {"ImportError", "ModuleNotFoundError", "NameError", "AttributeError"}
 

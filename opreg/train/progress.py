@@ -23,7 +23,7 @@ Values: TypeAlias = Sequence[tuple[str, object]]
 class TrainingLine:
     """The progress line of ``fit`` on a terminal, as a ``with`` statement; shows nothing if it is not wanted.
 
-    If log messages go to the terminal, they report the end of an epoch; otherwise the line stays and reports it. A
+    The end of an epoch is reported by log messages if these go to the terminal, otherwise by the line, which remains. A
     ``ProgressBar`` among the callbacks replaces the line.
 
     Parameters

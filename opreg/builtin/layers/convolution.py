@@ -12,7 +12,7 @@ gives that many partial images, which are added, each shifted by its tap. A 3x3 
 and the product is three times as high: with as many channels out as in this takes half the time of columns. It wastes
 the border rows, and needs a stride of one along the first axis.
 
-Threads share the blocks, or of a single one the channels out; see ``opreg.backends.blas``.
+Threads share the blocks, or the output channels of a single block; see ``opreg.backends.blas``.
 """
 
 from __future__ import annotations
@@ -331,7 +331,7 @@ def _stacked(w: Array, plan: _Plan) -> Array:
 
 
 def _flat(w: Array, plan: _Plan) -> Array:
-    """Weights for the way by columns: (G, O, C * taps)."""
+    """Weights for the *Columns* algorithm: (G, O, C * taps)."""
     return w.reshape(plan.groups, plan.outs, plan.ins * plan.first * plan.taps)
 
 

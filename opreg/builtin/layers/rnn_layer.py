@@ -110,7 +110,7 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
     behind = other[:, 2].copy() if kind.mode == "gru" else None
     if behind is not None:  # the candidate's part from the state passes a gate, its bias included
         other[:, 2] = 0.0
-    # As large as what it is added to: numbers are added faster where none is read again for every row.
+    # Broadcast to full size: addition is faster if no element is read again for every row.
     shape = kind.directions, kind.gates, batch, kind.size
     bias = xp.ascontiguousarray(xp.broadcast_to((own + other) * scale, shape))
     # In the candidate of a GRU nothing is halved.

@@ -24,15 +24,15 @@ __all__: list[str] = []
 
 
 def _columns(xp: ArrayModule, indices: Array) -> tuple:
-    """The rows of an index array, one for each axis they index."""
+    """The rows of an index array, one for each indexed axis."""
     whole = indices.astype(xp.int64)
     return tuple([whole[i] for i in range(whole.shape[0])])
 
 
 def _replaces(op: Op, values: int, places: Callable[[ArrayModule, Array], Any], read: str | None = None) -> None:
-    """Declare that the output of an operator is its first input with some numbers replaced by those of the input
-    ``values``, where ``places(xp, indices)`` says; the other input holds the indices. It has a gradient where an
-    operator ``read`` gives the numbers at such indices."""
+    """Declare that the output of an operator is its first input with some elements replaced by those of the input
+    ``values``. ``places(xp, indices)`` gives their positions; the remaining input holds the indices. The operator has a
+    gradient if an operator ``read`` gathers the elements at such indices."""
 
     writing(op, lambda xp, *ins, **_: (ins[0], places(xp, ins[3 - values]), ins[values]))
 
@@ -51,7 +51,7 @@ def _replaces(op: Op, values: int, places: Callable[[ArrayModule, Array], Any], 
 
 
 def _picked(data: Shape, indices: Shape) -> Shape | None:
-    """The shape of what ``indices`` name in ``data``; None while nobody knows how many axes they index."""
+    """The shape of what is gathered; None if the number of indexed axes is unknown."""
     if len(indices) < 2:
         raise ShapeError(f"indices: expected two axes or more, got shape {show(indices)}")
     if indices[0] is ANY:
@@ -72,7 +72,7 @@ gather_nd.infer(_picked)
 
 
 def _at_columns(xp: ArrayModule, data: Array, indices: Array) -> tuple[Array, tuple]:
-    if not indices.shape[0]:  # every place is the whole
+    if not indices.shape[0]:  # each coordinate selects the whole array
         return data[None], (xp.zeros(indices.shape[1:], xp.int64),)
     return data, _columns(xp, indices)
 
@@ -186,7 +186,7 @@ def boolean_mask_shape(xp, data, index, *, axis):
 
 @declare(name="_backward_contrib_boolean_mask", types="T,I,U->T", unread=(2,))
 def boolean_mask_put(g, index, data, *, axis: int = 0):
-    """Zeros of the shape of ``data`` with ``g`` where ``index`` is nonzero."""
+    """Zeros of the shape of ``data`` with ``g`` at the slices where ``index`` is nonzero."""
 
 
 boolean_mask_put.infer(like_inputs(2))
@@ -210,7 +210,7 @@ def boolean_mask_put_grad(g, ins, outs, *, axis):
 
 @declare(name="_boolean_mask_like", types="T,I,U->T", unread=(2,), partly=(0,))
 def boolean_mask_like(data, index, like, *, axis: int = 0):
-    """The parts of ``data`` along ``axis`` where ``index`` is not zero, as many as ``like`` has."""
+    """The slices of ``data`` along ``axis`` where ``index`` is nonzero, as many as ``like`` has."""
 
 
 boolean_mask_like.infer(like_inputs(2))
@@ -226,9 +226,9 @@ for _op in (boolean_mask, boolean_mask_like):
 
 @declare(name="_npx_nonzero", types="T->int64", aliases=("_npi_nonzero",))
 def nonzero(x):
-    """Places of the elements of ``x`` that are not zero, one a row, in order.
+    """The coordinates of the nonzero elements of ``x``, one element per row, in order.
 
-    How many there are depends on values, as those of ``boolean_mask`` do.
+    Their number depends on values, as for ``boolean_mask``.
     """
 
 
@@ -244,7 +244,7 @@ def nonzero_shape(xp, x):
     return (xp.count_nonzero(x), x.ndim)
 
 
-@nonzero.kernel()  # no body: its shape follows from numbers
+@nonzero.kernel()  # no body: its shape depends on values
 def nonzero_xp(xp, x):
     return xp.stack(xp.nonzero(x), axis=1)
 
@@ -261,10 +261,10 @@ def _asked(*, return_index: bool, return_inverse: bool, return_counts: bool) -> 
 @declare(name="_npi_unique", types="T->T,*int64", outputs=_asked)
 def unique(data, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None):
-    """The different elements of ``data`` in order, or its different parts along ``axis``.
+    """The sorted unique elements of ``data``, or its unique slices along ``axis``.
 
-    Other outputs are, where they are asked for: at which place each is first, which of them every one is, and how often
-    each is there. How many there are depends on values, as those of ``boolean_mask`` do.
+    Further outputs, if requested: the index of the first occurrence of each, the index of the unique element for each
+    element of ``data``, and the counts. Their number depends on values, as for ``boolean_mask``.
     """
 
 
@@ -288,7 +288,7 @@ def unique_shape(xp, data, *, return_index, return_inverse, return_counts, axis)
                                                 return_counts=return_counts), axis)
 
 
-@unique.kernel()  # no body: its shape follows from numbers
+@unique.kernel()  # no body: its shape depends on values
 def unique_xp(xp, data, *, return_index, return_inverse, return_counts, axis):
     found = xp.unique(data, return_index, return_inverse, return_counts, axis)
     if isinstance(found, tuple):
@@ -301,7 +301,7 @@ unique.grad(ZERO)
 
 @declare(types="T,T,I->T", inplace=(0,))
 def fill_element_0index(lhs, mhs, rhs):
-    """``lhs`` with one number in each row, in the column that ``rhs`` names, replaced by that of ``mhs``."""
+    """``lhs`` with one element in each row, in the column given by ``rhs``, replaced by that of ``mhs``."""
 
 
 @fill_element_0index.infer
@@ -319,7 +319,7 @@ _replaces(fill_element_0index, 1, lambda xp, rhs: (xp.arange(rhs.shape[0]), rhs.
 
 @composed(name="_onehot_encode", types="I,T->T", unread=(1,))
 def onehot_encode(lhs, rhs):
-    """Rows of the shape of ``rhs``, zero but for a one in the column that ``lhs`` names."""
+    """One-hot rows in the shape of ``rhs``, with a one in the column given by ``lhs``."""
     return ops.one_hot(lhs, depth=rhs.shape[1], dtype=rhs.dtype)
 
 
@@ -344,7 +344,8 @@ def _diagonal(data: Shape, k: int, axis1: int, axis2: int) -> tuple[int, int, in
 
 @declare
 def diag(data, *, k: int = 0, axis1: int = 0, axis2: int = 1):
-    """The ``k``-th diagonal over two axes of ``data``, as last axis; for a vector, the matrix that has it."""
+    """The ``k``-th diagonal over two axes of ``data``, as the last axis; for a vector, the matrix with this
+    diagonal."""
 
 
 @diag.infer
@@ -356,7 +357,7 @@ def diag_infer(data, *, k, axis1, axis2):
 
 
 def _on_diagonal(xp: ArrayModule, values: Array, shape: Shape, k: int, axis1: int, axis2: int) -> Array:
-    """Zeros of a shape with ``values``, whose last axis runs along it, on a diagonal."""
+    """Zeros of a shape, with ``values`` on a diagonal, along their last axis."""
     result = xp.zeros(shape, dtype=values.dtype)
     places = xp.arange(values.shape[-1])
     xp.moveaxis(result, (axis1, axis2), (-2, -1))[..., places - min(k, 0), places + max(k, 0)] = values
@@ -365,13 +366,13 @@ def _on_diagonal(xp: ArrayModule, values: Array, shape: Shape, k: int, axis1: in
 
 @declare(name="_backward_diag", types="T,U->T", unread=(1,))
 def diag_put(g, data, *, k: int = 0, axis1: int = 0, axis2: int = 1):
-    """``g`` put back where ``diag`` took it from ``data``."""
+    """The gradient of ``diag``: ``g`` at the elements that ``diag`` reads."""
 
 
 def _along_diagonal(xp: ArrayModule, numbers: Array, *like: Array, k: int, axis1: int, axis2: int,
                     out: Array | None = None) -> Array:
-    """The kernel of both: a vector is written to a diagonal, whose gradient is read there; with others it is the other
-    way round."""
+    """The kernel of ``diag`` and its gradient: a vector is written to a diagonal, and its gradient read from there; for
+    other arrays it is reversed."""
     shape = like[0].shape if like else numbers.shape
     if len(shape) == 1:
         shape, axis1, axis2 = (shape[0] + abs(k),) * 2, 0, 1
@@ -390,7 +391,7 @@ adjoint_pair(diag, diag_put)
 
 
 def _strides(shape: int | tuple[int, ...] | None) -> list[int]:
-    """How far apart neighbours along each axis are; the first dimension does not matter and may be -1."""
+    """The strides of each axis, in elements; the first dimension does not matter and may be -1."""
     dims = (shape,) if isinstance(shape, int) else shape
     if not dims or any(dim <= 0 for dim in dims[1:]):
         raise AttrError(f"shape={shape}: expected the dimensions that indices run over")
@@ -399,7 +400,7 @@ def _strides(shape: int | tuple[int, ...] | None) -> list[int]:
 
 @declare(name="_ravel_multi_index", aliases=("ravel_multi_index",))
 def ravel_multi_index(data, *, shape: int | tuple[int, ...] | None = None):
-    """Flat indices into ``shape`` of places whose indices are the columns of ``data``."""
+    """Flat indices into ``shape`` from indices for each axis, the columns of ``data``."""
 
 
 @ravel_multi_index.fill
@@ -425,7 +426,7 @@ ravel_multi_index.grad(ZERO)
 
 @declare(name="_unravel_index", aliases=("unravel_index",))
 def unravel_index(data, *, shape: int | tuple[int, ...] | None = None):
-    """The indices in ``shape`` of places given as flat indices, as columns."""
+    """The indices into ``shape`` from flat indices, as columns."""
 
 
 @unravel_index.fill

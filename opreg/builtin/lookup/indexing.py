@@ -1,8 +1,9 @@
-"""Numbers looked up by index, and the sums that carry gradients back to where they were looked up.
+"""Lookups by index, and the scattered sums that are their gradients.
 
-Indices may be of any dtype; fractions are cut off. The mode decides about an index out of range: ``clip``
-takes the nearest, ``wrap`` counts on from the other end, ``raise`` refuses, ``index`` counts negative ones from the end
-and refuses what is beyond, as a subscript does. A device does not look for what it would refuse, and counts on.
+Indices may be of any dtype; fractions are truncated. The mode determines the treatment of indices out of range:
+``clip`` takes the nearest, ``wrap`` wraps around, ``raise`` raises an error, and ``index`` counts negative indices from
+the end and raises an error beyond, as subscripts do. Devices other than the host do not check indices but wrap them
+around.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ from ..shapes.shape import constant, delivered, out_or_empty
 __all__ = ["whole", "check_some", "choosing", "add_at", "puts_back"]
 
 _FLOAT32 = np.dtype("float32")
-#: Up to how many indices what follows from their shape is kept.
+#: Largest number of indices for which arrays that depend only on their shape are cached.
 _PREPARED = 1 << 14
 
 
 def whole(xp: ArrayModule, indices: Array, length: int, mode: str = "clip") -> Array:
-    """Indices as int64 in ``[0, length)``; with ``raise``, those out of range are made ``length``.
+    """Indices as int64 in ``[0, length)``; with ``raise``, indices out of range become ``length``.
 
-    NumPy's indexing raises IndexError for that; CuPy's, which cannot look, wraps around.
+    NumPy's indexing then raises IndexError; CuPy's, which does not check, wraps around.
 
     Raises
     ------
     IndexError
-        With ``index``, on the host, for one out of range.
+        With ``index``, on the host, for an index out of range.
     """
     indices = indices.astype(xp.int64)
     if mode == "index" and xp is np:
@@ -56,43 +57,44 @@ def whole(xp: ArrayModule, indices: Array, length: int, mode: str = "clip") -> A
 
 
 def _refuse_beyond(indices: np.ndarray, length: int) -> None:
-    """Refuse indices that are beyond an axis at either end."""
+    """Refuse indices out of range at either end of an axis."""
     if indices.size and (indices.min() < -length or indices.max() >= length):
         beyond = indices[(indices < -length) | (indices >= length)]
         raise IndexError(f"index {beyond[0]} is out of bounds for axis with size {length}")
 
 
 def check_some(data: Shape, axis: int, indices: Shape) -> None:
-    """Refuse to look up elements along an axis that has none.
+    """Refuse lookups along an empty axis.
 
     Raises
     ------
     ShapeError
-        When the axis is empty and there are indices.
+        If the axis is empty and there are indices.
     """
     if data[axis] is not ANY and data[axis] == 0 and math.prod(indices) > 0:
         raise ShapeError(f"axis {axis} of {show(data)} is empty: there is nothing to look up")
 
 
 def add_at(xp: ArrayModule, shape: Shape, places: Array, values: Array) -> Array:
-    """Zeros of a shape with values added at flat places, as often as one repeats."""
+    """Zeros of a shape with values added at flat indices, which may repeat."""
     flat = xp.zeros(math.prod(shape), dtype=values.dtype)
-    # Both in one row: this is the form NumPy has a fast loop for.
+    # In one flat array, the form that NumPy has a fast loop for.
     xp.add.at(flat, xp.broadcast_to(places, values.shape).reshape(-1), values.reshape(-1))
     return flat.reshape(shape)
 
 
 def _places(xp: ArrayModule, indices: Array, shape: Shape, axis: int) -> Array:
-    """Flat places in a shape of indices along an axis; outer axes, indices and inner axes make three."""
+    """Flat indices into a shape for indices along one axis, with three axes: outer axes, indices and inner axes."""
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
     return (xp.arange(outer).reshape(-1, 1, 1) * shape[axis] + indices) * inner + xp.arange(inner)
 
 
 def puts_back(op: Op, places: Callable[..., Array], sums: bool = True) -> None:
-    """Declare that an operator puts numbers among zeros, in the shape of its last input or its attribute ``shape``.
+    """Declare that an operator scatters elements into zeros, in the shape of its last input or of its attribute
+    ``shape``.
 
-    ``places(xp, indices, shape, **attrs)`` says at which flat places, for one number after the other; they are added
-    where one repeats, which without ``sums`` none does.
+    ``places(xp, indices, shape, **attrs)`` gives the flat index of each element. Elements with equal indices are added;
+    without ``sums`` the indices are distinct.
     """
     @op.kernel()  # no body: others add at places by it
     def puts_back_xp(xp, g, indices, like=None, *, shape=None, **attrs):
@@ -129,7 +131,7 @@ def _numpy_only(call: Call) -> str | None:
 
 
 def _take_steps(call: Call, data: Array, indices: Array, axis: int, mode: Mode) -> Callable[[], object]:
-    """A step that reads ``data`` at ``indices`` straight into the output."""
+    """A step that gathers ``data`` at ``indices`` directly into the output."""
     (out,) = call.outs
     inside = "wrap" if mode == "index" else mode
     if indices.dtype == np.int64 and mode != "index":
@@ -146,7 +148,8 @@ def _take_steps(call: Call, data: Array, indices: Array, axis: int, mode: Mode) 
 
 
 def _looking_up(op: Op, data: int) -> None:
-    """Declare the kernels of an operator that looks up slices of its input ``data``, at indices in the other one."""
+    """Declare the kernels of an operator that gathers slices of its input ``data``, at the indices in the other
+    input."""
 
     @op.kernel()  # no body: others look up by it
     def looking_up_xp(xp, *ins, axis=0, mode="clip"):
@@ -171,18 +174,18 @@ def take_vmap(ins, batched, *, axis, mode):
         return NotImplemented
     if not batched[0]:
         return ops.take(a, indices, axis=0, mode=mode)
-    if mode in ("raise", "index"):  # which refuse what is beyond one sample
+    if mode in ("raise", "index"):  # kernels that refuse indices beyond one sample
         return NotImplemented
     size, length, *rest = a.shape
     return ops.take(a.reshape((size * length, *rest)), _apart(indices, size, length, mode), axis=0)
 
 
 def _apart(indices: Any, size: int, length: int, mode: Mode) -> Any:
-    """Indices of samples as those of all in a row."""
+    """Indices into each sample as indices into the concatenated samples."""
     places = ops.Cast(indices, dtype="int64")
     if mode == "clip":
         places = ops.clip(places, a_min=0, a_max=length - 1)
-    elif mode != "raise":  # negative ones count from the end
+    elif mode != "raise":  # negative indices count from the end
         places = ops._npi_mod_scalar(places, scalar=length)
     first = ops._contrib_arange_like(places, axis=0, step=length).reshape((size, *[1] * (len(places.shape) - 1)))
     return ops.broadcast_add(places, first)
@@ -270,7 +273,7 @@ PickMode = Literal["wrap", "clip", "index"]
 
 
 def _reduced(data: Shape, axis: int | None, keepdims: bool) -> Shape:
-    """``data`` without an axis, or with length one there; what has no other axis keeps it."""
+    """The shape of ``data`` without an axis, or with length one there; an array with no other axis keeps it."""
     if axis is None:
         raise AttrError("axis=None: name the axis to pick along")
     axis = check_axis(axis, len(data))
@@ -304,7 +307,7 @@ def pick_infer(data, index, *, axis, keepdims):
 
 
 def _picks(xp: ArrayModule, index: Array, shape: Shape, *, axis: int, mode: PickMode, **_: object) -> Array:
-    """Flat places of one number along an axis for each of the other places."""
+    """Flat indices of one element along an axis for each position of the other axes."""
     axis = check_axis(axis, len(shape))
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
     return _places(xp, whole(xp, index, shape[axis], mode).reshape(outer, 1, inner), shape, axis)
@@ -322,7 +325,7 @@ reading(pick, _picked)
 
 
 def _spots(data: Array, index: Array, axis: int, mode: PickMode) -> Callable[[Array], Array] | None:
-    """The function that makes flat places in arrays like the data of indices along an axis; None for many indices."""
+    """A function that computes the flat indices of ``pick`` for arrays like the data; None for many indices."""
     axis, shape = check_axis(axis, data.ndim), data.shape
     if index.size > _PREPARED:
         return None
@@ -445,16 +448,16 @@ def where_infer(condition, x, y):
 
 
 def choosing(op: Op, number_there: bool = False, rows: bool = False) -> None:
-    """Declare that an operator takes numbers of its second input where its first is not zero, of its third elsewhere.
+    """Declare that an operator selects its second input where its first is nonzero, and its third elsewhere.
 
     Parameters
     ----------
     op : Op
-        Where it has two inputs alone, its attribute ``scalar`` is in the place of the other.
+        The operator. If it has only two inputs, its attribute ``scalar`` takes the place of the other.
     number_there : bool
-        Whether that is the second.
+        Whether the scalar takes the place of the second input.
     rows : bool
-        Whether the first chooses along the first axes; else it broadcasts.
+        Whether the first input selects along the leading axes; otherwise it broadcasts.
     """
 
     @op.kernel()  # no body: others choose by it

@@ -36,8 +36,8 @@ def _check(data: Shape, length: Shape | None, axis: int) -> None:
 
 
 def _padded(op: Op, last: bool = False) -> None:
-    """Declare the shapes of an operator on padded sequences, whose output is like the data, or has the ``last`` of each
-    sequence alone."""
+    """Declare the shapes of an operator on padded sequences, whose output is like the data, or has only the ``last``
+    step of each sequence."""
 
     @op.fill
     def padded_fill(ins, outs, *, axis):
@@ -54,7 +54,7 @@ def _padded(op: Op, last: bool = False) -> None:
 
 
 def _times(xp: ArrayModule, data: Array, length: Array, axis: int) -> tuple[Array, Array]:
-    """0, 1, 2 … along time, and the lengths along the batch."""
+    """The time indices, and the lengths, to be broadcast against each other."""
     times, lengths = xp.arange(data.shape[axis]), length.astype(xp.int64)
     return (times, lengths[:, None]) if axis else (times[:, None], lengths)
 
@@ -78,7 +78,7 @@ def sequence_mask_view(array, *, use_sequence_length):
 
 def _behind_end(xp: ArrayModule, data: Array, length: Array | None = None, *, value: float, axis: int, **_: object
                 ) -> tuple[Array, Any, Any]:
-    """The data, what comes after the end of each sequence, and the value written there."""
+    """The data, the mask of the padding of each sequence, and the value written there."""
     if length is None:
         return data, slice(0), 0
     times, lengths = _times(xp, data, length, axis)
@@ -95,7 +95,7 @@ linear(sequence_mask, sequence_mask, without=("value",))
 
 
 def _last(xp: ArrayModule, shape: Shape, length: Array | None, axis: int) -> tuple:
-    """An index that names the last step of each sequence; of an empty one, the first."""
+    """An index of the last step of each sequence; of the first step for an empty sequence."""
     count, batch = shape[axis], xp.arange(shape[1 - axis])
     if length is None:
         step = xp.full(shape[1 - axis], count - 1)
@@ -153,7 +153,7 @@ def sequence_reverse_view(array, *, use_sequence_length, axis):
 
 
 def _backwards(xp: ArrayModule, data: Array, length: Array | None, axis: int) -> tuple:
-    """An index that names the steps of each sequence from its end, and those behind it as they are."""
+    """An index of the steps of each sequence in reverse order, with the padding unchanged."""
     if length is None:
         return (slice(None), slice(None, None, -1)) if axis else (slice(None, None, -1),)
     times, lengths = _times(xp, data, length, axis)

@@ -1,9 +1,9 @@
-"""Linear algebra of matrices in the last two axes, the other axes being a batch.
+"""Linear algebra of matrices in the last two axes; the other axes are a batch.
 
-Operators of a triangular or symmetric matrix read one triangle only. Gradients are written in operators, after M.
+Operators of a triangular or symmetric matrix read only one triangle. Gradients are composed of operators, after M.
 Seeger, A. Hetzel, Z. Dai, E. Meissner, N. D. Lawrence, Auto-Differentiating Linear Algebra, arXiv:1710.08717, so they
-can be differentiated again. A matrix that cannot be decomposed raises the array module's ``LinAlgError``, which is also
-an ``MXNetError``.
+can be differentiated again. A failed decomposition raises the array module's ``LinAlgError``, which is also an
+``MXNetError``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _linalg(function: Callable | None = None, /, declare: Callable = declare, **
 
 
 def _matrices(shape: Shape, name: str = "A") -> tuple[Shape, int, int]:
-    """The stack, the number of rows and that of columns."""
+    """The shape of the stack, and the numbers of rows and columns."""
     if len(shape) < 2:
         raise ShapeError(f"{name}: expected a matrix or a stack of them, got shape {show(shape)}")
     return shape[:-2], shape[-2], shape[-1]
@@ -82,8 +82,8 @@ def _half(xp: ArrayModule, array: Array, lower: bool) -> Array:
 
 
 def _computed(op: Op, function: Callable[..., Any], form: str = "") -> None:
-    """Declare that an operator is a function of matrices, ``function(xp, *arrays, **attrs)``, and perhaps the form of
-    their shapes. A single number for one matrix is a row of it."""
+    """Declare that an operator is a function of matrices, ``function(xp, *arrays, **attrs)``, and optionally its shape
+    rule ``form``. A scalar result per matrix has shape (1,) for one matrix."""
     if form:
         formed(op, form)
 
@@ -99,7 +99,7 @@ def _computed(op: Op, function: Callable[..., Any], form: str = "") -> None:
 
 
 def _product(lhs: Shape, rhs: Shape, *, transpose_a: bool, transpose_b: bool, axis: int) -> Shape:
-    """The shape of a product of matrices whose rows are counted by ``axis``, whose columns by the last one."""
+    """The shape of a product of matrices with rows along ``axis`` and columns along the last axis."""
     _matrices(lhs)
     if len(lhs) != len(rhs):
         raise ShapeError(f"expected equal ranks, got {show(lhs)} and {show(rhs)}")
@@ -136,7 +136,7 @@ def _multiply(xp: ArrayModule, lhs: Array, rhs: Array, transpose_a: bool, transp
 
 @_linalg
 def gemm2(A, B, *, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, axis: int = -2):
-    """``alpha`` times the product of matrices, whose rows lie along ``axis``."""
+    """``alpha`` times the product of matrices with rows along ``axis``."""
 
 
 gemm2.infer(_product)
@@ -144,7 +144,7 @@ gemm2.infer(_product)
 
 def _products_xp(xp: ArrayModule, A: Array, B: Array, *C: Array, transpose_a: bool, transpose_b: bool, alpha: float,
                  axis: int, beta: float = 1.0, out: Array | None = None) -> Array:
-    """The kernel of both: what is added is so in place, where a body would need one more array."""
+    """The kernel of both: the third term is added in place, where a body would need one more array."""
     result = _multiply(xp, A, B, transpose_a, transpose_b, alpha, axis, out)
     for added in C:
         result += added if beta == 1.0 else beta * added
@@ -175,7 +175,7 @@ def gemm2_attends(A, B, *, transpose_a, transpose_b, alpha, axis):
 @_linalg
 def gemm(A, B, C, *, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, beta: float = 1.0,
          axis: int = -2):
-    """``alpha`` times the product of ``A`` and ``B``, plus ``beta * C``; rows of the matrices lie along ``axis``."""
+    """``alpha`` times the product of ``A`` and ``B``, plus ``beta * C``; the matrices have rows along ``axis``."""
 
 
 @gemm.fill
@@ -206,7 +206,7 @@ def syrk(A, *, transpose: bool = False, alpha: float = 1.0):
     return ops._linalg_gemm2(A, A, transpose_a=transpose, transpose_b=not transpose, alpha=alpha)
 
 
-# One product, where the derivative of the body has two.
+# One product, where the body's derivative has two.
 @syrk.grad
 def syrk_grad(g, ins, outs, *, transpose, alpha):
     both = ops.elemwise_add(g, _transposed(g))
@@ -227,7 +227,7 @@ def _triangular(A: Shape, B: Shape, *, rightside: bool) -> Shape:
 
 
 def _triangular_fill(ins: list, outs: list, *, rightside: bool) -> list:
-    """``B`` is like the output, ``A`` a square on one side of it."""
+    """``B`` has the shape of the output; ``A`` is a square matrix on one side of it."""
     A, B = ins
     B = together([B, outs[0]])
     if B is None or len(B) < 2:
@@ -237,7 +237,7 @@ def _triangular_fill(ins: list, outs: list, *, rightside: bool) -> list:
 
 
 def _triangle_of(A: Value, lower: bool = True) -> Value:
-    """The lower or upper triangle with the diagonal, zeros in place of the rest."""
+    """The lower or upper triangle with the diagonal; other elements are zero."""
     return ops._npi_tril(A) if lower else ops._npi_triu(A)
 
 
@@ -290,7 +290,7 @@ def trsm_grad(g, ins, outs, *, transpose, rightside, lower, alpha):
 
 
 def _mirrored(value: Value) -> Value:
-    """The symmetric matrix that has the lower triangle of a value."""
+    """The symmetric matrix with the lower triangle of a value."""
     low = _triangle_of(value)
     strict = ops.elemwise_sub(value, _triangle_of(value, False))
     return ops.elemwise_add(low, _transposed(strict))
@@ -323,7 +323,7 @@ def _inverse_of_square(xp: ArrayModule, A: Array, *, lower: bool) -> Array:
     return inverse.swapaxes(-1, -2) @ inverse
 
 
-# Small matrices take half as long again by a body.
+# A body takes 50% longer for small matrices.
 _computed(potri, _inverse_of_square, "(..., n, n) -> (..., n, n)")
 
 
@@ -416,13 +416,13 @@ def inverse_grad(g, ins, outs):
 
 
 def _each(A: Shape) -> Shape:
-    """The shape of a number for each of square matrices."""
+    """The shape of one scalar per square matrix."""
     stack, _ = _square(A)
     return stack or (1,)
 
 
 def _one_each(op: Op) -> None:
-    """Declare that each output has a number for each matrix."""
+    """Declare that each output has one scalar per matrix."""
     op.infer(lambda A: [_each(A)] * len(op.signature.outputs({})))
 
 
@@ -445,12 +445,12 @@ regular_inverse.grad(inverse_grad)
 
 
 def _of_each(A: Any, factor: Value) -> Value:
-    """A number for each matrix of a stack, as matrices of one number; a matrix that is no stack has one, too."""
+    """A scalar per matrix, reshaped to broadcast over the matrices."""
     return ops.Reshape(factor, shape=(-2, 1) if len(A.shape) == 2 else (-2, 1, 1))
 
 
 def _slope_of_log(A: Value, det: Value, g: Value) -> Value:
-    """The gradient of ``A`` where the logarithm of its determinant has ``g``."""
+    """The gradient of ``A`` from the gradient ``g`` of the logarithm of its determinant."""
     return ops.broadcast_mul(_transposed(ops._linalg_regular_inverse(A, det)), _of_each(A, g))
 
 
@@ -516,10 +516,10 @@ def _side(size: int, offset: int) -> int:
 
 def _part(take: Op, put: Op, count: Callable[[int], int], side: Callable[[int], int],
           places: Callable[..., tuple[Array, Array]]) -> None:
-    """Declare two operators, one of which takes numbers out of a matrix and the other puts them back.
+    """Declare two operators, one of which gathers elements of a matrix and the other scatters them.
 
-    ``count`` says how many they are, by the length of the diagonal that they begin at, ``side`` which length that is by
-    their count, and ``places`` the rows and columns to put them in. The one that takes has a kernel of its own.
+    ``count`` gives the number of elements from the length of the diagonal at which they begin, ``side`` is its inverse,
+    and ``places`` gives their rows and columns. The gathering operator has its own kernel.
     """
 
     @take.infer
@@ -574,14 +574,14 @@ def maketrian(A, *, offset: int = 0, lower: bool = True):
 
 
 def _triangle(xp: ArrayModule, length: int, *, offset: int, lower: bool) -> tuple[Array, Array]:
-    """Line by line if lower, else column by column."""
+    """The rows and columns of a triangle: row by row if lower, else column by column."""
     far, near = xp.tril_indices(length)
     far = far + abs(offset)
     return (far, near) if offset < 0 or (offset == 0 and lower) else (near, far)
 
 
 def _length(count: int) -> int:
-    """The side of a triangle of that many numbers."""
+    """The side of a triangle with that many elements."""
     if count is ANY:
         return ANY
     side = math.isqrt(2 * count)
@@ -610,7 +610,7 @@ def syrk_flops(ins, outs, *, transpose):
 
 @trmm.flops
 def trmm_flops(ins, outs):
-    """Multiplications with the zeros of the triangle count, too."""
+    """The count includes multiplications by the zeros of the triangle."""
     return 2 * math.prod(outs[0]) * ins[0][-1]
 
 
@@ -621,5 +621,5 @@ def trsm_flops(ins, outs):
 
 @potri.flops
 def potri_flops(ins, outs):
-    """The product of the factor's inverse with its transpose."""
+    """The product of the factor's inverse and its transpose."""
     return 2 * math.prod(outs[0]) * ins[0][-1]

@@ -81,7 +81,7 @@ def _as_matrices(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _folded(a: Array, b: Array) -> tuple[Array, Array]:
-    """Many matrices times one as a single product, where they lie one after the other."""
+    """A product of many matrices and one as a single matrix product, if the many are contiguous."""
     if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
         a = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
     return a, b
@@ -382,7 +382,7 @@ def roll_grad(g, ins, outs, *, shift, axis):
     return (ops._np_roll(g, shift=back, axis=axis),)
 
 
-# Powers of ten that are doubles.
+# Exponents of powers of ten within the range of float64.
 Decimals = Annotated[int, Limit("from -308 to 308", lambda decimals: abs(decimals) <= 308)]
 
 

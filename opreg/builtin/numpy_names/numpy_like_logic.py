@@ -33,10 +33,10 @@ _BOOL, _INT64 = np.dtype(np.bool_), np.dtype(np.int64)
 
 
 def _by_function(op: Op, function: str, number: Callable | None = None, always: float | None = None) -> None:
-    """Declare that an operator is one function of the array module, whose result moves with no input.
+    """Declare that an operator is one function of the array module, with zero gradients.
 
-    Beside an array there may be a number, an attribute or ``always`` the same, which ``number(xp, dtype, scalar)``
-    prepares.
+    Besides an array, the function may take a number, from an attribute or ``always`` the same, which ``number(xp,
+    dtype, scalar)`` converts.
     """
     op.grad(ZERO)
 
@@ -128,7 +128,7 @@ def _whole(dtypes: Dtypes) -> None:
 
 
 def _bits_scalar(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """Among booleans a number makes integers."""
+    """With a number, booleans become integers."""
     _whole(ins)
     (data,) = ins
     return ins, outs if data is None else [_INT64 if data.kind == "b" else data]

@@ -151,7 +151,7 @@ def _reduces(op: Op, function: Callable, *, whole: type | None = None, single: s
 
 
 def _attach_bound(op: Op, name: str) -> None:
-    """Attach the kernel that is one call of the array module's function, everything about it known before."""
+    """Attach a kernel that is a single call of the array module's function, with all arguments bound in advance."""
 
     def accepts(call: Call) -> str | None:
         a, out = call.ins[0], call.outs[0]

@@ -1,7 +1,7 @@
-"""Updates bound to the arrays of their weights, as functions without arguments that run in each step.
+"""Optimizer updates bound to the arrays of their weights, as functions without arguments that run in each step.
 
-The functions read rates and counts from memory, so these may change between runs. Values, tiles and threads are exactly
-those of ``updating``.
+The functions read rates and step counts from memory, so these may change between runs. Results, tiles and threads are
+exactly those of ``updating``.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Bound(NamedTuple):
 def bind(xp: ArrayModule, kernel: Rule, updates: Sequence[Update], attrs: Attrs) -> Bound:
     """A function that updates weights in place, by the kernel of an operator whose rule is a formula.
 
-    The numbers are those of the kernel's ``together``.
+    The results are those of the kernel's ``together``.
     """
     own = vars(kernel.function)
     rates = Rates(own["rule"].traced, len(updates[0][1]), attrs)
@@ -103,7 +103,7 @@ def bind(xp: ArrayModule, kernel: Rule, updates: Sequence[Update], attrs: Attrs)
 
 
 class _Anew:
-    """A function that is given rates, numbers of the host, in each run."""
+    """A function that takes rates, Python numbers, in each run."""
 
     __slots__ = ("function", "kernel", "rates")
     capturable = False
@@ -116,7 +116,7 @@ class _Anew:
 
 
 def _ufuncs(rule: Callable, updates: Sequence[Update], rates: Rates) -> list[Callable[[], object]]:
-    """Functions that move weights of the host by ufuncs, in the order that ``together`` has."""
+    """Functions that update weights on the host by ufuncs, in the order of ``together``."""
     parts, groups = divided(updates, _MANY)
     work: list[tuple[int, Callable[[Workspace], list[Callable[[], object]]]]] = [
         (part[0].size, functools.partial(_part, rule, rates, part)) for part in parts]
@@ -125,7 +125,7 @@ def _ufuncs(rule: Callable, updates: Sequence[Update], rates: Rates) -> list[Cal
     if sum(new.size for new, _ in parts) < SHARED or threads.count() < 2:
         room = Workspace(spare=4 * TILE)
         return [function for _, make in work for function in make(room)]
-    # Each thread's share has scratch of its own; there are some more than threads, as one may be kept waiting.
+    # Each thread's share has its own scratch; there are more than threads, since one may have to wait.
     ends = list(itertools.accumulate(size for size, _ in work))
     shares: dict[int, tuple[Workspace, list[Callable[[], object]]]] = {}
     for (_, make), end in zip(work, ends):
@@ -141,7 +141,7 @@ def _part(rule: Any, rates: Rates, part: Update, room: Workspace) -> list[Callab
 
 
 class _Gather(PlainStep):
-    """Arrays one behind the other, in one."""
+    """Several arrays concatenated in one."""
 
     __slots__ = ("arrays", "whole")
 
@@ -153,10 +153,10 @@ class _Gather(PlainStep):
 
 
 def _group(rule: Any, rates: Rates, updates: Sequence[Update], room: Workspace) -> list[Callable[[], object]]:
-    """Functions that move copies, one behind the other, and bring back new weights and states."""
+    """Functions that update concatenated copies, and write back new weights and states."""
     columns = [[a.reshape(-1) for a in column] for column in zip(*(arrays for _, arrays in updates))]
     total = sum(new.size for new, _ in updates)
-    # Numbers that no formula has: they count from below zero.
+    # Negative scratch numbers, which no formula uses.
     flat = [room.array(-1 - i, (total,), column[0].dtype) for i, column in enumerate(columns)]
     functions: list[Callable[[], object]] = [_Gather(column, whole) for column, whole in zip(columns, flat)]
     functions += rule.bound(rates, flat[0], flat, room.array)

@@ -1,7 +1,8 @@
-"""Optimizer updates as operators, each declared by one function: its signature is the operator's, its body a formula.
+"""Optimizer updates as operators, each declared by one function: its signature is that of the operator, its body is a
+formula.
 
-The same function also gives related operators: the update of a float32 copy of a 16-bit weight, that of several weights
-in one call, and that of several with rates and decays in arrays.
+The same function also declares related operators: the update of a float32 copy of a 16-bit weight, of several weights
+in one call, and of several weights with rates and decays in arrays.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .updating import Update, single, together, widened
 
 __all__ = ["each", "groups", "grouped", "update", "updates"]
 
-# Single updates read these of their weight alone; of several weights each has its own.
+# Attributes that single updates read for their weight; of several weights each has its own value.
 _OWN = ("lr", "wd", "eta")
 
 
@@ -33,7 +34,7 @@ def update(function: Callable | None = None, /, *, faster: Callable[[Formula], C
            **options: Any) -> Any:
     """Declare the update of a weight by a formula.
 
-    The parameters of the function are the operator's: weight, gradient, states, and by keyword the attributes. Its body
+    The function's parameters are those of the operator: weight, gradient, states, and keyword-only attributes. Its body
     computes, from terms, the new weight followed by the new states.
 
     Parameters
@@ -108,14 +109,14 @@ def updates(function: Callable, rule: Callable, *, name: str | None = None, alia
 
 
 def _named(op: Op, name: str, doc: str, fields: list[Field], **options: Any) -> Op:
-    """Register an operator that follows from another, whose name and words are made of its name."""
+    """Register an operator derived from another, whose name and documentation are made from that one's name."""
     hidden = "_" if op.name.startswith("_") else ""
     return register(Op(hidden + name.format(op.name.removeprefix("_")), Schema(fields), doc=doc.format(op.name),
                        **options))
 
 
 def _moving(function: Callable, tail: int, wide: bool) -> dict[str, Any]:
-    """Inputs, those that change in place, and dtypes, of the update whose signature a function has."""
+    """The inputs, the inputs that are updated in place, and the dtypes of an update, from a function's signature."""
     names = parameters_of(function).positional
     parts, last = list(names[:len(names) - tail]), names[len(names) - tail:]
     dtypes = ["T"] * len(parts)
@@ -129,7 +130,7 @@ def _moving(function: Callable, tail: int, wide: bool) -> dict[str, Any]:
 
 
 def _several(op: Op, rule: Callable, tail: int, wide: bool, preloaded: bool) -> None:
-    """Declare what moves several weights as an operator moves one."""
+    """Declare the update of several weights by the rule of a single one."""
     names = op.signature.arguments({})
     parts, last = names[:len(names) - tail], names[len(names) - tail:]
     own = [name for name in _OWN if name in op.signature.schema.names]
@@ -151,8 +152,8 @@ def _several(op: Op, rule: Callable, tail: int, wide: bool, preloaded: bool) -> 
 
 
 def _together(rule: Callable, parts: int, wide: bool, own: Sequence[str], loaded: bool = False) -> Callable:
-    """A kernel that runs a rule for all weights, those with the same rates at once; with ``loaded`` rates are the last
-    inputs."""
+    """A kernel that runs a rule for all weights, those with equal rates together; with ``loaded`` the rates are the
+    last inputs."""
     dtype = as_dtype("float32") if wide else None
 
     def kernel(xp: ArrayModule, *arrays: Array, num_weights: int, out: Any = None, **attrs: Any) -> tuple[Array, ...]:
@@ -165,7 +166,7 @@ def _together(rule: Callable, parts: int, wide: bool, own: Sequence[str], loaded
             if loaded:
                 together(xp, rule, [(new, group)], dtype, **dict(zip(own, [rate[i:i + 1] for rate in rates])), **attrs)
                 continue
-            # One with a number of all weights is moved by itself: the number is no part of it.
+            # An update that reads a scalar of all weights updates one by one: the scalar is not divided among them.
             key = tuple([rate[i] for rate in rates]) + (i,) * len(last)
             alike.setdefault(key, []).append((new, [*group, *last]))
         for key, moved in alike.items():
@@ -177,7 +178,7 @@ def _together(rule: Callable, parts: int, wide: bool, own: Sequence[str], loaded
 
 def each(xp: ArrayModule, arrays: Sequence[Array], out: Any, count: int, parts: int
          ) -> Iterator[tuple[int, Sequence[Array], Array]]:
-    """Number, arrays and place of the result of each weight."""
+    """Index, arrays and output of each weight."""
     for i in range(count):
         group = arrays[i * parts:(i + 1) * parts]
         new = out[i] if isinstance(out, (tuple, list)) else out
@@ -185,7 +186,8 @@ def each(xp: ArrayModule, arrays: Sequence[Array], out: Any, count: int, parts: 
 
 
 def groups(count: str, parts: Sequence[str], tail: Sequence[str] = ()) -> dict[str, Any]:
-    """Options of a declaration whose inputs are all parts of the first weight, then of the second, and so on."""
+    """Options of a declaration whose inputs are grouped by weight: all of the first weight, then of the second, and so
+    on."""
 
     def arguments(**attrs: Any) -> list[str]:
         return [f"{part}_{i}" for i in range(attrs[count]) for part in parts] + list(tail)
@@ -196,13 +198,13 @@ def groups(count: str, parts: Sequence[str], tail: Sequence[str] = ()) -> dict[s
 
 @cached(16)
 def _states(parts: int) -> tuple[int, ...]:
-    """The inputs that are states of up to 1,024 weights: they follow weight and gradient."""
+    """The inputs that are states, of up to 1,024 weights: for each they come after weight and gradient."""
     return tuple([i for i in range(1024 * parts) if i % parts >= 2])
 
 
 def grouped(op: Op, parts: int, tail: int = 0, wide: Sequence[int] = (), lists: Sequence[str] = (),
             count: str = "num_weights") -> None:
-    """Shape and dtype rules of groups of ``parts`` inputs alike, of which those in ``wide`` are float32."""
+    """Shape and dtype rules of groups of ``parts`` inputs with equal shapes, of which those in ``wide`` are float32."""
 
     @op.fill
     def fill(ins: list, outs: list, **attrs: Any) -> list:

@@ -41,7 +41,7 @@ def _multi_mp_lamb_update(*data, learning_rates: tuple[float, ...], beta1: float
 
 
 def _norm(xp: ArrayModule, array: Array) -> Array:
-    """The Euclidean norm, one number in an array."""
+    """The Euclidean norm, as an array of one element."""
     flat = array.reshape(-1)
     return xp.sqrt(xp.vdot(flat, flat)).reshape(1)
 
@@ -106,7 +106,7 @@ def multi_sum_sq(*data, num_arrays: Few):
 formed(multi_sum_sq, "-> (@num_arrays)")
 
 
-@multi_sum_sq.kernel()  # no body: one product of each array with itself holds no squares
+@multi_sum_sq.kernel()  # no body: the product of each array with itself needs no array of squares
 def multi_sum_sq_xp(xp, *data):
     flat = [array.reshape(-1) for array in data]
     wide = [array if array.dtype.itemsize >= 4 else array.astype("float32") for array in flat]

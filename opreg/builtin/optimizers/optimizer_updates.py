@@ -27,17 +27,17 @@ from .updating import single
 
 __all__: list[str] = []
 
-# Numbers from which one pass of BLAS is worth more than its call.
+# Number of elements from which one pass of BLAS is worth its call.
 LONG = 1 << 14
 
 
 def _zero(value: object) -> bool:
-    """Whether it is the number zero; an array is never taken for one."""
+    """Whether a value is the number zero; never true for arrays."""
     return isinstance(value, (int, float)) and value == 0
 
 
 def _scaled(grad, rescale_grad, clip_gradient, factor=1.0):
-    """``g``, times a factor."""
+    """The rescaled and clipped gradient ``g``, times a factor."""
     if clip_gradient < 0:
         return grad * (rescale_grad * factor)
     return clipped(grad * rescale_grad, clip_gradient) * factor
@@ -54,7 +54,7 @@ def _with_decay(weight, g, wd):
 
 
 def _clipped(weight, grad, wd, rescale_grad, clip_gradient):
-    """``clip(rescale_grad * grad + wd * weight)``, as some rules have it."""
+    """``clip(rescale_grad * grad + wd * weight)``, which some rules use in place of ``g``."""
     return clipped(_with_decay(weight, grad * rescale_grad, wd), clip_gradient)
 
 
@@ -62,12 +62,12 @@ def _clipped(weight, grad, wd, rescale_grad, clip_gradient):
 
 
 def _adds(new, lr, clip_gradient, **_):
-    """Whether ``lr * g`` is to be subtracted in one pass of BLAS."""
+    """Whether ``lr * g`` can be subtracted in one pass of BLAS."""
     return new.size >= LONG and clip_gradient < 0 and isinstance(lr, float)
 
 
 def _added(new, grad, lr, rescale_grad, clip_gradient):
-    """Do that; whether it was possible."""
+    """Subtract ``lr * g`` by BLAS; return whether it was possible."""
     return _adds(new, lr, clip_gradient) and add_multiple(new, -lr * rescale_grad, grad)
 
 
@@ -76,10 +76,10 @@ def _added_alone(new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
 
 
 def _by_blas(formula):
-    """The rule of gradient descent, of which BLAS does what it can."""
+    """The rule of gradient descent that uses BLAS where possible."""
 
     def sgd(xp, tmp, new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
-        if new.size >= LONG and weight is new and xp is np:  # not a tile, which one of several threads works on
+        if new.size >= LONG and weight is new and xp is np:  # not a tile that one of several threads processes
             if not _zero(wd):
                 xp.multiply(weight, 1.0 - lr * wd, out=new)
                 wd = 0.0
@@ -176,7 +176,7 @@ def adam_update(weight, grad, mean, var, *, lr: float, beta1: float = 0.9, beta2
 
 
 def adamw(xp, tmp, new, weight, grad, mean, var, scale, *, lr, beta1, beta2, epsilon, wd, eta, clip_gradient):
-    # A scale that is zero or not finite skips the step; it lives on the device, so nothing branches on it.
+    # A scale that is zero or not finite skips the step. It is on the device, so nothing branches on it.
     usable = xp.isfinite(scale) & (scale != 0)
     _adamw(xp, tmp, new, weight, grad, mean, var, xp.where(usable, scale, xp.zeros_like(scale)),
            usable.astype(weight.dtype), lr=lr, beta1=beta1, beta2=beta2, epsilon=epsilon, wd=wd, eta=eta,
@@ -348,7 +348,7 @@ def group_adagrad_infer(weight, grad, history):
     return weight
 
 
-@group_adagrad_update.kernel()  # no body: it moves a state
+@group_adagrad_update.kernel()  # no body: it updates a state
 def group_adagrad_xp(xp, weight, grad, history, *, lr, rescale_grad, clip_gradient, epsilon, out=None):
     new = xp.empty_like(weight) if out is None else out
     g = xp.multiply(grad, rescale_grad)

@@ -117,7 +117,8 @@ def _sqrt(x: Number) -> Any:
 
 
 class _Rate:
-    """Stands for an attribute, or for what a formula computes of some: a number above zero, known at each run."""
+    """Stands for an attribute, or for a value that a formula computes from attributes: positive, and known in each
+    run."""
 
     __slots__ = ("of",)
 
@@ -163,7 +164,7 @@ def has_negative_zero(attrs: Attrs) -> bool:
 
 
 def _apart(table: Array) -> list[Array]:
-    """Each element of a table as an array of one, which reads it where it stands."""
+    """Each element of a table as a view of one element."""
     return [table[i, ...] for i in range(len(table))]
 
 
@@ -195,8 +196,7 @@ class Rates:
         self._tables: dict[np.dtype, Array] = {}
 
     def keep(self, function: Callable[[list[Any]], object]) -> None:
-        """Call a function with the scalar inputs now, and after each change, so that it copies them where they are
-        read."""
+        """Call a function with the scalar inputs now and after each change, to copy them to where they are read."""
         self._kept.append(function)
         function(self.numbers)
 
@@ -208,7 +208,7 @@ class Rates:
         return self._tables[dtype]
 
     def change(self, attrs: Attrs) -> bool:
-        """Set other attributes, if only scalar inputs change; returns whether that is so."""
+        """Set other attributes, if only scalar inputs change; return whether that is so."""
         if attrs != self.attrs or has_negative_zero(attrs) or has_negative_zero(self.attrs):
             expression, numbers = self._traced(self._count, attrs)
             if expression is not self.expression:
@@ -241,15 +241,15 @@ class Formula:
         parameters = parameters_of(function)
         self.function, self.names, self.defaults = function, parameters.keyword_only, parameters.defaults
         self._traced = cached_by_value(64)(self._trace)
-        self._last: tuple[Any, ...] = (None,) * 6  # attributes, array module, dtype, and what ``_schedule`` says
+        self._last: tuple[Any, ...] = (None,) * 6  # attributes, array module, dtype, and the result of ``_schedule``
 
     def __call__(self, xp: ArrayModule, tmp: Callable[[int], Array], new: Array, *arrays: Array, **attrs: Any) -> None:
         last_attrs, module, dtype, schedule, numbers, last = self._last
-        # Else some are in arrays, as preloaded rates are, or equal to others and not the same.
+        # Otherwise some attributes are arrays, as preloaded rates are, or equal but not identical to others.
         plain = _PLAIN.issuperset(map(type, attrs.values())) and not has_negative_zero(attrs)
-        if not plain or module is not xp or dtype is not new.dtype or last_attrs != attrs:  # else as the weight before
+        if not plain or module is not xp or dtype is not new.dtype or last_attrs != attrs:  # as for the previous weight
             schedule, numbers, last = self._schedule(xp, len(arrays), new.dtype, attrs)
-            if plain and xp is np:  # an array of one costs a ufunc half of what a Python number does
+            if plain and xp is np:  # an array of one element costs a ufunc half as much as a Python number
                 numbers = _apart(np.array(numbers, new.dtype))
             if plain:
                 self._last = attrs, xp, new.dtype, schedule, numbers, last
@@ -257,7 +257,7 @@ class Formula:
 
     def traced(self, count: int, attrs: Attrs) -> tuple[Expression, list[Any]]:
         """The expression for ``count`` arrays, and its scalar inputs."""
-        # Some decide what a formula is made of, as a decay of zero does.
+        # Some values determine the structure of a formula, as a zero decay does.
         given = {**self.defaults, **attrs}
         fixed = tuple([value if isinstance(value, (int, float)) and (value <= 0 or value == 1) else None
                        for value in map(given.__getitem__, self.names)])
@@ -276,9 +276,9 @@ class Formula:
 
     def _schedule(self, xp: ArrayModule, count: int, dtype: np.dtype, attrs: Attrs
                 ) -> tuple[Schedule, list[Any], int]:
-        """Its schedule and numbers, and behind which array those end that it writes."""
+        """The formula's schedule and scalar inputs, and the number of arrays up to the last one it writes."""
         expression, numbers = self.traced(count, attrs)
-        places = (0, *range(2, 1 + len(expression.results)))  # of weight and states, in whose memory the new ones are
+        places = (0, *range(2, 1 + len(expression.results)))  # weight and states, which are overwritten
         schedule = scheduled(expression, xp, (dtype,) * expression.arity, (dtype,) * len(places),
                               tuple([(i,) for i in places]), False)
         return schedule, numbers, 1 + len(places)

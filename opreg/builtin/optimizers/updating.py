@@ -26,30 +26,30 @@ from ...typing import Array, ArrayModule
 
 __all__ = ["Mover", "Update", "divided", "movers", "single", "together", "widened"]
 
-# A weight of at most this many elements is not worth looking for a faster way.
+# Number of elements up to which no faster kernel is sought.
 SMALL = 1 << 14
-# A tile of float32 numbers, half of the second-level cache and no more than 512 KiB; smaller ones spend their time in
-# Python.
+# A tile of float32 elements: half of the second-level cache, at most 512 KiB. Smaller tiles spend their time in Python.
 TILE = max(2 * SMALL, min(1 << 17, processor().l2 // 8))
-# Largest weights that are gathered, and fewest of them: else copying takes longer than calls of their own.
+# Largest weights that are gathered, and smallest number of them: beyond these, copying takes longer than separate
+# calls.
 GATHERED, MANY = 1 << 12, 6
-# Numbers from which another thread is worth waking.
+# Number of elements from which another thread is worth waking.
 SHARED = 1 << 18
 
 #: Scratch arrays of the size of a tile, by number.
 Scratch = Callable[[int], Array]
 
-#: A place for a new weight, and the arrays of its rule.
+#: The array for a new weight, and the arrays of its rule.
 Update = tuple[Array, Sequence[Array]]
 
 
 class Mover(NamedTuple):
-    """How a back end runs a rule of several weights.
+    """How a back end runs a rule for several weights.
 
     Attributes
     ----------
     name : str
-        Its name in ``explain``.
+        Name for ``explain``.
     serves : function of an array module
         Whether it serves that array module.
     move : function
@@ -69,12 +69,12 @@ class Mover(NamedTuple):
 movers: list[Mover] = []
 
 
-# Shapes whose scratch is kept ready.
+# Number of shapes whose scratch is cached.
 _SHAPES = 1024
 
 
 class _TileScratch(OwnWorkspace):
-    """Scratch of one tile each, by number: fresh memory of this size costs as much as an update."""
+    """Scratch arrays of one tile, by number: fresh memory of this size costs as much as an update."""
 
     def __init__(self) -> None:
         super().__init__(spare=4 * TILE)
@@ -82,7 +82,7 @@ class _TileScratch(OwnWorkspace):
 
 
 class _OnDemand(dict):
-    """Arrays by number, made when first asked for."""
+    """Arrays by number, created on first use."""
 
     def __init__(self, make: Scratch):
         self.make = make
@@ -96,7 +96,7 @@ _tile_scratch = _TileScratch()
 
 
 def _scratch(xp: ArrayModule, like: Array, dtype: np.dtype | None = None) -> Scratch:
-    """Scratch arrays by number; those of a tile on the host are kept."""
+    """Scratch arrays by number; those of a tile on the host are cached."""
     shape, size, dtype = like.shape, like.size, dtype or like.dtype
     if size > TILE or xp is not np:
         return _OnDemand(lambda number: xp.empty(shape, dtype)).__getitem__
@@ -114,7 +114,7 @@ def together(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: 
              ) -> None:
     """Run a rule with the same attributes for several independent weights.
 
-    ``dtype`` is that of the scratch, by default the weight's.
+    ``dtype`` is that of the scratch arrays, by default the weight's.
     """
     new, arrays = updates[0]
     if len(updates) == 1 and xp is np and new.size <= SMALL:
@@ -130,13 +130,13 @@ def together(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: 
 
 def _one_by_one(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: np.dtype | None, attrs: Attrs
                 ) -> None:
-    """A rule of arrays anywhere, by functions of their module."""
+    """Run a rule with the functions of any array module."""
     for update in updates:
         _apply(xp, rule, dtype, attrs, *update)
 
 
 def _by_tiles(rule: Callable, updates: Sequence[Update], dtype: np.dtype | None, attrs: Attrs) -> None:
-    """A rule of arrays of the host, by ufuncs."""
+    """Run a rule on the host with ufuncs, tile by tile."""
     parts, groups = divided(updates, MANY)
     work = [functools.partial(_apply, np, rule, dtype, attrs, *part) for part in parts]
     work += [functools.partial(_gather, rule, dtype, attrs, group) for group in groups]
@@ -178,7 +178,7 @@ def _apply(xp: ArrayModule, rule: Callable, dtype: np.dtype | None, attrs: Attrs
 
 
 def _groups(updates: Sequence[Update]) -> list[list[Update]]:
-    """Updates in groups of no more than a tile."""
+    """Updates in groups of at most one tile."""
     groups: list[list[Update]] = []
     room = -1
     for update in updates:
@@ -192,7 +192,7 @@ def _groups(updates: Sequence[Update]) -> list[list[Update]]:
 
 
 def _gather(rule: Callable, dtype: np.dtype | None, attrs: Attrs, updates: Sequence[Update]) -> None:
-    """Run a rule on copies, one behind the other, and bring back what it has written: new weights and states."""
+    """Run a rule on concatenated copies, and write back new weights and states."""
     size = sum([new.size for new, _ in updates])
     flat = [np.concatenate([a if a.ndim == 1 else a.reshape(-1) for a in column],
                            out=_tile_scratch.array(("gathered", i), (size,), column[0].dtype))
@@ -210,9 +210,9 @@ def _gather(rule: Callable, dtype: np.dtype | None, attrs: Attrs, updates: Seque
 
 
 def widened(rule: Callable, tail: int = 0, moves: bool = True) -> Callable:
-    """The rule on float32 copies of weight and gradient: inputs weight, grad, states, weight32, and ``tail`` more.
+    """The rule on float32 copies of weight and gradient, with inputs weight, grad, states, weight32, and ``tail`` more.
 
-    The copy of the weight moves; without ``moves`` it stays, and what the rule gives is the result.
+    The copy of the weight is updated; without ``moves`` it is not, and the output of the rule is the result.
     """
 
     def wide_rule(xp: ArrayModule, tmp: Scratch, new: Array, weight: Array, grad: Array, *rest: Array, **attrs: Any
@@ -229,7 +229,7 @@ def widened(rule: Callable, tail: int = 0, moves: bool = True) -> Callable:
 
 def single(rule: Callable, at_once: Callable[..., bool] | None = None, *, copy: int | None = None,
            moves: bool = True) -> Callable:
-    """A rule as a kernel: weight first, the other inputs in order.
+    """A kernel that runs a rule, with the weight first and the other inputs in order.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def single(rule: Callable, at_once: Callable[..., bool] | None = None, *, copy: 
     if copy is None:
         kernel.together = functools.partial(together, rule=rule)  # type: ignore[attr-defined]
         kernel.rule = rule  # type: ignore[attr-defined]
-    # Its signature says which attributes the rule reads, so that it gets just these.
+    # Its signature lists the attributes that the rule reads, so that it gets just these.
     read = [p for p in inspect.signature(rule).parameters.values() if p.kind is p.KEYWORD_ONLY]
     own = [p for p in inspect.signature(kernel).parameters.values() if p.kind is not p.VAR_KEYWORD]
     kernel.__signature__ = inspect.Signature([*own, *read])  # type: ignore[attr-defined]

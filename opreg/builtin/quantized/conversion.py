@@ -24,19 +24,19 @@ AutoByte = Literal["auto", "int8", "uint8"]
 
 
 def _dtype(out_type: str, least: float | None, most: float | None) -> str:
-    """The dtype that data in a range are quantised to: with "auto" the unsigned one where nothing is below zero."""
+    """The dtype that data in a range are quantised to: with "auto", uint8 if no value is negative."""
     if out_type != "auto":
         return out_type
     return "int8" if least is None or most is None or least < 0 else "uint8"
 
 
 def _ends(dtype: str, low: Value, high: Value, reach: Value) -> tuple[Value, Value]:
-    """The ends of the range of a result, those of int8 equally far from zero."""
+    """The ends of the range of a result; those of int8 are symmetric."""
     return (-reach, reach) if dtype == "int8" else (low, high)
 
 
 def _least_and_most(data: Any) -> tuple[Value, Value]:
-    """The range of an array, that of an empty one being nothing."""
+    """The smallest and largest element of an array; zeros for an empty one."""
     if 0 in data.shape:
         return (number(ops.size_array(data), 0),) * 2
     return ops.min(data), ops.max(data)
@@ -159,7 +159,7 @@ for _op in (quantize, quantize_v2, quantize_asym, requantize, dequantize):
 # ---------------------------------------------------------------------------------------- calibration
 
 
-_SMOOTH = 1e-4  # what a bin without numbers counts, so that its logarithm exists
+_SMOOTH = 1e-4  # count of an empty bin, so that its logarithm exists
 
 
 @declare(name="_contrib_calibrate_entropy", types="float32,float32->float32,float32",
@@ -176,7 +176,7 @@ def calibrate_entropy(hist, hist_edges, *, num_quantized_bins: int = 255):
 formed(calibrate_entropy, "-> (1) (1)")
 
 
-@calibrate_entropy.kernel()  # no body: as many ranges are tried as the histogram has bins
+@calibrate_entropy.kernel()  # no body: the number of ranges tried depends on the histogram
 def calibrate_entropy_xp(xp, hist, hist_edges, *, num_quantized_bins):
     counts, middle = hist.astype("float64").ravel(), hist.size // 2
     widths = range(num_quantized_bins // 2, middle + 1)
@@ -191,7 +191,7 @@ calibrate_entropy.grad(ZERO)
 
 
 def _divergence(xp: ArrayModule, counts: Array, part: slice, bins: int) -> Array:
-    """How far a part of a distribution is from itself in so many bins; infinite if it says nothing."""
+    """The divergence of a part of a distribution from itself in ``bins`` bins; infinite if it is undefined."""
     p = counts[part].copy()
     p[0], p[-1] = counts[:part.start + 1].sum(), counts[part.stop - 1:].sum()
     inner = counts[part].copy()
@@ -206,7 +206,7 @@ def _divergence(xp: ArrayModule, counts: Array, part: slice, bins: int) -> Array
 
 
 def _smoothed(xp: ArrayModule, numbers: Array) -> tuple[Array, Array]:
-    """A distribution whose zeros have taken a little from the rest, and whether the rest had it."""
+    """A distribution whose zeros take a small share from the other elements, and whether those had enough."""
     there = numbers != 0
     given = _SMOOTH * (~there).sum() / xp.maximum(there.sum(), 1)
     return numbers + xp.where(there, -given, _SMOOTH), there.any() & (given < 1)

@@ -44,7 +44,7 @@ __all__: list[str] = []
 # --------------------------------------------------------------------------------------------------- bodies
 
 
-#: Operators that may follow a layer, and whether their results are never negative, so that their integers are unsigned.
+#: Operators that may follow a layer, and whether their results are never negative, so that they are quantised as uint8.
 _FOLLOWING = {"BatchNorm": False, "elemwise_add": False, "LeakyReLU": False, "clip": True, "square": True,
               "sqrt": True, "exp": True, "abs": True, "Activation": True}
 _SIGNED = ("tanh", "softsign")
@@ -53,20 +53,20 @@ _STATISTICS = ("gamma", "beta", "mean", "var")
 
 
 class Body(NamedTuple):
-    """The graph of a node, looked at.
+    """The parts of a node's subgraph.
 
     Attributes
     ----------
     entries : list of Entry
-        Its variables, which the node's first inputs stand for.
+        Its variables, which correspond to the first inputs of the node.
     names : tuple of str
         Names of these inputs.
     layer : Node
         The convolution or dense layer.
     norm : Node or None
-        The norm of that, which has the rule ``Op.norm``.
+        The norm after the layer, which has the rule ``Op.norm``.
     rest : list of Node
-        What follows, in order.
+        The operators after that, in order.
     """
 
     entries: list[Entry]
@@ -77,29 +77,29 @@ class Body(NamedTuple):
 
     @property
     def nodes(self) -> list[Any]:
-        """All but the variables, in order."""
+        """All nodes except variables, in order."""
         return [self.layer, *([] if self.norm is None else [self.norm]), *self.rest]
 
     @property
     def sums(self) -> Entry:
-        """Output of the layer, before the operations behind it."""
+        """The output of the layer, before the operators after it."""
         return self.norm or self.layer, 0
 
     @property
     def unsigned(self) -> bool:
-        """Whether no result is negative."""
+        """Whether the result is never negative."""
         last = self.nodes[-1]
         return _FOLLOWING.get(last.op.name, False) and last.attrs.get("act_type") not in _SIGNED
 
 
 @cached(1024)
 def _body(kind: str, graph: Graph) -> Body:
-    """Parts of the graph that a node holds, whose layer is of this kind.
+    """The parts of a node's subgraph, whose layer is of this kind.
 
     Raises
     ------
     AttrError
-        When it is none that is fused.
+        If the subgraph is not a supported fusion.
     """
     entries: list[Entry] = [(node, 0) for node in graph.nodes if node.op is None]
     nodes: list[Any] = [node for node in graph.nodes if node.op is not None]
@@ -125,7 +125,7 @@ def _norm(node: Any) -> Any:
 
 
 def _inferred(body: Body, rule: str, known: Sequence[Any]) -> tuple[list[Any], Any]:
-    """Shapes or dtypes of a body's variables and of its result, by the rule of that name of its operators."""
+    """Shapes or dtypes of a subgraph's variables and of its result, by that rule of its operators."""
     found = dict(zip(body.entries, known))
     for node in body.nodes:
         ins, outs = getattr(node.op, rule)([found.get(entry) for entry in node.inputs], [None] * node.count, node.attrs)
@@ -135,7 +135,7 @@ def _inferred(body: Body, rule: str, known: Sequence[Any]) -> tuple[list[Any], A
 
 
 def _computed(nodes: Sequence[Any], values: dict[Entry, Value]) -> Value:
-    """The result of the last of some nodes, of the values there are."""
+    """The result of the last of several nodes, from known values."""
     for node in nodes:
         statistics = {"use_global_stats": True} if _norm(node) else {}
         values[node, 0] = node.op.current(*[values[entry] for entry in node.inputs], **{**node.attrs, **statistics})
@@ -146,8 +146,8 @@ def _computed(nodes: Sequence[Any], values: dict[Entry, Value]) -> Value:
 
 
 class Factor(NamedTuple):
-    """Affine map of quantised data: integer weights, their step and range, one for all or one a channel; and a bias of
-    fractions, or None."""
+    """Affine map of quantised data: integer weights, their step and range (for all channels or each), and a
+    floating-point bias or None."""
 
     weight: Value
     steps: Value
@@ -156,22 +156,22 @@ class Factor(NamedTuple):
 
 
 def _by_row(numbers: Any, weight: Any) -> Any:
-    """Numbers that go with rows of a weight, one for all or one each."""
+    """One value or one per row, reshaped to broadcast over the rows of a weight."""
     return numbers.reshape((-1, *[1] * (len(weight.shape) - 1)))
 
 
 def _folded(norm: Norm, weight: Any, bias: Value | None, gamma: Value, beta: Value, mean: Value,
             variance: Value) -> tuple[Value, Value]:
-    """Weights and a bias that do what a norm does by its moving statistics."""
+    """The weight and bias equivalent to a norm by its moving statistics."""
     deviation = ops.sqrt(ops.Cast(variance, dtype="float64") + norm.eps)
     factor = (1 if norm.fix_gamma else ops.Cast(gamma, dtype="float64")) / deviation
-    factor = ops.Cast(factor, dtype=weight.dtype)  # rounded as MXNet does: the largest weight may lie on an edge
+    factor = ops.Cast(factor, dtype=weight.dtype)  # rounded as in MXNet: the largest weight may lie on an edge
     shift = -mean if bias is None else bias - mean
     return weight * _by_row(factor, weight), beta + shift * factor
 
 
 def _quantised(weight: Any, bias: Value | None, channels: bool) -> Factor:
-    """A factor of fractions, in steps of the largest weight, or that of each channel."""
+    """The affine map of floating-point weights, in steps of the largest weight, or that of each channel."""
     sizes = ops.abs(weight)
     reach = ops.max(sizes, axis=tuple(range(1, len(weight.shape)))) if channels else ops.max(sizes)
     steps = per_unit(EDGES["int8"], reach)
@@ -179,7 +179,7 @@ def _quantised(weight: Any, bias: Value | None, channels: bool) -> Factor:
 
 
 def _fractions(layer: Any, data: Value, factor: Factor, data_steps: Value, dtype: str) -> Value:
-    """The fractions that the sums of a layer stand for."""
+    """The real values that a layer's integer sums represent."""
     y = ops.Cast(sums(layer.op, data, factor.weight, layer.attrs), dtype=dtype)
     steps = ops.Cast(factor.steps, dtype=dtype) * ops.Cast(data_steps, dtype=dtype)
     if factor.bias is not None:
@@ -196,7 +196,7 @@ def _result(body: Body, arrays: dict[str, Value], factor: Factor, data_reach: Va
     data_steps = per_unit(EDGES[kind(data)], data_reach)
     values = {body.sums: _fractions(body.layer, data, factor, data_steps, dtype)}
     for entry, name in zip(body.entries, body.names):
-        if any(entry in node.inputs for node in body.rest):  # what is added, the data themselves perhaps
+        if any(entry in node.inputs for node in body.rest):  # the added array, perhaps the data themselves
             reach = distance(arrays[f"{name}_min"], arrays[f"{name}_max"])
             values[entry] = ops.Cast(of_whole(arrays[name], reach), dtype=dtype)
     y = _computed(body.rest, values) if body.rest else values[body.sums]
@@ -224,21 +224,21 @@ def _dtype(body: Body, attrs: Attrs) -> Any:
 
 
 class Fusion:
-    """A kind of node, by the name of its layer: what its inputs are.
+    """A kind of fused node, by its layer, and its inputs.
 
     Parameters
     ----------
     layer : str
-        The operator that its body begins with.
+        The first operator of its subgraph.
     ends : function of body and attributes
-        The names of its last inputs, ends of ranges.
+        Names of its last inputs, the ends of ranges.
     """
 
     def __init__(self, layer: str, ends: Any):
         self.layer, self.ends = layer, ends
 
     def body(self, attrs: Attrs) -> Body:
-        """The body of a node."""
+        """The subgraph of a node."""
         if len(attrs["subgraphs"]) != 1:
             raise AttrError(f"expected one subgraph, got {len(attrs['subgraphs'])}")
         return _body(self.layer, attrs["subgraphs"][0]._graph())
@@ -255,12 +255,12 @@ class Fusion:
         return tuple([name for name in self.inputs(attrs) if name in ("mean", "var")])
 
     def flops(self, attrs: Attrs, ins: Sequence[Shape], outs: Sequence[Shape]) -> int:
-        """Arithmetic of the layer: each element of the output is a product over one kernel, or over one row of the
+        """The layer's arithmetic: each element of the output is a product over one kernel, or over one row of the
         weight."""
         return 2 * math.prod(outs[0]) * math.prod(self.named(attrs, ins)["weight"][1:])
 
     def named(self, attrs: Attrs, values: Sequence[Any]) -> dict[str, Any]:
-        """Something of each input, by the input's name."""
+        """A dict of values for each input, by the input's name."""
         return dict(zip(self.arguments(attrs) + self.auxiliary(attrs), values))
 
     def shapes(self, attrs: Attrs, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
@@ -291,7 +291,7 @@ class Fusion:
         return _result(body, arrays, self.factor(body, arrays, attrs), distance(low, high), attrs)
 
     def factor(self, body: Body, arrays: dict[str, Value], attrs: Attrs) -> Factor:
-        """The affine map that a quantised node applies to its data."""
+        """The affine map of a quantised node."""
         weight, bias = arrays["weight"], arrays.get("bias")
         if "min_weight" in arrays:
             weight_reach = distance(arrays["min_weight"], arrays["max_weight"])
@@ -318,7 +318,7 @@ _CONV, _DENSE = Fusion("Convolution", _conv_ends), Fusion("FullyConnected", _den
 
 
 def _options(fusion: Fusion, outputs: Any, names: Sequence[str]) -> dict[str, Any]:
-    """How a kind of node is declared."""
+    """Options of the declaration of a kind of fused node."""
     return {"arguments": AttrsRule(fusion.arguments), "auxiliary": AttrsRule(fusion.auxiliary),
             "types": AttrsRule(fusion.types), "outputs": outputs, "input_names": names, "per_instance": True,
             "variadic": None}

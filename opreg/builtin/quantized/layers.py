@@ -49,28 +49,28 @@ _INT8, _INT32 = as_dtype("int8"), as_dtype("int32")
 
 
 def sums(op: Op, data: Value, weight: Any, attrs: Attrs) -> Any:
-    """The sums of a layer without its bias, integers in a floating dtype.
+    """The integer sums of a layer without its bias, in a floating dtype.
 
     Parameters
     ----------
     op : Op
         ``Convolution`` or ``FullyConnected``.
     data, weight : value
-        Integers of eight bits.
+        8-bit integers.
     attrs : mapping
-        The layer's.
+        Attributes of the layer.
     """
     wide = exact(math.prod(weight.shape[1:]))
     return op.current(ops.Cast(data, dtype=wide), ops.Cast(weight, dtype=wide), **{**attrs, "no_bias": True})
 
 
 def along_channels(op: Op, numbers: Any, like: Any) -> Any:
-    """Numbers, one a channel, so that they broadcast over the result of a layer."""
+    """One value per channel, reshaped to broadcast over a layer's result."""
     return numbers.reshape((-1, *[1] * (len(like.shape) - 2))) if op is convolution else numbers
 
 
 def _ending(made: Op, op: Op, count: Callable[..., int]) -> None:
-    """Declare that an operator has the inputs of a layer, so many, and then ends of ranges; and no gradient."""
+    """Declare that an operator has ``count`` inputs of a layer, then the ends of ranges, and no gradient."""
     counted = Rule(count)
 
     @made.fill
@@ -134,8 +134,8 @@ The bias, of eight bits with a range of its own, counts in steps of the sums."""
 
 def _keeping(name: str, op: Op, doc: str, compute: Callable[..., Value], names: tuple[str, ...] = ("data",),
              types: str = "T:byte,float32,float32->T,float32,float32") -> None:
-    """Declare the quantised form of a layer whose results are in the range of the last of its inputs ``names``:
-    ``compute(*inputs, **attrs)`` makes them."""
+    """Declare the quantised form of a layer whose result has the range of the last of its inputs ``names``;
+    ``compute(*inputs, **attrs)`` is the layer."""
 
     def layer(*arrays, **attrs):
         return compute(*arrays[:-2], **attrs), *arrays[-2:]
@@ -270,8 +270,8 @@ for _op in (quantized_elemwise_add, quantized_elemwise_mul):
 
 def _normalised(data, gamma, beta, min_data, max_data, moving_mean, moving_var, *, min_calib_range, max_calib_range,
                 eps, fix_gamma, axis, **_):
-    """``BatchNorm`` of integers by its moving statistics, as int8 in the calibrated range, which has to be given;
-    and the range."""
+    """``BatchNorm`` of integers by its moving statistics, as int8 in the calibrated range, which is required; and the
+    range."""
     limit = calibrated(min_calib_range, max_calib_range)
     if limit is None:
         raise AttrError("min_calib_range and max_calib_range are required: the range of the result")
@@ -305,5 +305,5 @@ quantized_batch_norm.grad(ZERO)
 @quantized_conv.flops
 @quantized_fully_connected.flops
 def quantized_flops(ins, outs):
-    """A product of integers: each element of the result takes one kernel, or one row of the weight."""
+    """The arithmetic: each element of the result is a product over one kernel, or one row of the weight."""
     return 2 * math.prod(outs[0]) * math.prod(ins[1][1:])

@@ -49,14 +49,14 @@ def _negative_binomial(x: Value, k: Value, p: Value) -> Value:
 
 
 def _generalized_negative_binomial(x: Value, mu: Value, alpha: Value) -> Value:
-    """The same with ``k = 1 / alpha`` and ``p = 1 / (1 + mu * alpha)``."""
+    """The negative binomial density with ``k = 1 / alpha`` and ``p = 1 / (1 + mu * alpha)``."""
     k, spread = 1.0 / alpha, mu * alpha
     rest = ops.gammaln(x + k) - ops.gammaln(x + 1.0) - ops.gammaln(k) + x * ops.log(spread)
     return rest - (k + x) * ops.log(spread + 1.0)
 
 
 class Density(NamedTuple):
-    """A row: parameters, log density, whether the density does not move with samples, documentation."""
+    """A row of the table: parameters, log density, whether samples have no gradient, documentation."""
 
     name: str
     parameters: tuple[str, ...]
@@ -87,7 +87,7 @@ DENSITIES = (
 
 
 def _spread(sample: Any, parameter: Any, kept: int = 0) -> Value:
-    """A parameter with an axis of one for each axis of samples, in front of the last ``kept`` ones."""
+    """A parameter with an axis of length one for each axis of samples, in front of the last ``kept`` axes."""
     shape: Shape = parameter.shape
     end = len(shape) - kept
     return parameter.reshape((*shape[:end], *[1] * (sample.ndim - len(shape)), *shape[end:]))
@@ -103,7 +103,7 @@ def _density(row: Density) -> None:
     names = ("sample", *row.parameters)
     op = composed(density, name=f"_random_pdf_{row.name}", aliases=(f"random_pdf_{row.name}",), arguments=names,
                   input_names=names, variadic=None)
-    # The body would take parameters whose shapes broadcast.
+    # The body would accept parameters whose shapes broadcast.
     formed(op, f"(...places, ...samples) {'(...places) ' * len(row.parameters)}-> (...places, ...samples)")
 
 

@@ -1,4 +1,4 @@
-"""Random values: a table row for each distribution, from which three operators are made.
+"""Random values: for each distribution a table row, from which three operators are made.
 
 ``_random_<name>`` takes the parameters as attributes, ``_random_<name>_like`` draws in the shape and dtype of an array,
 and ``_sample_<name>`` takes the parameters as arrays and draws values for each of their elements. Further operators
@@ -32,9 +32,9 @@ __all__: list[str] = []
 
 FLOATS = ("float16", "float32", "float64")
 FLOAT32, FLOAT64, INT32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
-#: A dtype that numbers are drawn in.
+#: A dtype in which values are drawn.
 Working = Literal["float32", "float64"]
-#: A parameter of a distribution: a number, or an array of one for each place.
+#: A parameter of a distribution: a number, or an array with one for each position.
 Parameter = float | Array
 # Number of elements.
 Size = Count | tuple[Count, ...]
@@ -45,19 +45,19 @@ def _dims(shape: int | Shape | None) -> Shape:
 
 
 def _one_of(dtype: np.dtype | None, valid: Sequence[str]) -> Dtypes:
-    """The output's dtype as an attribute says it, None if it does not; refused unless it is valid."""
+    """The output's dtype given by an attribute, or None; refused unless it is valid."""
     if dtype is not None and dtype.name not in valid:
         raise AttrError(f"attribute dtype: expected one of {', '.join(valid)}, got {dtype}")
     return [dtype]
 
 
 def _work(dtype: np.dtype) -> Working:
-    """The dtype numbers are drawn in."""
+    """The dtype in which values are drawn."""
     return "float64" if dtype == FLOAT64 else "float32"
 
 
 def _into(shape: Shape, dtype: np.dtype, out: Array | None) -> Attrs:
-    """The dtype a generator draws numbers in, and ``out`` if it can fill that."""
+    """The dtype in which a generator draws, and ``out`` if it can be filled directly."""
     work = _work(dtype)
     fills = out is not None and out.dtype == work and out.shape == shape and out.flags.c_contiguous
     return {"dtype": work, "out": out if fills else None}
@@ -76,9 +76,9 @@ def _uniform(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.
         x *= high - low
         x += low
     if from_zero and x.dtype == dtype:
-        return x  # the product of high and a number below one rounds to one below high
+        return x  # high times a number below one rounds to a number below high
     low, high = xp.asarray(low, dtype=dtype), xp.asarray(high, dtype=dtype)
-    return xp.minimum(x, xp.nextafter(high, low), out=x)  # rounding may carry a number up to high, which is outside
+    return xp.minimum(x, xp.nextafter(high, low), out=x)  # rounding may give high, which is excluded
 
 
 def _normal(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.dtype, out: Array | None, loc: Parameter,
@@ -111,7 +111,7 @@ def _poisson(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.
 
 
 def _mixed_poisson(xp: ArrayModule, rng: np.random.Generator, shape: Shape, k: Parameter, scale: Parameter) -> Array:
-    """Poisson numbers with a gamma distributed rate, which is the negative binomial distribution."""
+    """Poisson values with a gamma distributed rate: the negative binomial distribution."""
     rate = rng.standard_gamma(k, shape)
     rate *= scale
     return rng.poisson(rate, shape)
@@ -126,7 +126,7 @@ def _generalized_negative_binomial(xp: ArrayModule, rng: np.random.Generator, sh
                                    out: Array | None, mu: Parameter, alpha: Parameter) -> Array:
     if isinstance(alpha, float):
         return _mixed_poisson(xp, rng, shape, 1.0 / alpha, mu * alpha) if alpha else rng.poisson(mu, shape)
-    # Without dispersion the rate is the mean itself.
+    # Without dispersion the rate equals the mean.
     spread = alpha > 0.0
     dispersion = xp.where(spread, alpha, xp.ones_like(alpha))
     rate = rng.standard_gamma(1.0 / dispersion, shape)
@@ -135,10 +135,10 @@ def _generalized_negative_binomial(xp: ArrayModule, rng: np.random.Generator, sh
 
 
 class Distribution(NamedTuple):
-    """A row: parameters with defaults, their names as arrays, how to draw, and what makes parameters sound.
+    """A row of the table: parameters with defaults, their names as arrays, the sampler, and which parameters are valid.
 
-    ``sound(*parameters)`` works on numbers and on arrays. ``safe`` are parameters to draw with where others
-    are not sound.
+    ``sound(*parameters)`` tells which numbers or elements are valid. ``safe`` are the parameters drawn with where
+    others are invalid.
     """
 
     name: str
@@ -151,7 +151,7 @@ class Distribution(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The name as a sentence has it."""
+        """The name in words."""
         return self.name.replace("_", " ")
 
 
@@ -181,10 +181,10 @@ def _check(row: Distribution, attrs: Attrs) -> None:
 
 
 def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) -> None:
-    """Declare that an operator fills its result with random numbers, through which no gradient passes.
+    """Declare that an operator fills its result with random values, without a gradient.
 
-    ``draw(xp, rng, shape, dtype, out, *arrays, **attrs)`` gives them. There are as many as the attribute ``shape``
-    says, for each place of the arrays; without that attribute, as many as the array has numbers.
+    ``draw(xp, rng, shape, dtype, out, *arrays, **attrs)`` draws them: for each element of the arrays as many as the
+    attribute ``shape`` states; without that attribute, as many as the array has elements.
     """
     sized = "shape" in op.signature.schema
 
@@ -198,7 +198,7 @@ def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) ->
         else:
             shape, dtype = arrays[0].shape, arrays[0].dtype
         if not sized:
-            arrays = ()  # the array is no parameter
+            arrays = ()  # the array is not a parameter
         drawn = draw(xp, rng, shape, dtype, out, *arrays, **attrs)
         if out is None:
             return drawn if drawn.dtype == dtype else drawn.astype(dtype)
@@ -210,7 +210,7 @@ def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) ->
 
 
 def _types(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
-    """Parameters have one dtype, and what is drawn has a floating one."""
+    """Parameters have the same dtype, and the output has a floating dtype."""
     return [common_dtype(ins)] * len(ins), outs if dtype is None else _one_of(dtype, FLOATS)
 
 
@@ -219,8 +219,8 @@ def _fields(row: Distribution) -> list[Field]:
 
 
 def _with_attributes(row: Distribution) -> None:
-    """``_random_<name>``, parameters, shape and dtype being attributes, and ``_random_<name>_like``, whose shape and
-    dtype are those of an array."""
+    """``_random_<name>``, with parameters, shape and dtype as attributes, and ``_random_<name>_like``, with the shape
+    and dtype of an array."""
     fields = [*_fields(row), Field("shape", int | tuple[int, ...] | None, None, Dims | None), Field("ctx", str, ""),
               Field("dtype", np.dtype | None, None)]
     op = Op(f"_random_{row.name}", Schema(fields), (), random=True,
@@ -244,7 +244,7 @@ def _with_attributes(row: Distribution) -> None:
 
 
 def _with_arrays(row: Distribution) -> None:
-    """``_sample_<name>``, parameters being arrays."""
+    """``_sample_<name>``, with parameters as arrays."""
     fields = [Field("shape", int | tuple[int, ...] | None, (), Size | None), Field("dtype", np.dtype | None, None)]
     op = Op(f"_sample_{row.name}", Schema(fields), row.inputs, random=True,
             doc=f"Numbers of the {row.words} distribution, ``shape`` of them for each place in the inputs; "
@@ -334,18 +334,18 @@ def multinomial_infer(data, *, shape, get_prob, dtype):
     return [drawn, drawn] if get_prob else drawn
 
 
-@multinomial.kernel()  # no body: one search finds the places of all draws, and what they were likely
+@multinomial.kernel()  # no body: one search finds the indices of all draws and their probabilities
 def multinomial_xp(xp, data, *, rng, shape, get_prob, dtype):
     classes = data.shape[-1]
     rows = data.reshape(-1, classes)
     count = math.prod(_dims(shape))
-    # One search for all rows: each has cumulative probabilities that end at one, shifted by its number.
+    # One search for all rows: each row has cumulative probabilities that end at one, shifted by the row's index.
     ends = xp.cumsum(rows, axis=1, dtype="float64")
     ends /= ends[:, -1:]
     ends = xp.where(xp.isnan(ends), 1.0, ends)
     places = xp.arange(rows.shape[0], dtype="float64")[:, None]
     ends += places
-    # The number before the row's end keeps a draw in its row, and off classes without probability.
+    # The number just below the row's end keeps a draw in its row, and off classes of zero probability.
     drawn = xp.minimum(rng.random((rows.shape[0], count)) + places, xp.nextafter(places + 1.0, places))
     chosen = xp.searchsorted(ends.reshape(-1), drawn.reshape(-1), side="right")
     result = (*data.shape[:-1], *_dims(shape)) or (1,)
@@ -369,7 +369,7 @@ def multinomial_backward(g, data, drawn):
 multinomial_backward.infer(like_inputs(1))
 
 
-@multinomial_backward.kernel()  # no body: no operator adds at places of each row
+@multinomial_backward.kernel()  # no body: no operator adds at indices of each row
 def multinomial_backward_xp(xp, g, data, drawn):
     classes = data.shape[-1]
     rows = data.size // classes if classes else 0
@@ -388,7 +388,7 @@ def shuffle(data):
     """The slices of ``data`` along the first axis, in random order."""
 
 
-@shuffle.kernel()  # no body: what a body calls has inputs, and keys are drawn from none
+@shuffle.kernel()  # no body: operators in a body have inputs, and these keys are drawn from none
 def shuffle_xp(xp, data, *, rng):
     return data[xp.argsort(rng.random(data.shape[0]))]
 
@@ -410,7 +410,7 @@ def unique_zipfian_infer(*, range_max, shape):
     return [shape, shape[:1]]
 
 
-@unique_zipfian.kernel()  # no body: it draws until enough numbers differ
+@unique_zipfian.kernel()  # no body: it draws until enough values are distinct
 def unique_zipfian_xp(xp, *, rng, range_max, shape):
     rows, count = shape
     drawn = xp.empty((rows, 0), dtype="int64")
@@ -421,7 +421,7 @@ def unique_zipfian_xp(xp, *, rng, range_max, shape):
         drawn = xp.concatenate([drawn, xp.minimum(candidates, range_max - 1)], axis=1)
         first = _first_seen(xp, drawn)
         seen = xp.cumsum(first, axis=1)
-        # How much must be drawn depends on what was drawn: the one place where the host has to know.
+        # The number of draws depends on the drawn values: the only place where the host must read them.
         if bool((seen[:, -1] >= count).all()):
             break
         block *= 2
@@ -431,7 +431,7 @@ def unique_zipfian_xp(xp, *, rng, range_max, shape):
 
 
 def _first_seen(xp: ArrayModule, drawn: Array) -> Array:
-    """Whether a number did not occur before in its row."""
+    """Whether a value occurs for the first time in its row."""
     order = xp.argsort(drawn, axis=1, kind="stable")
     ranked = xp.take_along_axis(drawn, order, axis=1)
     is_first = xp.ones(drawn.shape, dtype=bool)

@@ -74,18 +74,18 @@ def _spreading(data: Array, axes: tuple[int, ...], g: Array, mean: bool = False)
 
 
 def spreads(op: Op, axes: Callable[..., tuple[int, ...]], left: Callable[..., Shape], mean: bool = False) -> None:
-    """Declare that an operator repeats its first input along the axes of the second that a reduction took.
+    """Declare that an operator broadcasts its first input along the reduced axes of the second.
 
     Parameters
     ----------
     op : Op
-        It has an attribute ``keepdims``.
+        The operator, with an attribute ``keepdims``.
     axes : function
-        ``axes(rank, **attrs)``, the axes that were reduced.
+        ``axes(rank, **attrs)`` returns the reduced axes.
     left : function
-        ``left(shape, axes, keepdims)``, what the reduction leaves of a shape.
+        ``left(shape, axes, keepdims)`` returns the shape of the reduction's output.
     mean : bool
-        Whether it divides by how many elements were reduced to one.
+        Whether to divide by the number of elements reduced to one.
     """
     rule = Rule(axes)
 
@@ -291,10 +291,10 @@ def moments_grad(g, ins, outs, *, axes, keepdims):
 
 
 def placing(op: Op, function: str, left: Callable[..., Shape], axis: int | None = None) -> None:
-    """Declare that an operator finds a place along its attribute ``axis``, or this axis, by a function of the array
-    module.
+    """Declare that an operator finds an index along its attribute ``axis``, or along this axis, by a function of the
+    array module.
 
-    ``left(shape, axes, keepdims)`` is what a reduction leaves of a shape.
+    ``left(shape, axes, keepdims)`` returns the shape of the reduction's output.
     """
     op.grad(ZERO)
     if axis is None:

@@ -17,9 +17,9 @@ __all__: list[str] = []
 
 
 def _reordering(op: Op, order: Callable[..., tuple[int, ...]]) -> None:
-    """Declare shapes, view and kernel of an operator that reorders axes.
+    """Declare shapes, view and kernel of an operator that permutes axes.
 
-    ``order(rank, **attrs)`` finds the axes of the input in the order of the output.
+    ``order(rank, **attrs)`` returns the input axes in the order of the output.
     """
     rule = Rule(order)
 

@@ -33,7 +33,7 @@ def _stretched(data: Shape, target: Shape) -> Shape:
         raise ShapeError(f"{show(data)} does not broadcast to {show(target)}: it has more axes")
     padded = (1,) * (len(target) - len(data)) + tuple(data)
     for axis, (old, new) in enumerate(zip(padded, target)):
-        if old not in (1, new):  # an unknown dimension equals everything
+        if old not in (1, new):  # an unknown dimension matches any
             raise ShapeError(f"{show(data)} does not broadcast to {show(target)}: {old} against {new} "
                              f"in dimension {axis}")
     return target
@@ -52,7 +52,7 @@ def _repeated(data: Array, parts: list[Any], out: Array) -> Array:
 
 
 def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
-    """Declare the rules of an operator that repeats its first input to fill a shape, which ``target`` finds."""
+    """Declare the rules of an operator that broadcasts its first input to the shape that ``target`` returns."""
     rule = Rule(target)
 
     @op.infer
@@ -83,7 +83,7 @@ def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
 
 
 def _kept(data: Shape, *, shape: int | Sequence[int]) -> Shape:
-    """The target of ``broadcast_to``, where 0 keeps the dimension of ``data``."""
+    """The target shape of ``broadcast_to``, where 0 keeps the dimension of ``data``."""
     shape = (shape,) if isinstance(shape, int) else shape
     skipped = len(shape) - len(data)
     if skipped < 0:
@@ -125,7 +125,7 @@ def np_broadcast_to_vmap(ins, batched, *, shape):
 
 
 def _sized(data: Shape, *, axis: int | Sequence[int], size: int | Sequence[int]) -> Shape:
-    """``data`` with the lengths of some axes, one until now, replaced."""
+    """The shape ``data`` with the lengths of some axes of length one replaced."""
     axes = (axis,) if isinstance(axis, int) else axis
     sizes = (size,) if isinstance(size, int) else size
     if len(axes) != len(sizes):
@@ -151,7 +151,7 @@ _broadcasting(broadcast_axis, _sized)
 
 
 def _matched(lhs: Shape, rhs: Shape, *, lhs_axes: int | Shape | None, rhs_axes: int | Shape | None) -> Shape:
-    """The target of ``broadcast_like``."""
+    """The target shape of ``broadcast_like``."""
     if lhs_axes is None and rhs_axes is None:
         return rhs
     left = (lhs_axes,) if isinstance(lhs_axes, int) else lhs_axes
@@ -245,7 +245,7 @@ def reduce_like_vmap(ins, batched):
 
 
 def _repetitions(reps: int | Sequence[int], data: Shape) -> tuple[tuple[int, ...], Shape]:
-    """``reps`` and the shape of ``data``, made equally long by ones in front."""
+    """``reps`` and the shape of ``data``, padded with ones in front to equal length."""
     reps = (reps,) if isinstance(reps, int) else tuple(reps)
     rank = max(len(reps), len(data))
     return (1,) * (rank - len(reps)) + reps, (1,) * (rank - len(data)) + tuple(data)
@@ -307,7 +307,7 @@ def repeat_grad(g, ins, outs, *, repeats, axis):
 
 
 def _like(number: float, name: str, aliases: tuple[str, ...] = ()) -> None:
-    """Declare the operator that fills the shape of its input with one number."""
+    """Declare the operator that returns an array of one value in the shape of its input."""
 
     @declare(name=name, aliases=aliases, unread=(0,), constant=number, cheap=True)
     def filled(data):

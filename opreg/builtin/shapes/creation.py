@@ -26,18 +26,18 @@ __all__ = ["Dims", "array_shape", "filling", "inferred_shape"]
 _FLOAT32 = np.dtype("float32")
 
 
-#: A dimension of what is made.
+#: A length of a new array.
 Dim = Annotated[int, Limit("from zero up, or -1 where a graph finds it", lambda number: number >= -1)]
 Dims = Dim | tuple[Dim, ...]
 
 
 def inferred_shape(shape: int | Shape | None) -> Shape | None:
-    """A shape attribute as shape inference reads it."""
+    """A shape attribute for shape inference."""
     return stated((shape,) if isinstance(shape, int) else shape)
 
 
 def array_shape(shape: int | Shape | None) -> Shape:
-    """A shape attribute as an array has it that no graph says more of."""
+    """A shape attribute for an array whose shape no graph infers."""
     dims = () if shape is None else (shape,) if isinstance(shape, int) else shape
     if -1 in dims:
         raise AttrError(f"shape={shape}: -1 is found in graphs alone")
@@ -45,8 +45,8 @@ def array_shape(shape: int | Shape | None) -> Shape:
 
 
 def filling(op: Op, number: float | None = None) -> None:
-    """Declare the rules of an operator that makes an array of one element: this one, or its attribute ``value`` or
-    ``fill_value``. The array is like the first input, or has the attribute ``shape``."""
+    """Declare the rules of an operator that makes an array of one value: ``number``, or its attribute ``value`` or
+    ``fill_value``. The array has the shape of the first input, or that of the attribute ``shape``."""
     if not op.signature.input_names:
         @op.infer
         def filling_infer(*, shape):
@@ -104,7 +104,7 @@ filling(zeros_without_dtype, 0)
 
 
 def _count(start: float, stop: float | None, step: float, repeat: int) -> int:
-    """How many elements ``_arange`` makes."""
+    """The number of elements that ``_arange`` makes."""
     if stop is None:
         start, stop = 0, start
     if step == 0:
@@ -112,22 +112,22 @@ def _count(start: float, stop: float | None, step: float, repeat: int) -> int:
     if stop == start or (stop > start) != (step > 0):
         raise AttrError(f"there is nothing from {start} to {stop} in steps of {step}")
     whole = [int(number) for number in (start, stop, step)]
-    if whole == [start, stop, step]:  # a difference of large ones as floats is rounded
+    if whole == [start, stop, step]:  # a difference of large floats is rounded
         return -((whole[0] - whole[1]) // whole[2]) * repeat
     return math.ceil((stop - start) / step) * repeat
 
 
 def _steps(xp: ArrayModule, count: int, start: float, step: float, repeat: int, dtype: np.dtype) -> Array:
-    """``start``, ``start + step`` …, each repeated; integers count in whole steps."""
+    """``start``, ``start + step`` …, each repeated; integers are computed with an integer step."""
     places = xp.arange(count) // repeat
     if dtype.kind in "iu":
         return places.astype(dtype) * constant(xp, step, dtype) + constant(xp, start, dtype)
-    exact = _FLOAT32 if is_narrow(dtype) else dtype  # MXNet counts in the dtype itself
+    exact = _FLOAT32 if is_narrow(dtype) else dtype  # MXNet computes in the dtype itself
     return (places.astype(exact) * step + start).astype(dtype)
 
 
 def _counting(op: Op) -> None:
-    """Declare the kernel of an operator that counts up: to ``stop``, in the shape of an input, or along one of its
+    """Declare the kernel of an operator that makes a range: to ``stop``, in the shape of an input, or along one of its
     axes."""
 
     @op.kernel()  # no body: its numbers come from no array
@@ -178,7 +178,7 @@ def linspace(*, start: Finite, stop: Finite, num: Count, endpoint: bool = True, 
 formed(linspace, "-> (@num)")
 
 
-@linspace.kernel()  # no body: its numbers come from no array
+@linspace.kernel()  # no body: it has no array inputs
 def linspace_xp(xp, *, start, stop, num, endpoint, dtype):
     return xp.linspace(start, stop, num, endpoint=endpoint).astype(dtype)
 
@@ -196,7 +196,7 @@ def eye_infer(*, N, M):
     return (N, M or N)
 
 
-@eye.kernel()  # no body: its numbers come from no array
+@eye.kernel()  # no body: it has no array inputs
 def eye_xp(xp, *, N, M, k, dtype):
     return xp.eye(N, M or N, k=k, dtype=dtype)
 

@@ -22,12 +22,12 @@ from .shape import stored
 
 __all__ = ["MANY", "single"]
 
-#: An operator with any number of inputs names the unread ones by position: more than anybody has.
+#: Largest position by which an operator with any number of inputs names the unread ones.
 MANY = 4096
 
 
 def single(results: Sequence[Array]) -> Array | tuple[Array, ...]:
-    """Results of a kernel with any number of outputs: one stands for itself, several go in a tuple."""
+    """Results of a kernel with any number of outputs: one result as itself, several as a tuple."""
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -39,7 +39,7 @@ def _axis_slice(axis: int, start: int | None, stop: int | None) -> tuple[slice, 
 
 
 def _joined(shapes: Sequence[Shape], dim: int) -> Shape:
-    """The shape of arrays one after the other along an axis."""
+    """The shape of arrays concatenated along an axis."""
     axis = check_axis(dim, len(shapes[0]), "dim")
     rest: Any = None
     for shape in shapes:
@@ -52,8 +52,8 @@ def _joined(shapes: Sequence[Shape], dim: int) -> Shape:
 
 
 def _join_fill(ins: list, outs: list, dim: int, equal: bool) -> list:
-    """Input shapes with dimensions filled in: those across ``dim`` from the other inputs, an unknown length along it
-    from the output. Several unknown lengths follow only where they are ``equal``."""
+    """Input shapes with dimensions filled in: those of other axes from the other inputs, and an unknown length along
+    ``dim`` from the output. Several unknown lengths can be inferred only if they are ``equal``."""
     shapes = [shape for shape in (*ins, outs[0]) if shape is not None]
     if not shapes:
         return ins
@@ -63,7 +63,7 @@ def _join_fill(ins: list, outs: list, dim: int, equal: bool) -> list:
         for shape in shapes:
             common = unify(common, (*shape[:axis], ANY, *shape[axis + 1:]))
     except ShapeError:
-        return ins  # the shape rule says what does not fit
+        return ins  # the shape rule reports inconsistent shapes
     ins = [unify(shape, common) for shape in ins]
     unsure = [i for i, shape in enumerate(ins) if shape[axis] is ANY]
     if unsure and (equal or len(unsure) == 1) and outs[0] is not None and outs[0][axis] is not ANY:
@@ -74,7 +74,8 @@ def _join_fill(ins: list, outs: list, dim: int, equal: bool) -> list:
 
 
 def _joining(op: Op, function: str, axis: str) -> None:
-    """Declare that an operator joins its inputs by a function of the array module, along what an attribute names."""
+    """Declare that an operator joins its inputs by a function of the array module, along the axis in the named
+    attribute."""
 
     @op.kernel()  # no body: others join by it
     def joining_xp(xp, *data, out=None, **attrs):
@@ -82,8 +83,8 @@ def _joining(op: Op, function: str, axis: str) -> None:
 
 
 def _declare_concat(name: str, aliases: tuple[str, ...], equal: bool = False) -> None:
-    """Concat, and the form of it for recurrent parameters, of which all whose lengths are unknown have the same: they
-    are the weights from the input, of both directions."""
+    """Declare Concat, or its form for recurrent parameters, in which all unknown lengths are equal: they are the input
+    weights of both directions."""
 
     @declare(name=name, cheap=True, aliases=aliases)
     def concat(*data, num_args: Few = 1, dim: int = 1):
@@ -215,7 +216,7 @@ def _cuts(array: Array, axis: int, edges: Sequence[int], squeeze_axis: bool) -> 
 
 
 def _regather(g: Value | Sequence[Value], count: int, axis: int, squeeze_axis: bool) -> Value:
-    """The gradient of a split: its parts joined again."""
+    """The gradient of a split: the parts' gradients concatenated."""
     gs = [g] if isinstance(g, Value) else list(g)
     if squeeze_axis:
         return ops.stack(*gs, num_args=count, axis=axis)
@@ -223,9 +224,10 @@ def _regather(g: Value | Sequence[Value], count: int, axis: int, squeeze_axis: b
 
 
 def _splitting(op: Op, edges: Callable[..., list[int]]) -> None:
-    """Declare the rules of an operator that parts its input along ``axis``, an attribute like ``squeeze_axis``.
+    """Declare the rules of an operator that splits its input along its attribute ``axis``; it also has
+    ``squeeze_axis``.
 
-    ``edges(shape, axis, **attrs)`` are the places where parts begin, from 0 on, and the length of the axis.
+    ``edges(shape, axis, **attrs)`` returns the starts of the parts, from 0 on, and the length of the axis.
     """
     rule = Rule(edges)
     along(op)
@@ -272,7 +274,7 @@ _splitting(split, _even)
 
 
 def _whole(outs: Sequence[Shape | None], axis: int, squeeze_axis: bool) -> Shape | None:
-    """The shape of what was cut along an axis, as far as it follows from those of the parts."""
+    """The shape of a split array, as far as it is determined by its parts."""
     some: Any = None
     for shape in outs:
         if shape is not None:

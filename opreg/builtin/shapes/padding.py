@@ -20,7 +20,7 @@ Cut = tuple[slice, ...]
 
 
 def _widths(pad_width: Sequence[int], rank: int) -> list[tuple[int, int]]:
-    """Numbers added before and after, for each axis."""
+    """The widths before and after, for each axis."""
     if len(pad_width) != 2 * rank or any(width < 0 for width in pad_width):
         raise AttrError(f"pad_width={tuple(pad_width)}: expected {2 * rank} numbers from zero up, "
                         f"before and after for each of {rank} axes")
@@ -90,7 +90,7 @@ def pad_fold_xp(xp, g, *, mode, pad_width, out=None):
 
 
 def _folded(xp: ArrayModule, g: Array, axis: int, before: int, after: int, mode: str) -> Array:
-    """``g`` with its first and last elements along ``axis`` added where they came from."""
+    """``g`` with its first and last elements along ``axis`` added to the elements that they are copies of."""
     g = xp.moveaxis(g, axis, 0)
     stop = g.shape[0] - after
     core = g[before:stop].copy()

@@ -33,13 +33,13 @@ def _image(data: Shape, block_size: int) -> None:
 
 
 def _parts(array: Array, block: int) -> list[Array]:
-    """The channels as they go to the places of a block, one place after the other."""
+    """The channels of each position of a block."""
     depth = array.shape[1] // block**2
     return [array[:, i * depth:(i + 1) * depth] for i in range(block**2)]
 
 
 def _every(place: int, block: int) -> tuple:
-    """All elements at one place of their block."""
+    """The slices of all elements at one position of their block."""
     return (..., slice(place // block, None, block), slice(place % block, None, block))
 
 
@@ -54,7 +54,7 @@ def space_to_depth(data, *, block_size: int):
 
 
 def _moving(op: Op, spreads: bool) -> None:
-    """Declare the rules of an operator that moves numbers between channels and blocks."""
+    """Declare the rules of an operator that moves elements between channels and blocks."""
 
     @op.infer
     def moving_infer(data, *, block_size):
@@ -91,7 +91,7 @@ Dims = tuple[int, ...]
 
 
 def _windows(space: Sequence[int], kernel: Dims, stride: Dims, dilate: Dims, pad: Dims) -> tuple:
-    """Kernel, stride, dilation and padding of every spatial axis, and how many windows it has."""
+    """Kernel, stride, dilation and padding of every spatial axis, and the number of windows."""
     rank = len(kernel)
     stride, dilate, pad = stride or (1,) * rank, dilate or (1,) * rank, pad or (0,) * rank
     if not rank == len(stride) == len(dilate) == len(pad) == len(space):
@@ -109,7 +109,7 @@ def _windows(space: Sequence[int], kernel: Dims, stride: Dims, dilate: Dims, pad
 
 
 def _taps(kernel: Dims, stride: Dims, dilate: Dims, counts: Dims) -> Iterator[tuple]:
-    """Taps of the kernel: the place of each, and the slices of the padded image that it meets."""
+    """Elements of the kernel: the position of each, and the slices of the padded image that it reads."""
     for place in itertools.product(*map(range, kernel)):
         cut = [slice(i * d, i * d + (n - 1) * s + 1, s) for i, s, d, n in zip(place, stride, dilate, counts)]
         yield place, (..., *cut)
@@ -212,7 +212,7 @@ def upsampling(*data, scale: Positive, num_filter: Count = 0, sample_type: Liter
 
 
 def _enlarged(images: Sequence[Shape], scale: int) -> list[tuple[int, int]]:
-    """How many times each image is repeated in height and width."""
+    """The factor by which each image is enlarged in height and width."""
     if len(images[0]) != 4:
         raise ShapeError(f"expected rank 4 (batch, channels, height, width), got shape {show(images[0])}")
     height, width = images[0][2] * scale, images[0][3] * scale
@@ -224,7 +224,7 @@ def _enlarged(images: Sequence[Shape], scale: int) -> list[tuple[int, int]]:
 
 
 def _spread(scale: int) -> tuple[int, int]:
-    """Kernel and padding of the transposed convolution that enlarges by linear interpolation."""
+    """Kernel and padding of the transposed convolution that interpolates linearly."""
     return 2 * scale - scale % 2, scale // 2
 
 
@@ -237,7 +237,7 @@ def upsampling_fill(ins, outs, *, scale, sample_type):
 
 
 def _steps(scale: int, height: int, width: int) -> Iterator[tuple[int, int, tuple]]:
-    """Taps of the spreading kernel: the place of each, and where in the padded result it writes."""
+    """Elements of the kernel: the position of each, and the slices of the padded output that it writes."""
     kernel, _ = _spread(scale)
     for i, j in itertools.product(range(kernel), range(kernel)):
         rows, columns = (height - 1) * scale + 1, (width - 1) * scale + 1
@@ -256,7 +256,7 @@ def spreading_infer(data, weight, *, scale):
     return (*data[:2], data[2] * scale, data[3] * scale)
 
 
-@spreading.kernel()  # no body: a transposed convolution by channels takes twice as long for small images
+@spreading.kernel()  # no body: a transposed convolution per channel takes twice as long for small images
 def spreading_xp(xp, image, weight, *, scale, out=None):
     n, c, h, w = image.shape
     kernel, edge = _spread(scale)

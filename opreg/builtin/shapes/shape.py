@@ -1,7 +1,6 @@
 """Reshaping: the elements keep their order.
 
-Where the layout allows it, outputs are views of their inputs, and a plan needs no step for them. Called on arrays they
-copy.
+If the layout allows it, outputs are views of their inputs, and a plan has no step for them. Eager calls copy.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ __all__ = ["reshape_codes", "stored", "unchanged", "constant", "out_or_empty", "
 
 
 def stored(xp: ArrayModule, view: Array, out: Array | None = None) -> Array:
-    """A view's numbers in an array of their own, or in ``out``."""
+    """The elements of a view in a contiguous array, or in ``out``."""
     if out is None:
         return view.copy()
     xp.copyto(out, view)
@@ -39,7 +38,7 @@ def stored(xp: ArrayModule, view: Array, out: Array | None = None) -> Array:
 
 
 def unchanged(op: Op) -> None:
-    """Declare that the output of an operator is its first input, as it is."""
+    """Declare that the output of an operator is its first input, unchanged."""
     op.view(lambda array: array)
     op.identity(lambda ins, outs: True)
 
@@ -49,17 +48,17 @@ def unchanged(op: Op) -> None:
 
 
 def constant(xp: ArrayModule, value: float, dtype: np.dtype) -> Array:
-    """An attribute's number in a dtype; among integers cut and wrapped around, as MXNet stores it."""
+    """An attribute's value in a dtype; for integers truncated and wrapped around, as MXNet stores it."""
     dtype = np.dtype(dtype)
     if dtype.kind not in "iu":
         return number_on(xp, value, xp.float64).astype(dtype)
     if value.__class__ is int or fits(value, dtype) or fits(value, np.dtype(np.int64)):
         return number_on(xp, wrapped(int(value), dtype), dtype)
-    return number_on(xp, value, xp.float64).astype(xp.int64).astype(dtype)  # the processor's answer, as in MXNet
+    return number_on(xp, value, xp.float64).astype(xp.int64).astype(dtype)  # the processor's result, as in MXNet
 
 
 def reshaped(xp: ArrayModule, data: Array, shape: Shape, out: Array | None = None) -> Array:
-    """``data`` in another shape, as an array of its own or in ``out``."""
+    """``data`` in another shape, as a new array or in ``out``."""
     result = out_or_empty(xp, shape, data.dtype, out)
     target = result.reshape(data.shape)
     repeated = [axis for axis, (dim, stride) in enumerate(zip(data.shape, data.strides)) if dim > 1 and stride == 0]
@@ -78,23 +77,23 @@ def repeated_parts(shape: Shape, axes: Sequence[int]) -> list[Any]:
 
 
 def as_view(array: Array, shape: Shape | None) -> Array | None:
-    """``array`` in another shape without a copy, or None where its layout asks for one."""
+    """``array`` in another shape without a copy, or None if its layout does not allow that."""
     if shape is None or not (array.flags.c_contiguous or _in_place(array.shape, array.strides, shape)):
         return None
     return array.reshape(shape)
 
 
 def _in_place(shape: Shape, strides: Sequence[int], target: Shape) -> bool:
-    """Whether numbers with these strides take another shape where they are.
+    """Whether an array with these strides can be reshaped without a copy.
 
-    They do if axes that are merged or cut anew lie one inside the other without gaps.
+    It can if axes that are merged or split are nested without gaps.
     """
     old = [(dim, stride) for dim, stride in zip(shape, strides) if dim != 1]
     new = iter([dim for dim in target if dim != 1])
     start = 0
     while start < len(old):
         stop, have, want = start + 1, old[start][0], next(new)
-        while have != want:  # the smallest groups of axes, old and new, that hold equally many elements
+        while have != want:  # the smallest groups of old and new axes with equal numbers of elements
             if have < want:
                 have, stop = have * old[stop][0], stop + 1
             else:
@@ -106,12 +105,12 @@ def _in_place(shape: Shape, strides: Sequence[int], target: Shape) -> bool:
 
 
 def out_or_empty(xp: ArrayModule, shape: Shape, dtype: np.dtype, out: Array | None) -> Array:
-    """An array in one piece to write a result to: ``out``, or a new one that ``delivered`` brings there."""
+    """A contiguous array for a result: ``out``, or a new one that ``delivered`` copies there."""
     return out if out is not None and out.flags.c_contiguous else xp.empty(shape, dtype=dtype)
 
 
 def delivered(result: Array, out: Array | None) -> Array:
-    """``result``, stored in ``out`` if that is another array."""
+    """``result``, copied to ``out`` if that is another array."""
     if out is None or out is result:
         return result
     out[...] = result
@@ -119,7 +118,7 @@ def delivered(result: Array, out: Array | None) -> Array:
 
 
 def _refill(ins: list, outs: list) -> list:
-    """The one unknown dimension of an input from the number of its elements, which the output has too."""
+    """The one unknown dimension of an input, from the number of elements, which input and output share."""
     (data,), (out,) = ins, outs
     if data is None or out is None or not known(out) or sum(dim is ANY for dim in data) != 1:
         return ins
@@ -130,7 +129,7 @@ def _refill(ins: list, outs: list) -> list:
 
 
 def reshaping(op: Op, target: Callable[..., Shape | None]) -> None:
-    """Declare the rules of an operator that gives its first input another shape, the one that ``target`` finds."""
+    """Declare the rules of an operator that reshapes its first input to the shape that ``target`` returns."""
     rule = Rule(target)
     op.infer(target)
     same_numbers(op)
@@ -175,7 +174,7 @@ def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) ->
     AttrError
         For invalid codes.
     ShapeError
-        When the number of elements differs, or the codes ask for more dimensions than there are.
+        If the number of elements differs, or the codes refer to more dimensions than there are.
 
     Examples
     --------
@@ -188,7 +187,7 @@ def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) ->
         return reshape_codes(codes[::-1], source[::-1])[::-1]
     result: list[Any] = []
     asked: list[int] = []  # dimensions given as numbers
-    free: list[int] = []  # dimensions of the source that no code has taken over
+    free: list[int] = []  # dimensions of the source that no code has used
     inferred, position = None, 0
     numbers = iter(codes)
     for code in numbers:
@@ -239,7 +238,7 @@ def _halves(dim: int, left: int, right: int, codes: Sequence[int]) -> list[int]:
 
 def _target(source: Shape, *, shape: int | Shape, reverse: bool, target_shape: int | Shape, keep_highest: bool
             ) -> Shape:
-    """The output shape of Reshape, by its codes or by the attributes that came before them."""
+    """The output shape of Reshape, from its codes or from its older attributes."""
     codes = (shape,) if isinstance(shape, int) else shape
     if not codes:
         target = (target_shape,) if isinstance(target_shape, int) else target_shape
@@ -271,7 +270,7 @@ def reshape_fill(ins, outs):
 
 def _like(lhs: Shape, rhs: Shape, *, lhs_begin: int | None, lhs_end: int | None, rhs_begin: int | None,
           rhs_end: int | None) -> Shape:
-    """``lhs`` with the dimensions from begin to end replaced by those of ``rhs``."""
+    """The shape ``lhs`` with the dimensions from begin to end replaced by those of ``rhs``."""
 
     def span(shape: Shape, begin: int | None, end: int | None, name: str) -> tuple[int, int]:
         rank = len(shape)
@@ -301,7 +300,7 @@ reshape_like.identity(lambda ins, outs: ins[0] == outs[0])
 
 
 def _rows(data: Shape) -> Shape:
-    """One row for each place along the first axis."""
+    """One row for each index of the first axis."""
     if not data:
         raise ShapeError("expected at least one dimension, got shape ()")
     return (data[0], math.prod(data[1:]))
@@ -371,7 +370,7 @@ reshaping(squeeze, _squeezed)
 
 
 def _as_numbers(op: Op, numbers: Callable[[Shape], Shape]) -> None:
-    """Declare the rules of an operator that gives what follows from a shape as int64 numbers."""
+    """Declare the rules of an operator that returns values computed from a shape, as int64."""
 
     @op.infer
     def numbers_infer(data):

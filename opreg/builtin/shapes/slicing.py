@@ -1,8 +1,8 @@
 """Slices of arrays, and writing to slices.
 
 The gradient of a slice is zeros with the output gradient in it: each operator has a ``_backward_`` operator for this,
-whose own gradient is the slice again. A family of operators is one function that returns slices; the rules are derived
-from it.
+whose own gradient is the slice again. A family of operators is defined by one function that returns slices, from which
+the rules are derived.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _cut_shape(shape: Shape, cut: Cut) -> Shape:
 
 
 def _cut_by(op: Op, cut: Callable[..., Cut]) -> Rule:
-    """Declare that an operator cuts its output from its first input; see ``cutting``."""
+    """Declare that an operator slices its first input; see ``cutting``."""
     rule = Rule(cut)
 
     @op.infer
@@ -57,20 +57,20 @@ def _cut_by(op: Op, cut: Callable[..., Cut]) -> Rule:
 
 
 def cutting(op: Op, cut: Callable[..., Cut]) -> Op:
-    """Declare that an operator is a cut, and the operator that puts its gradient back among zeros.
+    """Declare a slicing operator, and the operator that writes its gradient into zeros.
 
     Parameters
     ----------
     op : Op
-        The operator. A second input, if it has one, is asked for its shape alone.
+        The operator. Only the shape of a second input is read.
     cut : function
-        ``cut(*shapes, **attrs)``, the slices along the first axes. In place of the shape of a second input it may be
-        given that of the output, which has the same lengths.
+        ``cut(*shapes, **attrs)`` returns the slices along the first axes. In place of the second input's shape it may
+        get that of the output, which has the same lengths.
 
     Returns
     -------
     Op
-        ``_backward_<name>``, which puts the gradient back.
+        ``_backward_<name>``, the operator of the gradient.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def _listed(value: Bounds) -> tuple[int | None, ...]:
 
 
 def _cut(data: Shape, like: Shape = (), *, begin: Bounds, end: Bounds, step: Bounds | None) -> Cut:
-    """The slices that ``begin``, ``end`` and ``step`` describe, with NumPy's meaning."""
+    """The slices for ``begin``, ``end`` and ``step``, with NumPy's meaning."""
     starts, stops, steps = _listed(begin), _listed(end), () if step is None else _listed(step)
     if len(starts) != len(stops) or (steps and len(steps) != len(starts)):
         raise AttrError(f"begin={begin}, end={end}, step={step}: expected equally many of each")
@@ -146,7 +146,7 @@ cutting(slice_, _cut)
 
 
 def _span(begin: int, end: int | None, dim: int) -> tuple[int, int]:
-    """Bounds of ``slice_axis``, counted from the front."""
+    """The bounds of ``slice_axis``, as nonnegative indices."""
     start = begin + dim if begin < 0 else begin
     stop = dim if end is None else end + dim if end < 0 else end
     if not 0 <= start < stop <= dim:
@@ -156,7 +156,7 @@ def _span(begin: int, end: int | None, dim: int) -> tuple[int, int]:
 
 def _axis_cut(data: Shape, like: Shape = (), *, axis: int, begin: int, end: int | None) -> Cut:
     axis = check_axis(axis, len(data))
-    # The length of an unknown axis stays unknown, as in MXNet, even where both ends are counted from the same side.
+    # The length of an unknown axis stays unknown, as in MXNet, even if both ends are counted from the same side.
     return (slice(None),) * axis + (slice(begin, end) if data[axis] is ANY else slice(*_span(begin, end, data[axis])),)
 
 
@@ -173,7 +173,7 @@ along(cutting(slice_axis, _axis_cut), of=1)
 
 
 def _like_shape(data: Shape, like: Shape, *, axes: int | Sequence[int]) -> Shape:
-    """``data`` with the lengths of ``like`` along ``axes``, along all without."""
+    """The shape ``data`` with the lengths of ``like`` along ``axes``, or along all axes."""
     named = (axes,) if isinstance(axes, int) else axes
     if not named and len(data) != len(like):
         raise ShapeError(f"{show(data)} and {show(like)} differ in rank; name the axes to cut")
@@ -196,7 +196,7 @@ def slice_like(data, shape_like, *, axes: int | tuple[int, ...] = ()):
 
 
 cutting(slice_like, _corner)
-slice_like.infer(_like_shape)  # a length that the other input knows is known
+slice_like.infer(_like_shape)  # a length known from the other input
 
 
 # --------------------------------------------------------------------------------------------------- Crop
@@ -209,7 +209,7 @@ def _crop_size(shapes: Sequence[Shape], h_w: Sequence[int]) -> Sequence[int]:
 
 
 def _window(*shapes: Shape, h_w: Sequence[int], offset: Sequence[int], center_crop: bool) -> Cut:
-    """Slices of height and width that ``Crop`` takes."""
+    """The slices of height and width for ``Crop``."""
     size = _crop_size(shapes, h_w)
     if len(size) != 2 or len(offset) != 2:
         raise AttrError(f"h_w={h_w}, offset={offset}: expected height and width of each")

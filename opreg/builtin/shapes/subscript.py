@@ -18,7 +18,7 @@ __all__: list[str] = []
 
 
 def _on_device(part: object) -> bool:
-    """Whether a part of a subscript is an array that the host does not hold."""
+    """Whether a part of a subscript is an array on a device other than the host."""
     return hasattr(part, "shape") and not isinstance(part, (np.ndarray, np.generic))
 
 
@@ -32,7 +32,7 @@ def subscript_infer(data, *, key):
     if not known(data):
         return None
     parts = key if isinstance(key, tuple) else (key,)
-    parts = tuple(np.zeros(part.shape, np.int64) if _on_device(part) else part for part in parts)  # none is read there
+    parts = tuple(np.zeros(part.shape, np.int64) if _on_device(part) else part for part in parts)  # not read there
     try:
         return np.broadcast_to(np.empty((), np.bool_), data)[parts].shape
     except IndexError as error:
@@ -43,7 +43,7 @@ reading(subscript, lambda xp, data, *, key: (data, key))
 
 
 def _of_samples(key: Any) -> tuple[Any, ...] | None:
-    """The key of all samples; None where axes that it names by arrays would come first."""
+    """The key for a batch of samples; None if axes indexed by arrays would move to the front."""
     parts = key if isinstance(key, tuple) else (key,)
     plain = [part is None or part is Ellipsis or (isinstance(part, (int, slice)) and not isinstance(part, bool))
              for part in parts]
@@ -67,7 +67,7 @@ def subscript_scatter(g, data, *, key: Key):
 adjoint_pair(subscript, subscript_scatter)
 
 
-@subscript_scatter.kernel()  # no body: it adds at places that a key names
+@subscript_scatter.kernel()  # no body: it adds at the elements that a key selects
 def subscript_scatter_xp(xp, g, data, *, key):
     result = xp.zeros(data.shape, g.dtype)
     xp.add.at(result, key, g.reshape(result[key].shape))
@@ -82,7 +82,7 @@ def subscript_scatter_vmap(ins, batched, *, key):
 
 @declare(name="_CrossDeviceCopy", cheap=True)
 def cross_device_copy(data):
-    """The same values on another device."""
+    """A copy of an array on another device."""
 
 
 @cross_device_copy.kernel("transfer", bound=True)

@@ -15,7 +15,8 @@ __all__ = ["Corner", "corners", "rows", "images", "read", "spread", "slopes"]
 
 
 class Corner(NamedTuple):
-    """One of the four pixels around each place: its row, its weight, and the weight's slopes down and to the right."""
+    """One of the four pixels around each point: its row, its weight, and the derivatives of the weight down and to the
+    right."""
 
     row: Array
     weight: Array
@@ -24,9 +25,9 @@ class Corner(NamedTuple):
 
 
 def corners(xp: ArrayModule, y: Array, x: Array, size: tuple[int, int], image: Array | int = 0) -> list[Corner]:
-    """The four pixels around places ``(y, x)`` of images of ``size``; what lies outside counts as zero.
+    """The four pixels around points ``(y, x)`` of images of ``size``; pixels outside are zero.
 
-    ``image`` is the number of each place's image.
+    ``image`` is the index of each point's image.
     """
     height, width = size
     top, left = xp.floor(y), xp.floor(x)
@@ -57,13 +58,13 @@ def images(array: Array, shape: Shape) -> Array:
 
 
 def _taken(xp: ArrayModule, source: Array, row: Array) -> Array:
-    if not source.shape[0]:  # places of no image: all of them outside
+    if not source.shape[0]:  # points with no image: all pixels are outside
         return xp.zeros((row.shape[0], source.shape[1]), source.dtype)
     return xp.take(source, row, axis=0)
 
 
 def read(xp: ArrayModule, source: Array, places: list[Corner]) -> Array:
-    """Rows between those of ``source``: a row of channels for every place."""
+    """Interpolated rows of ``source``: a row of channels for every point."""
     total: Any = 0
     for corner in places:
         total = total + _taken(xp, source, corner.row) * corner.weight[:, None]
@@ -71,7 +72,7 @@ def read(xp: ArrayModule, source: Array, places: list[Corner]) -> Array:
 
 
 def spread(xp: ArrayModule, count: int, g: Array, places: list[Corner]) -> Array:
-    """The gradient of ``source``, of ``count`` rows, given that of what was read."""
+    """The gradient of ``source``, which has ``count`` rows, from that of the interpolated rows."""
     channels = g.shape[1]
     flat = xp.concatenate([corner.row for corner in places])[:, None] * channels + xp.arange(channels)
     values = xp.concatenate([g * corner.weight[:, None] for corner in places])
@@ -79,7 +80,7 @@ def spread(xp: ArrayModule, count: int, g: Array, places: list[Corner]) -> Array
 
 
 def slopes(xp: ArrayModule, source: Array, g: Array, places: list[Corner]) -> tuple[Array, Array]:
-    """The gradients of the places' ``y`` and ``x``, given that of what was read."""
+    """The gradients of the points' ``y`` and ``x``, from that of the interpolated rows."""
     y: Any = 0
     x: Any = 0
     for corner in places:

@@ -24,21 +24,21 @@ __all__ = ["apart", "ratio", "survivors", "one_by_one", "offsets", "moved"]
 
 Format = Literal["center", "corner"]
 
-#: Corners and areas, an array each, or one array of them.
+#: Corners and areas, as five arrays or as one array of them.
 Arrays = Array | Sequence[Array]
 
-#: Boxes that are compared with all later ones at once.
+#: Number of boxes compared with all later ones at once.
 BLOCK = 32
 
 
 def apart(boxes: Array, axis: int = -1) -> tuple[Array, Array, Array, Array]:
-    """The four numbers of boxes, one array each."""
+    """The four coordinates of boxes, as separate arrays."""
     first, second, third, fourth = [boxes[(slice(None),) * (axis % boxes.ndim) + (i,)] for i in range(4)]
     return first, second, third, fourth
 
 
 def _corners(xp: ArrayModule, boxes: Array, form: Format) -> Array:
-    """Boxes by their corners."""
+    """The corners of boxes."""
     if form == "corner":
         return boxes
     x, y, width, height = apart(boxes)
@@ -47,7 +47,7 @@ def _corners(xp: ArrayModule, boxes: Array, form: Format) -> Array:
 
 
 def _centers(xp: ArrayModule, boxes: Array, form: Format) -> Array:
-    """Boxes by their centers and sides."""
+    """The centers and sides of boxes."""
     if form == "center":
         return boxes
     left, top, right, bottom = apart(boxes)
@@ -56,22 +56,22 @@ def _centers(xp: ArrayModule, boxes: Array, form: Format) -> Array:
 
 
 def _area(xp: ArrayModule, boxes: Array, form: Format) -> Array:
-    """Areas of boxes; 0 if a side is negative."""
+    """The areas of boxes; 0 if a side is negative."""
     left, top, right, bottom = apart(boxes)
     width, height = (right, bottom) if form == "center" else (right - left, bottom - top)
     return xp.where((width < 0) | (height < 0), 0, width * height).astype(boxes.dtype)
 
 
 def _common(xp: ArrayModule, a: Arrays, b: Arrays, border: int = 0) -> Array:
-    """Area of the intersection of two boxes, each four arrays of corners. With ``border=1`` boxes include their last
-    pixel."""
+    """The area of the intersection of boxes, each given by four arrays of corners. With ``border=1`` boxes include
+    their last pixel."""
     width = xp.minimum(a[2], b[2]) - xp.maximum(a[0], b[0]) + border
     height = xp.minimum(a[3], b[3]) - xp.maximum(a[1], b[1]) + border
     return xp.maximum(width, 0) * xp.maximum(height, 0)
 
 
 def ratio(xp: ArrayModule, a: Arrays, b: Arrays, border: int = 0) -> Array:
-    """Overlap of boxes: what they cover together through what they cover at all.
+    """The intersection over union of boxes.
 
     ``a`` and ``b`` are five arrays each: corners and area.
     """
@@ -85,18 +85,18 @@ def ratio(xp: ArrayModule, a: Arrays, b: Arrays, border: int = 0) -> Array:
 
 def survivors(xp: ArrayModule, alive: Array, rows: Array, clash: Callable[[Array, Array], Array],
               groups: Array | None = None, most: int | None = None) -> Array:
-    """Mask of the boxes that are left when each, in order, removes the later ones that it clashes with.
+    """Mask of the boxes that remain when each, in order, removes the later ones that it overlaps too much.
 
     Parameters
     ----------
     alive : (batch, n) bools
-        The boxes that take part; a copy comes back.
+        The boxes that take part; it is not modified.
     rows : (k, batch, n)
-        What ``clash(one, others)`` is told of boxes, as slices of this that broadcast.
+        Data of the boxes for ``clash(one, others)``, which gets slices of it that broadcast.
     groups : (batch, n)
-        Only boxes of one group clash.
+        Groups of the boxes; only boxes of the same group remove each other.
     most : int
-        So many are enough.
+        Number of remaining boxes after which it may stop.
     """
     if xp is np:
         return _kept_on_host(alive, rows, clash, groups, alive.shape[1] if most is None else most)
@@ -117,7 +117,7 @@ def survivors(xp: ArrayModule, alive: Array, rows: Array, clash: Callable[[Array
 
 def _kept_on_host(alive: Array, rows: Array, clash: Callable[[Array, Array], Array], groups: Array | None, most: int
                   ) -> Array:
-    """The same where numbers can be looked at: what is removed is compared with nothing any more."""
+    """``survivors`` on the host, where values can be read: removed boxes are not compared any more."""
     kept = np.zeros_like(alive)
     for batch in range(alive.shape[0]):
         places = np.flatnonzero(alive[batch])
@@ -142,10 +142,10 @@ def _kept_on_host(alive: Array, rows: Array, clash: Callable[[Array, Array], Arr
 
 
 def one_by_one(xp: ArrayModule, scores: Array, rounds: int, enough: Callable[[Array], Array]) -> Array:
-    """Columns matched with the rows of ``scores`` (batch, n, m), or -1.
+    """The column matched with each row of ``scores`` (batch, n, m), or -1.
 
-    The highest score that is ``enough`` matches its row and column, which then take no further part; equal scores
-    come in the order of rows, then columns. ``scores`` is overwritten.
+    The highest score for which ``enough`` is true matches its row and column, which are then excluded; equal scores are
+    taken in the order of rows, then columns. ``scores`` is overwritten.
     """
     batch, n, m = scores.shape
     every, matches = xp.arange(batch), xp.full((batch, n), -1, dtype=xp.int64)
@@ -160,7 +160,7 @@ def one_by_one(xp: ArrayModule, scores: Array, rounds: int, enough: Callable[[Ar
 
 
 def _matched(xp: ArrayModule, columns: Array, count: int) -> Array:
-    """The same matches seen from ``count`` columns: for each its row, or -1."""
+    """The row matched with each of ``count`` columns, or -1."""
     hit = columns[:, :, None] == xp.arange(count)
     rows = xp.arange(columns.shape[1])[:, None]
     return xp.where(hit, rows + 1, 0).sum(axis=1) - 1
@@ -196,7 +196,7 @@ def box_nms_infer(data, *, coord_start, score_index, id_index):
     return [data, (*data[:-1], 1)]
 
 
-@box_nms.kernel()  # no body: each box that is kept rules out later ones, one after the other
+@box_nms.kernel()  # no body: boxes are removed one after the other
 def box_nms_xp(xp, data, *, overlap_thresh, valid_thresh, topk, coord_start, score_index, id_index, background_id,
                force_suppress, in_format, out_format):
     n, width = data.shape[-2:]
@@ -219,7 +219,7 @@ def box_nms_xp(xp, data, *, overlap_thresh, valid_thresh, topk, coord_start, sco
     alive = survivors(xp, alive, rows, lambda a, b: wide(xp, ratio(xp, a, b))[0] > overlap_thresh, groups)
     if in_format != out_format:
         converted = corners if out_format == "corner" else _centers(xp, boxes, in_format)
-        # MXNet takes a negative number here for the mark of a box that went.
+        # MXNet takes a negative first coordinate for the mark of a removed box.
         ordered[:, :, coord_start:coord_start + 4] = xp.where(boxes[:, :, :1] < 0, boxes, converted)
     first = xp.argsort(~alive, axis=1, kind="stable")
     alive = xp.take_along_axis(alive, first, axis=1)[:, :, None]
@@ -354,7 +354,7 @@ def box_decode(data, anchors, *, std0: float = 1.0, std1: float = 1.0, std2: flo
 formed(box_decode, "(batch, n, 4) (1, n, 4) -> (batch, n, 4)")
 
 
-@box_decode.kernel()  # no body: columns are views here; a body takes half as long again for a few boxes
+@box_decode.kernel()  # no body: columns are views here; a body takes 50% longer for a few boxes
 def box_decode_xp(xp, data, anchors, *, std0, std1, std2, std3, clip, format):
     return moved(xp, apart(_centers(xp, anchors, format)), apart(data), (std0, std1, std2, std3), clip)
 

@@ -1,7 +1,7 @@
 """Correlation of patches of one image with displaced patches of another (Dosovitskiy et al. 2015).
 
-For each displacement the two images, one of them shifted, are multiplied and summed over channels; sums over patches
-are a pooling of that.
+For each displacement the images, one of them shifted, are multiplied and summed over channels; then sums over patches
+are computed by pooling.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class _Form(NamedTuple):
 
     @property
     def places(self) -> Shape:
-        """How many places are compared along each axis."""
+        """The number of compared positions along each axis."""
         border = self.reach + (self.kernel - 1) // 2
         return tuple([-(-(n - 2 * border) // self.stride1) for n in self.padded])
 
     @property
     def shifts(self) -> range:
-        """Displacements along each axis."""
+        """The displacements along each axis."""
         most = self.reach // self.stride2 * self.stride2
         return range(-most, most + 1, self.stride2)
 
@@ -50,8 +50,8 @@ class _Form(NamedTuple):
         return tuple([(n - 1) * self.stride1 + self.kernel for n in self.places])
 
     def parts(self) -> Iterator[tuple[int, tuple, tuple]]:
-        """Displacements: the number of each, and the parts of both padded images."""
-        # A patch hangs from its corner, which is ``reach`` from the border of the padded image.
+        """For each displacement its number, and the corresponding parts of both padded images."""
+        # A patch is given by its upper left corner, which is ``reach`` from the border of the padded image.
         own = tuple([slice(self.reach, self.reach + n) for n in self.inner()])
         for i, down in enumerate(self.shifts):
             for j, right in enumerate(self.shifts):
@@ -75,7 +75,7 @@ def _form(data: Shape, kernel_size: int, max_displacement: int, stride1: int, st
 
 
 def _framed(xp: ArrayModule, x: Array, form: _Form) -> Array:
-    """Images in a frame of zeros."""
+    """Images padded with zeros."""
     if not form.pad:
         return x
     frame = xp.zeros((*x.shape[:2], *form.padded), x.dtype)
@@ -84,12 +84,12 @@ def _framed(xp: ArrayModule, x: Array, form: _Form) -> Array:
 
 
 def _inside(frame: Array, form: _Form) -> Array:
-    """Images without their frame."""
+    """Images without their padding."""
     return frame[:, :, form.pad:frame.shape[2] - form.pad, form.pad:frame.shape[3] - form.pad]
 
 
 def _taps(form: _Form) -> Iterator[tuple]:
-    """Slices of each tap of the patches, in the part of the image that patches cover."""
+    """Slices for each element of the patches, in the part of the image that patches cover."""
     high, across = [(n - 1) * form.stride1 + 1 for n in form.places]
     for i in range(form.kernel):
         for j in range(form.kernel):

@@ -63,10 +63,10 @@ def _shapes(data: Shape, form: _Form, num_filter: int) -> tuple[Shape, Shape, Sh
 
 
 def _corners(xp: ArrayModule, offset: Array, form: _Form, size: tuple[int, int], modulated: bool) -> list[Corner]:
-    """The pixels around every tap of every place of one image: (moving groups × taps × places)."""
+    """The pixels around each sample of one image: (offset groups × kernel positions × output positions)."""
     (high, across), (kernel, stride, dilate, pad) = offset.shape[1:], form.win
     offset = offset.reshape(form.moving, *kernel, 2, high, across)
-    # The place of each output and tap along each axis, shaped to meet the offsets.
+    # Undeformed sample positions by kernel and output position along each axis, shaped to broadcast with the offsets.
     y, x = [(xp.arange(n) * s - p + (xp.arange(k) * d)[:, None]).astype(offset.dtype)
             for n, k, s, d, p in zip((high, across), kernel, stride, dilate, pad)]
     y = (offset[:, :, :, 0] + y[:, None, :, None]).reshape(-1)
@@ -74,7 +74,7 @@ def _corners(xp: ArrayModule, offset: Array, form: _Form, size: tuple[int, int],
     group = xp.repeat(xp.arange(form.moving), form.taps * high * across)
     if modulated:
         return corners(xp, y, x, size, group)
-    # The first version reads zero from the border outwards, and the last row and column as if they went on.
+    # The first version reads zero outside the image, and extends the last row and column up to its border.
     inside = (y >= 0) & (y < size[0]) & (x >= 0) & (x < size[1])
     down, right = inside & (y < size[0] - 1), inside & (x < size[1] - 1)
     return [Corner(corner.row, xp.where(inside, corner.weight, 0), xp.where(down, corner.down, 0),
@@ -84,7 +84,7 @@ def _corners(xp: ArrayModule, offset: Array, form: _Form, size: tuple[int, int],
 
 def _moved(xp: ArrayModule, data: Array, offset: Array, form: _Form, modulated: bool
            ) -> Iterator[tuple[int, Array, list[Corner]]]:
-    """Each image as rows of channels, a group after the other, and the pixels its taps read."""
+    """Each image as rows of channels, group by group, and the pixels that its samples read."""
     _, channels, *size = data.shape
     for n in range(data.shape[0]):
         yield (n, rows(data[n].reshape(form.moving, channels // form.moving, *size)),
@@ -92,14 +92,15 @@ def _moved(xp: ArrayModule, data: Array, offset: Array, form: _Form, modulated: 
 
 
 def _columns(values: Array, form: _Form) -> Array:
-    """Rows of channels, one for each group, tap and place, as matrices (groups, channels × taps, places)."""
+    """Rows of channels, one for each group, kernel and output position, as matrices (groups, channels × kernel
+    positions, output positions)."""
     channels = values.shape[1]
     values = values.reshape(form.moving, form.taps, -1, channels).transpose(0, 3, 1, 2)
     return values.reshape(form.groups, form.moving * channels * form.taps // form.groups, -1)
 
 
 def _rows(columns: Array, form: _Form) -> Array:
-    """The reverse of ``_columns``."""
+    """The inverse of ``_columns``."""
     channels = columns.shape[0] * columns.shape[1] // (form.moving * form.taps)
     columns = columns.reshape(form.moving, channels, form.taps, -1).transpose(0, 2, 3, 1)
     return columns.reshape(-1, channels)
@@ -149,8 +150,8 @@ def _gradients(xp: ArrayModule, g: Array, data: Array, offset: Array, mask: Arra
 
 
 def _moving(op: Op, back: Op, modulated: bool) -> None:
-    """Declare a convolution whose taps move, and the operator that computes its gradients but that of the bias; the
-    modulated version has a mask after the offsets."""
+    """Declare a deformable convolution, and the operator of its gradients except that of the bias; the modulated
+    version has a mask after the offsets."""
     count = 4 if modulated else 3
 
     def parts(arrays: Sequence[Array]) -> tuple[Array, Array, Array | None, Array]:
@@ -187,7 +188,7 @@ def _moving(op: Op, back: Op, modulated: bool) -> None:
 
     back.infer(like_inputs(*range(1, count + 1)))
 
-    @back.kernel()  # no body: the gradients share the reading of the image
+    @back.kernel()  # no body: the gradients share the samples of the image
     def moving_back_xp(xp, g, *arrays, kernel, stride, dilate, pad, num_group, num_deformable_group):
         form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
         return _gradients(xp, g, *parts(arrays), form)

@@ -43,11 +43,11 @@ class _Form(NamedTuple):
     trans_std: float
 
     def part(self) -> list[int]:
-        """Parts along an axis whose movement the cells share, a cell each."""
+        """The part, along an axis, whose offset each cell uses."""
         return [i * self.parts // self.cells for i in range(self.cells)]
 
     def group(self) -> list[int]:
-        """Groups of channels along an axis that the cells read, a cell each."""
+        """The group of channels, along an axis, that each cell reads."""
         return [min(i * self.groups // self.cells, self.groups - 1) for i in range(self.cells)]
 
 
@@ -107,7 +107,7 @@ def _samples(xp: ArrayModule, rois: Array, trans: Array | None, form: _Form, sha
         moves = [xp.take(xp.take(trans[:, axis::2], part, axis=2), part, axis=3) * form.trans_std for axis in (0, 1)]
 
     def along(first: Array, last: Array, move: Array | None, axis: int) -> tuple[Array, Array]:
-        """Sample places along one axis, (R, class, cell, cell, sample), and the regions' lengths."""
+        """Sample positions along one axis, (R, class, cell, cell, sample), and the regions' lengths."""
         start = (first * form.scale - 0.5)[:, None, None, None]
         length = xp.maximum((last + 1) * form.scale - 0.5 - start[:, 0, 0, 0], 0.1)[:, None, None, None]
         cell = length / form.cells
@@ -131,14 +131,14 @@ def _samples(xp: ArrayModule, rois: Array, trans: Array | None, form: _Form, sha
     source = xp.broadcast_to((source * form.groups ** 2 + cell)[..., None, None], inside.shape)
     flat, valid = [array.reshape(-1) for array in (y, x)], inside.reshape(-1)
     neighbours = corners(xp, flat[0], flat[1], (height, width), source.reshape(-1))
-    # On a pixel, where samples beyond the border are held, there is no slope.
+    # A sample clamped to the border lies on a pixel and has zero derivative.
     down, right = [valid & (place != xp.floor(place)) for place in flat]
     places = [Corner(corner.row, xp.where(valid, corner.weight, 0), xp.where(down, corner.down, 0),
                      xp.where(right, corner.right, 0)) for corner in neighbours]
     return _Samples(places, inside, inside.sum((4, 5)), high, across)
 
 
-@deformable_pooling.kernel()  # no body: places of samples serve both outputs
+@deformable_pooling.kernel()  # no body: sample positions serve both outputs
 def deformable_pooling_xp(xp, data, rois, trans=None, *, spatial_scale, output_dim, group_size, pooled_size, part_size,
                           sample_per_part, trans_std):
     data, trans = wide(xp, data, trans)
@@ -159,13 +159,13 @@ def deformable_pooling_xp(xp, data, rois, trans=None, *, spatial_scale, output_d
 def deformable_pooling_data(g, data, rois, trans, *, spatial_scale: float, output_dim: Count, group_size: int,
                             pooled_size: int, part_size: int = 0, sample_per_part: int = 1, trans_std: float = 0.0,
                             no_trans: bool = False):
-    """The gradients of the data and of the cells' movements."""
+    """The gradients of the data and of the offsets."""
 
 
 gradient_by(deformable_pooling, deformable_pooling_data)
 
 
-@deformable_pooling_data.kernel()  # no body: the gradients share the places of samples
+@deformable_pooling_data.kernel()  # no body: the gradients share the sample positions
 def deformable_pooling_data_xp(xp, g, data, rois, trans=None, *, spatial_scale, output_dim, group_size, pooled_size,
                                part_size, sample_per_part, trans_std):
     g, data, trans = wide(xp, g, data, trans)
@@ -182,7 +182,7 @@ def deformable_pooling_data_xp(xp, g, data, rois, trans=None, *, spatial_scale, 
     x = x.reshape(data.shape)
     if trans is None:
         return x
-    # Cells move with their part: sum the slopes of the cells of each.
+    # Cells of a part share its offset: sum their gradients.
     part = (xp.arange(form.parts)[:, None] == xp.asarray(form.part())).astype(data.dtype)
     moved = []
     for slope, length in zip(slopes(xp, source, above, samples.places), (samples.high, samples.across)):

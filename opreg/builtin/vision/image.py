@@ -22,11 +22,11 @@ from ..shapes.slicing import Cut, cutting
 
 __all__: list[str] = []
 
-#: Shares of red, green and blue in gray (ITU-R BT.601).
+#: Weights of red, green and blue in gray (ITU-R BT.601).
 _GRAY = (0.299, 0.587, 0.114)
 
-#: Directions in which the colors of natural images vary most, a row a color, times how much they do.
-#: A. Krizhevsky, I. Sutskever, G. Hinton, ImageNet Classification with Deep Convolutional Neural Networks, 2012.
+#: Principal components of the colors of natural images, one row per color, times their standard deviations. A.
+#: Krizhevsky, I. Sutskever, G. Hinton, ImageNet Classification with Deep Convolutional Neural Networks, 2012.
 _DIRECTIONS = tuple(tuple(part * size for part, size in zip(row, (55.46, 4.794, 1.148))) for row in (
     (-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, -0.6948, 0.4203)))
 
@@ -38,15 +38,15 @@ def _image(data: Shape, batch: bool = True) -> None:
 
 
 def _in_range(xp: ArrayModule, colours: Array, dtype: np.dtype) -> Array:
-    """Numbers that a short integer can hold."""
+    """Values clipped to the range of a short integer dtype."""
     if dtype.kind not in "iu" or dtype.itemsize > 2:
         return colours
     return xp.clip(colours, xp.iinfo(dtype).min, xp.iinfo(dtype).max)
 
 
 def _changing(op: Op, change: Callable[..., Array]) -> None:
-    """Declare that an operator changes numbers of images: ``change(xp, x, dtype, rng, **attrs)`` does so to an image of
-    the working dtype, and ``dtype`` is that of the result."""
+    """Declare that an operator transforms images: ``change(xp, x, dtype, rng, **attrs)`` transforms an image in the
+    working dtype; ``dtype`` is that of the result."""
 
     @op.kernel()  # no body: colors of channels are constants, which bodies do not hold
     def changing_xp(xp, data, *, rng=None, **attrs):
@@ -76,7 +76,7 @@ def normalize(data, *, mean: float | tuple[float, ...] = (0.0, 0.0, 0.0, 0.0),
 
 
 def _by_channel(name: str, values: float | tuple[float, ...], channels: int) -> tuple[float, ...]:
-    """One number, or one for each channel; equal ones count as one."""
+    """One value, or one per channel; equal values become one."""
     values = values if isinstance(values, tuple) else (values,)
     if len(set(values)) == 1:
         return values[:1]
@@ -142,7 +142,7 @@ def _declare_flip(words: str, axis: int) -> None:
     formed(flip, "(height, width, channel) -> (height, width, channel)")
     formed(random_flip, "(height, width, channel) -> (height, width, channel)")
 
-    @random_flip.kernel()  # no body: the eager gradient of a body would draw anew
+    @random_flip.kernel()  # no body: the eager gradient of a body would draw again
     def random_flip_xp(xp, data, *, rng):
         return xp.where(rng.random((1,)) < 0.5, xp.flip(data, axis), data)
 
@@ -156,7 +156,7 @@ _declare_flip("top_bottom", 0)
 
 
 def _gray(xp: ArrayModule, x: Array) -> Array:
-    """How bright each place is, one channel."""
+    """The gray value of each pixel, as one channel."""
     return x if x.shape[-1] == 1 else (x * xp.asarray(_GRAY, dtype=x.dtype)).sum(axis=-1, keepdims=True)
 
 
@@ -174,9 +174,9 @@ def _saturation(xp: ArrayModule, x: Array, factor: Array) -> Array:
 
 
 def _hue(xp: ArrayModule, x: Array, turns: Array) -> Array:
-    """Colors turned around the circle of hues, lightness and saturation as they are.
+    """Colors with their hue rotated; lightness and saturation do not change.
 
-    A. Smith, Color gamut transform pairs, 1978, for the hexagon of hues.
+    The hexagon of hues is that of A. Smith, Color gamut transform pairs, 1978.
     """
     if x.shape[-1] == 1:
         return x
@@ -192,20 +192,21 @@ def _hue(xp: ArrayModule, x: Array, turns: Array) -> Array:
     hue = (xp.where(colored, hue, 0) + turns * 6) % 6
     top = xp.where(light <= 0.5, light * (1 + saturation), light + saturation - light * saturation)
     bottom = 2 * light - top
-    # Along the circle a color rises, is full, falls and is gone; the others do so a third of a turn later.
+    # Along the circle of hues a color rises, stays at its maximum, falls and stays at zero; the others are shifted by a
+    # third.
     distance = [xp.abs((hue - center + 3) % 6 - 3) for center in (0, 2, 4)]
     return xp.stack([bottom + (top - bottom) * xp.clip(2 - d, 0, 1) for d in distance], axis=-1) * 255
 
 
 def _lighting(xp: ArrayModule, x: Array, alpha: Array) -> Array:
-    """Colors moved along the three directions by parts ``alpha``."""
+    """Colors shifted along the three principal components by factors ``alpha``."""
     if x.shape[-1] == 1:
         return x
     return x + (xp.asarray(_DIRECTIONS, dtype=x.dtype) * alpha).sum(axis=1)
 
 
 def _colored(op: Op, change: Callable[..., Array]) -> None:
-    """Declare that an operator changes colors as ``change`` does; see ``_changing``."""
+    """Declare that an operator changes colors by ``change``; see ``_changing``."""
     _changing(op, change)
 
     @op.infer
@@ -252,7 +253,7 @@ def _jitter(xp: ArrayModule, x: Array, dtype: np.dtype, rng: Any, brightness: fl
     changes = ((_brightness, 1, brightness), (_contrast, 1, contrast), (_saturation, 1, saturation), (_hue, 0, hue))
     chosen = [change for change in changes if change[2] > 0]
     parts = rng.random((len(chosen),)) * 2 - 1
-    # The order is on the device: all take part each time, one of them with its factor.
+    # The order is on the device: each step computes all changes, and applies the chosen one with its factor.
     order = xp.argsort(rng.random((len(chosen),)))
     for turn in range(len(chosen)):
         for i, (change, neutral, most) in enumerate(chosen):

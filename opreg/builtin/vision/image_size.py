@@ -21,17 +21,17 @@ from ..forms import formed
 
 __all__: list[str] = []
 
-#: Nearest, linear, cubic, area, Lanczos over eight numbers.
+#: Nearest, linear, cubic, area, Lanczos over eight pixels.
 Interpolation = Literal[0, 1, 2, 3, 4]
 NEAREST, LINEAR, CUBIC, AREA, LANCZOS = range(5)
 
-#: Weights of bytes are integers of parts.
+#: Weights of bytes are integer multiples of one over this number.
 _PARTS = 2048
 
 #: All rows and columns.
 _ALL = (slice(None), slice(None))
 
-#: The slope of the cubic at its first zero.
+#: The parameter of cubic interpolation: the slope of the kernel at its first zero.
 _SLOPE = -0.75
 
 #: OpenCV sums so many cubic values of a row of bytes at a time, in single precision, and those left over as integers.
@@ -51,26 +51,27 @@ def _scale(n: int, m: int) -> float:
 
 
 def _positions(xp: ArrayModule, n: int, m: int, first: int) -> tuple[Array, Array]:
-    """Source positions of ``m`` pixels among ``n``: the index of the pixel before each, and the distance behind it."""
+    """Source positions of ``m`` pixels among ``n``: the index of the pixel before each, and the distance from it."""
     place = ((xp.arange(m) + 0.5) * _scale(n, m) - 0.5).astype(xp.float32)
     low = xp.floor(place)
     return low.astype(xp.int64) + first, place - low
 
 
 def _linear(xp: ArrayModule, n: int, m: int, area: bool) -> tuple[Array, Array]:
-    """The first of the two source pixels of each of ``m``, which may be outside, and the distance behind it.
+    """The first of the two source pixels of each of ``m`` pixels, which may be outside, and the distance from it.
 
-    When an area is asked for and pixels are enlarged, each covers one or two old ones, and is the average.
+    With ``area`` and enlargement, each pixel is the average of the one or two source pixels that it covers.
     """
     if not area:
         return _positions(xp, n, m, 0)
     low = xp.floor(xp.arange(m) * _scale(n, m))
     part = (xp.arange(m) + 1 - (low + 1) * (m / n)).astype(xp.float32)
-    return low.astype(xp.int64), xp.where(part <= 0, xp.float32(0), part - xp.floor(part))
+    return low.astype(xp.int64), xp.where(part <= 0, 0.0, part - xp.floor(part))
 
 
 def _cubic(xp: ArrayModule, part: Array) -> list[Array]:
-    """R. Keys, Cubic convolution interpolation for digital image processing, 1981."""
+    """The weights of cubic interpolation: R. Keys, Cubic convolution interpolation for digital image processing,
+    1981."""
 
     def near(t: Array) -> Array:
         return ((_SLOPE + 2) * t - (_SLOPE + 3)) * t * t + 1
@@ -83,19 +84,19 @@ def _cubic(xp: ArrayModule, part: Array) -> list[Array]:
 
 
 def _lanczos(xp: ArrayModule, part: Array) -> list[Array]:
-    """sinc(t) sinc(t / 4) at eight distances, made to add up to one."""
+    """The weights of Lanczos interpolation, ``sinc(t) sinc(t / 4)`` at eight distances, normalized to sum to one."""
     exact = part < 1.2e-7
     angle = (part + 3).astype(xp.float64) * (-math.pi / 4)
     sine, cosine = xp.sin(angle), xp.cos(angle)
     weights = []
     for i, turn in enumerate(_TURNS):  # the sine of every distance, by that of the first
-        t = xp.where(exact, xp.float32(1), part + 3 - i).astype(xp.float64) * (-math.pi / 4)
+        t = xp.where(exact, 1.0, part + 3 - i).astype(xp.float64) * (-math.pi / 4)
         weights.append(((turn[0] * sine + turn[1] * cosine) / (t * t)).astype(xp.float32))
     total = weights[0]
     for weight in weights[1:]:
         total = total + weight
-    whole = 1 / xp.where(exact, xp.float32(1), total)
-    return [xp.where(exact, xp.float32(i == 3), weight * whole) for i, weight in enumerate(weights)]
+    whole = 1 / xp.where(exact, 1.0, total)
+    return [xp.where(exact, 1.0 if i == 3 else 0.0, weight * whole) for i, weight in enumerate(weights)]
 
 
 def _taps(xp: ArrayModule, n: int, m: int, interp: int, area: bool, axis: int, part: slice
@@ -117,9 +118,9 @@ def _taps(xp: ArrayModule, n: int, m: int, interp: int, area: bool, axis: int, p
 
 
 def _covered(xp: ArrayModule, n: int, m: int, part: slice) -> list[tuple[Array, Array]]:
-    """Source pixels that a part of ``m`` equal cells covers among ``n``, from first to last, and their shares.
+    """Source pixels among ``n`` that a part of ``m`` equal cells covers, from first to last, and their weights.
 
-    OpenCV leaves out a thousandth of a pixel at either end of a cell.
+    OpenCV ignores less than a thousandth of a pixel at either end of a cell.
     """
     size = _scale(n, m)
     start = xp.arange(m)[part] * size
@@ -138,20 +139,21 @@ def _covered(xp: ArrayModule, n: int, m: int, part: slice) -> list[tuple[Array, 
 
 
 def _in_parts(xp: ArrayModule, weight: Array) -> Array:
-    """A weight in parts of a whole."""
+    """A weight in fixed point."""
     return xp.rint(weight * _PARTS).astype(xp.int32)
 
 
 def _weighed_bytes(xp: ArrayModule, data: Array, columns: list[tuple[Array, Array]], rows: list[tuple[Array, Array]],
                    left_over: int) -> Array:
-    """Bytes interpolated in integers, with the places at which OpenCV drops digits.
+    """Bytes interpolated with integers, with OpenCV's rounding.
 
-    OpenCV sums rows of cubic values in single precision, but for those ``left_over`` by its vectors.
+    OpenCV sums rows of cubic values in single precision, except the last ``left_over`` of a row, which do not fill a
+    vector.
     """
     batch, height, width, channels = data.shape
     flat = data.reshape(batch, height, width * channels)
     x: Any = 0
-    for place, weight in columns:  # a byte at a time, which is faster than pixels of three
+    for place, weight in columns:  # byte by byte, which is faster than pixels of three bytes
         each = (place[:, None] * channels + xp.arange(channels)).reshape(-1)
         part = xp.take(flat, each, axis=2).astype(xp.int32)
         part *= xp.repeat(_in_parts(xp, weight.reshape(-1)), channels)
@@ -181,9 +183,9 @@ def _weighed_bytes(xp: ArrayModule, data: Array, columns: list[tuple[Array, Arra
 
 
 def _averaged(xp: ArrayModule, data: Array, height: int, width: int, part: tuple[slice, slice]) -> Array:
-    """A part of images made smaller, each pixel the average of the pixels that it covers.
+    """A part of images reduced in size, where each pixel is the average of the area that it covers.
 
-    OpenCV sums bytes in single precision, or as integers where all cells are of as many whole pixels.
+    OpenCV sums bytes in single precision, or as integers where each cell has the same number of whole pixels.
     """
     batch, old_height, old_width, channels = data.shape
     scales = _scale(old_height, height), _scale(old_width, width)
@@ -210,8 +212,8 @@ def _averaged(xp: ArrayModule, data: Array, height: int, width: int, part: tuple
 
 def resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int, part: tuple[slice, slice] = _ALL
             ) -> Array:
-    """Images (batch, height, width, channel) of another size, in the dtype they are computed in; only a part of that,
-    rows and columns, costs less."""
+    """Resized images (batch, height, width, channel), in the dtype that is computed in; computing only a part of the
+    rows and columns costs less."""
     old_height, old_width = data.shape[1:3]
     if (old_height, old_width) == (height, width):
         return data[:, part[0], part[1]]
@@ -224,7 +226,7 @@ def resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int, 
     else:
         columns = _taps(xp, old_width, width, interp, interp == AREA, 2, part[1])
         rows = _taps(xp, old_height, height, interp, interp == AREA, 1, part[0])
-        if part is not _ALL:  # on the host: rows that nobody needs are left out
+        if part is not _ALL:  # on the host: unused rows are omitted
             first, last = int(rows[0][0].min()), int(rows[-1][0].max())
             data, rows = data[:, first:last + 1], [(place - first, weight) for place, weight in rows]
         if data.dtype.name == "uint8":
@@ -243,7 +245,7 @@ def resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int, 
 
 
 def _wide(xp: ArrayModule, data: Array) -> DTypeLike:
-    """The dtype that images are computed in."""
+    """The dtype in which images are computed."""
     return xp.float32 if data.dtype.name == "float32" else xp.float64
 
 
@@ -257,7 +259,7 @@ def resize(data, *, size: int | tuple[int, ...] = (), keep_ratio: bool = False, 
 
 
 def _size(height: int, width: int, *, size: int | Shape, keep_ratio: bool) -> tuple[int, int]:
-    """Height and width asked for."""
+    """The height and width of the output."""
     sizes = (size,) if isinstance(size, int) else size
     if len(sizes) not in (1, 2) or min(sizes) < 1:
         raise AttrError(f"size={size}: expected one or two positive numbers, width and height")
@@ -285,7 +287,7 @@ def resize_infer(data, *, size, keep_ratio):
 
 
 def _resizing(op: Op, size: Callable[..., tuple[int, int]]) -> None:
-    """Declare that an operator resizes images to the height and width that ``size(height, width, **attrs)`` tells."""
+    """Declare that an operator resizes images to the height and width that ``size(height, width, **attrs)`` returns."""
     rule = Rule(size)
 
     @op.kernel()  # no body: OpenCV's arithmetic of bytes shifts integers
@@ -337,7 +339,7 @@ def border_infer(src, *, top, bot, left, right, values):
 
 
 def _source(xp: ArrayModule, n: int, before: int, after: int, kind: int) -> Array:
-    """Pixels that those along an axis with borders are copies of."""
+    """The source pixels along an axis with borders."""
     place = xp.arange(-before, n + after)
     if kind == 3:
         return place % n

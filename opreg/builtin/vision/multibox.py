@@ -66,7 +66,7 @@ def prior_infer(data, *, sizes, ratios, steps, offsets):
     return (1, data[2] * data[3] * (len(sizes) + len(ratios) - 1), 4)
 
 
-@prior.kernel()  # no body: its numbers come from no array
+@prior.kernel()  # no body: it reads no array
 def prior_xp(xp, data, *, sizes, ratios, clip, steps, offsets):
     height, width = data.shape[2:]
     dtype = wide(xp, data[:0])[0].dtype
@@ -110,7 +110,7 @@ formed(target, "(1, n, 4) (batch, objects, numbers > 4) (batch, classes, n) -> (
 
 
 def _matches(xp: ArrayModule, overlaps: Array, threshold: float) -> tuple[Array, Array, Array]:
-    """Objects of the anchors, whether they match, and their overlap; of ``overlaps`` (batch, n, objects)."""
+    """The object of each anchor, whether they match, and their overlap, from ``overlaps`` (batch, n, objects)."""
     count = overlaps.shape[2]
     column = one_by_one(xp, overlaps.copy(), min(overlaps.shape[1:]), lambda best: best > 1e-6)
     best = xp.where(column >= 0, column, xp.argmax(overlaps, axis=2) if count else 0)
@@ -153,8 +153,8 @@ def target_xp(xp, anchor, label, cls_pred, *, overlap_threshold, ignore_label, n
 
 
 def _hard(xp: ArrayModule, cls_pred: Array, free: Array, objects: Array, share: float) -> Array:
-    """Hard negatives: among the free anchors those that the network is least sure are background, a multiple of the
-    objects in number."""
+    """Hard negatives: the unmatched anchors with the lowest probability of background, ``share`` times as many as
+    objects."""
     top = cls_pred.max(axis=1)
     sure = xp.exp(cls_pred[:, 0] - top) / xp.exp(cls_pred - top[:, None]).sum(axis=1)
     order = xp.argsort(xp.where(free, sure, math.inf), axis=1, kind="stable")
@@ -183,7 +183,7 @@ def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float
 formed(detection, "(batch, classes, n) (batch, 4n) (1, n, 4) -> (batch, n, 6)")
 
 
-@detection.kernel()  # no body: each box that is kept rules out later ones
+@detection.kernel()  # no body: boxes are removed one after the other
 def detection_xp(xp, cls_prob, loc_pred, anchor, *, clip, threshold, nms_threshold, force_suppress, variances,
                  nms_topk):
     batch, classes, n = cls_prob.shape
@@ -198,7 +198,7 @@ def detection_xp(xp, cls_prob, loc_pred, anchor, *, clip, threshold, nms_thresho
     rows = xp.concatenate((kind[:, :, None].astype(boxes.dtype), score[:, :, None], boxes), axis=2)
     suppress, top = 0 < nms_threshold <= 1, nms_topk if 0 < nms_topk < n else n
     order = xp.argsort(xp.where(valid, -score if suppress else 0, math.inf), axis=1, kind="stable")
-    if suppress and top < n:  # after the best come what boxes stand there in the order of anchors, as in MXNet
+    if suppress and top < n:  # after the best boxes come others in the order of anchors, as in MXNet
         order = xp.where(xp.arange(n) < top, order, xp.argsort(~valid, axis=1, kind="stable"))
     valid = xp.take_along_axis(valid, order, axis=1)
     rows = xp.take_along_axis(rows, order[:, :, None], axis=1)

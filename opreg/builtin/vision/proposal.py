@@ -19,7 +19,7 @@ __all__: list[str] = []
 
 
 def _anchors(stride: int, ratios: tuple[float, ...], scales: tuple[float, ...]) -> list[tuple[float, ...]]:
-    """Corners of the boxes around the first place, those of the first ratio of height to width first.
+    """Corners of the anchors at the first position, those of the first ratio of height to width first.
 
     Sides before scaling are whole pixels.
     """
@@ -35,7 +35,7 @@ def _anchors(stride: int, ratios: tuple[float, ...], scales: tuple[float, ...]) 
 
 
 def _declare(name: str, single: bool) -> None:
-    """Proposal takes one image, MultiProposal any number."""
+    """Declare Proposal, which takes one image, or MultiProposal, which takes a batch."""
 
     @declare(name=name, types="*T:floating->*T", outputs=("output", "score"),
              visible=lambda *, output_score: 2 if output_score else 1)
@@ -85,12 +85,12 @@ def _declare(name: str, single: bool) -> None:
             raise ShapeError(f"cls_prob: there is no place in {show(cls_prob)}")
         return [(batch * rpn_post_nms_top_n, 5), (batch * rpn_post_nms_top_n, 1)]
 
-    proposal.kernel()(proposal_xp)  # no body: each region that is kept rules out later ones
+    proposal.kernel()(proposal_xp)  # no body: regions are removed one after the other
     proposal.grad(ZERO)
 
 
 def _regions(xp: ArrayModule, bbox_pred: Array, info: Array, anchors: Array, stride: int, iou_loss: bool) -> Array:
-    """Corners, cut off at the border of the image, of the regions (batch, height, width, anchors)."""
+    """Corners of the regions (batch, height, width, anchors), clipped to the image."""
     batch, numbers, height, width = bbox_pred.shape
     steps = bbox_pred.reshape(batch, numbers // 4, 4, height, width).transpose(0, 3, 4, 1, 2)
     down, right = xp.arange(height)[:, None, None] * stride, xp.arange(width)[:, None] * stride

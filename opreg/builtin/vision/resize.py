@@ -1,6 +1,6 @@
 """Resizing of images: averages over a grid of cells, and bilinear interpolation.
 
-Both weight rows and columns separately, so an image is multiplied by a small matrix from each side.
+Both weight rows and columns separately, so an image is multiplied by a small matrix on each side.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def _weighed(xp: ArrayModule, data: Array, rows: Array, columns: Array, *, out: 
 
 
 def _weighs(op: Op, shape: Callable[..., Shape], matrix: Callable[..., Array], turned: bool = False) -> None:
-    """Declare that an operator multiplies images by matrices from either side.
+    """Declare that an operator multiplies images by matrices on both sides.
 
-    ``shape`` finds the shape of the result, and ``matrix(xp, n, m, dtype, **attrs)`` makes ``m`` numbers of ``n``; with
-    ``turned``, as the gradient needs it, ``n`` of ``m``. A plan makes the matrices once.
+    ``shape`` returns the shape of the result, and ``matrix(xp, n, m, dtype, **attrs)`` maps ``n`` elements to ``m``;
+    with ``turned``, for the gradient, ``m`` to ``n``. A plan makes the matrices once.
     """
     result, rule = Rule(shape), Rule(matrix)
 
@@ -93,7 +93,7 @@ def _pooled(data: Shape, *, output_size: int | Shape) -> Shape:
 
 
 def _cells(xp: ArrayModule, n: int, m: int, dtype: np.dtype) -> Array:
-    """The matrix that averages ``n`` numbers over ``m`` cells."""
+    """The matrix that averages ``n`` elements over ``m`` cells."""
     cell, place = xp.arange(m).reshape(m, 1), xp.arange(n)
     first, last = cell * n // m, -(-(cell + 1) * n // m)
     return ((place >= first) & (place < last)).astype(dtype) / (last - first).astype(dtype)
@@ -128,7 +128,7 @@ def bilinear_resize(data, like, *, height: int = 1, width: int = 1, scale_height
 
 
 def _resized(n: int, size: int, scale: float | None, mode: str) -> int:
-    """The size along one axis of ``n``."""
+    """The output size along an axis of length ``n``."""
     if n is ANY and (mode != "size" or scale is not None):
         return ANY
     if mode.startswith("to_"):
@@ -145,7 +145,7 @@ def _resized(n: int, size: int, scale: float | None, mode: str) -> int:
 
 def _asked(data: Shape, like: Shape | None = None, *, height: int, width: int, scale_height: float | None,
            scale_width: float | None, mode: Mode) -> Shape:
-    """The shape of images resized."""
+    """The shape of the resized images."""
     _image(data)
     if like is not None:
         _image(like)
@@ -161,7 +161,7 @@ def between(xp: ArrayModule, n: int, m: int, dtype: np.dtype, *, align_corners: 
     place = xp.arange(m).astype(xp.float64)
     if align_corners:
         place = place * ((n - 1) / max(1, m - 1))
-    elif m > 1:  # a single pixel is the first, whatever corners mean
+    elif m > 1:  # a single pixel is the first one, with or without corners
         place = xp.maximum((place + 0.5) * (n / m) - 0.5, 0.0)
     low = xp.minimum(xp.floor(place).astype(xp.int64), n - 1)
     part = (place - low).astype(dtype)

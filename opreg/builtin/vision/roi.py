@@ -28,16 +28,16 @@ from .bilinear import images
 
 __all__ = ["Cells", "pooled", "divided", "rounded", "scaled"]
 
-#: How many elements a block of regions holds between two products, and a block of channels in tables of maxima.
+#: Number of elements of a block of regions between two products, and of a block of channels in tables of maxima.
 BLOCK = 1 << 22
 
-#: Cells down and across.
+#: Number of cells vertically and horizontally.
 Cells = Annotated[tuple[int, ...], Limit("of two positive numbers, height and width",
                                          lambda size: len(size) == 2 and min(size) > 0)]
 
 
 def pooled(data: Shape, rois: Shape, channels: int, size: Shape) -> Shape:
-    """The shape of pooled regions."""
+    """The shape of the pooled regions."""
     if len(data) != 4:
         raise ShapeError(f"data: expected shape (batch, channel, height, width), got {show(data)}")
     if len(rois) != 2 or rois[1] != 5:
@@ -48,7 +48,7 @@ def pooled(data: Shape, rois: Shape, channels: int, size: Shape) -> Shape:
 
 
 def divided(data: Shape, cells: int) -> int:
-    """How many channels each cell has when cells read channels of their own."""
+    """The number of channels per cell when each cell reads its own channels."""
     if len(data) == 4 and data[1] % cells != 0:
         raise ShapeError(f"data: {data[1]} channels cannot be divided among {cells} cells")
     return data[1] // cells
@@ -69,7 +69,7 @@ def scaled(xp: ArrayModule, rois: Array) -> tuple[Array, Array, Array, Array, Ar
 
 
 class _Cells(NamedTuple):
-    """Each region's image, and the weights of the image's rows (R, cells down, height) and columns for its cells.
+    """Each region's image, and the weights of the image's rows (R, cells, height) and columns for its cells.
 
     ``groups`` is the grid of groups that channels are divided into when each cell reads channels of its own.
     """
@@ -84,15 +84,15 @@ class _Cells(NamedTuple):
         return self.rows.shape[1], self.columns.shape[1]
 
     def of_image(self, xp: ArrayModule, count: int) -> Iterator[tuple[int, Array]]:
-        """Each image with the rows' weights of its regions; those of other regions are zero.
+        """For each image its index and the row weights of its regions; those of other regions are zero.
 
-        To choose the regions instead would take their number to the host.
+        Selecting the regions instead would copy their number to the host.
         """
         for image in range(count):
             yield image, self.rows if count == 1 else xp.where((self.image == image)[:, None, None], self.rows, 0)
 
     def runs(self, numbers: int) -> list[slice]:
-        """Runs of regions, each of which makes ``numbers`` elements."""
+        """Consecutive blocks of regions, each region with ``numbers`` elements."""
         step = max(1, BLOCK // max(1, numbers))
         return stretches(self.rows.shape[0], step)
 
@@ -105,7 +105,7 @@ class _Cells(NamedTuple):
 
 
 def _average(xp: ArrayModule, data: Array, cells: _Cells) -> Array:
-    """``rows[r] @ image @ columns[r].T`` for each region: (R, C, cells down, cells across)."""
+    """``rows[r] @ image @ columns[r].T`` for each region, of shape (R, C, cells, cells)."""
     n, channels, height, width = data.shape
     (high, across), count = cells.size, cells.rows.shape[0]
     if cells.groups:
@@ -149,13 +149,13 @@ def _average_data(xp: ArrayModule, g: Array, cells: _Cells, shape: Shape) -> Arr
 
 def _averaging(op: Op, name: str, cells: Callable[..., _Cells]) -> None:
     """Declare that an operator averages over the cells ``cells(xp, rois, size, dtype, **attrs)`` of images of a size,
-    and register its gradient by a name. It is linear in its data, so the two are each other's gradients."""
+    and register its gradient under a name. It is linear in its data, so each is the gradient of the other."""
     back = register(Op(name, op.signature.schema, ("g", "rois", "data"), types="T,I,U->T", unread=(2,),
                        doc=f"The gradient of the data of ``{op.name}``."))
     adjoint_pair(op, back)
     rule = Rule(cells)
 
-    @op.kernel()  # no body: runs of regions go into one array, so that memory stays small
+    @op.kernel()  # no body: blocks of regions are written to one array, which limits the memory
     def averaging_xp(xp, data, rois, **attrs):
         (x,) = wide(xp, data)
         return _average(xp, x, rule(attrs, xp, rois, x.shape[2:], x.dtype))
@@ -198,7 +198,7 @@ def _sampled(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int, sam
     if samples > 0:
         near, tries = xp.zeros_like(first), samples
     else:
-        # At most five samples more than half a pixel apart lie within one pixel of another.
+        # At most five samples, more than half a pixel apart, lie within one pixel of a given pixel.
         near, tries = xp.clip(xp.ceil((pixel - 1 - first) / xp.where(step > 0, step, 1.0)), 0.0, None), 5
     weights = xp.zeros((*first.shape[:2], n), cell.dtype)
     for number in range(tries):
@@ -278,7 +278,7 @@ formed(roi_pooling, "(batch, channel, height, width) (regions, 5) -> " + "(regio
 
 
 def _spans(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int) -> tuple[Array, Array, Array]:
-    """First pixel of each cell along one axis, their number, and the binary logarithm of that: (R, cells)."""
+    """First pixel of each cell along one axis, the number of pixels, and its binary logarithm: (R, cells)."""
     cell = (xp.maximum(stop - start + 1, 1.0) / cells)[:, None]
     number = xp.arange(cells).astype(cell.dtype)
     first = xp.clip(xp.floor(number * cell) + start[:, None], 0, n).astype(xp.int64)
@@ -297,7 +297,7 @@ def _better(xp: ArrayModule, left: tuple[Array, Array], right: tuple[Array, Arra
 
 
 def _doubled(xp: ArrayModule, table: tuple[Array, Array], axis: int, step: int) -> tuple[Array, Array]:
-    """Maxima over blocks twice as long along an axis, made of two blocks ``step`` apart."""
+    """Maxima over blocks twice as long along an axis, from two blocks ``step`` apart."""
     n = table[0].shape[axis]
     after = xp.minimum(xp.arange(n) + step, n - 1)
     values, places = table
@@ -305,7 +305,8 @@ def _doubled(xp: ArrayModule, table: tuple[Array, Array], axis: int, step: int) 
 
 
 def _tables(xp: ArrayModule, x: Array) -> tuple[Array, Array]:
-    """Maxima over blocks of 2^a by 2^b pixels from each pixel on, and their places: (a, b, N, height, width, C)."""
+    """Maxima over blocks of 2^a by 2^b pixels starting at each pixel, and their indices: (a, b, N, height, width,
+    C)."""
     height, width = x.shape[1:3]
     place = xp.arange(height * width, dtype=xp.int32).reshape(1, height, width, 1)
     # NaN is never the larger of two, so it must not be the first either.
@@ -365,7 +366,7 @@ def roi_pooling_data(g, rois, maxidx, data):
 
 
 def _sources(xp: ArrayModule, rois: Array, maxidx: Array, shape: Shape) -> tuple[Array, Array]:
-    """Flat places of the maxima in the data, and which of them there are."""
+    """Flat indices of the maxima in the data, and which of them exist."""
     n, channels, height, width = shape
     nonempty = maxidx >= 0
     image = xp.clip(rois[:, 0].astype(xp.int64), 0, n - 1)[:, None, None, None]
@@ -373,7 +374,7 @@ def _sources(xp: ArrayModule, rois: Array, maxidx: Array, shape: Shape) -> tuple
     return flat + xp.where(nonempty, maxidx, 0), nonempty
 
 
-@roi_pooling_data.kernel()  # no body: a small gradient takes a sixth longer by a body
+@roi_pooling_data.kernel()  # no body: a small gradient takes 17% longer with a body
 def roi_pooling_data_xp(xp, g, rois, maxidx, data):
     flat, nonempty = _sources(xp, rois, maxidx, data.shape)
     return add_at(xp, data.shape, flat, xp.where(nonempty, g, 0))

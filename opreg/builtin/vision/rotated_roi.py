@@ -33,7 +33,7 @@ formed(rotated_roi_align, "(batch, channel, height, width) (regions, 6) -> (regi
 
 
 def _counts(xp: ArrayModule, length: Array, cells: int, samples: int, diagonal: float) -> tuple[Array, int]:
-    """How many samples a cell of each region has along one side, and the most that any has."""
+    """The number of samples of a cell of each region along one side, and the largest one."""
     if samples > 0:
         return xp.full(length.shape, samples, dtype=length.dtype), samples
     most = math.ceil(diagonal / cells)
@@ -41,7 +41,7 @@ def _counts(xp: ArrayModule, length: Array, cells: int, samples: int, diagonal: 
     return counts, int(counts.max()) if xp is np else most
 
 
-@rotated_roi_align.kernel()  # no body: samples are added up one by one, so that memory stays small
+@rotated_roi_align.kernel()  # no body: samples are added one by one, which limits the memory
 def rotated_roi_align_xp(xp, data, rois, *, pooled_size, spatial_scale, sampling_ratio):
     data, rois = wide(xp, data, rois)
     (batch, channels, height, width), (down, across) = data.shape, pooled_size

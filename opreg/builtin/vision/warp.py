@@ -50,24 +50,24 @@ def grid_generator_infer(data, *, transform_type, target_shape):
 
 
 def _axes(xp: ArrayModule, size: Shape, dtype: np.dtype) -> tuple[Array, Array]:
-    """x and y of each place of an image, from -1 to 1, to be broadcast against each other."""
+    """x and y of each pixel, from -1 to 1, to be broadcast against each other."""
     y, x = [xp.arange(n).astype(dtype) * (2 / max(1, n - 1)) - 1 for n in size]
     return x, y[:, None]
 
 
 def _base(xp: ArrayModule, size: Shape, dtype: np.dtype) -> Array:
-    """Rows of x, y and ones for each place of an image."""
+    """Rows of x, y and ones for each pixel."""
     base = xp.ones((3, *size), dtype)
     base[0], base[1] = _axes(xp, size, dtype)
     return base.reshape(3, size[0] * size[1])
 
 
 def _steps(xp: ArrayModule, size: Shape, dtype: np.dtype) -> Array:
-    """Size of one pixel in x and y of the grid."""
+    """The size of one pixel in x and y of the grid."""
     return xp.asarray([2 / max(1, size[1] - 1), 2 / max(1, size[0] - 1)], dtype).reshape(2, 1, 1)
 
 
-@grid_generator.kernel()  # no body: places of pixels are constants, which bodies do not hold
+@grid_generator.kernel()  # no body: pixel coordinates are constants, which bodies do not hold
 def grid_generator_xp(xp, data, *, transform_type, target_shape):
     (data,) = wide(xp, data)
     if transform_type == "affine":
@@ -99,7 +99,7 @@ def grid_generator_data_xp(xp, g, data, *, transform_type):
 
 @grid_generator_data.grad
 def grid_generator_data_grad(h, ins, outs, **attrs):
-    # The linear part of a map is what it makes of h less what it makes of zero.
+    # The linear part of an affine map is its value at h minus its value at zero.
     return ops.GridGenerator(h, **attrs) - ops.GridGenerator(ops.zeros_like(h), **attrs), None
 
 
@@ -115,13 +115,13 @@ formed(bilinear_sampler, "(batch, channel, high, across) (batch, 2, height, widt
 
 
 def _corners(xp: ArrayModule, grid: Array, size: tuple[int, int]) -> list[Corner]:
-    """The corners around each place of a grid over images of ``size``."""
+    """The pixels around each point of a grid over images of ``size``."""
     n, _, height, width = grid.shape
     x, y = [((grid[:, axis] + 1) * ((size[1 - axis] - 1) / 2)).reshape(-1) for axis in (0, 1)]
     return corners(xp, y, x, size, xp.repeat(xp.arange(n), height * width))
 
 
-@bilinear_sampler.kernel()  # no body: the gradient of a body would add up each corner apart
+@bilinear_sampler.kernel()  # no body: the gradient of a body would add each corner separately
 def bilinear_sampler_xp(xp, data, grid):
     data, grid = wide(xp, data, grid)
     places = _corners(xp, grid, data.shape[2:])
@@ -135,7 +135,7 @@ def bilinear_sampler_data(g, grid, data):
 
 
 
-@bilinear_sampler_data.kernel()  # no body: one sum at places for all four corners
+@bilinear_sampler_data.kernel()  # no body: one sum for all four corners
 def bilinear_sampler_data_xp(xp, g, grid, data):
     g, grid = wide(xp, g, grid)
     n, _, height, width = data.shape
@@ -158,7 +158,7 @@ def bilinear_sampler_grid(g, data, grid):
 gradient_by(bilinear_sampler, bilinear_sampler_data, bilinear_sampler_grid)
 
 
-@bilinear_sampler_grid.kernel()  # no body: the four corners are read once for both slopes
+@bilinear_sampler_grid.kernel()  # no body: both derivatives share one read of the four corners
 def bilinear_sampler_grid_xp(xp, g, data, grid):
     g, data, grid = wide(xp, g, data, grid)
     size = data.shape[2:]
@@ -176,7 +176,7 @@ def spatial_transformer(data, loc, *, target_shape: tuple[int, ...] = (0, 0), tr
                         sampler_type: Literal["bilinear"], cudnn_off: bool | None = None):
     """Images transformed by affine maps of six elements each, which map output coordinates to input coordinates."""
     dtype = np.dtype(data.dtype)
-    if is_narrow(dtype):  # of which a place is half a pixel off in large images
+    if is_narrow(dtype):  # a coordinate may be half a pixel off in large images
         data, loc = ops.Cast(data, dtype="float32"), ops.Cast(loc, dtype="float32")
     seen = ops.BilinearSampler(data, ops.GridGenerator(loc, transform_type="affine", target_shape=target_shape))
     return ops.Cast(seen, dtype=dtype) if is_narrow(dtype) else seen
@@ -186,7 +186,7 @@ formed(spatial_transformer, "(batch, channel, height, width) (batch, 6)")
 
 
 def _places(grid, transform_type):
-    """Both coordinates of every place are a product of three numbers; a flow is added."""
+    """The arithmetic of a grid: each coordinate is a product of three elements; a flow is added."""
     return 6 * math.prod(grid) if transform_type == "affine" else 0
 
 

@@ -119,7 +119,7 @@ class SyncBatchNorm(BatchNorm):
 
 
 class _PixelShuffle(HybridBlock):
-    """Moves channels to the axes of space: (n, c * f1 * f2, h, w) becomes (n, c, h * f1, w * f2)."""
+    """Moves channels to the spatial axes: (n, c * f1 * f2, h, w) becomes (n, c, h * f1, w * f2)."""
 
     _dims: int
 
@@ -166,7 +166,7 @@ class PixelShuffle1D(_PixelShuffle):
 
 
 class PixelShuffle2D(_PixelShuffle):
-    """Moves channels to the axes of space: (n, c * f1 * f2, h, w) becomes (n, c, h * f1, w * f2).
+    """Moves channels to the spatial axes: (n, c * f1 * f2, h, w) becomes (n, c, h * f1, w * f2).
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class PixelShuffle2D(_PixelShuffle):
 
 
 class PixelShuffle3D(_PixelShuffle):
-    """Moves channels to the axes of space: (n, c * f1 * f2 * f3, d, h, w) becomes (n, c, d * f1, h * f2, w * f3).
+    """Moves channels to the spatial axes: (n, c * f1 * f2 * f3, d, h, w) becomes (n, c, d * f1, h * f2, w * f3).
 
     Parameters
     ----------

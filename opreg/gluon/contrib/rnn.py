@@ -150,7 +150,7 @@ class Conv1DRNNCell(_ConvCell):
 
 
 class Conv2DRNNCell(_ConvCell):
-    """A convolutional Elman cell, over two axes of space.
+    """A convolutional Elman cell, over two spatial axes.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class Conv2DRNNCell(_ConvCell):
 
 
 class Conv3DRNNCell(_ConvCell):
-    """A convolutional Elman cell, over three axes of space.
+    """A convolutional Elman cell, over three spatial axes.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class Conv1DLSTMCell(_ConvLSTM):
 
 
 class Conv2DLSTMCell(_ConvLSTM):
-    """A convolutional cell of long short-term memory, over two axes of space.
+    """A convolutional cell of long short-term memory, over two spatial axes.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ class Conv2DLSTMCell(_ConvLSTM):
 
 
 class Conv3DLSTMCell(_ConvLSTM):
-    """A convolutional cell of long short-term memory, over three axes of space.
+    """A convolutional cell of long short-term memory, over three spatial axes.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class Conv1DGRUCell(_ConvGRU):
 
 
 class Conv2DGRUCell(_ConvGRU):
-    """A convolutional gated recurrent unit, over two axes of space.
+    """A convolutional gated recurrent unit, over two spatial axes.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ class Conv2DGRUCell(_ConvGRU):
 
 
 class Conv3DGRUCell(_ConvGRU):
-    """A convolutional gated recurrent unit, over three axes of space.
+    """A convolutional gated recurrent unit, over three spatial axes.
 
     Parameters
     ----------

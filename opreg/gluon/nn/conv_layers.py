@@ -19,7 +19,7 @@ __all__ = ["Conv1D", "Conv2D", "Conv3D", "Conv1DTranspose", "Conv2DTranspose", "
            "MaxPool2D", "MaxPool3D", "AvgPool1D", "AvgPool2D", "AvgPool3D", "GlobalMaxPool1D", "GlobalMaxPool2D",
            "GlobalMaxPool3D", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D", "ReflectionPad2D"]
 
-#: One value for all axes of space, or one for each.
+#: One value for all spatial axes, or one for each.
 Sizes: TypeAlias = int | Sequence[int]
 
 
@@ -29,7 +29,7 @@ def per_axis(value: Any, dims: int) -> Any:
 
 
 class _Windows(HybridBlock):
-    """Base of convolutions and poolings; its layouts tell the number of axes of space."""
+    """Base of convolutions and poolings; its layouts tell the number of spatial axes."""
 
     #: The layouts that it accepts; if empty, it accepts any.
     _layouts: tuple[str, ...] = ()
@@ -147,7 +147,7 @@ class Conv1D(_Conv):
 
 
 class Conv2D(_Conv):
-    """A convolution over two axes of space.
+    """A convolution over two spatial axes.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class Conv2D(_Conv):
 
 
 class Conv3D(_Conv):
-    """A convolution over three axes of space.
+    """A convolution over three spatial axes.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ class Conv1DTranspose(_Transpose):
 
 
 class Conv2DTranspose(_Transpose):
-    """A transposed convolution over two axes of space.
+    """A transposed convolution over two spatial axes.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ class Conv2DTranspose(_Transpose):
 
 
 class Conv3DTranspose(_Transpose):
-    """A transposed convolution over three axes of space.
+    """A transposed convolution over three spatial axes.
 
     Parameters
     ----------
@@ -391,7 +391,7 @@ class MaxPool1D(_Pooling):
 
 
 class MaxPool2D(_Pooling):
-    """The maximum of each window over two axes of space.
+    """The maximum of each window over two spatial axes.
 
     Parameters
     ----------
@@ -415,7 +415,7 @@ class MaxPool2D(_Pooling):
 
 
 class MaxPool3D(_Pooling):
-    """The maximum of each window over three axes of space.
+    """The maximum of each window over three spatial axes.
 
     Parameters
     ----------
@@ -465,7 +465,7 @@ class AvgPool1D(_Pooling):
 
 
 class AvgPool2D(_Pooling):
-    """The mean of each window over two axes of space.
+    """The mean of each window over two spatial axes.
 
     Parameters
     ----------
@@ -491,7 +491,7 @@ class AvgPool2D(_Pooling):
 
 
 class AvgPool3D(_Pooling):
-    """The mean of each window over three axes of space.
+    """The mean of each window over three spatial axes.
 
     Parameters
     ----------
@@ -532,7 +532,7 @@ class GlobalMaxPool1D(_Pooling):
 
 
 class GlobalMaxPool2D(_Pooling):
-    """The maximum of each channel, over two axes of space.
+    """The maximum of each channel, over two spatial axes.
 
     Parameters
     ----------
@@ -547,7 +547,7 @@ class GlobalMaxPool2D(_Pooling):
 
 
 class GlobalMaxPool3D(_Pooling):
-    """The maximum of each channel, over three axes of space.
+    """The maximum of each channel, over three spatial axes.
 
     Parameters
     ----------
@@ -577,7 +577,7 @@ class GlobalAvgPool1D(_Pooling):
 
 
 class GlobalAvgPool2D(_Pooling):
-    """The mean of each channel, over two axes of space.
+    """The mean of each channel, over two spatial axes.
 
     Parameters
     ----------
@@ -592,7 +592,7 @@ class GlobalAvgPool2D(_Pooling):
 
 
 class GlobalAvgPool3D(_Pooling):
-    """The mean of each channel, over three axes of space.
+    """The mean of each channel, over three spatial axes.
 
     Parameters
     ----------

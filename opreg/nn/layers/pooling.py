@@ -63,8 +63,8 @@ class _Pool(Cell):
             if total < 0:  # no window covers the last elements
                 x = ops.slice_axis(x, axis=axis, begin=0, end=x.shape[axis] + total)
             total = max(total, 0)
-            # The operator pads both sides alike. Surplus windows at the end are cut off by rounding up; with a stride
-            # of one the surplus window is the first instead.
+            # The operator pads both sides equally, and rounding up drops a surplus window at the end; with a stride
+            # of one the surplus window is the first one instead.
             more = total % 2 if stride == 1 else 0
             pad.append(total // 2 + more)
             first.append(more)

@@ -2220,7 +2220,7 @@ def swapdims(input: TensorLike, dim0: int, dim1: int) -> Tensor:
 def switch(condition: Any, true: Any, false: Any) -> Any:
     """One of two values or functions, chosen by a truth value that Python reads."""
 def switch_layer(index: Any, layers: Any) -> Any:
-    """One of several functions or Cells, chosen by a number that Python reads."""
+    """One of several functions or Cells, selected by an index that is read on the host."""
 def t(input: TensorLike) -> Tensor:
     """The transpose of a matrix."""
 def tail(values: tuple[_T, ...]) -> tuple[_T, ...]:

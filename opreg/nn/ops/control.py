@@ -108,7 +108,7 @@ def _tensors(value: Any) -> Any:
 
 
 def _live(value: Any) -> Any:
-    """A nesting with its tensors read by the trace."""
+    """The tensors of a nested structure, replaced by the values that the trace reads for them."""
     leaves: list[Tensor] = []
     structure = flatten(value, leaves)
     assert STATE.trace is not None
@@ -407,7 +407,7 @@ def switch(condition: Any, true: T, false: T) -> T:
 
 
 def switch_layer(index: Any, layers: Sequence[T]) -> T:
-    """One of several functions or Cells, chosen by a number that Python reads.
+    """One of several functions or Cells, selected by an index that is read on the host.
 
     Examples
     --------

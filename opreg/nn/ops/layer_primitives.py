@@ -212,7 +212,7 @@ def _resize_nearest(image: TensorLike, size: TensorShape, *, align_corners: bool
 
 def _image(name: str, image: TensorLike, size: TensorShape, as_tensor: Callable[[TensorLike], Tensor]
            ) -> tuple[Tensor, tuple[int, ...]]:
-    """Images with two axes of space, and their requested size."""
+    """Images with two spatial axes, and their requested size."""
     x, new = as_tensor(image), shape_of(size)
     if x.ndim != 4:
         raise ShapeError(f"{name}: the image rank must be equal to 4, but got shape {x.shape}")

@@ -56,7 +56,7 @@ class Optimizer(Cell):
     Parameters
     ----------
     learning_rate : float, Tensor, sequence of float, or LearningRateSchedule
-        A number; or one for each step, the last of which is kept; or a Cell that is called with the step.
+        A number; or one per step, with the last one used from then on; or a Cell that is called with the step.
     parameters : list of Parameter, or list of dict
         The parameters to train. A dict is a group with ``params``, and optionally ``lr``, ``weight_decay`` and
         ``grad_centralization``; a dict with only ``order_params`` gives the order of the gradients.

@@ -1,4 +1,4 @@
-"""Tensors of ONNX: numbers and text of a file as NumPy arrays, and ONNX's numbers for dtypes."""
+"""ONNX tensors as NumPy arrays, and ONNX's codes for dtypes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NAMES = frozenset(DTYPES.values())
 
 
 def dtype_of(number: int) -> np.dtype:
-    """The dtype that ONNX has a number for; text is a dtype of objects.
+    """The dtype of an ONNX dtype code; text has the object dtype.
 
     Raises
     ------
     FileFormatError
-        There is none of that number.
+        If the code is unknown.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def dtype_of(number: int) -> np.dtype:
 
 
 def number_of(dtype: np.dtype) -> int:
-    """ONNX's number for a dtype.
+    """ONNX's code for a dtype.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def number_of(dtype: np.dtype) -> int:
 
 
 def computes(dtype: np.dtype) -> bool:
-    """Whether arrays of ours have this dtype.
+    """Whether arrays of this library can have a dtype.
 
     Examples
     --------
@@ -60,12 +60,12 @@ def computes(dtype: np.dtype) -> bool:
 
 
 def array_of(tensor: Any) -> np.ndarray:
-    """The elements of a tensor of a file.
+    """The elements of a tensor in a file.
 
     Raises
     ------
     FileFormatError
-        Its lengths and its values do not fit each other, or it has no dtype.
+        If its shape does not match its elements, or it has no dtype.
     """
     dtype_of(tensor.data_type)
     if any(dim < 0 for dim in tensor.dims):
@@ -88,13 +88,13 @@ def array_of(tensor: Any) -> np.ndarray:
 
 
 def _decoded(array: np.ndarray) -> np.ndarray:
-    """Text as ``str``."""
+    """An array of bytes decoded to ``str``."""
     decoded = [each.decode(errors="replace") if isinstance(each, bytes) else each for each in array.reshape(-1)]
     return np.array(decoded, object).reshape(array.shape)
 
 
 def sparse_array_of(sparse: Any) -> np.ndarray:
-    """The numbers of a sparse tensor, zeros written out."""
+    """A sparse tensor as a dense array."""
     values, places, shape = array_of(sparse.values), array_of(sparse.indices), tuple(sparse.dims)
     if any(dim < 0 for dim in shape) or math.prod(shape) > 1 << 28:
         raise FileFormatError(f"a sparse tensor of shape {shape}")
@@ -110,12 +110,12 @@ def sparse_array_of(sparse: Any) -> np.ndarray:
 
 
 def load_external(tensor: Any, folder: str) -> None:
-    """Bring the bytes that a tensor has in a file of its own into it.
+    """Load the bytes of an external tensor into it.
 
     Raises
     ------
     FileFormatError
-        The file lies outside of the model's folder, or is shorter than the tensor says.
+        If the file is outside the model's folder, or shorter than the tensor states.
     """
     if tensor.data_location != 1:
         return

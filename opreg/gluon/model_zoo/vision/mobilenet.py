@@ -77,7 +77,7 @@ class MobileNet(Classifier):
     Parameters
     ----------
     multiplier : float
-        By what numbers of channels are multiplied.
+        Factor of the numbers of channels.
     classes : int
         Number of classes.
     """
@@ -101,7 +101,7 @@ class MobileNetV2(Classifier):
     Parameters
     ----------
     multiplier : float
-        By what numbers of channels are multiplied.
+        Factor of the numbers of channels.
     classes : int
         Number of classes.
     """
@@ -137,7 +137,7 @@ def get_mobilenet(multiplier: float, pretrained: bool = False, ctx: Context | li
     Parameters
     ----------
     multiplier : float
-        By what numbers of channels are multiplied.
+        Factor of the numbers of channels.
     pretrained, ctx, root
         Whether to load its parameters, where to, and the folder where they are, as of ``get_model_file``.
     **kwargs

@@ -67,7 +67,7 @@ class BottleneckV1(_BlockV1):
     Parameters
     ----------
     channels, stride, downsample, in_channels
-        See ``BasicBlockV1``; inside there is a quarter of the channels.
+        See ``BasicBlockV1``; the inner convolutions have a quarter of the channels.
     """
 
     def _layers(self, channels: int, stride: int, in_channels: int) -> list[HybridBlock]:
@@ -123,7 +123,7 @@ class BottleneckV2(_BlockV2):
     Parameters
     ----------
     channels, stride, downsample, in_channels
-        See ``BasicBlockV1``; inside there is a quarter of the channels.
+        See ``BasicBlockV1``; the inner convolutions have a quarter of the channels.
     """
 
     def _convs(self, channels: int, stride: int, in_channels: int) -> list[Callable[[], HybridBlock]]:

@@ -1,4 +1,4 @@
-"""The rows of operators, a module a family; importing this enters them into the table."""
+"""The rows of operators, one module per family; importing this package registers them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The row of attention: heads split, caches joined, masks made one, and then one operator of ours."""
+"""The row of attention: it splits heads, joins caches, combines masks, and then applies one operator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _heads(node: Node, name: str, x: Any, heads: int | None) -> Any:
 
 
 def _places(node: Node, x: Any) -> Any:
-    """The number of each place along the third axis."""
+    """The indices along the third axis."""
     length = node.lengths(x)[2]
     if length is ANY:
         return node.cast(ops._contrib_arange_like(x, axis=2), np.int64)
@@ -38,7 +38,7 @@ def _places(node: Node, x: Any) -> Any:
 
 
 def _near(node: Node, query: Any, key: Any, offset: Any, left: int, right: int) -> Any:
-    """Booleans: which keys stand within so many places of a query's own, which is ``offset`` places on; -1 is any.
+    """Whether each key is within the window of each query, whose position is shifted by ``offset``; -1 is no limit.
     """
     own = ops.broadcast_add(ops.reshape(_places(node, query), shape=(1, 1, -1, 1)), offset)
     keys, seen = _places(node, key), None
@@ -85,7 +85,7 @@ def attention(node: Node, query: Any, key: Any, value: Any, mask: Any = None, pa
     causal = right == 0 and left_window_size < 0 and plain and mask is filled is past_key is None
     if not causal and (right >= 0 or left_window_size >= 0):
         seen = _joined(seen, _near(node, query, key, offset, left_window_size, right))
-    # A query that sees no key is given all of them, and its output is zero.
+    # A query whose keys are all masked gets all of them, and its output is set to zero.
     some = None
     if added is not None:
         some = ops._npi_greater_scalar(added, scalar=-math.inf)
@@ -117,7 +117,7 @@ def attention(node: Node, query: Any, key: Any, value: Any, mask: Any = None, pa
 
 
 def _widened(node: Node, mask: Any, key: Any, truth: bool) -> Any:
-    """A mask of as many places as there are keys: those that it lacks are not seen."""
+    """A mask with as many positions as keys; additional ones are masked."""
     own, keys = node.lengths(mask)[-1], node.lengths(key)[2]
     if own is ANY or keys is ANY or own in (1, keys):
         return mask
@@ -130,7 +130,7 @@ def _widened(node: Node, mask: Any, key: Any, truth: bool) -> Any:
 
 def _composed(node: Node, query: Any, key: Any, value: Any, mask: Any, some: Any, scale: float, softcap: float,
               precise: np.dtype, mode: int) -> tuple[Any, Any]:
-    """The output, and the scores at the step that ``mode`` names."""
+    """The output, and the scores after the step ``mode``."""
     dtype, many = node.dtype(query), node.length(query, 1) // max(node.length(key, 1), 1)
     if many > 1:
         key, value = [ops.repeat(each, repeats=many, axis=1) for each in (key, value)]

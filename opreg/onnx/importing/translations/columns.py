@@ -1,4 +1,4 @@
-"""Rows of columns of a table, which are scaled, filled in and joined: the domain ``ai.onnx.ml``."""
+"""Rows for the columns of a table, which are scaled, imputed and joined: the domain ``ai.onnx.ml``."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def branch(node: Node, condition: Given, *, then_branch: Graph, else_branch: Gra
 
 
 def _stacked(node: Node, values: Sequence[Any], info: Any, axis: int = 0) -> Any:
-    """The results of all rounds, stacked along a new axis."""
+    """The results of all iterations, stacked along a new axis."""
     if not values:
         kind = info.type.tensor_type
         dtype = dtype_of(kind.elem_type) if kind.elem_type else np.dtype(np.float32)
@@ -55,7 +55,7 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
         for one_node in (_counted, _conditional):
             try:
                 return one_node(node, rounds, condition, states, body)
-            except OpError:  # what cannot go round in one node is unrolled, or says there why not
+            except OpError:  # a body that cannot be one node is unrolled, which raises the error otherwise
                 pass
     on = condition is None or bool(node.host(condition).reshape(-1)[0])
     kept, count, step = list(states), len(states), 0
@@ -96,11 +96,11 @@ def _alike(before: Sequence[Any], now: Sequence[Any]) -> bool:
 
 
 def _fixed_condition(body: Graph) -> str | None:
-    """The name of the value that a body copies as its condition, where that is the same in each round."""
+    """The name of the value that a body copies as its condition, if it is the same in each iteration."""
     copied = {copy: name for each in body.nodes if each.op_type == "Identity"
               for name, copy in zip(each.inputs, each.outputs)}
     others = {name for each in body.nodes if each.op_type != "Constant" for name in each.outputs}
-    others.update(body.inputs[:1], body.inputs[2:])  # the number of the round, and the states
+    others.update(body.inputs[:1], body.inputs[2:])  # the iteration's index, and the states
     name = body.outputs[0]
     while name in copied:
         name = copied[name]
@@ -108,12 +108,12 @@ def _fixed_condition(body: Graph) -> str | None:
 
 
 def _counted(node: Node, rounds: int, condition: Any, states: Sequence[Any], body: Graph) -> tuple[Any, ...]:
-    """A loop of so many rounds, whose condition always holds, as one node.
+    """A loop with a known number of iterations, whose condition is always true, as one node.
 
     Raises
     ------
     UnknownNumbers
-        A run says whether it goes on.
+        If the condition is known only when the graph runs, or is false.
     """
     if condition is not None and not node.host(condition).reshape(-1)[0]:
         raise UnknownNumbers("no round")
@@ -130,7 +130,8 @@ def _counted(node: Node, rounds: int, condition: Any, states: Sequence[Any], bod
 
 
 def _conditional(node: Node, rounds: int, condition: Any, states: Sequence[Any], body: Graph) -> tuple[Any, ...]:
-    """A loop with a condition as one node. Stacked outputs are as long as there were rounds, which a run decides."""
+    """A loop with a condition as one node. The length of stacked outputs is the number of iterations, known only when
+    it runs."""
     start = np.array([True]) if condition is None else ops._np_reshape(node.lift(condition), newshape=(1,))
 
     def step(value: Any) -> tuple[Any, Any]:
@@ -184,7 +185,7 @@ def _scanned(node: Node, values: list[Any], body: Graph, count: int, directions:
                 for value, axis, back in zip(data, along, backwards)]
         try:
             states, columns = _scanned_as_one(node, states, rows, body)
-        except OpError:  # what cannot go round in one node is unrolled, or says there why not
+        except OpError:  # a body that cannot be one node is unrolled, which raises the error otherwise
             pass
         else:
             ordered = [_turned(column, 0) if out_directions and out_directions[i] else column
@@ -213,12 +214,12 @@ def _scanned(node: Node, values: list[Any], body: Graph, count: int, directions:
 
 
 def _turned(value: Any, axis: int) -> Any:
-    """A value with the order along an axis turned around."""
+    """A value reversed along an axis."""
     return ops.reverse(value, axis=(axis,))
 
 
 def _moved(node: Node, value: Any, axis: int, place: int) -> Any:
-    """A value with one of its axes at another place."""
+    """A value with one of its axes moved."""
     order = [each for each in range(node.rank(value)) if each != axis]
     order.insert(place, axis)
     return value if order == sorted(order) else ops.transpose(value, axes=tuple(order))

@@ -1,4 +1,4 @@
-"""Rows of element-wise operators."""
+"""Rows of elementwise operators."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..tensors import computes, dtype_of
 
 __all__: list[str] = []
 
-#: Operators of one input that ours compute under another name.
+#: Unary operators, by name, with the equivalent operator of this library.
 _UNARY = {"Abs": "abs", "Acos": "arccos", "Acosh": "arccosh", "Asin": "arcsin", "Asinh": "arcsinh", "Atan": "arctan",
           "Atanh": "arctanh", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "Exp": "exp",
           "Floor": "floor",
@@ -27,18 +27,18 @@ _UNARY = {"Abs": "abs", "Acos": "arccos", "Acosh": "arccosh", "Asin": "arcsin", 
           "Tan": "tan", "Tanh": "tanh", "IsNaN": "_npi_isnan", "Not": "_npi_logical_not",
           "BitwiseNot": "_npi_bitwise_not"}
 
-#: Operators of two inputs, which broadcast.
+#: Binary operators, which broadcast.
 _BINARY = {"Add": "broadcast_add", "Sub": "broadcast_sub", "Mul": "broadcast_mul",
            "And": "_npi_logical_and", "Or": "_npi_logical_or", "Xor": "_npi_logical_xor",
            "BitwiseAnd": "_npi_bitwise_and", "BitwiseOr": "_npi_bitwise_or", "BitwiseXor": "_npi_bitwise_xor",
            "Equal": "_npi_equal", "Greater": "_npi_greater", "GreaterOrEqual": "_npi_greater_equal",
            "Less": "_npi_less", "LessOrEqual": "_npi_less_equal"}
 
-#: Operators of arithmetic with a number on the right, and on the left.
+#: Arithmetic operators with a scalar on the right, and on the left.
 _WITH_NUMBERS = {broadcast: (right, left) for _, broadcast, right, left in BINARY.values()} | {
     name: (f"{name}_scalar",) * 2 for name in ("_npi_maximum", "_npi_minimum")}
 
-#: Operators of any number of inputs.
+#: Operators with any number of inputs.
 _SEVERAL = {"Sum": "broadcast_add", "Max": "_npi_maximum", "Min": "_npi_minimum"}
 
 
@@ -50,7 +50,8 @@ def _unary(name: str, ours: str) -> None:
 
 
 def _number(node: Node, value: Any, other: Any) -> float | None:
-    """The one number that an operand is, in the dtype of the other and without axes of its own; else None."""
+    """The value of a constant scalar operand, if it has the other operand's floating dtype and at most as many axes;
+    otherwise None."""
     if not isinstance(value, np.ndarray) or value.size != 1 or not isinstance(other, TensorBase):
         return None
     dtype = node.dtype(other)
@@ -59,7 +60,7 @@ def _number(node: Node, value: Any, other: Any) -> float | None:
 
 
 def _applied(node: Node, ours: str, a: Any, b: Any) -> Any:
-    """An operator of two operands; one that is a single known number is an attribute, which fuses and specializes."""
+    """A binary operator; a constant scalar operand becomes an attribute, which can be fused and specialised."""
     if ours in _WITH_NUMBERS:
         right, left = _WITH_NUMBERS[ours]
         number = _number(node, b, a)
@@ -86,7 +87,7 @@ def _binary(name: str, ours: str) -> None:
 
 
 def _along(node: Node, a: Any, b: Any, axis: int | None) -> Any:
-    """The second operand of before opset 7, whose axes begin at one of the first's."""
+    """The second operand before opset 7, whose axes align with those of the first from ``axis`` on."""
     if axis is None:
         return b
     missing = node.rank(a) - node.axis(axis, a) - node.rank(b)
@@ -131,7 +132,7 @@ def div(node: Node, a: Given, b: Given, *, axis: int | None = None, broadcast: i
     quotient = ops._npi_floor_divide(a, b)
     if dtype.kind == "u":
         return quotient
-    # Integers are divided towards zero.
+    # Integer division truncates.
     rest = ops.broadcast_sub(a, ops.broadcast_mul(quotient, b))
     up = ops._npi_logical_and(ops._npi_not_equal_scalar(rest, scalar=0), ops._npi_less_scalar(quotient, scalar=0))
     return ops.broadcast_add(quotient, node.cast(up, dtype))
@@ -216,7 +217,7 @@ def selu(node: Node, x: Any, *, alpha: float = 1.67326319217681884765625, gamma:
 @row("PRelu")
 def prelu(node: Node, x: Any, slope: Any) -> Any:
     negative = ops._npi_less_scalar(x, scalar=0)
-    if node.opset < 7 and node.rank(slope) == 1 and node.rank(x) > 2:  # a number a channel
+    if node.opset < 7 and node.rank(slope) == 1 and node.rank(x) > 2:  # one value per channel
         slope = ops._np_reshape(slope, newshape=(-1, *[1] * (node.rank(x) - 2)))
     return ops._npi_where(negative, ops.broadcast_mul(x, slope), x)
 
@@ -285,7 +286,7 @@ def clip(node: Node, x: Any, low: Given = None, high: Given = None) -> Any:
 
 
 def converted(array: np.ndarray, dtype: np.dtype, saturate: bool = True, rounding: str = "up") -> np.ndarray:
-    """An array in any dtype of ONNX's."""
+    """An array in any dtype of ONNX."""
     if dtype.kind == "O":
         return np.array([_text(each, array.dtype) for each in array.reshape(-1)], object).reshape(array.shape)
     if array.dtype.kind in "OUS":
@@ -313,7 +314,7 @@ def _saturated(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _powers(array: np.ndarray, saturate: bool, rounding: str) -> np.ndarray:
-    """Numbers as powers of two from 2**-127 to 2**127, rounded as asked."""
+    """Values as powers of two from 2**-127 to 2**127, rounded as requested."""
     wide = array.astype(np.float64)
     exponent = np.log2(np.abs(wide))
     lower = np.floor(exponent)
@@ -358,5 +359,5 @@ def bit_cast(node: Node, x: Host, *, to: int) -> Any:
 
 
 def sequence_of_numbers(value: Any) -> Sequence[int]:
-    """A list of Python's integers."""
+    """A list of Python integers."""
     return [int(each) for each in np.asarray(value).reshape(-1)]

@@ -1,4 +1,4 @@
-"""Rows of pictures: their sizes, places and regions in them, and boxes around things."""
+"""Rows of image operators: resizing, regions and boxes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _cubic(distance: np.ndarray, a: float) -> np.ndarray:
 
 def _weights(at: np.ndarray, length: int, scale: float, mode: str, antialias: int, a: float, exclude: int
              ) -> np.ndarray:
-    """Weights of the inputs along an axis: a row an output."""
+    """Interpolation weights of the inputs along an axis: one row per output."""
     shrink = min(scale, 1.0) if antialias else 1.0
     support = (2 if mode == "cubic" else 1) / shrink
     first = np.floor(at - support).astype(int)
@@ -138,7 +138,7 @@ def resize(node: Node, x: Any, roi: Host = None, scales: Host = None, sizes: Giv
 
 
 def _sizes(node: Node, x: Any, sizes: Any, axes: Sequence[int]) -> list[Any]:
-    """The lengths that axes are to have: ANY where an open one stays as it is."""
+    """The new lengths of axes: ANY for a dynamic length that does not change."""
     found = node.open_numbers(sizes)
 
     if found is None or any(is_open(each) and not (isinstance(each, Length) and each.is_of(x) and each.axis == axis)
@@ -150,7 +150,7 @@ def _sizes(node: Node, x: Any, sizes: Any, axes: Sequence[int]) -> list[Any]:
 def _resized(node: Node, x: Any, places: Sequence[int], sizes: Any, scales: Sequence[float], mode: str, how: str,
              rounding: str, roi: Any = None, antialias: int = 0, a: float = -0.75, exclude: int = 0,
              outside: float = 0.0) -> Any:
-    """An array with axes in other lengths, whose numbers lie between those of before."""
+    """An array with some axes resized by interpolation."""
     dtype, result, missing = node.dtype(x), x, None
     for i, axis in enumerate(places):
         if scales[i] == 1 and (sizes is None or node.lengths(x)[axis] == sizes[i]) and how != "tf_crop_and_resize":
@@ -196,7 +196,7 @@ def grid_sample(node: Node, x: Any, grid: Any, *, align_corners: int = 0, mode: 
     limits = [(0.0, length - 1.0) if align_corners else (-0.5, length - 0.5) for length in lengths]
     if mode != "cubic" and padding_mode != "zeros":
         at = [_inside(each, length, limit, padding_mode) for each, length, limit in zip(at, lengths, limits)]
-    taps: list[list[tuple[Any, Any]]] = []  # for each axis pairs of place and weight
+    taps: list[list[tuple[Any, Any]]] = []  # pairs of index and weight for each axis
     for each in at:
         if mode == "nearest":
             taps.append([(ops._npi_around(each), None)])
@@ -236,7 +236,7 @@ def _cubic_weight(distance: Any, a: float = -0.75) -> Any:
 
 
 def _inside(place: Any, length: int, limit: tuple[float, float], how: str) -> Any:
-    """Places brought into an axis: to its ends, or mirrored at them."""
+    """Indices moved inside an axis: clamped, or reflected."""
     if how == "border":
         return ops.clip(place, a_min=0, a_max=length - 1)
     low, high = limit
@@ -266,7 +266,7 @@ def roi_align(node: Node, x: Any, rois: Given, batch: Given, *, coordinate_trans
 
 def _largest_of_regions(node: Node, x: Any, rois: np.ndarray, batch: np.ndarray, half_pixel: bool, output_height: int,
                         output_width: int, sampling_ratio: int, spatial_scale: float) -> Any:
-    """The largest shares of bilinear samples in the cells of regions."""
+    """The maximum of weighted samples in the cells of regions."""
     channels, height, width = node.shape(x)[1:]
     found = []
     for number, (x1, y1, x2, y2) in enumerate(rois * spatial_scale - (0.5 if half_pixel else 0.0)):
@@ -292,7 +292,7 @@ def _largest_of_regions(node: Node, x: Any, rois: np.ndarray, batch: np.ndarray,
 
 
 def _corners(height: int, width: int, ys: np.ndarray, xs: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Places in a flat image of the four pixels around points, and their weights."""
+    """Flat indices of the four pixels around points, and their weights."""
     inside = ((ys > -1) & (ys < height))[:, None] & ((xs > -1) & (xs < width))
     ys, xs = np.clip(ys, 0, height - 1), np.clip(xs, 0, width - 1)
     top, left = np.floor(ys).astype(np.int64), np.floor(xs).astype(np.int64)

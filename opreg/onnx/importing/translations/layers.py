@@ -23,7 +23,7 @@ __all__ = ["all_axes", "conv", "window_pads"]
 
 def window_pads(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
                 auto_pad: str, pads: Any) -> tuple[list[int], list[int]]:
-    """Widths before and behind each of the last axes, which the windows slide along."""
+    """Padding before and after each of the last axes, along which the windows slide."""
     count = len(kernel)
     if auto_pad in ("NOTSET", ""):
         widths = list(pads) if pads else [0] * 2 * count
@@ -45,7 +45,7 @@ def window_pads(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int
 
 
 def all_axes(node: Node, x: Any, before: Sequence[int], behind: Sequence[int]) -> tuple[int, ...]:
-    """Pads of the last axes as those of all axes."""
+    """Padding of the last axes as padding of all axes."""
     first = (0,) * (node.rank(x) - len(before))
     return (*first, *before, *first, *behind)
 
@@ -53,8 +53,7 @@ def all_axes(node: Node, x: Any, before: Sequence[int], behind: Sequence[int]) -
 @row("Conv")
 def conv(node: Node, x: Any, weight: Any, bias: Any = None, *, auto_pad: str = "NOTSET", dilations: Any = None,
          group: int = 1, kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
-    """Sums over windows weighted by kernels, as ONNX's ``Conv`` has them; padding that differs on two sides is done
-    before."""
+    """Convolution as ONNX's ``Conv``; asymmetric padding is applied first."""
     shape = node.shape(weight)
     kernel = shape[2:]
     strides, dilations = strides or [1] * len(kernel), dilations or [1] * len(kernel)
@@ -108,7 +107,7 @@ def deform_conv(node: Node, x: Any, weight: Any, offset: Any, bias: Any = None, 
     before, behind = window_pads(node, x, shape[2:], strides, dilations, "NOTSET", pads)
     if before != behind:
         raise ArgumentError("DeformConv: pads before and behind differ")
-    if mask is None:  # DeformableConvolution, which has none, reads other numbers at the border
+    if mask is None:  # DeformableConvolution, which has no mask, reads other values at the border
         mask = ops.ones_like(ops.slice_axis(offset, axis=1, begin=0, end=offset_group * math.prod(shape[2:])))
     given = [x, offset, mask, weight] + ([] if bias is None else [bias])
     return ops._contrib_ModulatedDeformableConvolution(
@@ -120,7 +119,7 @@ def deform_conv(node: Node, x: Any, weight: Any, offset: Any, bias: Any = None, 
 
 
 class _Windows:
-    """Windows over the last axes of an array: for each the places that its windows read, on the padded axis."""
+    """Windows over the last axes of an array, with the indices that they read on each padded axis."""
 
     def __init__(self, node: Node, x: Any, kernel: Sequence[int], strides: Any, dilations: Any, auto_pad: str,
                  pads: Any, ceil_mode: int):
@@ -136,7 +135,7 @@ class _Windows:
             self.places.append(np.arange(outs)[:, None] * self.strides[i] + np.arange(kernel[i]) * self.dilations[i])
 
     def of(self, node: Node, x: Any, fill: Any) -> Any:
-        """All windows: outputs along each axis, then places within the window along each axis."""
+        """The elements of all windows: outputs along each axis, then positions within the window along each axis."""
         count, rank = len(self.kernel), node.rank(x)
         most = [int(place.max(initial=0)) + 1 for place in self.places]
         behind = [max(end - length - before, 0) for end, length, before in zip(most, self.lengths, self.before)]
@@ -150,7 +149,7 @@ class _Windows:
         return ops._np_reshape(x, newshape=(*shape[:rank], math.prod(self.kernel)))
 
     def counts(self, include: int) -> np.ndarray:
-        """How many elements each window averages."""
+        """The number of elements that each window averages."""
         count = np.ones((), np.int64)
         for place, length, before, behind in zip(self.places, self.lengths, self.before, self.behind):
             low, high = (0, length + before + behind) if include else (before, before + length)
@@ -158,7 +157,7 @@ class _Windows:
         return count
 
     def flat(self, column_major: int) -> np.ndarray:
-        """Places of window elements in the array with all of its last axes laid flat."""
+        """Indices of window elements in the array with its last axes flattened."""
         count = len(self.kernel)
         order = range(count)[::-1] if not column_major else range(count)
         strides, step = [0] * count, 1
@@ -174,10 +173,10 @@ class _Windows:
 
 def _pooled(node: Node, x: Any, kind: str, kernel: Sequence[int], strides: Any, dilations: Any, auto_pad: str,
             pads: Any, ceil_mode: int, include: bool = False) -> Any:
-    """Maxima or averages of windows by our own pooling; None where it has not got them.
+    """Maximum or average pooling by this library's operator; None if it does not support it.
 
-    Own pooling pads as much behind as before. If this gives other windows, or other averages, the array is padded
-    first; surplus windows are cut off.
+    The operator pads symmetrically. If this gives other windows or averages, the array is padded first, and surplus
+    windows are removed.
     """
     count = len(kernel)
     if count > 3 or any(each != 1 for each in dilations or ()):
@@ -188,7 +187,7 @@ def _pooled(node: Node, x: Any, kind: str, kernel: Sequence[int], strides: Any, 
     wanted = [_places(*each, ceil_mode) for each in zip(lengths, kernel, strides, before, behind)]
     if ceil_mode and any(length is ANY and stride + pad > size
                          for length, stride, pad, size in zip(lengths, strides, behind, kernel)):
-        return None  # the last window may begin in the padding behind
+        return None  # the last window may begin in the padding at the end
     full = bool(ceil_mode)
     if before != behind:
         full = full or any(places is None or places > (length + 2 * pad - size) // stride + 1
@@ -213,13 +212,13 @@ def _pooled(node: Node, x: Any, kind: str, kernel: Sequence[int], strides: Any, 
 
 
 def _places(length: Any, kernel: int, stride: int, before: int, behind: int, ceil_mode: int) -> Any:
-    """The count of windows along an axis; None along one of an open length."""
+    """The number of windows along an axis; None for a dynamic length."""
     if length is ANY:
         return None
     room = length + before + behind - kernel
     places = (-(-room // stride) if ceil_mode else room // stride) + 1
     if ceil_mode and (places - 1) * stride >= length + before:
-        places -= 1  # a window would begin in the padding behind
+        places -= 1  # a window would begin in the padding at the end
     if places < 0:
         raise ShapeError(f"a window of {kernel} on an axis of length {length}")
     return places
@@ -401,7 +400,7 @@ def mean_variance(node: Node, x: Any, *, axes: Any = (0, 2, 3)) -> Any:
 
 
 def _coerced(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Until opset 13 all axes from one on were one."""
+    """Before opset 13, all axes from ``axis`` on are flattened into one."""
 
     def apply(node: Node, x: Any, *, axis: int = 1) -> Any:
         lengths = node.lengths(x)

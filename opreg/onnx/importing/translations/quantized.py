@@ -1,4 +1,4 @@
-"""Rows of quantised operators, by what their definitions say: integers, a scale and a zero point."""
+"""Rows of quantised operators, by their definitions with integers, a scale and a zero point."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ __all__: list[str] = []
 
 
 def _spread(node: Node, x: Any, value: Any, axis: int, block: int) -> Any:
-    """A scale or zero point as it meets the numbers: one for all, one each place on an axis, or one a block of it."""
+    """A scale or zero point reshaped to broadcast: one for all elements, one per index of an axis, or one per block of
+    it."""
     shape = tuple(node.lengths(value))
     if math.prod(shape) == 1 and len(shape) < 2 and not block:
         return value.reshape(()) if isinstance(value, np.ndarray) else ops._np_reshape(value, newshape=())

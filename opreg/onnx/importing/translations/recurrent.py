@@ -1,4 +1,4 @@
-"""Rows of recurrent layers: the operator RNN where it computes them, otherwise a step an element of the sequence."""
+"""Rows of recurrent layers: by the operator RNN if it supports them, otherwise step by step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BETAS = {"hardsigmoid": 0.5, "scaledtanh": 1.0}
 
 
 class _Layer:
-    """The common part of the three kinds: directions, steps, lengths of sequences, activations."""
+    """Common to the three kinds of layers: directions, steps, sequence lengths, activations."""
 
     def __init__(self, node: Node, defaults: Sequence[str], direction: str, activations: Any, alphas: Any, betas: Any,
                  clip: float | None, layout: int):
@@ -60,7 +60,8 @@ class _Layer:
 
     def run(self, x: Any, lengths: np.ndarray | None, initial: Sequence[Any], step: Callable[..., Any],
             width: int) -> tuple[Any, ...]:
-        """All outputs, and the last states, of steps ``step(direction, x, states)`` that give states, output first."""
+        """All outputs and the last states, where ``step(direction, x, states)`` returns the new states, the output
+        first."""
         node = self.node
         if self.layout:
             x = ops.transpose(x, axes=(1, 0, 2))
@@ -104,7 +105,7 @@ class _Layer:
         return ops._np_reshape(ops.slice_axis(value, axis=0, begin=place, end=place + 1), newshape=shape[1:])
 
     def gates(self, value: Any, count: int) -> list[Any]:
-        """A parameter's parts, a gate each."""
+        """The parts of a parameter, one per gate."""
         size = self.node.shape(value)[0] // count
         return [ops.slice_axis(value, axis=0, begin=i * size, end=(i + 1) * size) for i in range(count)]
 
@@ -118,13 +119,13 @@ def _times(x: Any, weight: Any, bias: Any) -> Any:
     return product if isinstance(bias, float) else ops.broadcast_add(product, bias)
 
 
-#: Places of the gates among ONNX's, for each mode of the operator RNN.
+#: Indices of the gates in ONNX's order, for each mode of the operator RNN.
 _GATES = {"lstm": (0, 2, 3, 1), "gru": (1, 0, 2), "rnn_tanh": (0,), "rnn_relu": (0,)}
 
 
 def _at_once(node: Node, mode: str, layer: _Layer, x: Any, w: Any, r: Any, b: Any, lengths: Any, *initial: Any
              ) -> tuple[Any, ...]:
-    """All steps by the operator RNN: all outputs and the last states."""
+    """All steps by one operator RNN: all outputs and the last states."""
     directions, size = len(layer.backwards), node.shape(r)[-1]
 
     def turned(value: Any) -> Any:
@@ -157,7 +158,7 @@ def _at_once(node: Node, mode: str, layer: _Layer, x: Any, w: Any, r: Any, b: An
 
 
 def _is_plain(node: Node, layer: _Layer, direction: str, defaults: Sequence[str], activations: Any, x: Any) -> bool:
-    """Whether the operator RNN has such a layer: nothing clipped, the usual activations."""
+    """Whether the operator RNN supports such a layer: no clipping, and the default activations."""
     usual = [name.lower() for name in activations or ()] in ([], [*defaults] * len(layer.backwards))
     return usual and not layer.clip and direction != "reverse" and \
         node.dtype(x).name in ("float32", "float64")

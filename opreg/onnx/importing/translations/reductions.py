@@ -1,4 +1,4 @@
-"""Rows of sums, extremes, orders and products."""
+"""Rows of reductions, extremes, sorting and products."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _log_sum_exp(node: Node, x: Any, axis: Any, keepdims: bool) -> Any:
     return ops._np_sum(total, axis=axis, keepdims=False)
 
 
-#: Reductions by what they do to axes of an array.
+#: Reductions, as functions of an array and axes.
 _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "ReduceSum": _sum, "ReduceMean": _mean, "ReduceProd": _product, "ReduceMax": _extreme("max"),
     "ReduceMin": _extreme("min"), "ReduceLogSumExp": _log_sum_exp,
@@ -94,7 +94,7 @@ def _reduction(name: str, function: Callable[..., Any]) -> None:
 
 
 def _alone(node: Node, name: str, x: Any) -> Any:
-    """A reduction over no axis: each element for itself."""
+    """A reduction over no axis, which applies to each element separately."""
     if name in ("ReduceL1", "ReduceL2"):
         return ops.abs(x)
     if name == "ReduceSumSquare":

@@ -1,4 +1,4 @@
-"""Rows of what makes, moves, joins and parts arrays."""
+"""Rows of operators that create, reshape, move, join and split arrays."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ..tensors import computes, dtype_of
 
 __all__ = ["along", "numbers", "padded", "parts_of", "reshaped", "sane", "MOST"]
 
-#: Elements of an array that a model may ask for by a shape alone.
+#: Largest number of elements of an array that a model may request by a shape.
 MOST = 1 << 28
 
 
 def numbers(value: Any) -> tuple[int, ...]:
-    """Python's integers of an array."""
+    """The elements of an array as Python integers."""
     return tuple([int(each) for each in np.asarray(value).reshape(-1)])
 
 
 def sane(shape: Sequence[int]) -> tuple[int, ...]:
-    """A shape that a model asks for, refused where nobody could mean it."""
+    """A shape requested by a model; unreasonable ones are refused."""
     if any(dim < 0 for dim in shape) or math.prod(shape) > MOST:
         raise ShapeError(f"a model asks for an array of shape {tuple(shape)}")
     return tuple(shape)
@@ -115,7 +115,7 @@ def reshape(node: Node, x: Given, shape: Given, *, allowzero: int = 0) -> Any:
         rest = _without(node, x, open_codes[0]) if -1 in closed else 0
         if rest is not None:
             rest //= math.prod([code for code in closed if code != -1])
-            # The open length follows from the others.
+            # The dynamic length is inferred from the others.
             codes = [-1 if is_open(code) else rest if code == -1 else code for code in codes]
             return reshaped(node, node.lift(x), tuple(codes))
     shape = node.host(shape)
@@ -126,14 +126,14 @@ def reshape(node: Node, x: Given, shape: Given, *, allowzero: int = 0) -> Any:
 
 
 def _open_shape(node: Node, shape: Any) -> list[Any]:
-    """The lengths of a shape, of which some are open; none at all where they all are known."""
+    """The lengths of a shape, if some are dynamic; an empty list if all are known."""
     found = None if isinstance(shape, np.ndarray) else node.open_numbers(shape)
     return list(found) if found is not None and found.ndim == 1 and any(map(is_open, found)) else []
 
 
 def _without(node: Node, x: Any, length: Any) -> int | None:
-    """How many numbers an array has for each place along the axis whose open length this is; None where that is open,
-    and of the length of another array."""
+    """The number of elements for each index along the axis with this dynamic length; None if it is dynamic too, or if
+    the length belongs to another array."""
     if not (isinstance(length, Length) and length.is_of(x)):
         return None
     others = [each for axis, each in enumerate(node.lengths(x)) if axis != length.axis]
@@ -141,7 +141,7 @@ def _without(node: Node, x: Any, length: Any) -> int | None:
 
 
 def reshaped(node: Node, x: Any, codes: tuple[int, ...], literal: bool = False) -> Any:
-    """An array in another shape, in which a 0 stands for the length at its place unless it is literal."""
+    """An array in another shape, in which 0 keeps the length at its position unless ``literal``."""
     lengths = node.lengths(x)
     if not literal and not known(lengths) and codes and 0 in codes:
         places = [lengths[i] if dim == 0 and lengths[i] is not ANY else dim for i, dim in enumerate(codes)]
@@ -237,7 +237,7 @@ def expand(node: Node, x: Any, shape: Given) -> Any:
 
 
 def _expanded(node: Node, x: Any, codes: Sequence[Any]) -> Any:
-    """An array broadcast to a shape, whose open lengths are those of other arrays."""
+    """An array broadcast to a shape with dynamic lengths, which are those of other arrays."""
     have = (1,) * (len(codes) - node.rank(x)) + node.lengths(x)
     first = len(have) - len(codes)
     if len(have) > node.rank(x):
@@ -293,7 +293,7 @@ def split(node: Node, x: Any, lengths: Host = None, *, axis: int = 0, num_output
 
 
 def parts_of(node: Node, x: Any, lengths: Sequence[int] | None, axis: int, count: int) -> tuple[Any, ...]:
-    """An array parted along an axis, in these lengths, or in so many parts of which the last may be shorter."""
+    """An array split along an axis into these lengths, or into ``count`` parts of which the last may be shorter."""
     axis = node.axis(axis, x)
     whole = node.lengths(x)[axis]
     if lengths is None:
@@ -320,7 +320,7 @@ def slice_by_inputs(node: Node, x: Any, starts: Host, ends: Host, axes: Host = N
 
 def sliced(node: Node, x: Any, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None,
            steps: Sequence[int] | None) -> Any:
-    """A part of an array."""
+    """A slice of an array."""
     lengths = node.lengths(x)
     steps = [1] * len(starts) if steps is None else steps
     axes = range(len(starts)) if axes is None else axes
@@ -359,7 +359,7 @@ def gather(node: Node, x: Given, indices: Given, *, axis: int = 0) -> Any:
     if isinstance(indices, np.ndarray) and not indices.ndim and length is not ANY and -length <= indices < length:
         first = int(indices) % length  # a view
         return _squeezed(node, ops.slice_axis(x, axis=axis, begin=first, end=first + 1), [axis])
-    return ops.take(x, node.lift(indices), axis=axis, mode="wrap")  # which counts negative ones from the end
+    return ops.take(x, node.lift(indices), axis=axis, mode="wrap")  # which wraps negative indices
 
 
 @row("GatherElements")
@@ -368,14 +368,14 @@ def gather_elements(node: Node, x: Any, indices: Any, *, axis: int = 0) -> Any:
     length = node.shape(x)[axis]
     indices = ops._npi_where(ops._npi_less_scalar(indices, scalar=0), indices + length, indices)
     shape = node.shape(indices)
-    for place, most in enumerate(shape):  # of other axes the beginning is read
+    for place, most in enumerate(shape):  # of other axes the first elements are read
         if place != axis and node.shape(x)[place] != most:
             x = ops.slice_axis(x, axis=place, begin=0, end=most)
     return along(node, x, indices, axis)
 
 
 def along(node: Node, x: Any, indices: Any, axis: int) -> Any:
-    """The elements of an array at places along an axis, of which one may be read by many: their gradients add up."""
+    """The elements at indices along an axis. An element may be read several times: its gradients are added."""
     own, shape = node.shape(x), node.shape(indices)
     strides = [math.prod(own[i + 1:]) for i in range(len(own))]
     base = sum((np.arange(length).reshape(-1, *[1] * (len(shape) - 1 - i)) * strides[i]
@@ -385,14 +385,14 @@ def along(node: Node, x: Any, indices: Any, axis: int) -> Any:
 
 
 def _from_first(indices: Any, length: int) -> Any:
-    """Indices counted from the first; negative ones are counted from the end."""
+    """Nonnegative indices; negative ones count from the end."""
     if isinstance(indices, np.ndarray):
         return indices.astype(np.int64) % length
     return ops._npi_mod_scalar(ops.Cast(indices, dtype="int64"), scalar=length)
 
 
 def _stacked(node: Node, places: Sequence[Any]) -> Any:
-    """Indices of several axes along a new first one."""
+    """Indices of several axes along a new first axis."""
     if all(isinstance(each, np.ndarray) for each in places):
         return np.stack(places).astype(np.int64)
     return ops.Concat(*[ops.expand_dims(node.cast(node.lift(each), np.int64), axis=0) for each in places], dim=0,
@@ -400,7 +400,7 @@ def _stacked(node: Node, places: Sequence[Any]) -> Any:
 
 
 def _along_last(node: Node, indices: Any) -> list[Any]:
-    """Indices of each axis, which stand along the last one."""
+    """Indices of each axis, taken from the last axis."""
     count = node.length(indices, node.rank(indices) - 1)
     if isinstance(indices, np.ndarray):
         return [indices[..., i] for i in range(count)]
@@ -408,13 +408,13 @@ def _along_last(node: Node, indices: Any) -> list[Any]:
 
 
 def _as_row(indices: Any) -> Any:
-    """The indices of one place as those of a row of places."""
+    """The indices of one element as a batch of one."""
     return indices[None] if isinstance(indices, np.ndarray) else ops.expand_dims(indices, axis=0)
 
 
 @row("GatherND")
 def gather_nd(node: Node, x: Any, indices: Given, *, batch_dims: int = 0) -> Any:
-    if node.rank(indices) == 1:  # of one place
+    if node.rank(indices) == 1:  # for one element
         return _squeezed(node, gather_nd(node, x, _as_row(indices), batch_dims=batch_dims), [0])
     flat, shape = node.shape(x), node.shape(indices)
     own = shape[:batch_dims]
@@ -447,12 +447,12 @@ _REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.m
 
 
 def _scattered(node: Node, x: Any, places: Any, updates: Any, reduction: str) -> Any:
-    """Updates written to places of an array, or combined with what is there."""
+    """Updates written to indices of an array, or combined with its elements."""
     shape = node.shape(x)
     if reduction == "none":
         return ops._scatter_set_nd(x, updates, node.lift(places), shape=shape)
     if reduction == "add":
-        return x + ops._backward_gather_nd(updates, node.lift(places), x)  # which adds what goes to one place
+        return x + ops._backward_gather_nd(updates, node.lift(places), x)  # which adds updates with equal indices
     if reduction in ("max", "min") and is_floating(node.dtype(x)):
         return _extreme(node, x, node.lift(places), updates, reduction == "min")
     if MODE.recording and is_floating(node.dtype(x)):
@@ -463,7 +463,7 @@ def _scattered(node: Node, x: Any, places: Any, updates: Any, reduction: str) ->
 
 
 def _extreme(node: Node, x: Any, places: Any, updates: Any, least: bool) -> Any:
-    """The largest or smallest of what is there and of the updates of each place, which share its gradient."""
+    """The maximum or minimum of each element and its updates; equal ones share the gradient."""
     if least:
         return ops.negative(_extreme(node, ops.negative(x), places, ops.negative(updates), False))
     shape, axes = node.shape(x), node.length(places, 0)
@@ -478,7 +478,7 @@ def _extreme(node: Node, x: Any, places: Any, updates: Any, least: bool) -> Any:
     own = ops._np_reshape(x, newshape=(rows * inner,))
     given = ops._np_reshape(updates, newshape=(-1,))
     order = node.cast(ops.argsort(ops.BlockGrad(given), axis=0, dtype="int64"), np.int64)
-    # Written in their order, the largest comes last and stays.
+    # Written in ascending order, the largest is written last.
     best = ops._scatter_set_nd(ops.BlockGrad(own), ops.take(ops.BlockGrad(given), order, axis=0),
                                ops.take(flat, order, axis=1), shape=(rows * inner,))
     best = ops.broadcast_maximum(best, ops.BlockGrad(own))
@@ -491,7 +491,7 @@ def _extreme(node: Node, x: Any, places: Any, updates: Any, least: bool) -> Any:
 
 
 def _kept(x: Any, where: Any) -> Any:
-    """Numbers where a mask is not zero, else zero, infinite ones too."""
+    """Elements where a mask is nonzero, else zero, even for infinite elements."""
     return ops.where(where, x, ops.zeros_like(x))
 
 
@@ -595,7 +595,7 @@ def pad(node: Node, x: Any, pads: Host, value: Given = None, axes: Host = None, 
 
 
 def padded(node: Node, x: Any, pads: Sequence[int], value: float, mode: str) -> Any:
-    """An array with widths before and behind each axis; negative ones cut."""
+    """An array padded before and after each axis; negative widths crop."""
     rank = node.rank(x)
     if len(pads) != 2 * rank:
         raise ShapeError(f"Pad: {len(pads)} widths for {rank} axes")
@@ -617,7 +617,7 @@ def padded(node: Node, x: Any, pads: Sequence[int], value: float, mode: str) -> 
                 order = np.pad(np.arange(node.length(x, axis)), pair, kind)  # type: ignore[call-overload]
                 x = ops.take(x, node.lift(order.astype(np.int64)), axis=axis)
         return x
-    new = max(0, 4 - rank)  # axes behind the first, since ``Pad`` takes images and volumes, and pads what lies in them
+    new = max(0, 4 - rank)  # new axes after the first: ``Pad`` takes images and volumes
     pairs = [*grown[:1], *[(0, 0)] * new, *grown[1:]]
     if len(pairs) in (4, 5) and not any(map(any, pairs[:2])) and is_floating(node.dtype(x)):
         for _ in range(new):

@@ -1,4 +1,4 @@
-"""Rows of text, of labels, and of trees: what is computed on the host."""
+"""Rows of text, label and tree operators, which are computed on the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of losses, of gradients and updates of weights, of random numbers and of signals."""
+"""Rows of losses, gradients, weight updates, random values and signal processing."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def gradient(node: Node, *values: Any, xs: Any, y: str, zs: Any = None) -> Any:
 
 
 def _updates(node: Node, values: tuple[Any, ...], groups: int, update: Callable[..., tuple[Any, ...]]) -> Any:
-    """New weights and states of several weights, those of one kind together."""
+    """New weights and states of several weights, grouped by kind."""
     count = len(values) // groups
     columns = [update(*[values[kind * count + i] for kind in range(groups)]) for i in range(count)]
     return tuple([column[kind] for kind in range(len(columns[0])) for column in columns])
@@ -201,7 +201,7 @@ def _transformed(node: Node, x: Any, axis: int, length: int | None, inverse: int
     outs = count // 2 + 1 if onesided and not inverse else count
     dtype = node.dtype(x)
     imaginary = shape[-1] == 2
-    if inverse and onesided:  # the other half is the mirror image, conjugated
+    if inverse and onesided:  # the other half is the complex conjugate in reverse
         bins = np.arange(used)
         weight = np.where((bins == 0) | (bins * 2 == count), 1.0, 2.0)
         angle = 2 * math.pi * np.outer(bins, np.arange(count)) / count
