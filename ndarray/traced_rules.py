@@ -139,7 +139,8 @@ def _reshape(prepared: Lasting, array: Array, result: Array) -> Callable[..., Ar
     if prepared.op.rules.view is None:
         return None
     view = prepared.op.rules.as_view(array, prepared.attrs, prepared.shapes, prepared.ctx.xp)
-    if view is None or view.size != array.size or not view.flags.c_contiguous or view.dtype != result.dtype:
+    in_order = array.flags.c_contiguous and view is not None and view.flags.c_contiguous and view.size == array.size
+    if not in_order or view.dtype != result.dtype:
         return None
     shape = result.shape
     return lambda array, *others: array.reshape(shape)

@@ -9,6 +9,7 @@ import types
 import weakref
 
 from ..core.array_module import active
+from ..core.attrs import Schema
 from ..core.cache import cached
 from ..errors import is_ours
 
@@ -21,6 +22,7 @@ _STANDARD = tuple({os.path.join(sysconfig.get_paths()[name], "") for name in ("s
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 _EXAMPLES = os.path.join("opreg", "examples", "")
 _FINALIZER = weakref.finalize.__call__.__code__
+_ANNOTATIONS = Schema.read.__code__
 
 
 @cached(4096)
@@ -38,11 +40,12 @@ def is_user_code(code: types.CodeType) -> bool:
 
 
 def is_aside(frame: types.FrameType | None, outside: types.FrameType | None) -> bool:
-    """Whether a function runs because an object was deleted or a module is imported inside of the frame ``outside``,
-    which may happen in any call."""
+    """Whether a function runs because an object was deleted, a module is imported or annotations of an operator are
+    evaluated inside of the frame ``outside``, which may happen in any call."""
     while frame is not None and frame is not outside:
         code = frame.f_code
-        if code is _FINALIZER or code.co_name == "__del__" or code.co_filename.startswith("<frozen importlib"):
+        if code is _FINALIZER or code is _ANNOTATIONS or code.co_name == "__del__" or code.co_filename.startswith(
+                "<frozen importlib"):
             return True
         frame = frame.f_back
     return False
