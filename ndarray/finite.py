@@ -1,8 +1,7 @@
 """finite: checks that find the first step that makes a NaN or an infinity from finite inputs.
 
 Eager calls, backward passes and plans share the setting, the description of arrays, and the error. A step is no error
-if
-its inputs are not finite, or if it makes infinities on purpose, from attributes or without inputs.
+if its inputs are not finite, or if it makes infinities on purpose, from attributes or without inputs.
 """
 
 from __future__ import annotations

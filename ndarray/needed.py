@@ -1,8 +1,7 @@
 """Checks that arrays which the gradient of a tape node reads were not overwritten since they were recorded.
 
 A node holds raw arrays, whose memory may have been written since. The rules of built-in operators show which arrays
-they
-read. A user's rule gets a `Changed` object for each overwritten array: it has a shape and a dtype, and reading an
+they read. A user's rule gets a `Changed` object for each overwritten array: it has a shape and a dtype, and reading an
 element raises an error.
 """
 

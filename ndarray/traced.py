@@ -166,8 +166,7 @@ class TracedArray(Sized):
     """A traced value that acts as a NumPy array.
 
     Subscripts, ``reshape`` and ``transpose`` make views, which follow changes of their base. Writes to a basic
-    subscript
-    change the base; writes to other views are an error.
+    subscript change the base; writes to other views are an error.
 
     Attributes
     ----------

@@ -124,8 +124,7 @@ def one_by_one(graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = Non
     calls.
 
     The pass ``fold_constants`` and the checks of kernels also run nodes one by one, but by reference kernels. The
-    former
-    caches nothing and has a context for each node; the latter look at intermediate results.
+    former caches nothing and has a context for each node; the latter look at intermediate results.
     """
     for op, attrs, _, places, _ in graph.steps:
         prepared, results = run(op, attrs, [arrays[place] for place in places], ctx, None, wrap)

@@ -64,8 +64,7 @@ def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_k
     """Register the operator of a loop or branch, with its gradient.
 
     Its attributes hold graphs, and ``num_args`` is the number of its inputs. Hidden outputs behind the visible ones
-    save
-    the values from which backward starts each round.
+    save the values from which backward starts each round.
     """
     schema = Schema([Field("num_args", int), Field("num_outputs", int),
                      *[Field(key, kind) for key, kind in fields.items()], Field("subgraphs", tuple[Any, ...], ())])

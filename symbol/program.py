@@ -202,8 +202,7 @@ class Program:
 
         ``change(node, became)`` returns the nodes that replace this one, after it has set their specs and contexts and
         entered in ``became`` the entries that replace its outputs. It returns None for a node that stays; its inputs
-        are
-        then replaced as ``became`` says.
+        are then replaced as ``became`` says.
         """
         became: dict[Entry, Entry] = {}
         self.nodes = self.changed(self.nodes, change, became)

@@ -31,8 +31,7 @@ def recorder(xp: ArrayModule, device: int) -> Recorder | None:
 
 def staging(xp: ArrayModule, array: Array, device: int) -> Callable[[np.ndarray], None] | None:
     """A function that copies a host array into ``array`` without waiting for the device; None if an assignment is just
-    as
-    good.
+    as good.
 
     Examples
     --------

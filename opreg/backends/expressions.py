@@ -47,8 +47,7 @@ def attach_loop(op: Op, loop: Callable[[Call], Loop], ufuncs: Ufuncs) -> None:
 @cached(256)
 def fuses(xp: ArrayModule, dtype: np.dtype) -> bool:
     """Whether fusing element-wise operators saves time on arrays of a module and a dtype: only if a back end compiles
-    them,
-    since otherwise each instruction is launched by itself."""
+    them, since otherwise each instruction is launched by itself."""
     return any(module.fuses(xp, dtype) for module in _COMPILERS)
 
 

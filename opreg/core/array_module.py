@@ -1,8 +1,7 @@
 """Back ends: array modules with their devices. Kernels are written for any array module, ``xp``.
 
 NumPy is the array module of every ``cpu(i)``, and CuPy, imported at first use, that of ``gpu(i)``. Another back end
-needs
-a name, an array module, and methods that differ from the defaults here; ``examples/null_backend.py`` is one that
+needs a name, an array module, and methods that differ from the defaults here; ``examples/null_backend.py`` is one that
 computes nothing.
 """
 

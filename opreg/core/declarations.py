@@ -113,8 +113,7 @@ class Rules:
         """The output as a view of the first input's array, or None.
 
         A rule may have parameters ``out_shape``, the inferred shape of the output or a list for several, and ``xp``,
-        the
-        array module.
+        the array module.
         """
         if self.view is None:
             return None
@@ -255,8 +254,7 @@ class Declarations:
 
         It returns the attributes that change, and the indices of the inputs and outputs whose channels become the last
         axis; or, as text, the reason why this is impossible. If a library convolves with channels last, operators
-        behind
-        the convolution with this rule are converted, too; element-wise operators need no rule.
+        behind the convolution with this rule are converted, too; element-wise operators need no rule.
         """
         return self._declare("layout", function)
 
@@ -272,8 +270,7 @@ class Declarations:
         be run a second time, or for which this is cheaper.
 
         Like a gradient, ``f(ins, outs, **attrs)`` is ordinary code that calls operators on values. It may have a
-        parameter
-        ``specs``, those of the inputs, and may return None to decline.
+        parameter ``specs``, those of the inputs, and may return None to decline.
         """
         return self._declare("again", function)
 

@@ -1,8 +1,7 @@
 """Random generators: one for each device, seeded together or one by one.
 
 A bound plan holds the generator, and a captured CUDA graph the memory of its state. So a generator is never replaced,
-and
-seeding overwrites its state in place. The same holds for the counters of devices with counter-based random kernels.
+and seeding overwrites its state in place. The same holds for the counters of devices with counter-based random kernels.
 """
 
 from __future__ import annotations

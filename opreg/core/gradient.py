@@ -2,8 +2,7 @@
 
 It does not depend on the kind of values: the caller passes functions that differentiate a node and add gradients. The
 former is usually ``by_rule``. Rules are ordinary code that calls operators on values, so a walk over a graph adds
-nodes,
-and a walk over a tape computes arrays. ``fitted`` checks every gradient that a user's rule returns.
+nodes, and a walk over a tape computes arrays. ``fitted`` checks every gradient that a user's rule returns.
 """
 
 from __future__ import annotations
@@ -89,8 +88,7 @@ def fitted(g: Any, like: Any, what: str) -> Any:
     """A gradient, reduced to the shape of its value.
 
     If the value was broadcast, the gradient is larger, and is summed. A smaller gradient is an error, since repeating
-    its
-    elements would be wrong.
+    its elements would be wrong.
 
     Parameters
     ----------

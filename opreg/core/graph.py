@@ -194,10 +194,8 @@ def rewrite(graph: Graph, change: Callable[[Node, list[Entry]], Sequence[Entry] 
     """A graph in which ``change(node, inputs)`` replaces nodes.
 
     ``inputs`` are the node's inputs after earlier replacements. The function returns an entry for each output, or None
-    for
-    the same operator on these inputs. This is for graphs of users; bound graphs have an order, specs and contexts,
-    which
-    ``Program.rebuild`` maintains.
+    for the same operator on these inputs. This is for graphs of users; bound graphs have an order, specs and contexts,
+    which ``Program.rebuild`` maintains.
     """
     became: dict[Entry, Entry] = {}
     for node in graph.nodes:

@@ -2,12 +2,10 @@
 
 A processor first compares only the lower bits of the addresses of loads and earlier stores: twelve bits on many
 processors, and twenty bits of the physical address on an Intel Xeon. If by these bits an array that is written lies a
-few
-bytes ahead of one that is read, each load waits for an unrelated store (4K aliasing), and a pass over both takes three
-to
-five times as long. Vectors that straddle cache lines take twice as long. NumPy's large arrays begin 16 bytes into a
-page,
-or anywhere. Arrays that begin in the middle of a page are far from there, and differ by zero or by many bytes.
+few bytes ahead of one that is read, each load waits for an unrelated store (4K aliasing), and a pass over both takes
+three to five times as long. Vectors that straddle cache lines take twice as long. NumPy's large arrays begin 16 bytes
+into a page, or anywhere. Arrays that begin in the middle of a page are far from there, and differ by zero or by many
+bytes.
 """
 
 from __future__ import annotations

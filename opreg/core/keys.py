@@ -1,8 +1,7 @@
 """Keys of caches, which are equal only for values that mean the same.
 
 In Python, ``1``, ``1.0`` and ``True`` are equal, and so are ``0.0`` and ``-0.0``. Their keys differ. A key holds its
-value
-rather than an address, which another object may have later. ``Same`` is the key of an object that is compared by
+value rather than an address, which another object may have later. ``Same`` is the key of an object that is compared by
 identity, and holds it.
 """
 

@@ -47,10 +47,9 @@ class Kernel:
     """A kernel: a function that computes an operator.
 
     There are two forms. A *returning* kernel is ``f(xp, *arrays, **attrs)``. If it has a parameter ``out``, it writes
-    its
-    result there when an array is given, or a tuple of arrays for several outputs. A *bound* kernel is ``f(call)``: it
-    gets a ``Call`` with the arrays of one step, and returns a function without arguments, or a list of them, which is
-    called in each run.
+    its result there when an array is given, or a tuple of arrays for several outputs. A *bound* kernel is ``f(call)``:
+    it gets a ``Call`` with the arrays of one step, and returns a function without arguments, or a list of them, which
+    is called in each run.
 
     ``accepts(call)`` returns None, or the reason why the kernel declines. Of the kernels that accept, the one of the
     highest ``order`` runs: first users' kernels, then kernels with ``serves``, and among these and the others the one

@@ -1,8 +1,7 @@
 """Loads: the names that a code object reads, found in its byte code.
 
 A load only for a modification, such as ``log`` in ``log.append(1)`` or ``n`` in ``n += 1``, does not count as a read:
-no
-result depends on it, unless the name is also read elsewhere.
+no result depends on it, unless the name is also read elsewhere.
 """
 
 from __future__ import annotations

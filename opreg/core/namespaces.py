@@ -53,8 +53,7 @@ def histogram(a: Any, bins: int | Value = 10, range: tuple[float, float] | None 
         The number of bins of equal width, or the edges of the bins.
     range : (float, float), optional
         The lower edge of the first bin and the upper edge of the last one, if ``bins`` is a number. By default these
-        are
-        the smallest and the largest element of an NDArray.
+        are the smallest and the largest element of an NDArray.
     """
     if isinstance(bins, Value):
         return ops._histogram(a, bins)

@@ -1,6 +1,5 @@
 """Whether matrix products and convolutions of float32 on a GPU may round their factors to TF32, whose significand has
-11
-bits instead of 24.
+11 bits instead of 24.
 """
 
 from __future__ import annotations

@@ -54,8 +54,7 @@ class Norm(NamedTuple):
 
 class Tail(NamedTuple):
     """An operator that computes another one together with operators behind it: a norm, the addition of an array, and
-    relu,
-    each of them optional.
+    relu, each of them optional.
 
     Attributes
     ----------
@@ -108,8 +107,7 @@ class Rule:
 
 class AttrsRule(Rule):
     """A rule that takes the attributes of a call as its first argument: those of a user's operator hold more than
-    values
-    by name.
+    values by name.
 
     Examples
     --------
@@ -136,8 +134,8 @@ class TypeRule:
 
     ``"T,I->T"``: letters are variables, and equal letters stand for equal dtypes; a dtype's name stands for itself;
     ``@dtype`` is the attribute of that name; ``*`` before a token repeats it. Dtypes are inferred both ways, from
-    inputs
-    to outputs and back. ``T:floating`` requires a kind of dtype; ``L=T`` gives the dtype of ``L`` if nothing else does.
+    inputs to outputs and back. ``T:floating`` requires a kind of dtype; ``L=T`` gives the dtype of ``L`` if nothing
+    else does.
 
     Examples
     --------

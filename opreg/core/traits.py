@@ -21,8 +21,7 @@ class Traits:
         Inputs the kernel writes in place (optimizer updates).
     random, mode : bool
         Whether kernels take ``rng`` and ``is_train``. A user's operator can find out the mode in many ways, so ``mode``
-        is
-        always set for it.
+        is always set for it.
     inplace : set of int, or another collection
         Inputs whose memory may be used for output 0.
     unread : set of int, or another collection
@@ -47,8 +46,7 @@ class Traits:
         The value of all elements of its outputs; None if it has no such value.
     cheap : bool
         Whether a run costs about as much as reading its inputs and writing its outputs, so that plans may run it again
-        in
-        backward instead of holding its results. For expressions, loops and views this is derived.
+        in backward instead of holding its results. For expressions, loops and views this is derived.
     """
 
     states: Sequence[int] = ()

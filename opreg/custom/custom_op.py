@@ -121,15 +121,13 @@ class CustomOpProp:
     called once, when the plan is built, with values that have a shape and a dtype but no elements. The operators that
     they call replace the user's operator in the graph, and are fused with their neighbours. ``asnumpy`` of such a value
     returns an object that acts as a NumPy array. ``req`` is ``write`` or ``null``. The gradient can be differentiated
-    to
-    any order; without a ``backward``, it is the derivative of ``forward``. Reading elements (``if x > 0``,
-    ``float(x)``),
-    drawing random numbers and changing auxiliary states are errors. In eager calls the methods run as always.
+    to any order; without a ``backward``, it is the derivative of ``forward``. Reading elements (``if x > 0``,
+    ``float(x)``), drawing random numbers and changing auxiliary states are errors. In eager calls the methods run as
+    always.
 
     A class may define three methods that are written in operators: ``gradient(self, g, ins, outs)`` instead of a
     ``backward``, ``vmap(self, ins, batched)``, which computes many samples at once, and ``jvp(self, t, ins, outs)``,
-    which
-    computes the directional derivative; see ``Op.grad``, ``Op.vmap`` and ``Op.jvp``.
+    which computes the directional derivative; see ``Op.grad``, ``Op.vmap`` and ``Op.jvp``.
 
     ``capturable = True`` promises that, on a GPU, the methods of the operator do all their work by launches on the
     device, that this work depends only on their arrays, and that it changes nothing but these. Graphs then capture the

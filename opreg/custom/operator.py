@@ -212,15 +212,12 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
         is not used.
 
         ``@f.grad`` adds a gradient rule, a function ``(g, ins, outs, **attrs)`` that returns a gradient for each input,
-        or
-        None. A gradient has the shape of its input, or one that it broadcasts to. A rule that is written in operators
-        becomes nodes of a graph and can be differentiated to any order; a rule that reads elements, for instance in
-        NumPy, runs in Python. ``@f.infer`` adds a shape rule. Without one, shapes and dtypes are found by a run on
-        zeros
-        when a graph is bound. ``@f.fill`` adds a rule for the shapes of states, as for built-in operators.
+        or None. A gradient has the shape of its input, or one that it broadcasts to. A rule that is written in
+        operators becomes nodes of a graph and can be differentiated to any order; a rule that reads elements, for
+        instance in NumPy, runs in Python. ``@f.infer`` adds a shape rule. Without one, shapes and dtypes are found by a
+        run on zeros when a graph is bound. ``@f.fill`` adds a rule for the shapes of states, as for built-in operators.
         ``@f.infer_from_data``, a function of the NDArrays, returns shapes that depend on values; a compiled function
-        that
-        calls such an operator runs in Python, with a warning.
+        that calls such an operator runs in Python, with a warning.
 
     Raises
     ------
@@ -280,10 +277,8 @@ def check(op_or_cell: Any, /, *inputs: Any, **attrs: Any) -> Report:
     -----
     The operator runs some hundred times, as in training. The states of random generators are restored, and a copy of a
     Cell is checked. All runs are in this process: ``sys.exit`` is a failed verdict, but a body that never returns is
-    not
-    interrupted, and one that crashes or calls ``os._exit`` ends the program. The command ``opreg check`` runs the
-    checks
-    in a separate process, with a time limit.
+    not interrupted, and one that crashes or calls ``os._exit`` ends the program. The command ``opreg check`` runs the
+    checks in a separate process, with a time limit.
 
     Examples
     --------

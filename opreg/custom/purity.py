@@ -1,11 +1,9 @@
 """Purity of Props: whether all Props of a class give the same answers, so that one of them can serve all calls.
 
 As in MXNet, each eager call makes a new Prop and calls its methods: a Prop may count calls, pass itself to its
-operator,
-or read global state. Most do none of these. The byte code of their methods shows it: a method that reads only
-arguments,
-plain attributes and a few known functions, and changes nothing, gives the same answer each time. Code that is not
-understood counts as impure.
+operator, or read global state. Most do none of these. The byte code of their methods shows it: a method that reads only
+arguments, plain attributes and a few known functions, and changes nothing, gives the same answer each time. Code that
+is not understood counts as impure.
 """
 
 from __future__ import annotations

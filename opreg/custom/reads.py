@@ -1,11 +1,10 @@
 """Reads of bodies: the values that the body of a traced operator reads beside its arguments, found in its byte code.
 
 A traced operator promises that its body depends only on its arguments. Its trace is cached for later eager calls.
-Before
-each of these, the helpers that it calls and the constants that it reads are compared: if a helper was defined again, or
-a constant or an attribute of an object has changed, the body is traced again. A body that reads an object that cannot
-be
-compared, for instance of a library in C, is not cached. The plan of a bound graph compares the same values.
+Before each of these, the helpers that it calls and the constants that it reads are compared: if a helper was defined
+again, or a constant or an attribute of an object has changed, the body is traced again. A body that reads an object
+that cannot be compared, for instance of a library in C, is not cached. The plan of a bound graph compares the same
+values.
 """
 
 from __future__ import annotations

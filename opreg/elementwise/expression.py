@@ -63,8 +63,7 @@ class Primitive(NamedTuple):
 
     def resolve(self, xp: ArrayModule, whole: bool = False) -> Callable[..., Array]:
         """The function that computes it on arrays of ``xp``, with ``whole`` on integers. The output may be given as a
-        last
-        positional argument, except to a function for integers."""
+        last positional argument, except to a function for integers."""
         function = self.whole if whole and self.whole is not None else self.function
         return getattr(xp, function) if isinstance(function, str) else functools.partial(function, xp)
 
@@ -432,8 +431,7 @@ class Expression:
 
     def on(self, xp: ArrayModule, dtype: np.dtype) -> Callable[..., Any]:
         """The expression as a function of arrays of one floating-point dtype, with everything prepared that does not
-        depend
-        on the arrays.
+        depend on the arrays.
 
         Examples
         --------
@@ -496,8 +494,7 @@ class Expression:
 
     def on_integers(self, xp: ArrayModule, ins: Sequence[Array], out: Array) -> Callable[[], object] | None:
         """A function without arguments that computes an expression of one instruction, on integer arrays of the host,
-        into
-        ``out``; None if it cannot be computed in their dtype."""
+        into ``out``; None if it cannot be computed in their dtype."""
         dtype = out.dtype
         if (xp is not np or dtype.kind not in "iu" or len(self.code) != 1 or self.results != (self.arity,)
                 or not self.exact or any(array.dtype != dtype for array in ins)):

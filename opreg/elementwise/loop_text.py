@@ -75,8 +75,7 @@ class Layout(NamedTuple):
 
 def computed_in(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | None]) -> np.dtype:
     """The dtype that a loop is computed in: float64 if an input or output with a value per element has it,
-    ``loop.whole``
-    if all such inputs are integers, else float32."""
+    ``loop.whole`` if all such inputs are integers, else float32."""
     told = [*zip(ins, loop.rows.inputs), *zip(outs, loop.rows.results)]
     wide = any(dtype is not None and is_numpy_float(dtype) and dtype.itemsize == 8 and along is Along.ELEMENT
                for dtype, along in told)
@@ -309,8 +308,7 @@ class _Writer:
 
     def _place(self, register: int, position: int, dying: Sequence[int]) -> str:
         """The memory for a register with a value per element: its own output, another output until the result of that
-        is
-        computed, a free temporary, or a new one."""
+        is computed, a free temporary, or a new one."""
         self._release(position, dying)
         results = self.rows.expression.results
         open_outs = [j for j, direct in enumerate(self.layout.direct)
@@ -495,8 +493,7 @@ def _cut(loop: Loop, dtype: np.dtype) -> list[slice]:
 
 def specialised_loop(loop: Loop, ins: Sequence[Array]) -> Callable[..., Any] | None:
     """A function of host arrays with the shapes and dtype of ``ins`` that returns the results as new arrays; None
-    unless
-    all of them are float32 or all float64."""
+    unless all of them are float32 or all float64."""
     rows, shapes, dtype = loop.rows, loop.results, ins[0].dtype
     count = len(ins)
     ins = ins[:len(rows.inputs)]

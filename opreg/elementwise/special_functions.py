@@ -311,8 +311,7 @@ def bessel_i(xp: ArrayModule, order: int, x: Array, out: Array | None = None) ->
 @cached(64)
 def of_equal_zeros(name: str, dtype: np.dtype) -> str:
     """Which of two zeros NumPy's ``maximum`` or ``minimum`` returns: its ``first`` or ``second`` operand, or always the
-    one
-    with the same ``sign``.
+    one with the same ``sign``.
 
     It depends on the processor. Compiled functions here give the same result as NumPy.
 

@@ -2,8 +2,7 @@
 recorded.
 
 This serves to find a wrong kernel. It is slow: each step copies its inputs and runs both kernels. A fused or folded
-step
-is compared with its operators, run one by one. Operators that draw random numbers draw the same ones twice.
+step is compared with its operators, run one by one. Operators that draw random numbers draw the same ones twice.
 """
 
 from __future__ import annotations

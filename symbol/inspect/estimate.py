@@ -116,8 +116,7 @@ class EstimateRow(NamedTuple):
         The number of kernels that are launched, at least: calls inside of a reference kernel are not counted.
     read, written : int
         Bytes that its kernels declare to move, each pass over an array counted. If they declare nothing, as on the
-        host,
-        the bytes of inputs and outputs, each counted once.
+        host, the bytes of inputs and outputs, each counted once.
     flops : int
         Additions and multiplications of products and convolutions, and instructions of expressions.
     eager, replayed : float

@@ -1,8 +1,7 @@
 """Profiles: the time of each step of a plan, compared with the speed of the machine's memory and BLAS.
 
 ``work.py`` counts the work of a step. The speed of memory and BLAS is measured once in a process, by the copy of a
-large
-array and by a product of large matrices.
+large array and by a product of large matrices.
 """
 
 from __future__ import annotations

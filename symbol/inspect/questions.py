@@ -121,11 +121,9 @@ class Questions(Shown):
         """Measure the time of each step of a plan.
 
         Forward and backward run ``2 * runs + 1`` times, with the current arguments, and with the head gradients that
-        are
-        bound or that the last backward was given; zeros before the first. Outputs, gradients, auxiliary states, weights
-        and the states of random generators are restored. Other side effects of users' operators and hooks happen in
-        each
-        run. A ``backward`` that is called next runs its forward again.
+        are bound or that the last backward was given; zeros before the first. Outputs, gradients, auxiliary states,
+        weights and the states of random generators are restored. Other side effects of users' operators and hooks
+        happen in each run. A ``backward`` that is called next runs its forward again.
 
         Parameters
         ----------
@@ -159,8 +157,7 @@ class Questions(Shown):
             The mode of the plan; by default training if there are gradients.
         machine : Machine or str, optional
             The rates of the device: a ``Machine``, or the name ``"H100"`` or ``"H200"``. By default the machine that
-            the
-            name of the executor's device contains, or else an H100.
+            the name of the executor's device contains, or else an H100.
 
         Returns
         -------

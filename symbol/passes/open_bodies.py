@@ -25,8 +25,7 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
     """The nodes that replace a traced operator with these inputs, and the entries that replace its outputs.
 
     The gradient of a body that was ``opened`` reuses the nodes of that body, so that it draws random numbers and
-    changes
-    states only once.
+    changes states only once.
     """
     bound, specs = program.bound, program.specs
     op: Any = node.op

@@ -1,6 +1,5 @@
 """Reductions of columns as CUDA kernels: a block reduces some columns over a part of the rows. A second step reduces
-the
-results of the parts, in an order that does not depend on which block ends first.
+the results of the parts, in an order that does not depend on which block ends first.
 """
 
 from __future__ import annotations

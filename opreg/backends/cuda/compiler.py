@@ -137,13 +137,11 @@ class Launch(PlainStep):
     ----------
     capturable : bool
         True: it may be part of a graph that is replayed, even if it draws random numbers, since all changing state is
-        in
-        the device's memory.
+        in the device's memory.
     read, written : int or None
         Bytes of memory that it reads and writes. Memory that is read several times counts each time. Elements that
-        threads
-        share, as when they are repeated along an axis or windows overlap, count once. Indices are assumed to differ.
-        None if each array is read or written once.
+        threads share, as when they are repeated along an axis or windows overlap, count once. Indices are assumed to
+        differ. None if each array is read or written once.
     """
 
     __slots__ = ("kernel", "grid", "block", "arguments", "read", "written")

@@ -51,8 +51,7 @@ def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Alo
                groups: Sequence[Group], xp: ArrayModule, scratch: Callable[[int, Shape, np.dtype], Array]
                ) -> list[Callable[[], None]]:
     """Steps without arguments that reduce sets of elements; there is one set for each position along the groups that
-    are
-    not reduced.
+    are not reduced.
 
     Parameters
     ----------

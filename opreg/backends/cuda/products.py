@@ -112,8 +112,7 @@ class Product(NamedTuple):
 def describe(a: Array, b: Array, out: Array, *, add: bool = False, epilogue: Epilogue = Epilogue.DEFAULT,
              bias: Array | None = None, tf32: bool = False) -> Product | str:
     """The description of the product ``out = a @ b``, whose axes before the last two broadcast; or the reason why
-    cublasLt
-    cannot compute it.
+    cublasLt cannot compute it.
 
     ``bias`` is the array that the epilogue reads or writes.
     """

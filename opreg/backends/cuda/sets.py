@@ -1,6 +1,5 @@
 """Row expressions whose sets lie along any axes: as rows if the elements of a set are contiguous, else by steps for
-each
-phase of reductions and one step for the remaining element-wise part.
+each phase of reductions and one step for the remaining element-wise part.
 """
 
 from __future__ import annotations
@@ -82,8 +81,7 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Alo
 
 def _handed_on(rows: RowExpression, phase: int) -> list[int]:
     """The registers with one value per set that are computed in a phase and read by element-wise instructions or by
-    later
-    phases."""
+    later phases."""
     arity, code = rows.expression.arity, rows.expression.code
     found = set()
     for position, (_, args) in enumerate(code):

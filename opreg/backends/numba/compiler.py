@@ -1,6 +1,5 @@
 """Generated functions compiled to machine code with numba, the extra ``opreg[fast]``: when they are compiled, and how
-they
-run.
+they run.
 
 Compiling takes some tenths of a second, and no run waits for it. A step runs NumPy's functions until they have taken
 about as long as compiling does. Then the function is compiled in another thread, and the step uses it as soon as it is
@@ -365,8 +364,7 @@ def runner(function: Function, arrays: Sequence[Array], rest: Sequence[int], tot
 
 def over(function: Function, table: Array, total: int, work: int, keepalive: object) -> Callable[[], None]:
     """``runner`` for a table; ``work`` is the number of elements times instructions, ``keepalive`` holds references to
-    all
-    that the function reads."""
+    all that the function reads."""
     # More parts than threads, so that one slow thread does not delay the rest.
     parts = min(4 * threads.count(), total, work // _SHARED)
     if parts < 2 or threads.count() < 2:

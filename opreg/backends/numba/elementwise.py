@@ -247,8 +247,7 @@ def _gains_nothing(expression: Expression, out: Array, arrangement: Arrangement)
 
 def fuses(xp: ArrayModule, dtype: np.dtype) -> bool:
     """Whether to fuse operators on arrays of a module and a dtype; a group that is not compiled is computed by ufuncs,
-    tile
-    by tile."""
+    tile by tile."""
     return xp is np and is_numpy_float(dtype)
 
 

@@ -140,8 +140,7 @@ def _followed(run: Callable[[], None], epilogue: Sequence[Callable[[], object]])
 def attach_rows(op: Op, task: Callable[[Call], Task | str],
                 ufuncs: Callable[[Call], list[Callable[[], object]]] | None = None) -> None:
     """Give an operator the kernel ``numba``; ``task`` gives the task of a call, or the reason why there is none. Until
-    the
-    function is compiled, the steps of ``ufuncs`` run, by default the reference kernel."""
+    the function is compiled, the steps of ``ufuncs`` run, by default the reference kernel."""
 
     def accepts(call: Call) -> str | None:
         return unavailable(call) or _declines(call, task(call))

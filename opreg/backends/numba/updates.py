@@ -120,8 +120,7 @@ def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
 def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update], rates: Rates,
          otherwise: Callable[[], list[Callable[[], object]]]) -> list[Callable[[], object]] | str:
     """Steps that can be repeated to update weights, those of ``otherwise`` until the function is compiled; or the
-    reason why
-    there are none."""
+    reason why there are none."""
     reason = idle()
     if reason is not None:
         return reason

@@ -251,8 +251,7 @@ def arctan(x: FloatValue) -> FloatValue:
 
 def _arc(size: FloatValue) -> tuple[FloatValue, FloatValue, BoolValue]:
     """``y``, ``rest`` and ``large``: the arcsine is ``y + rest``, or where ``size`` exceeds 1 / 2, which ``large``
-    tells,
-    it is pi / 2 minus twice that."""
+    tells, it is pi / 2 minus twice that."""
     large = size > 0.5
     z = (size * size).replaced(large, fma(size, -0.5, 0.5))
     y = size.replaced(large, z.call("sqrt"))
@@ -315,8 +314,7 @@ def hypot(x: FloatValue, y: FloatValue) -> FloatValue:
 
 def power(x: FloatValue, y: FloatValue) -> FloatValue:
     """``x`` to the power ``y``, only for float32: it is computed in float64, and for float64 the logarithm would have
-    to be
-    more precise than that."""
+    to be more precise than that."""
     if x.kind is DOUBLE:
         raise NotImplementedError("a power in float64 has no vectorised form")
     x, y = x.wide(), y.wide()

@@ -62,8 +62,7 @@ def declined(library: Library, description: Object) -> str | None:
 
 class Convolution(NamedTuple):
     """A convolution: the shapes of data (N, C, *size), weight (O, C / groups, *kernel) and output (N, O, *places);
-    stride,
-    dilation and padding for each spatial axis; and the number of groups.
+    stride, dilation and padding for each spatial axis; and the number of groups.
 
     Further operations on the output are ``bias``, which adds a bias; ``scaled``, which multiplies the channels by a
     vector and adds another; and ``added``, which adds an array.
@@ -141,8 +140,8 @@ class Convolution(NamedTuple):
 
 class Pooling(NamedTuple):
     """Pooling: the shapes of data (N, C, *size) and output (N, C, *places); kernel, stride and padding for each spatial
-    axis;
-    and the kind: ``max``, ``all`` for averages that include the padding, or ``inside`` for averages that do not."""
+    axis; and the kind: ``max``, ``all`` for averages that include the padding, or ``inside`` for averages that do
+    not."""
 
     x: Shape
     y: Shape
@@ -177,8 +176,7 @@ class Pooling(NamedTuple):
 
 class Norm(NamedTuple):
     """Batch norm of data of shape (N, C, *size); mean and variance are computed from the data if ``measured``, else
-    they
-    are inputs."""
+    they are inputs."""
 
     x: Shape
     eps: float
@@ -186,8 +184,7 @@ class Norm(NamedTuple):
 
     def shapes(self, part: Part) -> tuple[Shape, ...]:
         """Shapes of a part's arrays. ``forward``: data, output, mean, variance, scale, shift. Gradients: data, the
-        gradients
-        of output and of data, mean, variance, scale, the gradients of scale and of shift."""
+        gradients of output and of data, mean, variance, scale, the gradients of scale and of shift."""
         vector = self.x[1:2]
         return (self.x, self.x, *[vector] * 4) if part == "forward" else (*[self.x] * 3, *[vector] * 5)
 

@@ -228,8 +228,7 @@ _FORKED: list[bool] = []
 
 def forked() -> bool:
     """Whether this process is a forked child, where the library must not run, since it would wait for threads that do
-    not
-    exist there."""
+    not exist there."""
     return bool(_FORKED)
 
 

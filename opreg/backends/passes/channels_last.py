@@ -32,8 +32,7 @@ __all__ = ["Library", "bring_channels_last"]
 
 class Move(NamedTuple):
     """How a node is changed to channels last: the attributes that change, and the indices of the inputs and outputs
-    with
-    channels last."""
+    with channels last."""
 
     attrs: dict[str, Any]
     ins: Sequence[int]
@@ -58,8 +57,7 @@ class Library(NamedTuple):
 
     def refuses(self, op: Op) -> ChannelsLast | None:
         """The ``channels_last`` of its kernel for an operator, which gives a reason if it does not compute it; None if
-        it
-        has no such kernel."""
+        it has no such kernel."""
         return next((kernel.channels_last for kernel in op.kernels
                      if kernel.channels_last is not None and kernel.name == self.kernel), None)
 

@@ -60,8 +60,7 @@ def _sizes(axes: int) -> str:
 @cached(256)
 def read_source(dtype: np.dtype, index: np.dtype, mode: str, axes: int, lanes: int) -> str:
     """The text of the kernel ``look_up``, which copies the rows at the indices, pack by pack, for each of several
-    tables of
-    ``length`` rows."""
+    tables of ``length`` rows."""
     stored = STORED[dtype.name]
     return "\n".join([*_flat(index, mode, axes), "",
         f'extern "C" __global__ void __launch_bounds__({_BLOCK}) look_up(const {stored}* data, '

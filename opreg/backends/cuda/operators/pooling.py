@@ -157,8 +157,7 @@ def _windows(shape: Shape, body: Sequence[str]) -> list[str]:
 @cached(256)
 def gather_source(shape: Shape) -> str:
     """The text of the kernel ``unpool``, which computes the gradient of each input element. The gradient of a maximum
-    goes
-    to the first element in the window that is equal to it."""
+    goes to the first element in the window that is equal to it."""
     stored, kind, lanes = STORED[shape.dtype.name], computed_in(shape.dtype), shape.lanes
     where_q, where_i = _place(shape, "m", "q"), _place(shape, "n", "i")
     arrays = [f"const {stored}* g", f"{stored}* out"]
@@ -230,8 +229,7 @@ def _launch(call: Call, text: Callable[[Shape], str], name: str, pool: Pool, arr
 
 def _read(name: str, pool: Pool, arrays: Sequence[Array]) -> int:
     """Bytes that are read; an element in several windows counts once. Whether the gradient of a maximum reads inputs
-    that
-    are in no window depends on the compiler; they are counted."""
+    that are in no window depends on the compiler; they are counted."""
     parts = [_held(pool)] if name == "pool" else [_reached(pool), 1.0, _reached(pool)]
     return sum(round(own_bytes(array) * part) for array, part in zip(arrays, parts))
 

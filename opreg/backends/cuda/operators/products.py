@@ -127,8 +127,7 @@ def dense_backward_cuda(call: Call) -> list[Callable]:
 
 def _accepts_sum(call: Call) -> str | None:
     """The reason why the library does not compute a sum, or None; it computes sums along all axes but the last, as for
-    the
-    gradient of a bias."""
+    the gradient of a bias."""
     reason = declined(cublaslt.library(call.xp)) or _sums_columns(call)
     if reason is not None:
         return reason

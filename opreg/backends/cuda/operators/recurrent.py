@@ -91,8 +91,7 @@ def forward_source(mode: str, dtype: np.dtype) -> str:
 @cached(16)
 def backward_source(mode: str, dtype: np.dtype) -> str:
     """The text of the kernel ``cell_back``, which computes the gradients of the gates of a time step, and those that go
-    on
-    to the step before."""
+    on to the step before."""
     type, gates = _type(dtype), GATES[mode]
     arrays = [f"const {type}* dy", f"const {type}* from_step", f"{type}* carry", f"{type}* slopes",
               f"const {type}* states"]

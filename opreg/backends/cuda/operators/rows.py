@@ -136,8 +136,7 @@ def _normal_slope(scaled: Any, normal: Any, inverse: Any) -> Any:
 
 def _gradient_along(call: Call, view: Shape) -> list[Callable]:
     """The gradient for sets along an axis that is not the last. The normalized values are computed first, since the
-    sums
-    along the other axes read them too."""
+    sums along the other axes read them too."""
     keep = (view[0], 1, *view[2:])
     dtype = np.dtype(np.float64 if call.ins[1].dtype.itemsize == 8 else np.float32)
     normal, scaled = [call.scratch(400 + i, view, dtype) for i in range(2)]

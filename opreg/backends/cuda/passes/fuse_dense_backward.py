@@ -21,8 +21,7 @@ __all__ = ["fuse_dense_backward"]
 
 def _key(program: Program, node: Node) -> Hashable:
     """The output gradient of the layer, for nodes that can be fused. A sum with the request ``add`` is not fused, since
-    the
-    library cannot add to the gradient of the bias."""
+    the library cannot add to the gradient of the bias."""
     xp = program.contexts[node].xp
     if not can_compile(xp) or declined(library(xp)):
         return None

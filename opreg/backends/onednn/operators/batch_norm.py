@@ -116,8 +116,7 @@ def _accepts_gradient(call: Call) -> str | None:
                             channels_last=convolution.refused(batch_norm_gradient, _accepts_gradient))
 def batch_norm_gradient_onednn(call: Call) -> Callable[[], None]:
     """The gradient and the two sums at once. The library would add ``eps`` to the variance; here it is given their sum,
-    and
-    zero as ``eps``."""
+    and zero as ``eps``."""
     g, data, *gamma, mean, inverse = call.ins
     vectors = [np.empty_like(mean) if out is None else out for out in call.outs[1:]]
     variance, scale = np.empty_like(mean), gamma[0] if gamma else np.ones_like(mean)

@@ -281,8 +281,7 @@ def _convolution(x: Shape, w: Shape, y: Shape, win: Window, groups: int, layout:
 
 class _ConvolutionKernels(_Kernels[Convolution]):
     """Kernels of a convolution. ``reads`` and ``writes`` name the arrays that are inputs and output: ``x``, ``w``,
-    ``y``, and
-    ``b`` for the bias."""
+    ``y``, and ``b`` for the bias."""
 
     def __init__(self, op: Op, part: Part, reads: str, writes: str, begins: bool = False):
         self.reads, self.writes = reads, writes
@@ -325,8 +324,7 @@ class _ConvolutionKernels(_Kernels[Convolution]):
 
 class _FoldedKernels(_ConvolutionKernels):
     """Kernels of a convolution with a norm, an addition and relu. The library computes these in its epilogue, except
-    relu,
-    since its relu turns NaN into zero, and the addition of an array in another layout."""
+    relu, since its relu turns NaN into zero, and the addition of an array in another layout."""
 
     def __init__(self, op: Op):
         self.op, self.part, self.read, self.reads, self.writes = op, "forward", 8, "xw", "y"
@@ -415,8 +413,7 @@ class _PoolingKernels(_Kernels[Pooling]):
 
     def fits(self, ins: Sequence[Array]) -> bool:
         """Whether no maximum is the lowest float32: that is the maximum of a window of NaN only, which passes on no
-        gradient
-        here, but does in the library."""
+        gradient here, but does in the library."""
         return self.read < 3 or bool(ins[2].min(initial=0) > LOWEST)
 
 

@@ -1,6 +1,5 @@
 """Matrix products, also of stacks, by oneDNN: in plans whose convolutions it computes, or with a large product for
-which it
-is no slower than BLAS.
+which it is no slower than BLAS.
 
 A plan uses the threads of one library for all its products, since those of the other would spin beside them. oneDNN has
 several advantages: its threads sooner leave the cores to ours; it multiplies a stack in one call; it adds a bias while
@@ -162,8 +161,7 @@ def _sample(a: Array, b: Array) -> tuple[Matrices, str]:
 
 def _by_threads(run: Callable[[], object], found: Matrices) -> Callable[[], object]:
     """A product with the number of threads that a plan uses for it: one if there is only one, or if several give other
-    bits
-    and the product is not large."""
+    bits and the product is not large."""
     several = threads.count() > 1 and (found.work >= blas.LARGE or _same_bits(*_describe(found)))
     return run if several else functools.partial(_alone, run)
 
