@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec
 TYPE_CHECKING = False  # the module typing takes longer to load than all of this one
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from types import ModuleType
+    from types import FrameType, ModuleType
     from typing import Any
 
 __all__ = ["TRAINING", "install", "refuse", "serve", "why", "tidy", "inner", "below", "adopt"]
@@ -169,13 +169,22 @@ class _Aliases:
         sys.modules[name] = thing
 
 
+def _is_import_statement(finder: FrameType | None) -> bool:
+    """Whether an import statement asks a finder for a module, and no ``import_module`` or search for a spec."""
+    names: list[str] = []
+    while finder is not None and len(names) < 4:
+        finder = finder.f_back
+        names.append("" if finder is None else finder.f_code.co_name)
+    return names[:2] == ["_find_spec", "_find_and_load_unlocked"] and names[3:] != ["_gcd_import"]
+
+
 class _Absent:
-    """Comes last where modules are looked for, and says of a name that no door has what its attribute would say."""
+    """The last finder: for an import statement of a missing name it raises the error of the missing attribute."""
 
     def find_spec(self, name: str, path: Iterable[str] | None = None, target: ModuleType | None = None) -> None:
         package, _, last = name.rpartition(".")
         ask = vars(sys.modules[package]).get("__getattr__") if package.partition(".")[0] == "opreg" else None
-        if ask is not None:
+        if ask is not None and _is_import_statement(sys._getframe()):
             try:
                 ask(last)
             except AttributeError as error:

@@ -117,7 +117,7 @@ OTHERWISE = {
         pictures.timeline: _HEIGHT _USED _LEFT _TOP _WIDE _NARROW _FULL _READABLE
         symbol.passes.reduce_gradients: _UNDER_WAY
         symbol.reduction: _SHOWN
-        testing.checking: _SHOWN _TRIALS
+        testing.checking: _MAX_SHOWN _TRIALS
         testing.comparison: TOLERANCES _ELEMENTS
         testing.gradients: _ASIDE
         testing.registered: _FILLS

@@ -39,7 +39,7 @@ def test_every_page_is_there(site: Path) -> None:
 
 @pytest.mark.parametrize("page, said", [
     ("index", "Write your own neural-network operators in Python"),
-    ("operators", "Sums over windows of the data, weighted by num_filter kernels, and a bias."),
+    ("operators", "A convolution of the data with num_filter kernels, plus a bias."),
     ("reference/operator", "define(function=None"),
     ("reference/nd", "attach_grad(grad_req='write'"),
     ("reference/nn", "Dense(in_channels, out_channels"),

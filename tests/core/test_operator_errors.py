@@ -41,7 +41,7 @@ def graph(name, arrays, attrs):
     ("one_hot", [[1]], {"depth": 2 ** 62}, (MemoryError, ValueError), r"\(1, 4611686018427387904\) float32, 18,446"),
 ])
 def test_what_numpy_refuses_names_the_operator(run, name, arrays, attrs, kind, words):
-    with pytest.raises(kind, match=f"operator {name}.*{words}") as caught:
+    with pytest.raises(kind, match=rf"(?s)(?=.*operator {name}\b).*{words}") as caught:
         run(name, arrays, attrs)
     assert isinstance(caught.value, mx.MXNetError)
     if run is graph:
@@ -51,7 +51,7 @@ def test_what_numpy_refuses_names_the_operator(run, name, arrays, attrs, kind, w
 
 def test_results_between_that_are_too_large_name_their_node():
     huge = mx.sym.tile(mx.sym.Variable("x"), reps=(2 ** 20, 2 ** 20), name="huge")
-    with pytest.raises(MemoryError, match=r"operator tile, node 'huge'.*\(2097152, 2097152\) float32") as caught:
+    with pytest.raises(MemoryError, match=r"node 'huge.*\(2097152, 2097152\) float32") as caught:
         mx.sym.sum(huge).bind(mx.cpu(), {"x": mx.nd.ones((2, 2))}).forward()
     assert isinstance(caught.value, OpError)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...backends.blas import share
 from ...core.cache import cached
-from ...core.op import Op
+from ...core.op import Op, agreed
 from ...core.processor import processor
 from ...core.registry import declare, ops, register
 from ...core.spec import Shape, common_dtype, is_floating, limits, show
@@ -477,8 +477,15 @@ _pooling(pooling_v1, framed=True)
 pooling_v1_max = register(Op(
     "_backward_Pooling_v1", pooling_v1.signature.schema, ("g", "data", "maxima"), cheap=True,
     doc="The gradient of maxima: it goes to all places of the window that have the maximum."))
-pooling_v1_max.infer(like_inputs(1))
 _to_maxima(pooling_v1_max, first=False)
+
+
+@pooling_v1_max.infer
+def pooling_v1_max_infer(g, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad):
+    shape = _output(data, kernel, stride, pad, global_pool, pooling_convention, None)
+    agreed("g", g, shape)
+    agreed("maxima", maxima, shape)
+    return data
 
 
 @pooling_v1.grad

@@ -410,6 +410,7 @@ class TimeDistributed(Cell):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import opreg.nn as nn
     >>> TimeDistributed(nn.Dense(3, 2), time_axis=1)(nn.Tensor(np.zeros((4, 5, 3), np.float32))).shape
     (4, 5, 2)
