@@ -77,7 +77,7 @@ class Worker:
         self.facts: dict[str, Any] = {}
         self.process: subprocess.Popen | None = None
         if not self.python.exists():
-            self.missing = f"no environment {self.python.parent.parent}; --setup makes it"
+            self.missing = "no environment of that name; --setup makes it"
         else:
             self._start()
 
