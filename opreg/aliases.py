@@ -170,7 +170,7 @@ class _Aliases:
 
 
 def _is_import_statement(finder: FrameType | None) -> bool:
-    """Whether an import statement asks a finder for a module, and no ``import_module`` or search for a spec."""
+    """Whether a finder is asked by an import statement, rather than by ``import_module`` or ``importlib.util``."""
     names: list[str] = []
     while finder is not None and len(names) < 4:
         finder = finder.f_back

@@ -14,7 +14,8 @@ __all__ = ["Patched", "follow"]
 
 
 class _Original(NamedTuple):
-    """What there was by a name before a program changed it: in the class of tensors, and in that of traces itself."""
+    """An attribute before a program replaced it: that of the class of tensors, and the own one of the class of traced
+    tensors."""
 
     first: Any
     own: Any

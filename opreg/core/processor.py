@@ -94,7 +94,7 @@ def read(root: Path = Path("/")) -> Processor:
         name, found, features = _from_sysctl()
     else:
         name, features = _from_cpuinfo(_text(root / "proc/cpuinfo"))
-        # Where there are two kinds of cores, those of one kind are numbered before the others; blocks must fit both.
+        # A processor with two kinds of cores numbers those of one kind before the others; blocks must fit both.
         for cpu in dict.fromkeys((allowed[0], allowed[-1])):
             for level, size in _caches(root / f"sys/devices/system/cpu/cpu{cpu}/cache", frozenset(allowed)):
                 found[level] = min(size, found.get(level, size))

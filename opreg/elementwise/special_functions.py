@@ -310,10 +310,10 @@ def bessel_i(xp: ArrayModule, order: int, x: Array, out: Array | None = None) ->
 
 @cached(64)
 def of_equal_zeros(name: str, dtype: np.dtype) -> str:
-    """Which of two zeros NumPy's ``maximum`` or ``minimum`` returns: its ``first`` or ``second`` operand, or always the
-    one with the same ``sign``.
+    """The zero that NumPy's ``maximum`` or ``minimum`` of 0.0 and -0.0 returns: its ``first`` or ``second`` operand, or
+    always the one with the same ``sign``.
 
-    It depends on the processor. Compiled functions here give the same result as NumPy.
+    The choice depends on the processor. Compiled functions here give the same result as NumPy.
 
     Examples
     --------

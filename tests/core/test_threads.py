@@ -347,7 +347,7 @@ USES = {
 @pytest.mark.parametrize("traced", [True, False], ids=["traced", "as Python"])
 @pytest.mark.parametrize("use", USES)
 def test_an_operator_is_registered_again_while_another_thread_runs_it(use, traced):
-    """That thread has one of the answers, and all have the new one from then on."""
+    """The other thread gets the old or the new answer; every later call gets the new one."""
     name, answers = f"_example_again_{use}_{traced}", []
     running, registered = threading.Event(), threading.Event()
 

@@ -1195,7 +1195,7 @@ def quantized(kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", ["QDQ", "MatMulInteger", "QLinearMatMul", "ConvInteger", "QLinearConv"])
 def test_layers_of_integers_are_symbols(kind: str) -> None:
-    """Of any batch, number for number as ONNX's reference; written again, they stay so."""
+    """Symbols of any batch give the values of ONNX's reference evaluator, also after they are exported again."""
     made = quantized(kind)
     symbol, args, _ = import_model(made)
     again = mx.onnx.to_model(symbol, (2, 4), params=args, dynamic={"x": {0: "n"}}, opset_version=19)

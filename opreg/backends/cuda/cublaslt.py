@@ -67,7 +67,7 @@ class Operation(enum.IntEnum):
 
 
 class Epilogue(enum.IntEnum):
-    """What is computed along with a product: on its elements before they are stored, or on those of a factor."""
+    """The epilogue of a product: an operation on its elements before they are stored, or on those of a factor."""
 
     DEFAULT = 1
     BIAS = 4

@@ -27,7 +27,7 @@ from .handles import Handles
 __all__ = ["Built", "Convolution", "Convolve", "DTYPES", "Part", "Tensor", "aligned", "build",
            "frontend", "load"]
 
-#: Which part of a convolution of ``x`` with ``w`` to ``y`` is computed: ``y``, or the gradient of ``x`` or of ``w``.
+#: The part of a convolution of ``x`` with ``w`` to ``y`` that is computed: ``y``, or the gradient of ``x`` or of ``w``.
 Part = Literal["forward", "data", "weight"]
 
 #: For each dtype, the library's names of the type and of the type it computes in.

@@ -34,12 +34,14 @@ _ALL = (slice(None), slice(None))
 #: The parameter of cubic interpolation: the slope of the kernel at its first zero.
 _SLOPE = -0.75
 
-#: OpenCV sums so many cubic values of a row of bytes at a time, in single precision, and those left over as integers.
+#: OpenCV's vectors sum this many cubic values of a row of bytes in single precision. Values that do not fill a vector
+#: are summed as integers.
 _LANES = 8
 
 #: Cosine and sine of 0, -3, -6 to -21 eighths of a turn.
-_D = math.sqrt(0.5)
-_TURNS = ((1, 0), (-_D, -_D), (0, 1), (_D, -_D), (-1, 0), (_D, _D), (0, -1), (-_D, _D))
+_DIAGONAL = math.sqrt(0.5)
+_TURNS = ((1, 0), (-_DIAGONAL, -_DIAGONAL), (0, 1), (_DIAGONAL, -_DIAGONAL),
+          (-1, 0), (_DIAGONAL, _DIAGONAL), (0, -1), (-_DIAGONAL, _DIAGONAL))
 
 
 # --------------------------------------------------------------------------------- places and their weights
@@ -89,7 +91,7 @@ def _lanczos(xp: ArrayModule, part: Array) -> list[Array]:
     angle = (part + 3).astype(xp.float64) * (-math.pi / 4)
     sine, cosine = xp.sin(angle), xp.cos(angle)
     weights = []
-    for i, turn in enumerate(_TURNS):  # the sine of every distance, by that of the first
+    for i, turn in enumerate(_TURNS):  # the sine at each distance follows from that at the first
         t = xp.where(exact, 1.0, part + 3 - i).astype(xp.float64) * (-math.pi / 4)
         weights.append(((turn[0] * sine + turn[1] * cosine) / (t * t)).astype(xp.float32))
     total = weights[0]
