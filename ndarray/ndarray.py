@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike
 from opreg.core import effects, host_memory
 from opreg.core.cache import cached
 from opreg.core.dispatch import INVOKE
-from opreg.core.edition import watch
-from opreg.core.looks import HTML
+from opreg.core.invalidation import watch
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op
 from opreg.core.other_names import name_others, without_others
 from opreg.core.registry import get, ops
+from opreg.core.reports import HTML
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, as_dtype, is_numpy_float, show, wrapped
@@ -33,7 +33,7 @@ from . import changes, dlpack, params_file, tape
 from .context import Context, cpu, current_context
 from .eager import run
 from .finite import SHORT_WAYS
-from .scalars import OneNumber
+from .scalars import ScalarConversions
 
 if TYPE_CHECKING:  # a stub, made from the operators
     from .methods import Methods
@@ -242,7 +242,7 @@ def _in_place(name: str) -> Callable[[NDArray, Any], NDArray]:
     return method
 
 
-class NDArray(OneNumber, Methods):
+class NDArray(ScalarConversions, Methods):
     """An array on a device.
 
     Arithmetic broadcasts and is computed eagerly. ``a[i]``, ``a[i:j]`` and ``reshape`` are views that share memory;

@@ -245,7 +245,7 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
               if (stype := node.tags.get("__storage_type__")) is not None} | dict(stype_dict or {})
     stypes = {node: stored.get(node.name, "default") for node in arguments}
     by_rows = {source for node in graph.nodes for source in _with_few_rows(node, stypes)}
-    sharing = _Sharing(shared_arg_names, shared_exec, shared_buffer, names)
+    sharing = _ArraySource(shared_arg_names, shared_exec, shared_buffer, names)
     args: list[NDArray] = []
     grads: list[NDArray | None] = []
     reqs = _request(grad_req, names)
@@ -314,7 +314,7 @@ def _undecided(symbol: Symbol, unknown: Sequence[Node], shapes: Mapping[str, Seq
                           f"{names[0]}=(…)){told}")
 
 
-class _Sharing:
+class _ArraySource:
     """The source of the arrays of ``simple_bind``: another executor, a pool, or new memory.
 
     Parameters

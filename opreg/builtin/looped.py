@@ -18,7 +18,7 @@ from ..core.rules import Attrs, Rule
 from ..core.value import Value
 from ..elementwise.loop_text import bound_loop, computed_in, run_loop, specialised_loop
 from ..elementwise.loops import Loop, Sets, gradient_of, lower
-from ..elementwise.rows import Along
+from ..elementwise.rows import RowLayout
 from ..typing import Array, ArrayModule
 
 __all__ = ["by_loop", "looped"]
@@ -97,7 +97,7 @@ def by_loop(op: Op) -> None:
 def _through_reduction(described: Sets, wrt: int, g: Value, ins: Sequence[Value], out: Value) -> Value | None:
     """The gradient of an input of a loop with a value for each set."""
     expression = gradient_of(described.rows, wrt, known=True)
-    data = ins[described.rows.inputs.index(Along.ELEMENT)]
+    data = ins[described.rows.inputs.index(RowLayout.ELEMENT)]
     given = [g, *ins, out]
     for i in {0, len(ins) + 1} & {*expression.used}:
         given[i] = ops._backward_sum(given[i], data, axis=described.axis, keepdims=described.keepdims,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 
-from ..core.looks import Shown
 from ..core.mode import MODE
 from ..core.parameters import parameters_of
+from ..core.reports import NotebookTable
 from ..core.spec import as_dtype, is_floating
 from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, is_ours, note, refuse_keywords
 from . import bprop, hooks
@@ -57,7 +57,7 @@ class _Constructs(Protocol[P, R]):
     def construct(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
-class Cell(ParameterContainer, Shown):
+class Cell(ParameterContainer, NotebookTable):
     """A layer: derive from it, make parameters and children in ``__init__``, compute in ``construct``.
 
     A Cell that defines ``bprop(self, *inputs, out, dout)`` has this as its gradient: it returns a gradient for each

@@ -23,11 +23,11 @@ from ..errors import (
     note,
 )
 from ..typing import ArrayModule
-from .as_prop import AskedAsProp
+from .as_prop import PropMethods
 from .attrs import Attributes, Schema
 from .declarations import ZERO, Check, Declarations, Rules
 from .dispatch import apply
-from .edition import tell
+from .invalidation import tell
 from .launch import Call, Kernel
 from .mode import Recording
 from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule
@@ -59,7 +59,7 @@ def agreed(name: str, old: Shape | None, new: Shape | None) -> Shape | None:
         raise ShapeError(f"{name}: expected shape {show(new)}, got {show(old)}") from None
 
 
-class Op(Declarations, AskedAsProp):
+class Op(Declarations, PropMethods):
     """An operator: its name, signature, traits, rules and kernels.
 
     Parameters

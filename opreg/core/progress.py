@@ -78,7 +78,7 @@ def moved(done: int, total: int | None, *details: str, seconds: float = 0.0) -> 
     return "  ".join([f"[{'#' * full}{'-' * (_BAR - full)}] {done}/{total}", *left, *details])
 
 
-class _Above:
+class _OutputAboveLine:
     """Standard output while a line is shown: text that is printed appears above the line."""
 
     def __init__(self, stream: TextIO, line: Line):
@@ -171,7 +171,7 @@ class Line:
             handler.addFilter(self._aside)
         if is_terminal(sys.stdout):
             self._printed = sys.stdout
-            sys.stdout = _Above(self._printed, self)
+            sys.stdout = _OutputAboveLine(self._printed, self)
         return self
 
     def _aside(self, record: logging.LogRecord) -> bool:
@@ -181,7 +181,7 @@ class Line:
     def __exit__(self, *_: object) -> None:
         for handler in self._handlers:
             handler.removeFilter(self._aside)
-        if isinstance(sys.stdout, _Above) and sys.stdout._line is self:  # not replaced by other code
+        if isinstance(sys.stdout, _OutputAboveLine) and sys.stdout._line is self:  # not replaced by other code
             sys.stdout = self._printed
         self.clear()
 

@@ -227,8 +227,8 @@ class PropUse(Use):
         are_known = [complete, complete and not self.op.rules.data_dependent, complete]
         arguments, results, states = [[_shape(shape, is_known, self) for shape in group] for group, is_known in
                                       zip(self._groups("infer_shape", answer), are_known)]
-        return (_agreed(self.arguments + self.auxiliary, ins, arguments + states),
-                _agreed(self.outputs, outs, results))
+        return (_agreed_shapes(self.arguments + self.auxiliary, ins, arguments + states),
+                _agreed_shapes(self.outputs, outs, results))
 
     def shapes_from_data(self, *arrays: NDArray) -> list[Shape]:
         """Shapes of the outputs, by ``infer_shape_from_data``."""
@@ -257,8 +257,8 @@ class PropUse(Use):
         else:
             arguments, results, states = [[_dtype(dtype, self) for dtype in group]
                                           for group in self._groups("infer_type", answer)]
-        return (_same(self.arguments + self.auxiliary, ins, arguments + states),
-                _same(self.outputs, outs, results))
+        return (_agreed_dtypes(self.arguments + self.auxiliary, ins, arguments + states),
+                _agreed_dtypes(self.outputs, outs, results))
 
     @property
     def says_stypes(self) -> bool:
@@ -664,7 +664,7 @@ def asked_by(inputs: Sequence[Any]) -> tuple[list[list[int]], list[TypeFlag]]:
     return [[*data.shape] for data in inputs], [_flag(data.dtype) for data in inputs]
 
 
-def _agreed(names: Sequence[str], olds: Shapes, news: Shapes) -> Shapes:
+def _agreed_shapes(names: Sequence[str], olds: Shapes, news: Shapes) -> Shapes:
     """Known and returned shapes, combined; an error if they disagree."""
     return [new if old is None else agreed(name, old, new) for name, old, new in zip(names, olds, news)]
 
@@ -685,7 +685,7 @@ def _shape(shape: Any, complete: bool, use: PropUse, method: str = "infer_shape"
     return found
 
 
-def _same(names: Sequence[str], olds: Dtypes, news: Dtypes) -> Dtypes:
+def _agreed_dtypes(names: Sequence[str], olds: Dtypes, news: Dtypes) -> Dtypes:
     """Known and returned dtypes, combined; an error if they disagree."""
     for name, old, new in zip(names, olds, news):
         if old is not new and old is not None and new is not None and old != new:

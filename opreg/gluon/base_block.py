@@ -31,7 +31,7 @@ class _BlockScope:
     """The name scope of a block, a ``with`` statement: blocks made in it are named after the block, with a counter for
     each hint."""
 
-    _current: ContextVar[_Inside | None] = ContextVar("the block in whose scope blocks are made", default=None)
+    _current: ContextVar[_CurrentScope | None] = ContextVar("the block in whose scope blocks are made", default=None)
 
     def __init__(self, block: Block):
         self._block = block
@@ -61,7 +61,7 @@ class _BlockScope:
 
     def __enter__(self) -> Self:
         if not self._block._empty_prefix:
-            inside = _Inside(self, Prefix(self._block.prefix), _BlockScope._current.get())
+            inside = _CurrentScope(self, Prefix(self._block.prefix), _BlockScope._current.get())
             _BlockScope._current.set(inside)
             inside.names.__enter__()
         return self
@@ -74,12 +74,12 @@ class _BlockScope:
             _BlockScope._current.set(inside.outer)
 
 
-class _Inside(NamedTuple):
+class _CurrentScope(NamedTuple):
     """The scope that a thread is in, the names in it, and what it was in before: a scope is of all threads."""
 
     scope: _BlockScope
     names: Prefix
-    outer: _Inside | None
+    outer: _CurrentScope | None
 
 
 class Block:

@@ -19,13 +19,13 @@ from .base_block import Block
 from .base_parameter import Parameter
 from .errors import BlockError, DeferredInitializationError
 from .plans import BlockPlans
-from .reads import Seen, observed
+from .reads import BlockReads, observed
 from .structure import Format, faced, flatten, inspected, regroup, same
 
 __all__ = ["HybridBlock"]
 
 
-def _alike(value: Any, variable: Symbol) -> Symbol:
+def _like_input(value: Any, variable: Symbol) -> Symbol:
     """The variable of an input; it behaves as NumPy arrays do if the input does."""
     return variable.as_np_ndarray() if isinstance(value, NumpyValue) else variable
 
@@ -70,7 +70,7 @@ class HybridBlock(Block):
 
     _cached_graph: Any = ()
     _cached_op: BlockPlans | None = None
-    _seen: Seen | None = None
+    _seen: BlockReads | None = None
     _in_format: Format = 0
     _out_format: Format = 0
     _active = False
@@ -133,7 +133,7 @@ class HybridBlock(Block):
             if not given:
                 raise BlockError(f"{self.name}: all arguments are None, so there is nothing to trace")
             names = iter(["data"] if given == 1 else [f"data{i}" for i in range(given)])
-            inputs = [None if value is None else _alike(value, faced(Variable(next(names)))) for value in flat]
+            inputs = [None if value is None else _like_input(value, faced(Variable(next(names)))) for value in flat]
             parameters = {name: faced(parameter.var()) for name, parameter in self._reg_params.items()}
             nested = regroup(inputs, in_format)
             with self.name_scope():

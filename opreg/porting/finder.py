@@ -18,8 +18,8 @@ from typing import Any
 import opreg
 from opreg import aliases
 
-from .companions import COMPANIONS, SCRIPT, complete
 from .compiling import compiled
+from .patched_libraries import COMPANIONS, SCRIPT, complete
 
 __all__ = ["install", "VERSIONS"]
 

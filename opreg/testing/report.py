@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..core.looks import escaped
+from ..core.reports import escaped
 
 __all__ = ["NOT_ASKED", "Verdict", "Report"]
 

@@ -166,13 +166,13 @@ class EvalMetric:
 
     def get(self) -> tuple[Any, Any]:
         """Name and value since the last reset; NaN before the first update."""
-        return self.name, _plain(self._value(self.sum_metric, self.num_inst)) if self.num_inst else float("nan")
+        return self.name, _python_number(self._value(self.sum_metric, self.num_inst)) if self.num_inst else float("nan")
 
     def get_global(self) -> tuple[Any, Any]:
         """Name and value since the last ``reset``, not affected by ``reset_local``."""
         if not self.global_num_inst:  # no update yet, or a subclass with one sum only
             return self.get()
-        return self.name, _plain(self._value(self.global_sum_metric, self.global_num_inst))
+        return self.name, _python_number(self._value(self.global_sum_metric, self.global_num_inst))
 
     def get_name_value(self) -> list[tuple[str, float]]:
         """Pairs of name and value."""
@@ -183,7 +183,7 @@ class EvalMetric:
         return _pairs(self.get_global())
 
 
-def _plain(value: Any) -> Any:
+def _python_number(value: Any) -> Any:
     """A NumPy scalar as a Python number, which is printed without its type."""
     return value.item() if isinstance(value, numpy.generic) else value
 

@@ -42,7 +42,7 @@ _UNDER_WAY = 2
 _LONG = 1 << 22
 
 
-class _Journey:
+class _BucketReduction:
     """The reduction of a bucket in a plan: it is started and awaited.
 
     Attributes
@@ -95,7 +95,7 @@ class _Journey:
 # ------------------------------------------------------------------------------------------- the operators
 
 
-def _gradients(*, journey: _Journey) -> list[str]:
+def _gradients(*, journey: _BucketReduction) -> list[str]:
     return [member.node.name for member in journey.members]
 
 
@@ -118,7 +118,7 @@ _OPERATORS = {(False, "start"): allreduce_start, (False, "wait"): allreduce_wait
 
 
 def _start(call: Call) -> list[Callable[[], object]]:
-    journey: _Journey = call.attrs["journey"]
+    journey: _BucketReduction = call.attrs["journey"]
     whole, placed = call.outs[0], call.outs[0] is journey.pinned
     steps: list[Callable[[], object]] = []
     at = 0
@@ -150,7 +150,7 @@ reduce_scatter_start.kernel(bound=True)(_start)
 
 
 def _wait(call: Call) -> list[Callable[[], object]]:
-    journey: _Journey = call.attrs["journey"]
+    journey: _BucketReduction = call.attrs["journey"]
     reduced = call.ins[-1]
     steps: list[Callable[[], object]] = [journey.end]
     for member, out, array in zip(journey.members, call.outs, journey.arrays):
@@ -248,7 +248,8 @@ def _of_graph(program: Program) -> None:
             wanted.update((variable, (spec, program.contexts[node], "write"))
                           for variable, spec in zip(variables, program.specs[node]))
             groups.setdefault(node.attrs["reduction"], []).append(variables)
-    journeys = {reduction: map(functools.partial(_inside, program), itertools.repeat(reduced), reduced.buckets)
+    journeys = {reduction: map(functools.partial(_bucket_reduction, program), itertools.repeat(reduced),
+                               reduced.buckets)
                 for reduction, nodes in groups.items()
                 for reduced in [Reduced(reduction, Graph((), []), nodes, wanted)]}
     waits: list[Node] = []
@@ -289,7 +290,7 @@ def _places(program: Program) -> dict[Node, int]:
 def _ordered(program: Program, behind: Mapping[int, Sequence[Node]]) -> list[Node]:
     """The nodes, with those of buckets inserted behind others, and polls behind long steps."""
     nodes: list[Node] = []
-    under_way: dict[_Journey, Node] = {}
+    under_way: dict[_BucketReduction, Node] = {}
     rows = [(node, *behind.get(i, ())) for i, node in enumerate(program.nodes)]
     for node in itertools.chain.from_iterable(rows):
         nodes.append(node)
@@ -314,22 +315,22 @@ def _long(program: Program, node: Node) -> bool:
     return (op.rules.work(*shapes, node.attrs) or 0) >= _LONG
 
 
-def _journey(reduced: Reduced, bucket: Bucket, members: list[Member], program: Program) -> _Journey:
+def _journey(reduced: Reduced, bucket: Bucket, members: list[Member], program: Program) -> _BucketReduction:
     grads = program.bound.grads
     count = bucket.count // reduced.reduction.group.size if reduced.reduction.shard == "gradients" else bucket.count
     written = grads[members[0].node][1] == "write"  # the same for all members of a bucket
     pinned = joined([grads[member.node][0] for member in bucket.members], count) if written else None
-    return _Journey(reduced, bucket, members, [grads[member.node][0] for member in members], pinned)
+    return _BucketReduction(reduced, bucket, members, [grads[member.node][0] for member in members], pinned)
 
 
-def _inside(program: Program, reduced: Reduced, bucket: Bucket) -> _Journey:
+def _bucket_reduction(program: Program, reduced: Reduced, bucket: Bucket) -> _BucketReduction:
     """The reduction of a bucket whose gradients only the graph reads."""
     whole = program.bound.arena(bucket.ctx, bucket.nbytes).view(bucket.dtype)
     arrays = [whole[member.begin:member.end].reshape(member.shape) for member in bucket.members]
-    return _Journey(reduced, bucket, bucket.members, arrays, whole)
+    return _BucketReduction(reduced, bucket, bucket.members, arrays, whole)
 
 
-def _node(program: Program, journey: _Journey, what: str, inputs: Sequence[Entry]) -> Node:
+def _node(program: Program, journey: _BucketReduction, what: str, inputs: Sequence[Entry]) -> Node:
     """Make one of the two nodes of a bucket, ``start`` or ``wait``."""
     op = _OPERATORS[journey.scattered, what]
     node = Node(op, str(journey), {"journey": journey}, inputs)
@@ -344,7 +345,7 @@ def _node(program: Program, journey: _Journey, what: str, inputs: Sequence[Entry
     return node
 
 
-def _pin(program: Program, journey: _Journey, start: Node, uses: Mapping[Entry, int]) -> None:
+def _pin(program: Program, journey: _BucketReduction, start: Node, uses: Mapping[Entry, int]) -> None:
     """Let gradients be computed in the memory of the bucket, and the result be written there."""
     if journey.pinned is None:
         return

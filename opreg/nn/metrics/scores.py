@@ -170,7 +170,7 @@ class Perplexity(_PerSample):
         return math.exp(super().eval())
 
 
-class _OfClasses(Metric):
+class _ClassMeasure(Metric):
     """Base of measures of predicted classes.
 
     Parameters
@@ -209,7 +209,7 @@ class _OfClasses(Metric):
         return y_pred, y
 
 
-class Accuracy(_OfClasses):
+class Accuracy(_ClassMeasure):
     """The fraction of samples that are predicted correctly.
 
     Parameters
@@ -240,7 +240,7 @@ class Accuracy(_OfClasses):
         return self._right / self._samples
 
 
-class _Positives(_OfClasses):
+class _Positives(_ClassMeasure):
     """Base of precision and recall: counts of predictions, of labels, and of both, by class; by sample for several
     classes."""
 

@@ -41,7 +41,7 @@ def _one(name: str) -> Parameter:
     return Parameter(tensor(np.ones(1, np.float32)), name=name)
 
 
-def _rest(decay: float) -> float:
+def _one_minus(decay: float) -> float:
     """``1 - decay`` in float32, the value with which the bias correction is computed, too."""
     return float(np.float32(1.0) - np.float32(decay))
 
@@ -70,7 +70,7 @@ class _Rule(Optimizer):
 
     def _mean(self, state: Parameter, value: Tensor, decay: float) -> Tensor:
         """A moving average updated by a value; it is stored as the state."""
-        now = average(state, value, decay, _rest(decay))
+        now = average(state, value, decay, _one_minus(decay))
         store(state, now)
         return now
 
@@ -300,7 +300,7 @@ class Adam(_Rule):
             m = self._mean(self.moment1[i], g, self.beta1)
             v = self._mean(self.moment2[i], g * g, self.beta2)
             if self.use_nesterov:
-                m = average(m, g, self.beta1, _rest(self.beta1))
+                m = average(m, g, self.beta1, _one_minus(self.beta1))
             if self.use_amsgrad:
                 v = ops.broadcast_maximum(self.vhat[i]._cast(v._dt), v)
                 store(self.vhat[i], v)

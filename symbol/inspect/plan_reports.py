@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from opreg.core.looks import Explanation, Shown, report
+from opreg.core.reports import Explanation, NotebookTable, report
 from opreg.errors import ArgumentError
 from opreg.ndarray.context import Context
 
@@ -20,13 +20,13 @@ from .checking import KernelReport
 from .estimate import Estimate, Machine, estimate, machine_of
 from .explain import explained
 from .memory_use import MemoryUse, results_between
-from .monitor import Told
+from .monitor import MonitorCallback
 from .profile import Profile, profile
 
-__all__ = ["Asked", "Questions"]
+__all__ = ["ReportedPlan", "PlanReports"]
 
 
-class Asked(NamedTuple):
+class ReportedPlan(NamedTuple):
     """A plan, with all that reports on it need.
 
     Attributes
@@ -57,7 +57,7 @@ class Asked(NamedTuple):
         return [*explained(self.plan, self.segments), *self.more]
 
 
-class Questions(Shown):
+class PlanReports(NotebookTable):
     """An object that reports on its plans."""
 
     _symbol: Symbol
@@ -65,20 +65,20 @@ class Questions(Shown):
     _alone: Callable[[], AbstractContextManager[object]]  # a block of code for one thread at a time
     _nbytes_bound: Callable[[], Mapping[str, int]]  # bytes of the caller's arrays, by kind
     _held: Callable[[], str]  # the memory of the plans, as text
-    _tell: Callable[[Told | None, bool], None]  # sets the monitor of the plans, or None
+    _tell: Callable[[MonitorCallback | None, bool], None]  # sets the monitor of the plans, or None
     #: The callback, and whether it is called with inputs, too.
-    _monitor: tuple[Told | None, bool] = None, False
+    _monitor: tuple[MonitorCallback | None, bool] = None, False
 
     @property
     def _keeps_gradients(self) -> bool:
         """Whether reports are on the plan for training by default."""
         raise NotImplementedError
 
-    def _asked(self, is_train: bool) -> Sequence[Asked]:
+    def _asked(self, is_train: bool) -> Sequence[ReportedPlan]:
         """The plans for a mode. The plans that ran last, if several exist."""
         raise NotImplementedError
 
-    def _every(self, is_train: bool) -> Sequence[Asked]:
+    def _every(self, is_train: bool) -> Sequence[ReportedPlan]:
         """All plans for a mode that exist side by side."""
         return self._asked(is_train)
 
@@ -144,7 +144,7 @@ class Questions(Shown):
                      for asked in self._measured(self._mode_of(is_train))]
         return Profile.joined(found)
 
-    def _measured(self, is_train: bool) -> Sequence[Asked]:
+    def _measured(self, is_train: bool) -> Sequence[ReportedPlan]:
         """The plans for a mode, which ``profile`` is about to run."""
         return self._asked(is_train)
 
@@ -190,7 +190,7 @@ class Questions(Shown):
             raise ArgumentError("kernel_report: kernels are not checked; bind with check_kernels=True")
         return KernelReport.joined([report() for report in reports if report is not None])
 
-    def set_monitor_callback(self, callback: Told | None, monitor_all: bool = False) -> None:
+    def set_monitor_callback(self, callback: MonitorCallback | None, monitor_all: bool = False) -> None:
         """Call a function with the name and the value of every output of every node when it is computed.
 
         Parameters
@@ -206,7 +206,7 @@ class Questions(Shown):
             self._monitor = callback, monitor_all
             self._tell(callback, monitor_all)
 
-    def _watch_as(self, other: Questions) -> None:
+    def _watch_as(self, other: PlanReports) -> None:
         """Set the monitor of another object."""
         if self._monitor != other._monitor:
             self.set_monitor_callback(*other._monitor)
