@@ -138,10 +138,10 @@ def mark_variables(variables: NDArrays, gradients: NDArrays, grad_reqs: str | Se
     count = len(variables)
     reqs = [grad_reqs] * count if isinstance(grad_reqs, str) else list(grad_reqs)
     if not count == len(gradients) == len(reqs):
-        said = f"mark_variables: {count} variables, {len(gradients)} gradients and {len(reqs)} requests"
+        counts = f"mark_variables: {count} variables, {len(gradients)} gradients and {len(reqs)} requests"
         if min(len(gradients), len(reqs)) < count:
-            raise ArgumentError(said)
-        warn(f"{said}; the first {count} of each count")
+            raise ArgumentError(counts)
+        warn(f"{counts}; the first {count} of each count")
     for variable, gradient, req in zip(variables, gradients, reqs):
         variable._entry = tape.leaf(variable, gradient, req)
 

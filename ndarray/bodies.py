@@ -228,8 +228,8 @@ class Body(CachedUse):
         if self.attrs.ruled:
             return rule_graph(self.op, self.attrs, out_grads, needs, is_train, specs())
         first, self._first = self._first, None  # usually the gradients of all inputs are requested
-        asked = out_grads, needs, is_train
-        tops, gradients, nodes = first[1] if first is not None and first[0] == asked else self._gradient(*asked)
+        key = out_grads, needs, is_train
+        tops, gradients, nodes = first[1] if first is not None and first[0] == key else self._gradient(*key)
         slots = self._traced.slots
         given: list[Entry | None] = [*tops, *slots, *self._outputs, *self._given[len(slots):]]
         again = reachable(self._traced.body.nodes, [entry for node in nodes for entry in node.inputs],
@@ -264,13 +264,13 @@ class Body(CachedUse):
         """Intermediate results that the gradients of all inputs read."""
         if self.attrs.ruled:
             return []
-        asked = (True,) * self.count, tuple([is_floating(array.dtype) for array in arrays]), self.is_train
+        key = (True,) * self.count, tuple([is_floating(array.dtype) for array in arrays]), self.is_train
         try:
-            gradient = self._gradient(*asked)
+            gradient = self._gradient(*key)
         except (NeedsNumbers, NotDifferentiableError, TraceError):  # raised again when a gradient is requested
             self.recipes = None
             return []
-        self._first = asked, gradient
+        self._first = key, gradient
         own, known = set(self._traced.body.nodes), {*self._given, *self._outputs}
         return list(dict.fromkeys(entry for node in gradient[2] for entry in node.inputs
                                   if entry[0] in own and entry not in known))

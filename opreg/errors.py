@@ -416,9 +416,9 @@ def refuse_misspelt(what: str, given: Iterable[str], names: Sequence[str], *, st
     Traceback (most recent call last):
     opreg.errors.ArgumentError: args: there is no 'wieght' in the graph. Did you mean 'weight'? Valid: data, weight.
     """
-    said, valid = dict.fromkeys(given), dict.fromkeys(names)
-    missing = [name for name in valid if name not in said]
-    for name in said:
+    given_names, valid = dict.fromkeys(given), dict.fromkeys(names)
+    missing = [name for name in valid if name not in given_names]
+    for name in given_names:
         if name in valid:
             continue
         text = f"{what}: there is no {name!r} in the graph"

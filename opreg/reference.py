@@ -77,8 +77,8 @@ def _methods(cls: type, elsewhere: set[type]) -> Iterator[tuple[str, str, str | 
             function = getattr(value, "__func__", getattr(value, "fget", value))
             if not name.startswith("_") and inspect.isroutine(function) and value is inspect.getattr_static(cls, name):
                 called = _signature(function, not isinstance(value, staticmethod))
-                said = inspect.getdoc(function) or inspect.getdoc(getattr(cls, name))
-                yield name, "" if isinstance(value, property) else called, said
+                doc = inspect.getdoc(function) or inspect.getdoc(getattr(cls, name))
+                yield name, "" if isinstance(value, property) else called, doc
 
 
 def _entry(level: int, name: str, signature: str, docstring: str | None) -> str:

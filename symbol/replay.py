@@ -116,7 +116,7 @@ class RecordedSegment(Segment):
     def _record(self, recorder: Recorder) -> None:
         """Replace steps by their recordings."""
         try:
-            pieces, said = self._pieces(recorder)
+            pieces, notes = self._pieces(recorder)
         except _Differs as found:
             self._fail(found.error, found.step, self.steps.index(found.step))
         except Exception as error:
@@ -126,11 +126,11 @@ class RecordedSegment(Segment):
         self._owners = [step for _, step in pieces]
         self.plain = all(map(is_plain, self.flat))
         self._place()
-        self._phase, self._said = _Phase.REPLAY, said
+        self._phase, self._said = _Phase.REPLAY, notes
 
     def _pieces(self, recorder: Recorder) -> tuple[list[tuple[Function, Step]], dict[Step, str]]:
         """The functions in order, each with its first step, and the text that ``said`` returns for each step."""
-        said: dict[Step, str] = {}
+        notes: dict[Step, str] = {}
         steps = [step for step in self.steps if step.run]
         for step in steps:
             reason = self._declared(step)
@@ -140,16 +140,16 @@ class RecordedSegment(Segment):
                 except RefusedError as refused:
                     reason = str(refused)
             if reason is not None:
-                said[step] = f"island: {reason}"
-        stretches = [stretch for alone, row in itertools.groupby(steps, said.__contains__)
-                     for stretch in ([[step] for step in row] if alone else _recorded(recorder, list(row), said))]
+                notes[step] = f"island: {reason}"
+        stretches = [stretch for alone, row in itertools.groupby(steps, notes.__contains__)
+                     for stretch in ([[step] for step in row] if alone else _recorded(recorder, list(row), notes))]
         pieces: list[tuple[Function, Step]] = []
         for number, graph in enumerate(stretch for stretch in stretches if isinstance(stretch, _RecordedSteps)):
-            said.update((step, f"graph {number}") for step in graph.steps)
+            notes.update((step, f"graph {number}") for step in graph.steps)
         for stretch in stretches:
             pieces += ([(stretch.function, stretch.steps[0])] if isinstance(stretch, _RecordedSteps) else
                        [(function, step) for step in stretch for function in step.run])
-        return pieces, said
+        return pieces, notes
 
     def _declared(self, step: Step) -> str | None:
         """The reason why a step must not be recorded, as far as declarations tell."""
@@ -232,7 +232,7 @@ class _RecordedSteps:
         self.function, self.steps = function, steps
 
 
-def _recorded(recorder: Recorder, steps: list[Step], said: dict[Step, str]) -> list[_RecordedSteps | list[Step]]:
+def _recorded(recorder: Recorder, steps: list[Step], notes: dict[Step, str]) -> list[_RecordedSteps | list[Step]]:
     """Record steps in stretches, divided by the steps that the device refuses to record."""
     if not steps:
         return []
@@ -242,14 +242,14 @@ def _recorded(recorder: Recorder, steps: list[Step], said: dict[Step, str]) -> l
         return [_RecordedSteps(recorder.record(functions), steps)]
     except RefusedError as refused:
         if len(steps) == 1:
-            said[steps[0]] = f"island: {refused}"
+            notes[steps[0]] = f"island: {refused}"
             return [steps]
         if refused.number is None:  # refused at the end of the recording, by an unknown step
             half = len(steps) // 2
-            return _recorded(recorder, steps[:half], said) + _recorded(recorder, steps[half:], said)
+            return _recorded(recorder, steps[:half], notes) + _recorded(recorder, steps[half:], notes)
         at = owners[refused.number]
-        said[steps[at]] = f"island: {refused}"
-        return [*_recorded(recorder, steps[:at], said), [steps[at]], *_recorded(recorder, steps[at + 1:], said)]
+        notes[steps[at]] = f"island: {refused}"
+        return [*_recorded(recorder, steps[:at], notes), [steps[at]], *_recorded(recorder, steps[at + 1:], notes)]
 
 
 def runs_python(step: Step) -> str | None:

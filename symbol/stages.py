@@ -160,9 +160,10 @@ class Staged(Executor):
     def _part(self, heads: Symbol, wanted: Mapping[Node, tuple[NDArray, str]],
               known: Mapping[Node, list[Spec]]) -> Executor:
         arguments, auxiliary = heads._graph().variables()
-        asked = [wanted.get(node, (None, "null")) for node in arguments]
-        return self._make(heads, args=[self._arrays[node] for node in arguments], grads=[grad for grad, _ in asked],
-                          reqs=[req for _, req in asked], aux=[self._arrays[node] for node in auxiliary], specs=known)
+        requests = [wanted.get(node, (None, "null")) for node in arguments]
+        return self._make(heads, args=[self._arrays[node] for node in arguments], grads=[grad for grad, _ in requests],
+                          reqs=[req for _, req in requests], aux=[self._arrays[node] for node in auxiliary],
+                          specs=known)
 
     def _bind_first(self, known: Mapping[Node, list[Spec]]) -> Executor:
         """Bind the first part. Its backward runs last, so it adds to gradients that the second part has written."""
@@ -307,15 +308,15 @@ class Staged(Executor):
         return Explanation(report(lines if self._rests else [*lines, f"from {names}: planned when it has run"]))
 
     def _asked(self, is_train: bool) -> Sequence[ReportedPlan]:
-        return [asked for part in (self._first, self._rest) if part is not None for asked in part._asked(is_train)]
+        return [plan for part in (self._first, self._rest) if part is not None for plan in part._asked(is_train)]
 
     def _every(self, is_train: bool) -> Sequence[ReportedPlan]:
-        return [asked for part in self._parts() for asked in part._every(is_train)]
+        return [plan for part in self._parts() for plan in part._every(is_train)]
 
     def _measured(self, is_train: bool) -> Sequence[ReportedPlan]:
         self._go(is_train)
         self._ran = None
-        return [asked for part in (self._first, self._rest) if part is not None for asked in part._measured(is_train)]
+        return [plan for part in (self._first, self._rest) if part is not None for plan in part._measured(is_train)]
 
 
 def _nothing(shape: Shape | None, dtype: np.dtype | None, ctx: Context) -> NDArray:

@@ -45,15 +45,15 @@ def looped(op: Op) -> Callable[[F], F]:
         def loop_xp(xp: ArrayModule, *arrays: Array, out: Any = None, **attrs: Any) -> Any:
             loop = loop_of(attrs, arrays)
             outs = None if out is None else list(out) if isinstance(out, tuple) else [out]
-            told = [attrs.get("dtype")] if outs is None else [each.dtype for each in outs]
-            dtype = computed_in(loop, [array.dtype for array in arrays[:len(loop.rows.inputs)]], told)
+            dtypes = [attrs.get("dtype")] if outs is None else [each.dtype for each in outs]
+            dtype = computed_in(loop, [array.dtype for array in arrays[:len(loop.rows.inputs)]], dtypes)
             results = run_loop(loop, xp, arrays, outs, dtype)
             return out if outs is not None else results[0] if len(results) == 1 else tuple(results)
 
         @op.prepare
         def loop_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Any] | None:
-            told = attrs.get("dtype") or attrs.get("out_dtype")
-            if told is not None and told != arrays[0].dtype:
+            dtype = attrs.get("dtype") or attrs.get("out_dtype")
+            if dtype is not None and dtype != arrays[0].dtype:
                 return None
             return specialised_loop(loop_of(attrs, arrays), arrays)
 

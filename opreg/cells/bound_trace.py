@@ -70,7 +70,7 @@ class BoundTrace:
             return stretches.array(ctx, spec)
 
         private = bool(late)  # an assigned parameter's old value is still read by the second half
-        aside = private or bool(traced.steps) or traced.calls  # a run that stops early must not have changed it
+        temporary = private or bool(traced.steps) or traced.calls  # a run that stops early must not have changed it
         assigned = {id(array) for array, _ in traced.assigned}
         arrays: dict[Node, Array] = {}
         contexts: dict[Node, Context] = {}
@@ -99,8 +99,8 @@ class BoundTrace:
         self.stored: list[tuple[NDArray, Array]] = []  # what assigned arrays become when a run is over
         targets = []
         for array, entry in traced.assigned:
-            targets.append(empty(entry) if aside else array._data)
-            if aside:
+            targets.append(empty(entry) if temporary else array._data)
+            if temporary:
                 self.stored.append((array, targets[-1]))
         targets += [empty(entry) for entry in last]
         self.gradients = [empty(entry) for entry in late]

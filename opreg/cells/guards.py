@@ -65,11 +65,11 @@ class TensorRead(NamedTuple):
 
     def finder(self, step: Call) -> Callable[[], Answer]:
         """A function that reads the value again in a run."""
-        data, look = step.ins[0], self.again
+        data, read = step.ins[0], self.again
         if isinstance(data, np.ndarray):
-            return lambda: look(data)
+            return lambda: read(data)
         host = step.ctx.backend.to_numpy
-        return lambda: look(host(data))
+        return lambda: read(host(data))
 
 
 class Measure(NamedTuple):

@@ -562,7 +562,7 @@ class FunctionTracer(Tracer):
 
     def ask(self, value: Any, title: str) -> Any:
         """Give Python the elements of a tensor: they are computed now, and guarded in every run."""
-        root, look = self.root, TENSOR_READS[title]
+        root, read = self.root, TENSOR_READS[title]
         entry = self.read(value)._entry
         if root.numbers is None and not root.symbolic:
             self.leave(f"its gradient asks for {title} of what arrives")
@@ -576,9 +576,9 @@ class FunctionTracer(Tracer):
             assert numbers is not None
             found = made(numbers.of(self, [entry], root.calls)[0], numbers.ctx)
             self.constant(found)
-            return look.of(found)
+            return read.of(found)
 
-        answer = self._guarded(look, find, [entry], f"{title} asks for numbers")
+        answer = self._guarded(read, find, [entry], f"{title} asks for numbers")
         return np.array(answer) if isinstance(answer, np.ndarray) else answer
 
     def _guarded(self, look: TensorRead | Measure, find: Callable[[], Answer], entries: Sequence[Entry], what: str,

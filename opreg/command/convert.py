@@ -62,10 +62,10 @@ def run(options: argparse.Namespace) -> int:
     for path in [target, _weights_of(target)] if ending == _GRAPH else [target]:
         if os.path.exists(path) and not options.force:
             raise ArgumentError(f"{path}: it is there already; --force replaces it")
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made = (_to_onnx if ending == _ONNX else _from_onnx if ending == _GRAPH else _to_weights)(options)
-    notes = list(dict.fromkeys([*made.notes, *[str(each.message) for each in said]]))
+    notes = list(dict.fromkeys([*made.notes, *[str(each.message) for each in caught]]))
     say(options, {**made.data, "target": target, "notes": notes}, "\n".join([made.text, *notes]))
     return 0
 
@@ -130,13 +130,13 @@ def _from_onnx(options: argparse.Namespace) -> _ConversionReport:
     symbol, arguments, states = onnx.import_model(model)
     arrays = {**{f"arg:{name}": value for name, value in arguments.items()},
               **{f"aux:{name}": value for name, value in states.items()}}
-    beside = _weights_of(options.target)
+    weights = _weights_of(options.target)
     with together():
-        save_arrays(beside, arrays)
+        save_arrays(weights, arrays)
         symbol.save(options.target)
     lost = [name for name in model.graph.initializers if name not in arguments and name not in states]
-    return _ConversionReport({"arrays": len(arrays), "weights": beside},
-                             f"{len(arrays)} arrays: {options.target}, {beside}",
+    return _ConversionReport({"arrays": len(arrays), "weights": weights},
+                             f"{len(arrays)} arrays: {options.target}, {weights}",
                              [f"constants of the graph, not weights: {listed(lost, _NAMED)}"] if lost else [])
 
 

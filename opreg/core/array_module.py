@@ -235,8 +235,8 @@ class CupyBackend(Backend):
         except Exception as error:  # an installed package may fail in many ways without a driver
             raise DeviceError("gpu: the package CuPy is missing or does not load "
                               f"({type(error).__name__}: {error}); install opreg[cuda12] or opreg[cuda13]") from None
-        for look in (_version, _driver, _devices, _compiler):
-            missing = look(cupy)
+        for query in (_version, _driver, _devices, _compiler):
+            missing = query(cupy)
             if missing:
                 raise DeviceError(f"gpu: CuPy {cupy.__version__} is installed, but {missing}")
         self.xp = cupy

@@ -237,8 +237,8 @@ def filled(op: Op, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
     """Input shapes, with those that the operator's rule ``fill`` infers from the others."""
     if op.rules.fill is None:
         return ins
-    said = op.rules.fill(attrs, list(ins), list(outs))
-    return [agreed(name, old, new) for name, old, new in zip(op.signature.inputs(attrs), ins, said)]
+    filled_in = op.rules.fill(attrs, list(ins), list(outs))
+    return [agreed(name, old, new) for name, old, new in zip(op.signature.inputs(attrs), ins, filled_in)]
 
 
 def shapes_from_data(op: Op, call: Call) -> list[Shape]:

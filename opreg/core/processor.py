@@ -239,7 +239,7 @@ def _sysctl(name: str, text: bool = False) -> int | str | None:
 
 def _overridden(here: Processor, text: str) -> Processor:
     """A processor with some values replaced by those in a text such as ``"l2=256K cores=1"``."""
-    told: dict[str, int] = {}
+    values: dict[str, int] = {}
     for word in text.replace(",", " ").split():
         key, _, value = word.partition("=")
         if key not in ("cores", *_BOUNDS):
@@ -249,5 +249,5 @@ def _overridden(here: Processor, text: str) -> Processor:
             low, high = _BOUNDS.get(key, (1, _LONGEST))
             raise ArgumentError(f"OPREG_PROCESSOR: {word!r}: expected from {low} to {high}, as 512K or 2M")
         assert size is not None
-        told[key] = size
-    return here._replace(**told)  # type: ignore[arg-type]
+        values[key] = size
+    return here._replace(**values)  # type: ignore[arg-type]

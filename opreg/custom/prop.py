@@ -153,17 +153,17 @@ class PropUse(Use):
     def explain(self, error: BaseException) -> None:
         """Add to an exception its possible causes: keywords that are text, the lengths of lists, a misspelt
         attribute."""
-        said = str(error)
+        message = str(error)
         texts = [f"{name}={value!r}" for name, value in self.items() if type(value) is str and (
-            (_looks_otherwise(value) and _OF_TEXT.search(said)) if isinstance(error, TypeError) else
-            isinstance(error, ValueError) and repr(value) in said)]
+            (_looks_otherwise(value) and _OF_TEXT.search(message)) if isinstance(error, TypeError) else
+            isinstance(error, ValueError) and repr(value) in message)]
         if texts:
             note(error, f"keywords of a Prop are text where they have no annotation, as in MXNet: {', '.join(texts)}; "
                         "write one, as in __init__(self, k: int), or convert them")
-        if said in _PAST_THE_END and hasattr(self, "auxiliary"):
+        if message in _PAST_THE_END and hasattr(self, "auxiliary"):
             lists = zip(("in_data", "out_data", "aux"), (self.arguments, self.outputs, self.auxiliary), _LISTS)
             note(error, "; ".join([_counted(*each) for each in lists]))
-        if isinstance(error, AttributeError) and said.endswith(f"has no attribute {error.name!r}"):
+        if isinstance(error, AttributeError) and message.endswith(f"has no attribute {error.name!r}"):
             near = nearest(str(error.name), dir(error.obj))
             if near:
                 note(error, f"Did you mean {' or '.join(map(repr, near))}?")

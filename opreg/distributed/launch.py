@@ -114,18 +114,18 @@ def run(count: int, program: Sequence[str], environ: Mapping[str, str]) -> int:
     open_mpi = _is_open_mpi(words[0])  # it passes no file descriptors on, and reads its own input
     link = Launcher(stdin=not open_mpi)
     try:
-        with _ForwardedSignals(link) as told:
+        with _ForwardedSignals(link) as forwarded:
             process = subprocess.Popen(words, stdin=None if open_mpi else subprocess.DEVNULL, pass_fds=link.numbers,
                                        env={**environment(count, environ), **link.environ, SINCE: str(since)})
             link.given()
-            told.begin(process)
+            forwarded.begin(process)
             code = process.wait()
-        if code or told.by:
+        if code or forwarded.by:
             link.wait(_LAST)
             segments.remove_unused(since)
     finally:
         link.close()
-    return 128 + told.by[0] if told.by else code if code >= 0 else 128 - code
+    return 128 + forwarded.by[0] if forwarded.by else code if code >= 0 else 128 - code
 
 
 class _ForwardedSignals:

@@ -76,9 +76,9 @@ class Layout(NamedTuple):
 def computed_in(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | None]) -> np.dtype:
     """The dtype that a loop is computed in: float64 if an input or output with a value per element has it,
     ``loop.whole`` if all such inputs are integers, else float32."""
-    told = [*zip(ins, loop.rows.inputs), *zip(outs, loop.rows.results)]
+    typed = [*zip(ins, loop.rows.inputs), *zip(outs, loop.rows.results)]
     wide = any(dtype is not None and is_numpy_float(dtype) and dtype.itemsize == 8 and along is RowLayout.ELEMENT
-               for dtype, along in told)
+               for dtype, along in typed)
     if not wide and all(dtype.kind in "iub" for dtype,
                         along in zip(ins, loop.rows.inputs) if along is RowLayout.ELEMENT):
         return np.dtype(loop.whole)

@@ -215,12 +215,12 @@ class HybridBlock(Block):
     def _infer_attrs(self, method: str, attribute: str, *args: Any) -> None:
         inputs, out = self._get_graph(*args)
         flat = [value for value in flatten(args, "input")[0] if value is not None]
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             own, _, states = getattr(out, method)(**{
                 str(each.name): getattr(value, attribute) for each, value in zip(inputs, flat)})
             if own is None:
-                raise BlockError(str(said[0].message) if said else f"{self.name}: {method} finds nothing")
+                raise BlockError(str(caught[0].message) if caught else f"{self.name}: {method} finds nothing")
         found = {**dict(zip(out.list_arguments(), own)), **dict(zip(out.list_auxiliary_states(), states))}
         for name, parameter in self._graph_params().items():
             if name in found:

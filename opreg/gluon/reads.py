@@ -66,11 +66,11 @@ class _Observer(GraphObserver):
         super().meet(value)
 
     def _answers(self, frame: FrameType, answer: Any) -> None:
-        asked = _MODES.get(id(frame.f_code))
-        if asked is None:
+        mode = _MODES.get(id(frame.f_code))
+        if mode is None:
             super()._answers(frame, answer)
         else:
-            self.comparisons.path(asked, "{}()", answer, f"{asked.__name__}()")
+            self.comparisons.path(mode, "{}()", answer, f"{mode.__name__}()")
 
 
 def observed(block: Any, *args: Any, **kwargs: Any) -> tuple[Any, BlockReads]:

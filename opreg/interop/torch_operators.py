@@ -246,8 +246,8 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
     def pull(ctx: Any, *heads: Any) -> Any:
         inputs = ctx.saved_tensors
         needs = needed([_spec(tensor).dtype for tensor in inputs[:len(source.inputs)]], ctx.needs_input_grad)
-        arriving = [head for head, moves in zip(heads, ctx.moves) if moves]
-        found = dict(zip(needs, backward(arriving, [*inputs], needs=needs, **ctx.attrs))) if needs else {}
+        out_grads = [head for head, moves in zip(heads, ctx.moves) if moves]
+        found = dict(zip(needs, backward(out_grads, [*inputs], needs=needs, **ctx.attrs))) if needs else {}
         return tuple([found.get(i) for i in range(len(inputs))])
 
     def keep_backward(ctx: Any, inputs: Any, output: Any, keyword_only_inputs: dict[str, Any]) -> None:

@@ -211,11 +211,11 @@ def _sort(net: _Net, sweeps: int) -> None:
         if not fewest:
             break
         down = sweep % 2 == 0
-        beside = net.above if down else net.below
+        neighbours = net.above if down else net.below
         for row in net.order if down else reversed(net.order):
             means = {}
             for item in row:
-                near = beside[item]
+                near = neighbours[item]
                 means[item] = place[item] if not near else sum(
                     place[other] + off / (net.widths[other] + 1) for other, _, off in near) / len(near)
             row.sort(key=means.__getitem__)
@@ -307,11 +307,11 @@ def _lanes(net: _Net, from_x: float) -> tuple[dict[tuple[int, Hashable], float],
 
 def _ends(net: _Net, items: Sequence[Item], routes: Sequence[Route]) -> None:
     """The free ends of lines: apart from each other, in the order of their sources."""
-    arriving: dict[int, list[int]] = {}
+    incoming: dict[int, list[int]] = {}
     for i, link in enumerate(net.links):
         if link.end is None:
-            arriving.setdefault(link.target, []).append(i)
-    for target, numbers in arriving.items():
+            incoming.setdefault(link.target, []).append(i)
+    for target, numbers in incoming.items():
         middle = routes[numbers[0]].xs[-1]
         room = items[target].width * 0.35
         if len(numbers) == 1:

@@ -235,9 +235,9 @@ def _dot(found: GraphFacts, title: str, node_attrs: Mapping[str, str]) -> str:
         if node in found.hidden:
             continue
         label = node.name if node.op is None else f"{node.name}\n{detail(node)}"
-        look = {"label": label, "shape": "oval" if node.op is None else "box", "style": "filled",
-                "fillcolor": COLOURS.get(kind_of(node), COLOURS["other"]), **node_attrs}
-        lines.append(f"    {_quoted(names[node])} {_with(look)}")
+        style = {"label": label, "shape": "oval" if node.op is None else "box", "style": "filled",
+                 "fillcolor": COLOURS.get(kind_of(node), COLOURS["other"]), **node_attrs}
+        lines.append(f"    {_quoted(names[node])} {_with(style)}")
         for source, index in node.inputs:
             if source not in found.hidden:
                 flow = {"dir": "back", "arrowtail": "open", "label": found.by_sample(source, index)}

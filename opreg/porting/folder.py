@@ -158,7 +158,7 @@ def _absent(ported: Ported) -> Iterator[Problem]:
         else:
             continue
         if not source.guarded(node):
-            yield from (Problem(node.lineno, said) for full in wanted if (said := _import_failure(full)))
+            yield from (Problem(node.lineno, reason) for full in wanted if (reason := _import_failure(full)))
 
 
 @functools.cache

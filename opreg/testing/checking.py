@@ -94,8 +94,8 @@ def _verdict(each: Check, use: Subject) -> Verdict:
     if outcome == "failed":
         small = use
         for _ in range(3):
-            found = next(((other, said) for other in itertools.islice(_smaller(small), _TRIALS)
-                          if (said := _same_failure(other, each, text))), None)
+            found = next(((other, reason) for other in itertools.islice(_smaller(small), _TRIALS)
+                          if (reason := _same_failure(other, each, text))), None)
             if found is None:
                 break
             small, text = found  # the text of the smaller example, since a failure may not repeat

@@ -298,11 +298,11 @@ def bind(use: Use, ctx: Any = None, reqs: dict[int, str] | None = None, before: 
     ctx = ctx or cpu()
     names, count = use.names, len(use.op.signature.arguments(use.attrs))
     values = {name: array(each, ctx, each.dtype) for name, each in zip(names, use.arrays)}
-    kept, asked = {}, {}
+    kept, requests = {}, {}
     for i, req in (reqs or {}).items():
         held = (before or {}).get(i, np.zeros_like(use.arrays[i]))
-        kept[names[i]], asked[names[i]] = array(held, ctx, held.dtype), req
-    return symbol(use, around, ctx).bind(ctx, {name: values[name] for name in names[:count]}, kept, asked,
+        kept[names[i]], requests[names[i]] = array(held, ctx, held.dtype), req
+    return symbol(use, around, ctx).bind(ctx, {name: values[name] for name in names[:count]}, kept, requests,
                                          {name: values[name] for name in names[count:]})
 
 

@@ -90,8 +90,8 @@ class TrainingLine:
 
     def _validated(self, param: BatchEndParam) -> None:
         if self._line is not None and self._line.due():
-            said = ["validation", str(param.nbatch + 1), *_values_text(self.values(param.eval_metric))]
-            self._line.show(f"{self._title(param.epoch)} {'  '.join(said)}")
+            parts = ["validation", str(param.nbatch + 1), *_values_text(self.values(param.eval_metric))]
+            self._line.show(f"{self._title(param.epoch)} {'  '.join(parts)}")
 
     def clear(self) -> None:
         """Hide the line until the next update."""
@@ -106,9 +106,9 @@ class TrainingLine:
         if _logged(self._logger):
             self._line.clear()
         else:
-            told = [f"{self._done} batches in {duration(self._line.seconds)}", *_values_text(values),
-                    *[f"validation {text}" for text in _values_text(scores)]]
-            self._line.leave(f"{self._title(epoch)} {'  '.join(told)}")
+            parts = [f"{self._done} batches in {duration(self._line.seconds)}", *_values_text(values),
+                     *[f"validation {text}" for text in _values_text(scores)]]
+            self._line.leave(f"{self._title(epoch)} {'  '.join(parts)}")
 
 
 def _values_text(values: Values) -> list[str]:

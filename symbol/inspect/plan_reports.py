@@ -94,7 +94,7 @@ class PlanReports(NotebookTable):
             The mode of the plan; by default training if there are gradients.
         """
         with self._alone():
-            return Explanation(report(line for asked in self._asked(self._mode_of(is_train)) for line in asked.lines))
+            return Explanation(report(line for plan in self._asked(self._mode_of(is_train)) for line in plan.lines))
 
     def memory(self, is_train: bool | None = None) -> MemoryUse:
         """The memory use of a plan.
@@ -140,8 +140,8 @@ class PlanReports(NotebookTable):
         if not isinstance(runs, int) or runs < 1:  # type: ignore[redundant-expr]
             raise ArgumentError(f"profile: runs={runs!r}: expected a positive number")
         with self._alone():
-            found = [profile(asked.plan, asked.segments, asked.bound, asked.run, runs)
-                     for asked in self._measured(self._mode_of(is_train))]
+            found = [profile(plan.plan, plan.segments, plan.bound, plan.run, runs)
+                     for plan in self._measured(self._mode_of(is_train))]
         return Profile.joined(found)
 
     def _measured(self, is_train: bool) -> Sequence[ReportedPlan]:
@@ -167,9 +167,9 @@ class PlanReports(NotebookTable):
         """
         is_train = self._mode_of(is_train)
         with self._alone():
-            asked = self._asked(is_train)
+            plans = self._asked(is_train)
         found = machine_of(machine, self._ctx.backend.title(self._ctx.device_id))
-        return Estimate.joined([estimate(each.plan, each.segments, found) for each in asked], found, is_train)
+        return Estimate.joined([estimate(each.plan, each.segments, found) for each in plans], found, is_train)
 
     def kernel_report(self, is_train: bool | None = None) -> KernelReport:
         """The differences between kernels and the reference, in all runs of a plan so far.
@@ -185,7 +185,7 @@ class PlanReports(NotebookTable):
             If the executor was bound without ``check_kernels``.
         """
         with self._alone():
-            reports = [asked.report for asked in self._every(self._mode_of(is_train))]
+            reports = [plan.report for plan in self._every(self._mode_of(is_train))]
         if None in reports:
             raise ArgumentError("kernel_report: kernels are not checked; bind with check_kernels=True")
         return KernelReport.joined([report() for report in reports if report is not None])

@@ -262,10 +262,10 @@ class Multiply(PlainStep):
         self.stream, self.title = xp.cuda.get_current_stream, f"{title}: {product}"
         self.held = described, arrays, bias, workspace
         left, right, into = map(own_bytes, arrays)
-        beside = 0 if bias is None else own_bytes(bias)
+        bias_bytes = 0 if bias is None else own_bytes(bias)
         summed = product.epilogue is Epilogue.BGRADB  # writes the bias's gradient; other epilogues read a bias
-        self.read = left + right + into * product.add + beside * (not summed)
-        self.written = into + beside * summed
+        self.read = left + right + into * product.add + bias_bytes * (not summed)
+        self.written = into + bias_bytes * summed
 
     def __call__(self) -> None:
         status = self.call(self.stream().ptr)

@@ -254,8 +254,8 @@ nonzero.grad(ZERO)
 
 def _unique_outputs(*, return_index: bool, return_inverse: bool, return_counts: bool) -> tuple[str, ...]:
     """Names of the outputs of ``unique``."""
-    asked = {"index": return_index, "inverse": return_inverse, "counts": return_counts}
-    return ("output", *[name for name, wanted in asked.items() if wanted])
+    requested = {"index": return_index, "inverse": return_inverse, "counts": return_counts}
+    return ("output", *[name for name, wanted in requested.items() if wanted])
 
 
 @declare(name="_npi_unique", types="T->T,*int64", outputs=_unique_outputs)
@@ -268,11 +268,11 @@ def unique(data, *, return_index: bool = False, return_inverse: bool = False, re
     """
 
 
-def _different(data: Shape, count: int, asked: tuple[str, ...], axis: int | None) -> list[Shape]:
+def _different(data: Shape, count: int, returned: tuple[str, ...], axis: int | None) -> list[Shape]:
     """Shapes of the outputs of ``unique``."""
     data, axis = flattened(data, axis)
     values = (*data[:axis], count, *data[axis + 1:])
-    return [values, *[(data[axis] if name == "inverse" else count,) for name in asked[1:]]]
+    return [values, *[(data[axis] if name == "inverse" else count,) for name in returned[1:]]]
 
 
 @unique.infer

@@ -163,8 +163,8 @@ class Perplexity(_PerSample):
             raise RuntimeError(f"Perplexity.update: labels have the shape {y.shape}, predictions {y_pred.shape}")
         labels = y.reshape(-1).astype(int)
         counts = np.ones(len(rows), bool) if self.ignore_label is None else labels != self.ignore_label
-        said = rows[np.flatnonzero(counts), labels[counts]]
-        return -np.log(np.maximum(said, 1e-10)).sum(), int(counts.sum())
+        probabilities = rows[np.flatnonzero(counts), labels[counts]]
+        return -np.log(np.maximum(probabilities, 1e-10)).sum(), int(counts.sum())
 
     def eval(self) -> float:
         return math.exp(super().eval())

@@ -578,9 +578,9 @@ def _save(model: ModelProto, file: str, external: bool | None) -> str:
     size = sum(len(each.raw_data) for each in model.graph.initializer)
     if external or (external is None and size >= EXTERNAL):
         data = f"{os.path.basename(file)}.data"
-        beside = os.path.join(os.path.dirname(file), data)
-        if os.path.exists(beside):
-            os.remove(beside)  # the package modifies it
+        data_file = os.path.join(os.path.dirname(file), data)
+        if os.path.exists(data_file):
+            os.remove(data_file)  # the package modifies it
         package().save_model(model, file, save_as_external_data=True, location=data, size_threshold=1024)
         return file
     package("checker").check_model(model)
