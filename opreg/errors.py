@@ -356,6 +356,21 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     return ", ".join([*names[:most - 1], "...", names[-1]])
 
 
+def is_it(kind: type, method: str) -> str:
+    """A question for errors about a missing method: whether a similar name in the class is meant. Empty without one.
+
+    Examples
+    --------
+    >>> class Net:
+    ...     def constrcut(self, x): ...
+    >>> is_it(Net, "construct")
+    "; is it 'constrcut'?"
+    """
+    base = dir(kind.__base__)
+    near = nearest(method, [name for name in vars(kind) if name not in base])
+    return f"; is it {near[0]!r}?" if near else ""
+
+
 def nearest(word: str, options: Sequence[str]) -> list[str]:
     """The valid words that are near, at most three.
 

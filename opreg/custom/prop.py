@@ -22,7 +22,17 @@ from ..core.op import Op, agreed
 from ..core.rules import AttrsRule, Dtypes, Shapes
 from ..core.spec import ANY, Shape, TypeFlag, as_dtype, known
 from ..core.value import Value
-from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, did_you_mean, listed, nearest, note
+from ..errors import (
+    ArgumentError,
+    DTypeError,
+    NotDifferentiableError,
+    OpError,
+    did_you_mean,
+    is_it,
+    listed,
+    nearest,
+    note,
+)
 from .first_run import is_default
 from .gradient import READS, OutGrads, Use, by_rule, derive, own, shown
 from .invocation import backward_steps, forward_steps
@@ -311,11 +321,9 @@ class PropUse(Use):
     def check(self, custom_op: Any) -> None:
         """Check that the class defines ``create_operator``, and that it returned an operator."""
         if is_default(self.prop.create_operator):
-            own = [name for name in vars(type(self.prop)) if name not in dir(type(self.prop).__base__)]
-            near = nearest("create_operator", own)
             raise ArgumentError(f"operator {self.registered.op_type!r}: {type(self.prop).__name__} has no "
                                 "create_operator(self, ctx, shapes, dtypes), which returns the CustomOp that computes"
-                                + (f"; is it {near[0]}?" if near else ""))
+                                + is_it(type(self.prop), "create_operator"))
         if isinstance(custom_op, type) or not hasattr(custom_op, "forward") or not hasattr(custom_op, "backward"):
             raise ArgumentError(f"{self.title('create_operator')} returned {custom_op!r}, expected a CustomOp"
                                 + (f": {custom_op.__name__}()" if isinstance(custom_op, type) else

@@ -15,7 +15,7 @@ from opreg.symbol.naming import Prefix, named
 
 from ..cells.tables import Table
 from ..core.files import whole
-from ..errors import warn
+from ..errors import is_it, warn
 from ..train.initializer import InitializerLike
 from ..typing import DTypeLike
 from .base_parameter import Contexts, Parameter
@@ -377,7 +377,7 @@ class Block:
 
     def forward(self, *args: Any) -> Any:
         """Compute outputs from inputs."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward")
+        raise NotImplementedError(f"{type(self).__name__} has no forward{is_it(type(self), 'forward')}")
 
     def summary(self, *inputs: Any) -> None:
         """Run the block, and print the output shape and number of parameters of each layer.

@@ -13,7 +13,7 @@ from opreg.np.values import NumpySymbol, NumpyValue
 from opreg.symbol.json import load_json
 from opreg.symbol.symbol import Group, Symbol, Variable
 
-from ..errors import OpError, warn
+from ..errors import OpError, is_it, warn
 from ..typing import DTypeLike
 from .base_block import Block
 from .base_parameter import Parameter
@@ -389,6 +389,6 @@ class HybridBlock(Block):
         *args, **kwargs
             Further inputs, and the parameters.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no hybrid_forward")
+        raise NotImplementedError(f"{type(self).__name__} has no hybrid_forward{is_it(type(self), 'hybrid_forward')}")
 
 

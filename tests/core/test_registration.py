@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.core import edition as records
+from opreg.core import invalidation as records
 from opreg.core.attrs import Schema
 from opreg.core.declarations import ZERO
 from opreg.core.invalidation import tell
