@@ -290,9 +290,7 @@ def body_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> tuple[
     for array in arrays:
         kind += array.shape, array.dtype
     key = tuple(kind)
-    body = _BODIES.get(key)
-    if body is None:
-        body = _BODIES.find(key)
+    body = _BODIES[key]
     if body is None:
         return _first(op, attrs, arrays, ctx, key)
     if body is _REFUSED:

@@ -62,7 +62,7 @@ def _by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
             else:
                 form.append(exact(value))
         key = tuple(form)
-        known = _FORMS.get(key) or _FORMS.find(key)
+        known = _FORMS[key]
     except TypeError:  # an argument without a key, such as a NumPy array or a list of arrays
         key = None
     if key is None:
@@ -110,7 +110,7 @@ def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[A
             except TypeError:
                 return _taken_apart(op, args, keywords, _is_array)
     key, registered = tuple(form), op.signature.schema
-    cache = registered.calls.get(key) or registered.calls.find(key)
+    cache = registered.calls[key]
     if cache is not None:
         attrs: Any = cache.shared()
         if attrs is None:

@@ -323,9 +323,7 @@ def _ones(like: NDArray) -> Array:
     if data.__class__ is not np.ndarray or data.size > _FEW:
         return _filled(like, 1)._data
     key = data.shape, data.dtype
-    ones = _ONES.get(key)
-    if ones is None:
-        ones = _ONES.find(key)
+    ones = _ONES[key]
     if ones is None:
         ones = np.ones(data.shape, data.dtype)
         ones.flags.writeable = False

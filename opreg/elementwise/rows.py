@@ -217,7 +217,7 @@ def trace_rows(function: Callable, inputs: tuple[Along, ...], **settings: Any) -
     (exp(0) row_sum(1) divide(1, 2), [0, 0, 1, 1])
     """
     key = function, inputs, exact(tuple(settings.items()))
-    rows = _TRACED.find(key)
+    rows = _TRACED[key]
     if rows is None:
         rows = RowExpression(traced(function, len(inputs), **settings), inputs)
         _TRACED.keep(key, rows)
