@@ -59,8 +59,7 @@ def record(train_mode: bool = True, check_numbers: bool | str | None = None) -> 
     >>> x.grad.asscalar()
     np.float32(6.0)
     """
-    plain = check_numbers is None and not finite.INHERITED and not finite.by_environment()  # the usual case
-    return AskedRecording("autograd.record()", True if plain else finite.recorded(check_numbers), train_mode)
+    return AskedRecording("autograd.record()", finite.recorded(check_numbers), train_mode)
 
 
 def pause(train_mode: bool = False) -> Recording:
