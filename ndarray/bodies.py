@@ -2,7 +2,7 @@
 
 A traced operator is called once, with values that have a shape and a dtype but no elements. If it has no gradient rule,
 its gradient is the derivative of the recorded operators. In a graph, their nodes replace the operator
-(``opreg.symbol.passes.open_bodies``). An eager call runs them one by one on raw arrays. The `Body` that does this is
+(``opreg.symbol.passes.inline``). An eager call runs them one by one on raw arrays. The `Body` that does this is
 cached for calls with the same attributes, specs and mode, until a value changes that the user's code has read.
 """
 
