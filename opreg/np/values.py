@@ -20,6 +20,7 @@ from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import as_dtype, is_floating
 from opreg.core.value import COMPARISONS, FORMS, LOGIC, Value
+from opreg.core.versions import view_at
 from opreg.errors import ArgumentError, SubscriptError
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import AS_NUMPY, NDArray, attach, leave_trace, numbers_of
@@ -263,7 +264,7 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         if self._entry is not None and MODE.now().recording:
             return ops._subscript(self, key=key)
         try:
-            data = self._part(key) if basic else self._ctx.run(self._data.__getitem__, key)
+            data = view_at(self._data, key) if basic else self._ctx.run(self._data.__getitem__, key)
         except IndexError as error:
             raise SubscriptError(str(error)) from None
         if basic and data.flags.c_contiguous:
