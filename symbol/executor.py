@@ -16,6 +16,7 @@ from opreg.core.op import Op
 from opreg.core.spec import known, show
 from opreg.errors import TRIMMED, ArgumentError, OpError, did_you_mean, trim
 from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.nesting import arrays_in
 
 from . import infer as inference
 from .alone import OneAtATime
@@ -28,7 +29,6 @@ from .plans import Plans, run_segment
 from .program import Bound
 from .reduction import Reduced, Reduction
 from .replay import segments
-from .sharding import leaves
 from .sparse_edge import SparseEdge
 from .symbol import Symbol
 from .update import Index, Update, Updater
@@ -522,7 +522,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
             "outputs": self.outputs}
         if self._update is not None:
             groups["optimizer states"] = [array for state in self._update.updater.states.values()
-                                          for array in leaves(state)]
+                                          for array in arrays_in(state)]
         return {name: sum({id(array._data): array._data.nbytes for array in arrays if array is not None}.values())
                 for name, arrays in groups.items()}
 

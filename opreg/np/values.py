@@ -24,6 +24,7 @@ from opreg.core.versions import view_at
 from opreg.errors import ArgumentError, SubscriptError
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import AS_NUMPY, NDArray, attach, leave_trace, numbers_of
+from opreg.ndarray.nesting import hosted
 from opreg.symbol.symbol import Symbol
 from opreg.typing import Array, DTypeLike
 
@@ -366,17 +367,8 @@ def made(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> nd
         return _made(ctx.backend.asarray(data, as_dtype(dtype or data.dtype), ctx.device_id).copy(), ctx)
     if dtype is None:
         dtype = source.dtype if isinstance(source, (np.ndarray, np.generic)) else _FLOAT32
-    if isinstance(source, (list, tuple)):
-        source = _host(source)
-    host = numbers_of(source, as_dtype(dtype))
+    host = numbers_of(hosted(source) if isinstance(source, (list, tuple)) else source, as_dtype(dtype))
     return _made(host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id), ctx)
-
-
-def _host(source: Any) -> Any:
-    """Nested lists with arrays of this library converted to NumPy's."""
-    if isinstance(source, (list, tuple)):
-        return [_host(part) for part in source]
-    return source.asnumpy() if isinstance(source, NDArray) else source
 
 
 def held(value: Any) -> Any:
