@@ -608,8 +608,7 @@ def through(node: TapeNode, out_grads: Sequence[NDArray | None]) -> dict[TapeEnt
 
 
 def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entries: Sequence[TapeEntry],
-                  head_grads: Sequence[Any] | None, retain_graph: bool = False,
-                  train_mode: bool | None = True) -> list[Array]:
+                  head_grads: Sequence[Any] | None, retain_graph: bool, train_mode: bool | None) -> list[Array]:
     """Gradients of heads with respect to variables with these entries, as raw arrays that share no memory."""
     seeds = _seeds(heads, head_grads, False)
     handed = {*map(id, seeds.values())}

@@ -54,8 +54,8 @@ class Recipe:
         The device.
     arrays : list of arrays
         The inputs of the first run, which the constructor makes. The results of all steps are appended.
-    wrap : function, optional
-        Makes an NDArray, for users' operators.
+    wrap : function or None
+        Makes an NDArray, for users' operators; None where there are none.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Recipe:
 
     __slots__ = ("_steps", "_results", "lands")
 
-    def __init__(self, graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = None):
+    def __init__(self, graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any):
         self._steps: list[_Step] = []
         last = graph.last_uses()
         given = len(arrays)
@@ -116,7 +116,7 @@ class Recipe:
         return steps
 
 
-def one_by_one(graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = None) -> Iterator[Prepared]:
+def one_by_one(graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any) -> Iterator[Prepared]:
     """Run a subgraph operator by operator, as eager calls do, appending all results to ``arrays``. Yields the prepared
     calls.
 

@@ -61,7 +61,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
 
     def __init__(self, symbol: Symbol, bound: Bound, args: list[NDArray], grads: list[NDArray | None],
                  reqs: list[str], aux: list[NDArray], head_grads: list[NDArray | None],
-                 make: Callable[..., Executor], check: bool | str = False, numbers: bool | str = False):
+                 make: Callable[..., Executor], check: bool | str, numbers: bool | str):
         OneAtATime.__init__(self)
         BoundArrays.__init__(self, symbol, bound.ctx, args, grads, reqs, aux, head_grads)
         self._bound, self._make = bound, make
