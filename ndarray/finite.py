@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import local
 from types import CodeType, FrameType, TracebackType
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -235,7 +235,7 @@ def look(who: str, xp: ArrayModule, ins: Named, outs: Named, choice: bool | str,
 
 
 def complain(who: str, xp: ArrayModule, ins: Named, outs: Named, choice: bool | str, compute: Compute | None = None,
-             more: str = "") -> None:
+             more: str = "") -> NoReturn:
     """Raise the error for a step; with ``"debug"``, stop in a debugger first.
 
     Parameters
