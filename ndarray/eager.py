@@ -316,9 +316,7 @@ def runner_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runn
     for array in arrays:
         kind += array.shape, array.dtype
     key = tuple(kind)
-    runner = _RUNNERS.get(key)
-    if runner is None:
-        runner = _RUNNERS.find(key)
+    runner: Runner | None = _RUNNERS[key]
     if runner is None:
         edition = EDITION[0]
         runner = (Runner if ctx.device is None else _RunnerOnDevice)(op, attrs, arrays, ctx, is_train)

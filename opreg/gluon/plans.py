@@ -82,7 +82,7 @@ class BlockPlans:
             placed = self._placed[ctx] = _Placed(weights)
         training = MODE.training
         key = training, *[(value._data.shape, value._data.dtype) for value in data]
-        kind = placed.kinds.find(key)
+        kind = placed.kinds[key]
         if kind is None or (kind[2] is not None and kind[2]() is not None):
             with self._lock:
                 graph = self._sized(data, weights)
