@@ -371,7 +371,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
                 raise
         return runner, runner(arrays, out)
     except Exception as error:
-        if prepared is not None:
+        if prepared is not None and op.where is not None:
             raise  # users' code, whose errors have notes already
         names = op.signature.inputs(attrs)
         shapes = ", ".join(f"{name} {show(a.shape)} {a.dtype}" for name, a in zip(names, arrays))
