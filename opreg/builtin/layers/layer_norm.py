@@ -125,7 +125,8 @@ def layer_norm_grad(g, ins, outs, *, axis, eps, output_mean_var):
     return _moved(dx, data, mean, g_mean, None if g_std is None else g_std * inverse, words), d_gamma, d_beta
 
 
-@declare(name="_backward_LayerNorm", inplace=(0,), outputs=("data", "gamma", "beta"), cheap=True)
+@declare(name="_backward_LayerNorm", types="*T:floating->*T", inplace=(0,), outputs=("data", "gamma", "beta"),
+         cheap=True)
 def backward_layer_norm(g, data, gamma, mean, inverse, *, axis: int = -1):
     """The gradients of ``LayerNorm``."""
 
