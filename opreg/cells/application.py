@@ -195,8 +195,7 @@ def _inlined(inputs: Sequence[Entry], specs: dict[Node, list[Spec]], *, record: 
                                 {node: spec.dtype for node, spec in known_specs.items()})
     nodes = []
     for node in record.body.nodes:
-        new = Node(node.op, node.name, node.attrs, [became.get(entry, entry) for entry in node.inputs],
-                   node.given, node.tags, node.where)
+        new = node.renewed([became.get(entry, entry) for entry in node.inputs])
         specs[new] = inner[node]
         for i in range(len(specs[new])):
             became[node, i] = new, i
