@@ -14,7 +14,7 @@ from ...core.threads import by_rows
 from ...core.value import Value
 from ...elementwise.expression import sqrt, square
 from ...elementwise.loops import sets
-from ...elementwise.rows import RowLayout, row_size, row_sum
+from ...elementwise.rows import RowLayout, row_mean
 from ...errors import AttrError
 from ...typing import Array, ArrayModule
 from ..forms import formed
@@ -100,9 +100,9 @@ def layer_norm_fill(ins, outs, *, axis):
 
 
 def _layer_norm(x: Any, gamma: Any, beta: Any, *, eps: float) -> Any:
-    mean = row_sum(x) / row_size()
+    mean = row_mean(x)
     moved = x - mean
-    deviation = sqrt(row_sum(square(moved)) / row_size() + eps)
+    deviation = sqrt(row_mean(square(moved)) + eps)
     return moved * (1.0 / deviation) * gamma + beta, mean, deviation
 
 
