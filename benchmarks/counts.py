@@ -56,7 +56,8 @@ FAMILIES: dict[str, Callable[[ast.AST], bool]] = {
     "replaced nodes": lambda node: isinstance(node, ast.AnnAssign) and node.value is not None
     and ast.unparse(node.target).rpartition(".")[2] == "became",
     "shares of work": lambda node: isinstance(node, (ast.ListComp, ast.GeneratorExp)) and _calls(
-        node.generators[0].iter, "range") and _calls(node.elt, "slice") and not _ends(node.elt.args[0], "None"),
+        node.generators[0].iter, "range") and _calls(node.elt, "slice") and not ast.unparse(node.elt).startswith(
+            "slice(None"),
     "temporary memory": lambda node: isinstance(node, ast.ClassDef) and node.name.endswith(
         ("Workspace", "Scratch", "Buffers", "Room")),
     "values without elements": lambda node: isinstance(node, ast.ClassDef) and any(
