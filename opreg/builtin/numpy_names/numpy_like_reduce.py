@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.declarations import ZERO
 from ...core.registry import declare, ops
-from ...core.spec import check_axes
+from ...core.spec import check_axes, is_floating
 from ...core.value import Value
 from ...custom.composed import composed
 from ...elementwise.expression import maximum, sqrt, square
@@ -102,7 +102,7 @@ def _total(name: str, kind: str, function: Callable, whole: type, doc: str, *ali
 
     @looped(op)
     def total_loop(*, axis, dtype, keepdims):
-        exact = whole is np.int64 and (dtype is None or dtype.kind != "f")
+        exact = whole is np.int64 and (dtype is None or not is_floating(dtype))
         return sets(function, axis, keepdims=keepdims, whole="int64" if exact else "float64", scalar=True)
 
     @op.grad

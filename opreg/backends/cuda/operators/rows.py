@@ -88,8 +88,7 @@ _attach(REGISTERED["_backward_SoftmaxOutput"], _softmax_output_gradient, _softma
 
 
 def _backward_layer_norm(g: Any, x: Any, gamma: Any, mean: Any, inverse: Any) -> Any:
-    normal, scaled = (x - mean) * inverse, g * gamma
-    return (scaled - normal * row_mean(scaled * normal) - row_mean(scaled)) * inverse
+    return _normal_slope(g * gamma, (x - mean) * inverse, inverse)
 
 
 def _layer_norm_sums(g: Any, x: Any, mean: Any, inverse: Any) -> Any:
