@@ -59,7 +59,7 @@ FAMILIES: dict[str, Callable[[ast.AST], bool]] = {
         node.generators[0].iter, "range") and _calls(node.elt, "slice") and not ast.unparse(node.elt).startswith(
             "slice(None"),
     "temporary memory": lambda node: isinstance(node, ast.ClassDef) and node.name.endswith(
-        ("Workspace", "Scratch", "Buffers", "Room")),
+        ("Workspace", "Scratch", "Buffers", "PlanMemory")),
     "values without elements": lambda node: isinstance(node, ast.ClassDef) and any(
         _ends(base, "Tracer") for base in node.bases),
     "watches of steps": lambda node: _calls(node, "instrument", "instrument_all"),
