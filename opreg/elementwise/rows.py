@@ -15,8 +15,8 @@ from ..core.cache import Recent, cached
 from ..core.keys import exact
 from .expression import Expression, Instruction, Primitive, Term, compiled, extracted
 
-__all__ = ["REDUCTIONS", "RowLayout", "RowExpression", "column", "of_results", "parted", "row_max", "row_min",
-           "row_product", "row_size", "row_sum", "trace_rows", "traced"]
+__all__ = ["REDUCTIONS", "RowLayout", "RowExpression", "column", "of_results", "parted", "row_max",
+           "row_mean", "row_min", "row_product", "row_size", "row_sum", "trace_rows", "traced"]
 
 
 class RowLayout(Enum):
@@ -57,6 +57,11 @@ def row_min(term: Any) -> Any:
 def row_product(term: Any) -> Any:
     """The product of a term over a row."""
     return Term(_PRODUCT, (term,))
+
+
+def row_mean(term: Any) -> Any:
+    """The mean of a term over a row."""
+    return row_sum(term) / row_size()
 
 
 def column() -> Any:

@@ -114,7 +114,7 @@ class BlockPlans:
                 return None
             assert node.op is not None
             attrs = node.op.complete({**node.given, "shape": specs[node][0].shape})
-            return [(Node(node.op, node.name, attrs, (), node.given, node.tags, node.where), 0)]
+            return [(node.renewed((), attrs=attrs), 0)]
 
         return rewrite(graph, change)
 
