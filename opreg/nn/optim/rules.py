@@ -102,11 +102,11 @@ class SGD(_Rule):
     array([0.5, 1.5], dtype=float32)
     """
 
+    _calls_decays = False
+
     def __init__(self, params: Params, learning_rate: Rate = 0.1, momentum: float = 0.0, dampening: float = 0.0,
                  weight_decay: float = 0.0, nesterov: bool = False, loss_scale: float = 1.0):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        if self.dynamic_weight_decay:
-            raise TypeError("SGD: weight_decay must be a float, also that of a group, got a Cell; Momentum calls Cells")
         momentum_value = number("SGD", "momentum", momentum)
         self.dampening = number("SGD", "dampening", dampening)
         self.nesterov = flag("SGD", "nesterov", nesterov)
@@ -117,6 +117,11 @@ class SGD(_Rule):
         self.momentum = Parameter(momentum_value, name="momentum")
         if self._moving:
             self.accum = self._states("accum")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "momentum" and not self.__dict__.get("_moving", True) and name in self._params:
+            raise AttributeError("SGD: momentum was 0 when the optimizer was made, so it has no velocity; make another")
+        super().__setattr__(name, value)
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         share = self._share() if self._moving and self.dampening else None
@@ -451,7 +456,7 @@ class AdaFactor(_Rule):
         self.beta1 = 0.0 if beta1 is None else number("AdaFactor", "beta1", beta1)
         self.scale_parameter = flag("AdaFactor", "scale_parameter", scale_parameter) and not self.dynamic_lr
         self.compression = flag("AdaFactor", "compression", compression)
-        self.loss_scale = number("AdaFactor", "loss_scale", loss_scale, inside=True)
+        self.loss_scale = loss_scale
         if self.beta1:
             self.exp_avg = self._states("exp_avg")
         narrow = np.dtype(np.float16) if self.compression else None
@@ -485,6 +490,10 @@ class AdaFactor(_Rule):
                 weight = weight - weight * (rate * decays[i])
             store(p, weight - step)
         return self._done
+
+    def scale_grad(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The gradients: steps do not depend on their scale."""
+        return tuple(gradients)
 
     def _spread(self, i: int, squares: Tensor, share: Tensor) -> Tensor:
         """The average of squared gradients; for a matrix from the averages of its rows and columns."""
@@ -774,15 +783,19 @@ class LARS(Optimizer):
         self.use_clip = flag("LARS", "use_clip", use_clip)
         chosen = _is_weight if lars_filter is None else lars_filter
         self.lars_flag = tuple([bool(chosen(p)) for p in self.parameters])
-        self._given = optimizer._decays
-        optimizer.need_scale = optimizer.exec_weight_decay = False
-        optimizer._decaying = optimizer.decay_flags = (False,) * len(self.parameters)
+        optimizer._wrapped, optimizer.decay_flags = True, (False,) * len(self.parameters)
+        optimizer.loss_scale = optimizer.loss_scale
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("learning_rate", "weight_decay", "loss_scale") and "opt" in self.__dict__:
+            raise AttributeError(f"LARS: {name} is a setting of the optimizer within; set it as opt.{name}")
+        super().__setattr__(name, value)
 
     def construct(self, gradients: Sequence[Tensor]) -> Any:
-        decays, rates = self.opt._now(self._given), self.opt._now(self.opt._rates)
-        scaled = self.scale_grad(self._checked(gradients))
+        decays, rates, scale = self.opt._now(self.opt._decays), self.opt._now(self.opt._rates), self.opt.loss_scale
+        scaled = [g * (1.0 / scale) if scale != 1.0 else g for g in self._checked(gradients)]
         rows = zip(self.parameters, scaled, decays, rates, self.lars_flag)
-        return self.opt(tuple([self._rated(p, g, decay / self.loss_scale, lr) if chosen else g
+        return self.opt(tuple([self._rated(p, g, decay, lr) if chosen else g
                                for p, g, decay, lr, chosen in rows]))
 
     def _rated(self, p: Parameter, g: Tensor, decay: float | Tensor, lr: Tensor) -> Tensor:
