@@ -25,9 +25,10 @@ from opreg.custom.prop import CallCache, RegisteredProp
 from opreg.errors import ArgumentError, AttrError, DTypeError, ShapeError
 
 from . import changes, sparse_arrays
+from .arithmetic import leave_trace
 from .context import Context, current_context
 from .control_flow import cond, foreach, while_loop
-from .ndarray import SURFACE, NDArray, _compute, leave_trace
+from .ndarray import SURFACE, NDArray, _compute
 from .sparse_rules import cast_storage
 
 __all__ = ["surface", "invoke", "Custom", "linalg", "contrib", "image", "op", "custom", "sparse"]

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard
 import numpy as np
 
 from opreg.ndarray import tape
+from opreg.ndarray.arithmetic import attach
 from opreg.ndarray.context import Context, cpu, current_context
-from opreg.ndarray.ndarray import FOREIGN, NDArray, _compute, attach, numbers_of
+from opreg.ndarray.ndarray import FOREIGN, NDArray, _compute, numbers_of
 from opreg.ndarray.tape import Taped, TapeEntry, TapeNode, Variable, frame
 
 from ..core import host_memory
