@@ -8,22 +8,12 @@ from typing import Any
 import numpy as np
 
 from opreg.core.spec import as_dtype, show
-from opreg.errors import (
-    ArgumentError,
-    ShapeError,
-)
+from opreg.errors import ArgumentError, ShapeError
 from opreg.typing import DTypeLike
 
 from .context import Context
 from .ndarray import NDArray
-from .sparse_arrays import (
-    BaseSparseNDArray,
-    CSRNDArray,
-    RowSparseNDArray,
-    check_indices,
-    empty_of,
-    host_context,
-)
+from .sparse_arrays import BaseSparseNDArray, CSRNDArray, RowSparseNDArray, check_indices, empty_of, host_context
 from .sparse_numbers import INDEX, Csr, Rows
 
 __all__ = ["csr_matrix", "row_sparse_array", "sparse_array"]
