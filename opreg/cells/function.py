@@ -253,13 +253,13 @@ class _Call(Application):
 
     # --------------------------------------------------------------------------------------------- backward
 
-    def _compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
+    def _compute(self, out_grads: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
                  ) -> Gradients:
         function, ctx = self.function, self._context(ins, outs)
         if ctx.materialize_grads:
-            arriving = [ops.zeros_like(out) if g is None else g for g, out in zip(arriving, outs)]
+            out_grads = [ops.zeros_like(out) if g is None else g for g, out in zip(out_grads, outs)]
         try:
-            returned = function.backward(ctx, *_arguments(self.out, iter(arriving)))
+            returned = function.backward(ctx, *_arguments(self.out, iter(out_grads)))
         except Exception as error:
             note(error, f"in the backward of {self.title}")
             raise
@@ -319,10 +319,10 @@ class _Call(Application):
                                             f"expected shape: the gradient of argument {position}"), value)
 
 
-def _arguments(structure: Structure, arriving: Iterator[TensorBase | None]) -> list[Any]:
+def _arguments(structure: Structure, out_grads: Iterator[TensorBase | None]) -> list[Any]:
     """Output gradients as ``backward`` receives them: one argument for each part of the output."""
     several = structure is not LEAF and structure[0] in ("tuple", "list")
-    return [None if part is not LEAF and part[0] == "constant" else rebuild(part, arriving)
+    return [None if part is not LEAF and part[0] == "constant" else rebuild(part, out_grads)
             for part in (structure[2] if several else [structure])]
 
 
@@ -344,8 +344,8 @@ def _moved(trace: FunctionTracer, leaf: Tensor | TracedTensor, result: TracedTen
 
 def _gradients(g: NDArray | tuple[NDArray | None, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], call: _Call,
                needs: Sequence[bool], is_train: bool = True) -> Sequence[Any]:
-    arriving = [None if top is None else lent(top) for top in (g if isinstance(g, (tuple, list)) else (g,))]
-    return call.compute(arriving, list(map(lent, ins)), list(map(lent, outs)))[0]
+    out_grads = [None if top is None else lent(top) for top in (g if isinstance(g, (tuple, list)) else (g,))]
+    return call.compute(out_grads, list(map(lent, ins)), list(map(lent, outs)))[0]
 
 
 def _refused(g: object, ins: object, outs: object, title: str, needs: object, is_train: bool = True) -> NoReturn:

@@ -105,7 +105,7 @@ def leave(what: str, keywords: Iterable[str], valid: Iterable[str]) -> None:
     for name in keywords:
         near = nearest(name, list(valid))
         meant = f"; did you mean {near[0]!r}?" if near else ""
-        warnings.warn(f"{what}: there is no keyword {name!r}: it counts for nothing{meant}", UserWarning, stacklevel=3)
+        warnings.warn(f"{what}: there is no keyword {name!r}: it is ignored{meant}", UserWarning, stacklevel=3)
 
 
 class DataIter:
@@ -279,7 +279,7 @@ class NDArrayIter(DataIter):
         if batch_size > self.num_data:
             warn(f"{type(self).__name__}: batch_size={batch_size} is more than the {self.num_data} rows: "
                  + {"pad": "every batch repeats rows, pad says how many", "discard": "there is no batch",
-                    "roll_over": "a batch comes when the rows of several rounds fill it"}[last_batch_handle])
+                    "roll_over": "rows are collected over several rounds until they fill a batch"}[last_batch_handle])
         self.idx = np.arange(self.num_data)
         self._order = self.idx.copy()
         self._rows: list[np.ndarray] = []

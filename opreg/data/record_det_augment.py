@@ -145,11 +145,11 @@ class DetAugmentation:
         for sampler in rng.permutation(self.num_crop_sampler):
             for _ in range(self.max_crop_trials[sampler]):
                 window = self._window(sampler, width / height, rng)
-                kept = self._kept(sampler, rows, window)
-                if kept is not None:
+                boxes = self._boxes(sampler, rows, window)
+                if boxes is not None:
                     x, y = int(window[0] * width), int(window[1] * height)
                     w, h = max(1, int(window[2] * width)), max(1, int(window[3] * height))
-                    return image[y:y + h, x:x + w], kept
+                    return image[y:y + h, x:x + w], boxes
         return image, rows
 
     def _window(self, sampler: int, ratio: float, rng: np.random.Generator) -> Window:
@@ -160,7 +160,7 @@ class DetAugmentation:
         width, height = min(1.0, scale * stretch), min(1.0, scale / stretch)
         return rng.uniform(0, 1 - width), rng.uniform(0, 1 - height), width, height
 
-    def _kept(self, sampler: int, rows: np.ndarray, window: Window) -> np.ndarray | None:
+    def _boxes(self, sampler: int, rows: np.ndarray, window: Window) -> np.ndarray | None:
         """The boxes relative to a crop, or None if the crop is invalid."""
         if not len(rows):
             return rows

@@ -367,7 +367,7 @@ class MXIndexedRecordIO(MXRecordIO):
                         continue
                     key, place = self.key_type(parts[0]), int(parts[1])
                 except (ValueError, IndexError) as error:
-                    raise FileFormatError(f"{self.idx_path}: line {number}: expected a key, a tab and a place, got "
+                    raise FileFormatError(f"{self.idx_path}: line {number}: expected a key, a tab and an offset, got "
                                           f"{line[:50]!r}: {error}") from None
                 self.idx[key] = place
                 self.keys.append(key)

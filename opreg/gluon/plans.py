@@ -118,10 +118,10 @@ class BlockPlans:
 
         return rewrite(graph, change)
 
-    def watched(self, data: Sequence[NDArray], told: Callable[[str, str, NDArray], object], everything: bool
+    def watched(self, data: Sequence[NDArray], callback: Callable[[str, str, NDArray], object], everything: bool
                 ) -> list[NDArray]:
-        """The outputs, with operators run one by one: ``told(name, operator, array)`` is called with each output, and
-        with inputs if ``everything``."""
+        """The outputs, with operators run one by one: ``callback(name, operator, array)`` is called with each output,
+        and with inputs if ``everything``."""
         weights = [parameter.data(data[0]._ctx) for parameter in self._parameters]
         symbol = Symbol(self._sized(data, weights).heads)
         inside = symbol.get_internals()
@@ -133,7 +133,7 @@ class BlockPlans:
                 named += [(name, (node, i)) for i, name in enumerate(node.op.signature.outputs(node.attrs))]
                 for name, entry in named:
                     if entry in values:
-                        told(f"{node.name}_{name}", node.op.name, values[entry])
+                        callback(f"{node.name}_{name}", node.op.name, values[entry])
         return [values[entry] for entry in symbol._entries]
 
     def _eagerly(self, graph: Graph, weights: Sequence[NDArray]) -> Callable[..., list[Any]]:

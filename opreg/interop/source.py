@@ -275,13 +275,13 @@ class Program:
         given = [*arrays[:count], *[array.copy() for array in arrays[count:]]]
         with Recording(False, self.is_train), drawn(seed, given):
             results = [*self._apply(given), *given[count:]]
-        taken = {address_of(array._data) for array in arrays}
+        addresses = {address_of(array._data) for array in arrays}
         owned = []
         for result in results:
             data = result._data
-            if getattr(data, "base", None) is not None or not data.flags.c_contiguous or address_of(data) in taken:
+            if getattr(data, "base", None) is not None or not data.flags.c_contiguous or address_of(data) in addresses:
                 result = result.copy()
-            taken.add(address_of(result._data))
+            addresses.add(address_of(result._data))
             owned.append(result)
         return owned
 

@@ -193,11 +193,11 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
         return source.program({key: tuple(value) if isinstance(value, list) else value
                                for key, value in attrs.items()}, is_train)
 
-    def taken(tensors: Sequence[Any]) -> tuple[list[NDArray], int | None]:
+    def as_arrays(tensors: Sequence[Any]) -> tuple[list[NDArray], int | None]:
         return [*map(_array, tensors[:count])], int(tensors[count]) if extra else None
 
     def forward(*tensors: Any, **attrs: Any) -> Any:
-        arrays, seed = taken(tensors)
+        arrays, seed = as_arrays(tensors)
         results = [torch.from_dlpack(result) for result in fixed(attrs).forward(arrays, seed)]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -212,12 +212,12 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
         return results[0] if len(results) == 1 else tuple(results)
 
     def gradients(heads: Sequence[Any], inputs: Sequence[Any], *, needs: Sequence[int], **attrs: Any) -> list[Any]:
-        arrays, seed = taken(inputs)
+        arrays, seed = as_arrays(inputs)
         return _apart(fixed(attrs).gradients(arrays, [*map(_array, heads)], needs, seed), [*heads, *inputs])
 
     def second(tops: Sequence[Any], heads: Sequence[Any], inputs: Sequence[Any], *, needs: Sequence[int], **attrs: Any
                ) -> list[Any]:
-        arrays, seed = taken(inputs)
+        arrays, seed = as_arrays(inputs)
         return _apart(fixed(attrs).second(arrays, [*map(_array, heads)], needs, [*map(_array, tops)], wanted(inputs),
                                             seed), [*tops, *heads, *inputs])
 
@@ -245,8 +245,8 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
     def pull(ctx: Any, *heads: Any) -> Any:
         inputs = ctx.saved_tensors
         needs = needed([_spec(tensor).dtype for tensor in inputs[:len(source.inputs)]], ctx.needs_input_grad)
-        arriving = [head for head, moves in zip(heads, ctx.moves) if moves]
-        found = dict(zip(needs, backward(arriving, [*inputs], needs=needs, **ctx.attrs))) if needs else {}
+        out_grads = [head for head, moves in zip(heads, ctx.moves) if moves]
+        found = dict(zip(needs, backward(out_grads, [*inputs], needs=needs, **ctx.attrs))) if needs else {}
         return tuple([found.get(i) for i in range(len(inputs))])
 
     def keep_backward(ctx: Any, inputs: Any, output: Any, keyword_only_inputs: dict[str, Any]) -> None:
@@ -352,13 +352,13 @@ def _apart(arrays: Sequence[NDArray], tensors: Sequence[Any]) -> list[Any]:
     """Tensors over arrays; an array that shares memory with a given tensor is copied."""
     import torch
 
-    taken = {tensor.data_ptr() for tensor in tensors if tensor.numel()}
+    pointers = {tensor.data_ptr() for tensor in tensors if tensor.numel()}
     results = []
     for array in arrays:
         tensor = torch.from_dlpack(array.detach())
-        if tensor.numel() and tensor.data_ptr() in taken:
+        if tensor.numel() and tensor.data_ptr() in pointers:
             tensor = tensor.clone()
-        taken.add(tensor.data_ptr())
+        pointers.add(tensor.data_ptr())
         results.append(tensor)
     return results
 

@@ -307,11 +307,11 @@ def _lanes(net: _Net, from_x: float) -> tuple[dict[tuple[int, Hashable], float],
 
 def _ends(net: _Net, items: Sequence[Item], routes: Sequence[Route]) -> None:
     """The free ends of lines: apart from each other, in the order of their sources."""
-    arriving: dict[int, list[int]] = {}
+    incoming: dict[int, list[int]] = {}
     for i, link in enumerate(net.links):
         if link.end is None:
-            arriving.setdefault(link.target, []).append(i)
-    for target, numbers in arriving.items():
+            incoming.setdefault(link.target, []).append(i)
+    for target, numbers in incoming.items():
         middle = routes[numbers[0]].xs[-1]
         room = items[target].width * 0.35
         if len(numbers) == 1:

@@ -124,7 +124,7 @@ def inferred(use: Subject) -> str | None:
             continue
         _assigned(each, shapes, kinds)
         try:
-            with warnings.catch_warnings(record=True) as told:
+            with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 outs = each.run().outs
         except ShapeError as error:
@@ -135,7 +135,7 @@ def inferred(use: Subject) -> str | None:
             if each is use:
                 raise
             continue
-        for warning in told:
+        for warning in caught:
             if "is repeated to fill it" in str(warning.message):
                 raise Failed(str(warning.message), "return the shape of the output from infer_shape")
         looked += 1

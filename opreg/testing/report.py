@@ -116,12 +116,12 @@ class Report(Sequence[Verdict]):
         same: dict[tuple[str, str], list[str]] = {}
         for verdict in self.failed:
             same.setdefault((verdict.text, verdict.change), []).append(verdict.name)
-        told = []
+        merged = []
         for verdict in self:
             names = same[verdict.text, verdict.change] if verdict.outcome == "failed" else [verdict.name]
             if verdict.name == names[0]:
-                told.append((verdict, names))
-        return told
+                merged.append((verdict, names))
+        return merged
 
     @property
     def _summary(self) -> str:

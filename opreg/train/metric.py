@@ -188,9 +188,9 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, numpy.generic) else value
 
 
-def _pairs(told: tuple[Any, Any]) -> list[tuple[str, float]]:
+def _pairs(result: tuple[Any, Any]) -> list[tuple[str, float]]:
     """The result of ``get``, with one name or several, as pairs."""
-    names, values = (part if isinstance(part, list) else [part] for part in told)
+    names, values = (part if isinstance(part, list) else [part] for part in result)
     return list(zip(names, values))
 
 
@@ -237,8 +237,8 @@ class CompositeEvalMetric(EvalMetric):
             metric.reset_local()
 
     @staticmethod
-    def _listed(told: Iterable[tuple[Any, Any]]) -> tuple[list[str], list[float]]:
-        pairs = [pair for of_metric in told for pair in _pairs(of_metric)]
+    def _listed(results: Iterable[tuple[Any, Any]]) -> tuple[list[str], list[float]]:
+        pairs = [pair for of_metric in results for pair in _pairs(of_metric)]
         return [name for name, _ in pairs], [value for _, value in pairs]
 
     def get(self) -> tuple[Any, Any]:
@@ -342,13 +342,13 @@ class _Binary(EvalMetric):
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
             wanted, scores = _host(label).astype("int64").ravel(), _host(pred)
-            said = scores.argmax(axis=1) if scores.ndim > 1 else scores.astype("int64")
-            check_label_shapes(wanted, said)
+            predicted = scores.argmax(axis=1) if scores.ndim > 1 else scores.astype("int64")
+            check_label_shapes(wanted, predicted)
             if len(numpy.unique(wanted)) > 2:
                 raise ArgumentError(f"{type(self).__name__} is for two classes; the labels have "
                                     f"{len(numpy.unique(wanted))}")
-            counts = numpy.array([((said == 1) & (wanted == 1)).sum(), ((said == 1) & (wanted == 0)).sum(),
-                                  ((said == 0) & (wanted == 1)).sum(), ((said == 0) & (wanted == 0)).sum()], float)
+            counts = numpy.array([((predicted == guess) & (wanted == truth)).sum()
+                                  for guess, truth in ((1, 1), (1, 0), (0, 1), (0, 0))], float)
             self._counts, self._global_counts = self._counts + counts, self._global_counts + counts
         if self.average == "macro":
             self._add(self.score(*self._counts))
@@ -412,21 +412,21 @@ class PCC(EvalMetric):
     @staticmethod
     def _correlation(confusion: numpy.ndarray) -> float:
         """J. Gorodkin, Comparing two K-category assignments by a K-category correlation coefficient, 2004."""
-        said, wanted, total = confusion.sum(axis=1), confusion.sum(axis=0), confusion.sum()
-        covariance = confusion.trace() * total - said @ wanted
-        spread = (total**2 - said @ said) * (total**2 - wanted @ wanted)
+        predicted, wanted, total = confusion.sum(axis=1), confusion.sum(axis=0), confusion.sum()
+        covariance = confusion.trace() * total - predicted @ wanted
+        spread = (total**2 - predicted @ predicted) * (total**2 - wanted @ wanted)
         return float(covariance / math.sqrt(spread)) if spread > 0 else float("nan")
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
             wanted, scores = _host(label).astype("int64").ravel(), _host(pred)
-            said = (scores.argmax(axis=1) if scores.ndim > _host(label).ndim else scores.astype("int64")).ravel()
-            check_label_shapes(wanted, said)
-            count = int(max(wanted.max(initial=0), said.max(initial=0))) + 1
+            predicted = (scores.argmax(axis=1) if scores.ndim > _host(label).ndim else scores.astype("int64")).ravel()
+            check_label_shapes(wanted, predicted)
+            count = int(max(wanted.max(initial=0), predicted.max(initial=0))) + 1
             self._confusion = self._grown(self._confusion, count)
             self._global_confusion = self._grown(self._global_confusion, count)
-            numpy.add.at(self._confusion, (said, wanted), 1)
-            numpy.add.at(self._global_confusion, (said, wanted), 1)
+            numpy.add.at(self._confusion, (predicted, wanted), 1)
+            numpy.add.at(self._global_confusion, (predicted, wanted), 1)
         self.num_inst = self.global_num_inst = 1
         self.sum_metric = self._correlation(self._confusion)
         self.global_sum_metric = self._correlation(self._global_confusion)
@@ -525,9 +525,9 @@ class _Error(EvalMetric):
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            wanted, said = (array.reshape(-1, 1) if array.ndim == 1 else array
+            wanted, predicted = (array.reshape(-1, 1) if array.ndim == 1 else array
                             for array in (_host(label), _host(pred)))
-            self._add(self.measure(wanted.astype(float) - said))
+            self._add(self.measure(wanted.astype(float) - predicted))
 
 
 @register

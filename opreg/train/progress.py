@@ -42,8 +42,8 @@ class TrainingLine:
 
     def __init__(self, wish: bool | None, data: Any, epochs: int, callbacks: Sequence[Callable[..., object]],
                  logger: Any):
-        mine = wanted(wish) and not any(isinstance(each, ProgressBar) for each in callbacks)
-        self._line = Line() if mine else None
+        draws = wanted(wish) and not any(isinstance(each, ProgressBar) for each in callbacks)
+        self._line = Line() if draws else None
         self._callbacks, self._epochs, self._logger = callbacks, epochs, logger
         self._data, self._total = data, batches_in(data)
         self._first = self._done = 0
@@ -105,9 +105,9 @@ class TrainingLine:
         if _logged(self._logger):
             self._line.clear()
         else:
-            told = [f"{self._done} batches in {duration(self._line.seconds)}", *_said(values),
+            parts = [f"{self._done} batches in {duration(self._line.seconds)}", *_said(values),
                     *[f"validation {text}" for text in _said(scores)]]
-            self._line.leave(f"{self._title(epoch)} {'  '.join(told)}")
+            self._line.leave(f"{self._title(epoch)} {'  '.join(parts)}")
 
 
 def _said(values: Values) -> list[str]:

@@ -258,7 +258,7 @@ def test_mistakes(keywords, error, text, ten):
 
 def test_keywords_that_mean_nothing(ten):
     iterator(ten, preprocess_threads=4, verbose=False, ctx="gpu", prefetch_buffer=1, shuffle_chunk_size=4)
-    with pytest.warns(UserWarning, match="'and_mirror': it counts for nothing; did you mean 'rand_mirror'"):
+    with pytest.warns(UserWarning, match="'and_mirror': it is ignored; did you mean 'rand_mirror'"):
         iterator(ten, and_mirror=1)
 
 

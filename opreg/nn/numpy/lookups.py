@@ -186,8 +186,8 @@ def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
 
 def unique(x: TensorLike, return_inverse: bool = False) -> Any:
     """The distinct elements in order of first occurrence, and for each element its index among them; int32."""
-    values, which = ops.unique(as_tensor(x))
-    return (values, which._cast(_INT32)) if return_inverse else values
+    values, inverse = ops.unique(as_tensor(x))
+    return (values, inverse._cast(_INT32)) if return_inverse else values
 
 
 def isin(element: TensorLike, test_elements: TensorLike, invert: bool = False) -> Tensor:
