@@ -37,7 +37,7 @@ def as_column(value: Any, owner: str) -> np.ndarray:
 
 
 def _seen(column: np.ndarray) -> Any:
-    """A column as functions receive it: the array, or the dict inside."""
+    """The value of a column that users' functions receive: an array, or a dict that the array holds."""
     return column.item() if column.dtype.kind == "O" else column
 
 

@@ -207,7 +207,7 @@ def _sorted(x: Tensor) -> Tensor:
 
 
 def setdiff1d(ar1: TensorLike, ar2: TensorLike, assume_unique: bool = False) -> Tensor:
-    """The distinct elements of the first that are not in the second; sorted, unless they are unique already."""
+    """The distinct elements of the first that are not in the second, sorted; ``assume_unique`` leaves their order."""
     x = as_tensor(ar1).reshape((-1,))
     x = x if assume_unique else _sorted(unique(x))
     return ops.masked_select(x, in1d(x, ar2, invert=True))
