@@ -96,7 +96,7 @@ class BoundTrace:
         variables = [node for node in specs if node.op is None and node in arrays]
         graph = Graph(heads, [*variables, *trace.nodes])
         self.outputs = [empty(entry) for entry in traced.heads]
-        self.stored: list[tuple[NDArray, Array]] = []  # what assigned arrays become when a run is over
+        self.stored: list[tuple[NDArray, Array]] = []  # values assigned at the end of a run
         targets = []
         for array, entry in traced.assigned:
             targets.append(empty(entry) if aside else array._data)

@@ -212,5 +212,5 @@ class Buffered:
 
 def _returned_nothing(hook: Hook, returned: object) -> None:
     if returned is not None:
-        raise ArgumentError(f"the state dict hook {hook} must return None and change what it is given, got "
+        raise ArgumentError(f"the state dict hook {hook} must change its argument and return None, got "
                             f"{type(returned).__name__}")

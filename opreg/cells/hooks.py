@@ -147,8 +147,8 @@ def _fit(cell: Cell, kind: str, returned: T, before: object) -> T:
     for constant in constants(returned):
         if not (constant is None or is_number(constant) or isinstance(constant, np.ndarray)
                 or type(constant) in known):
-            raise TypeError(f"{cell.path}: the {kind} must return None, or tensors in the place of what it was given, "
-                            f"got {type(constant).__name__}")
+            raise TypeError(f"{cell.path}: the {kind} must return None, or tensors that replace its arguments, got "
+                            f"{type(constant).__name__}")
     return returned
 
 

@@ -565,7 +565,7 @@ class FunctionTracer(Tracer):
         root, look = self.root, LOOKS[title]
         entry = self.read(value)._entry
         if root.numbers is None and not root.symbolic:
-            self.leave(f"its gradient asks for {title} of what arrives")
+            self.leave(f"its gradient asks for {title} of an output gradient")
         if root.path is None or root.numbers is None:
             raise TraceError(f"{title} needs the numbers of a tensor, which a Symbol does not know. Use "
                              "ops.select for a choice of values, ops.cond for one of computations, ops.while_loop for "

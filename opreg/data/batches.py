@@ -144,7 +144,7 @@ class DataIter:
 
     def iter_next(self) -> bool:
         """Advance to the next batch; returns whether there is one."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what comes: define next, or iter_next")
+        raise NotImplementedError(f"{type(self).__name__} must define next, or iter_next and getdata")
 
     def getdata(self) -> Any:
         """Inputs of this batch."""

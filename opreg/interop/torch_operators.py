@@ -268,7 +268,7 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
 
 
 def _function(source: Source, operator: Any) -> Any:
-    """The function for users: the operator itself, if its signature is what they see."""
+    """The function for users: the operator itself, unless it has states or draws random values."""
     import torch
 
     if not source.states and not source.random:

@@ -143,7 +143,7 @@ _INFERENCE_ONLY = ("outside of training: the gradient leaves out that in trainin
 def gradient(use: Subject) -> str | None:
     """Gradients agree with central differences in float64, along random directions, and are never NaN."""
     if use.loss:
-        raise Skipped("a loss: its gradient is not that of what it returns")
+        raise Skipped("a loss: its gradient is not the derivative of its output")
     if use.count and not any(is_floating(each.dtype) for each in use.arrays):
         raise Skipped(NOT_LOOKED_AT + whole_numbers(use))
     given = output_gradients(use)
@@ -210,7 +210,7 @@ def _mend(use: Subject, i: int, every: Sequence[Slope]) -> str:
 def second_order(use: Subject) -> str | None:
     """Second derivatives agree with central differences of the gradient."""
     if use.loss:
-        raise Skipped("a loss: its gradient is not that of what it returns")
+        raise Skipped("a loss: its gradient is not the derivative of its output")
     wide, coarse = _wide(use)
     given = output_gradients(wide)
     wanted = [i for i in wide.wanted if not (isinstance(wide, TensorUse) and i >= len(wide.places))]

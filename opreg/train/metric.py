@@ -143,7 +143,7 @@ class EvalMetric:
 
     def update(self, labels: Any, preds: Any) -> None:
         """Add a batch."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what it measures: define update")
+        raise NotImplementedError(f"{type(self).__name__} must define update, which adds a batch")
 
     def _add(self, value: float, count: int = 1) -> None:
         self.sum_metric += value

@@ -116,7 +116,7 @@ class SequentialModule(BaseModule):
             if meta.get(self.META_AUTO_WIRING):
                 if len(module.data_names) != len(shapes):
                     raise ArgumentError(f"SequentialModule: module {i} has the inputs {', '.join(module.data_names)}; "
-                                        f"{len(shapes)} arrays come")
+                                        f"got {len(shapes)} arrays")
                 shapes = [(name, desc[1]) for name, desc in zip(module.data_names, shapes)]
             module.bind(shapes, label_shapes if takes[i] else None, for_training,
                         bool(for_training and (inputs_need_grad or i > 0)), force_rebind, grad_req=grad_req)

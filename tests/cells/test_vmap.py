@@ -330,7 +330,7 @@ def test_a_rule_of_a_user_is_called(run):
 @pytest.mark.parametrize("rule, message", [
     (lambda ins, batched: ins[0].sum(), r"returned shape \(\) for output 0, expected \(4, 3\): 4 samples of \(3,\)"),
     (lambda ins, batched: (ins[0], ins[0]), "returned 2 values, expected 1"),
-    (lambda ins, batched: ins[0].asnumpy(), "returned ndarray for output 0, expected what operators make")])
+    (lambda ins, batched: ins[0].asnumpy(), "returned ndarray for output 0, expected the result of operators")])
 def test_results_of_rules_are_checked(rule, message):
     op = tanh([], "vmap_checked")
     op.vmap(rule)
@@ -446,7 +446,7 @@ def test_shapes_that_follow_from_numbers():
 def test_changes_are_refused():
     net = nn.SequentialCell(nn.BatchNorm1d(3))
     net.set_train(True)
-    with pytest.raises(ArgumentError, match=r"changes what it is given in place.*set_train\(False\)"):
+    with pytest.raises(ArgumentError, match=r"changes its inputs in place.*set_train\(False\)"):
         vmap(lambda a: net(a.reshape(1, 3)))(x())
     net.set_train(False)
     close(vmap(lambda a: net(a.reshape(1, 3))[0])(x()), net(x()).asnumpy())

@@ -83,7 +83,7 @@ class Vocabulary:
 
     @property
     def unknown_token(self) -> Any:
-        """The word that stands for each that has no number."""
+        """The word that replaces words without a number."""
         return self._words[0]
 
     @property

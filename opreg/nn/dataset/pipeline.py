@@ -644,8 +644,8 @@ def _padded(values: Sequence[Any], shape: Sequence[int | None] | None, number: f
 
 def _stacked(name: str, values: Any) -> np.ndarray:
     if any(isinstance(value, dict) for value in values):
-        raise ArgumentError(f"batch: rows of column {name!r} are dicts, which are in no array together; take from them "
-                            "what a batch has, by map or per_batch_map")
+        raise ArgumentError(f"batch: rows of column {name!r} are dicts, which cannot be stacked; make arrays of them "
+                            "with map or per_batch_map")
     arrays = [as_column(value, f"batch: column {name!r}") for value in values]
     shapes = sorted({array.shape for array in arrays})
     if len(shapes) > 1:

@@ -21,8 +21,8 @@ _add_class = adder(globals(), __all__)
 
 def _add(name: str, formula: Callable[..., Sequence[Any]], settings: Mapping[str, object] | None = None,
          places: Sequence[int] = (0,), whole: bool = False) -> None:
-    """Add a primitive whose inputs at these places become what a formula gives; it gives the first of them, or the
-    whole of them."""
+    """Add a primitive that stores the results of a formula in its inputs at these places, and returns the first one, or
+    with ``whole`` all."""
 
     @functools.wraps(formula)
     def update(*inputs: Any, **given: Any) -> Any:
