@@ -43,7 +43,7 @@ class Buffer:
 
 
 class IncompatibleKeys(NamedTuple):
-    """Names missing from a ``state_dict``, and names that nothing takes."""
+    """Names missing from a ``state_dict``, and names in it that the Cell does not have."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]

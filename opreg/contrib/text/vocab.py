@@ -88,7 +88,7 @@ class Vocabulary:
 
     @property
     def reserved_tokens(self) -> list[Any] | None:
-        """Words that are there in any case."""
+        """Words that are in the vocabulary whatever the counts are."""
         return self._reserved
 
     def to_indices(self, tokens: Any) -> Any:
