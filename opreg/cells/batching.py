@@ -337,7 +337,7 @@ class SampleTracer(FunctionTracer):
                          "once. Use ops.select for a choice of values, or a plain loop over the samples")
 
     def leave(self, reason: str) -> NoReturn:
-        """Refuse an operation that no graph can do."""
+        """Refuse an operation that a graph cannot express."""
         raise TraceError(f"{self.title} computes all samples at once, and cannot: {reason}")
 
 

@@ -62,14 +62,14 @@ def _ada_max(var: Tensor, m: Tensor, v: Tensor, beta1_power: Any, lr: Any, beta1
 
 def _add_sign(var: Tensor, m: Tensor, lr: Any, alpha: Any, sign_decay: Any, beta: Any, grad: Tensor
               ) -> Sequence[Tensor]:
-    """Move ``var`` further where the gradient has the sign of its average ``m``; gives both."""
+    """Move ``var`` further where the gradient has the sign of its average ``m``; returns ``var`` and ``m``."""
     m = average(m, grad, beta)
     return var - lr * (alpha + sign_decay * ops.sign(grad) * ops.sign(m)) * grad, m
 
 
 def _power_sign(var: Tensor, m: Tensor, lr: Any, logbase: Any, sign_decay: Any, beta: Any, grad: Tensor
                 ) -> Sequence[Tensor]:
-    """Move ``var`` by a power further where the gradient has the sign of its average ``m``; gives both."""
+    """Move ``var`` by a power further where the gradient has the sign of its average ``m``; returns ``var`` and ``m``."""
     m = average(m, grad, beta)
     return var - lr * ops.exp(logbase * sign_decay * ops.sign(grad) * ops.sign(m)) * grad, m
 
