@@ -69,7 +69,7 @@ def _add_sign(var: Tensor, m: Tensor, lr: Any, alpha: Any, sign_decay: Any, beta
 
 def _power_sign(var: Tensor, m: Tensor, lr: Any, logbase: Any, sign_decay: Any, beta: Any, grad: Tensor
                 ) -> Sequence[Tensor]:
-    """Move ``var`` by a power further where the gradient has the sign of its average ``m``; returns ``var`` and ``m``."""
+    """Move ``var`` by a power further where the gradient has the sign of its average ``m``; returns both."""
     m = average(m, grad, beta)
     return var - lr * ops.exp(logbase * sign_decay * ops.sign(grad) * ops.sign(m)) * grad, m
 
