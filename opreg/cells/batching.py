@@ -161,7 +161,7 @@ def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], s
             out = out.reshape(expected)
         if op.where is not None and out.__class__ is Tensor and out._entry is None and MODE.recording and any(
                 getattr(value, "_entry", None) is not None for value in ins) and op.differentiable:
-            raise NotDifferentiableError(f"{title} computes output {i} by other means than operators, so it has no "
+            raise NotDifferentiableError(f"{title} computes output {i} without operators, so it has no "
                                          "gradient: write it in operators of its inputs, as op(…) itself")
         results.append(Mapped(out if out._dt == spec.dtype else out._cast(spec.dtype), True))
     return results

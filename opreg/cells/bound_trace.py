@@ -65,8 +65,8 @@ class BoundTrace:
         def empty(entry: Entry) -> Array:
             spec = specs[entry[0]][entry[1]]
             if spec.shape is None or not known(spec.shape):
-                raise OpError("a compiled function needs shapes that follow from those of its inputs: one operator's "
-                              "depends on numbers")
+                raise OpError("a compiled function needs shapes that follow from those of its inputs: the output shape "
+                              "of one operator depends on values")
             return stretches.array(ctx, spec)
 
         private = bool(late)  # an assigned parameter's old value is still read by the second half

@@ -498,8 +498,8 @@ class Ahead(Generic[T]):
         self.thread.start()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("an iterator that makes batches on a thread ahead of time is not copied: make it again, of "
-                        "copies of what it reads")
+        raise TypeError("an iterator that reads ahead on a thread cannot be copied: make another over copies of its "
+                        "sources")
 
     def get(self) -> T:
         """The next result."""

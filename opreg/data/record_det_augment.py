@@ -198,7 +198,7 @@ def _split(label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     head = int(label[0]) if len(label) >= 7 else 0
     width = int(label[1]) if head >= 2 else 0
     if head < 2 or width < 5 or (len(label) - head) % width:
-        raise FileFormatError(f"a label of {len(label)} numbers is no head of at least two with boxes of at least five "
-                              f"behind: it begins with {label[:2].tolist()}")
+        raise FileFormatError(f"a label of {len(label)} numbers must be a head of at least two and boxes of at least "
+                              f"five: it begins with {label[:2].tolist()}")
     rows = label[head:].reshape(-1, width)
     return label[:head], rows[(rows[:, 3] > rows[:, 1]) & (rows[:, 4] > rows[:, 2])]

@@ -219,7 +219,7 @@ def test_damage(ten, tmp_path):
     data[places[6] + 8 + 24] ^= 1        # no image
     (tmp_path / "broken.rec").write_bytes(data)
     broken = str(tmp_path / "broken.rec")
-    with pytest.raises(FileFormatError, match=f"the record at byte {places[2]} has not the"):
+    with pytest.raises(FileFormatError, match=f"the record at byte {places[2]} is shorter than the"):
         iterator(broken)
     batches = iterator(broken, damaged="skip", round_batch=False)
     assert labels(batches) == [([0, 1, 4, 5], 0), ([7, 8, 9, 0], 1)] and batches.skipped >= 2

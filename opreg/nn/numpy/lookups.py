@@ -309,7 +309,7 @@ def histogram_bin_edges(a: TensorLike, bins: int | TensorLike = 10, range: tuple
         Number of bins, or their edges.
     """
     if isinstance(bins, str):
-        raise TypeError("histogram_bin_edges: bins are a count or edges, and no name of a rule")
+        raise TypeError("histogram_bin_edges: bins must be a number or edges; rules by name are not available")
     if not isinstance(bins, (int, np.integer)):
         return as_tensor(bins)
     if bins < 1:
