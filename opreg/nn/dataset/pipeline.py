@@ -486,8 +486,8 @@ class Dataset:
         Raises
         ------
         ArgumentError
-            For invalid boundaries or sizes; during iteration, for a row of the last bucket, which has no boundary to
-            pad to.
+            For invalid boundaries or sizes; with ``pad_to_bucket_boundary`` during iteration, for a row of the last
+            bucket, which has no largest length.
 
         Examples
         --------
