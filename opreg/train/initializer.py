@@ -238,7 +238,7 @@ def _numbers(value: object) -> Any:
         value = value.asnumpy()
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
-    raise TypeError(f"an initializer is written down with numbers and words, not with {type(value).__name__}")
+    raise TypeError(f"dumps: settings of an initializer must be numbers or text, got {type(value).__name__}")
 
 
 def _from_zero(name: str, value: float) -> float:
