@@ -27,7 +27,7 @@ class SGD(Rule):
     params, learning_rate, weight_decay, loss_scale
         See ``Optimizer``.
     momentum : float
-        Factor of the velocity; 0 for none.
+        Factor of the velocity; 0 for none, and then there is no velocity for a momentum set later.
     dampening : float
         Part by which a gradient's addition to the velocity is reduced.
     nesterov : bool
