@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opreg.core.cache import cached
-from opreg.core.edition import watch
+from opreg.core.invalidation import watch
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op
 from opreg.core.registry import get

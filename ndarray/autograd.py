@@ -10,7 +10,7 @@ import numpy as np
 
 from opreg.core.gradient import fitted
 from opreg.core.graph import Entry, Node, topological
-from opreg.core.mode import MODE, AskedRecording, Recording
+from opreg.core.mode import MODE, Recording, UserRecording
 from opreg.core.slots import Slot
 from opreg.core.versions import LATEST, tick, written
 from opreg.errors import ArgumentError, NotDifferentiableError, OpError, line_at, warn
@@ -18,7 +18,7 @@ from opreg.errors import ArgumentError, NotDifferentiableError, OpError, line_at
 from . import finite, tape
 from .context import Context, current_context
 from .ndarray import NDArray, array
-from .needed import Changed, lost
+from .overwritten import Changed, lost
 from .tape import Taped
 
 if TYPE_CHECKING:
@@ -60,22 +60,22 @@ def record(train_mode: bool = True, check_numbers: bool | str | None = None) -> 
     np.float32(6.0)
     """
     plain = check_numbers is None and not finite.INHERITED and not finite.by_environment()  # the usual case
-    return AskedRecording("autograd.record()", True if plain else finite.recorded(check_numbers), train_mode)
+    return UserRecording("autograd.record()", True if plain else finite.recorded(check_numbers), train_mode)
 
 
 def pause(train_mode: bool = False) -> Recording:
     """A context manager in which nothing is recorded."""
-    return AskedRecording("autograd.pause()", False, train_mode)
+    return UserRecording("autograd.pause()", False, train_mode)
 
 
 def train_mode() -> Recording:
     """A context manager in which operators run as in training."""
-    return AskedRecording("autograd.train_mode()", None, True)
+    return UserRecording("autograd.train_mode()", None, True)
 
 
 def predict_mode() -> Recording:
     """A context manager in which operators run as in inference."""
-    return AskedRecording("autograd.predict_mode()", None, False)
+    return UserRecording("autograd.predict_mode()", None, False)
 
 
 def is_recording() -> bool:
@@ -138,10 +138,10 @@ def mark_variables(variables: NDArrays, gradients: NDArrays, grad_reqs: str | Se
     count = len(variables)
     reqs = [grad_reqs] * count if isinstance(grad_reqs, str) else list(grad_reqs)
     if not count == len(gradients) == len(reqs):
-        said = f"mark_variables: {count} variables, {len(gradients)} gradients and {len(reqs)} requests"
+        counts = f"mark_variables: {count} variables, {len(gradients)} gradients and {len(reqs)} requests"
         if min(len(gradients), len(reqs)) < count:
-            raise ArgumentError(said)
-        warn(f"{said}; the first {count} of each count")
+            raise ArgumentError(counts)
+        warn(f"{counts}; the first {count} of each count")
     for variable, gradient, req in zip(variables, gradients, reqs):
         variable._entry = tape.leaf(variable, gradient, req)
 

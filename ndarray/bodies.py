@@ -15,8 +15,8 @@ import numpy as np
 
 from opreg.core import generators
 from opreg.core.backward_graph import grow
-from opreg.core.edition import EDITION, following, keep
 from opreg.core.graph import Entry, Node, reachable
+from opreg.core.invalidation import EDITION, following, keep
 from opreg.core.launch import Call, reference
 from opreg.core.mode import MODE, Recording, quiet
 from opreg.core.op import Op
@@ -29,11 +29,11 @@ from opreg.errors import ArgumentError, NotDifferentiableError, Where, note
 from opreg.typing import Array
 
 from .context import Context
-from .eager import BODY, Lasting, inferred
+from .eager import BODY, CachedUse, inferred
 from .ndarray import wrap
 from .traced import BodyTracer, TracedArray, wrap_traced
 from .traced_numpy import INSTEAD
-from .traced_rules import Recipe, Unfit, one_by_one
+from .traced_rules import NoRecipe, Recipe, one_by_one
 
 __all__ = ["Body", "Traced", "Use", "computed", "trace_body"]
 
@@ -170,7 +170,7 @@ def computed(call: Call) -> Callable[[], None]:
 # ------------------------------------------------------------------------------------------------ eager calls
 
 
-class Body(Lasting):
+class Body(CachedUse):
     """The trace of an operator for inputs of given specs, as functions of raw arrays, with its gradient.
 
     Called with raw arrays, it returns the outputs and then *residuals*: intermediate results that gradients read. The
@@ -197,7 +197,7 @@ class Body(Lasting):
         self.op, self.attrs, self.ctx, self.is_train = op, attrs, ctx, is_train
         shapes, dtypes = inferred(op, attrs, arrays)
         if not all(map(known, shapes)):
-            raise Unfit
+            raise NoRecipe
         use = Use(op.name, {}, None, ctx, is_train, [Spec(array.shape, array.dtype) for array in arrays],
                   list(map(Spec, shapes, dtypes)), {})
         self._traced = traced = trace_body(op, attrs, use)
@@ -228,14 +228,14 @@ class Body(Lasting):
         if self.attrs.ruled:
             return rule_graph(self.op, self.attrs, out_grads, needs, is_train, specs())
         first, self._first = self._first, None  # usually the gradients of all inputs are requested
-        asked = out_grads, needs, is_train
-        tops, gradients, nodes = first[1] if first is not None and first[0] == asked else self._gradient(*asked)
+        key = out_grads, needs, is_train
+        tops, gradients, nodes = first[1] if first is not None and first[0] == key else self._gradient(*key)
         slots = self._traced.slots
         given: list[Entry | None] = [*tops, *slots, *self._outputs, *self._given[len(slots):]]
         again = reachable(self._traced.body.nodes, [entry for node in nodes for entry in node.inputs],
                           given={*self._outputs, *self._given})
         if any(node.op.traits.random for node in again if node.op is not None):
-            raise Unfit  # running them again would draw other numbers
+            raise NoRecipe  # running them again would draw other numbers
         return Subgraph([*again, *nodes], given, gradients)
 
     def _gradient(self, out_grads: Sequence[bool], needs: Sequence[bool], is_train: bool
@@ -264,13 +264,13 @@ class Body(Lasting):
         """Intermediate results that the gradients of all inputs read."""
         if self.attrs.ruled:
             return []
-        asked = (True,) * self.count, tuple([is_floating(array.dtype) for array in arrays]), self.is_train
+        key = (True,) * self.count, tuple([is_floating(array.dtype) for array in arrays]), self.is_train
         try:
-            gradient = self._gradient(*asked)
+            gradient = self._gradient(*key)
         except (NeedsNumbers, NotDifferentiableError, TraceError):  # raised again when a gradient is requested
             self.recipes = None
             return []
-        self._first = asked, gradient
+        self._first = key, gradient
         own, known = set(self._traced.body.nodes), {*self._given, *self._outputs}
         return list(dict.fromkeys(entry for node in gradient[2] for entry in node.inputs
                                   if entry[0] in own and entry not in known))
@@ -315,7 +315,7 @@ def _first(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, key: tuple
     edition, mode = EDITION[0], MODE.now()
     try:
         body: Any = Body(op, attrs, arrays, ctx, mode.training, bool(mode.recording))
-    except (Unfit, ArgumentError, TraceError, NeedsNumbers, NotDifferentiableError):
+    except (NoRecipe, ArgumentError, TraceError, NeedsNumbers, NotDifferentiableError):
         body = _REFUSED
     except Exception:  # may not recur, so nothing is cached
         return None

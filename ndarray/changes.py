@@ -23,13 +23,13 @@ from .context import Context
 if TYPE_CHECKING:
     from .ndarray import NDArray
 
-__all__ = ["Written", "writable", "own", "assign", "update", "apart"]
+__all__ = ["RecordedWrite", "writable", "own", "assign", "update", "apart"]
 
 #: The largest number of nodes that are taken as the expression of a value.
 _EXPRESSION = 16
 
 
-class Written(tape.TapeNode):
+class RecordedWrite(tape.TapeNode):
     """A recorded write. Later readers of the array are nodes behind it, so the array may be written again."""
 
     __slots__ = ()
@@ -41,7 +41,7 @@ def writable(array: NDArray) -> bool:
     if array._entry is None:
         return True
     node = array._entry[0]
-    if node.__class__ is Written or (node.ins is None and node.op is not None):
+    if node.__class__ is RecordedWrite or (node.ins is None and node.op is not None):
         return True
     part_of = _whole(array)
     return part_of is not None and node.op is not None and writable(part_of[0])
@@ -49,7 +49,7 @@ def writable(array: NDArray) -> bool:
 
 def own(array: NDArray) -> None:
     """Make a recorded copy writable, such as the one between reading and writing in ``h[:, 0] += x``."""
-    array._entry = _node("_copy", {}, (array._entry or tape.CONSTANT,), [array.shape], array, Written), 0
+    array._entry = _node("_copy", {}, (array._entry or tape.CONSTANT,), [array.shape], array, RecordedWrite), 0
 
 
 def assign(array: NDArray, key: object, value: object, basic: bool) -> None:
@@ -59,7 +59,7 @@ def assign(array: NDArray, key: object, value: object, basic: bool) -> None:
         _assign_recorded(array, key, value, basic)
     else:
         array._store(key, value, basic)
-        if entry is not None and not recording and entry[0].__class__ is Written and _everything(key):
+        if entry is not None and not recording and entry[0].__class__ is RecordedWrite and _everything(key):
             array._entry = None  # the new elements are not recorded
 
 
@@ -135,7 +135,7 @@ def _assign_recorded(array: NDArray, key: object, value: Any, basic: bool) -> No
             value = value.copyto(array._ctx)
     entry = getattr(value, "_entry", None)
     if entry is not None and array._entry is None:
-        _keep(entry[0], array._data)
+        _copy_shared_inputs(entry[0], array._data)
     array._store(key, value, basic)
     _record(array, key, value)
     for (part, _, _), (whole, _, _) in itertools.pairwise(line):
@@ -155,7 +155,8 @@ def _record(array: NDArray, key: object, value: Any) -> None:
     if old is None or old[0].ins is None or (entry is not None and _everything(key)):
         old = tape.CONSTANT  # no gradient flows to the old elements, or their nodes are released
     shapes = [array.shape, () if entry is None else value.shape]
-    array._entry = _node("_subscript_assign", {"key": key}, (old, entry or tape.CONSTANT), shapes, array, Written), 0
+    array._entry = _node("_subscript_assign", {"key": key}, (old, entry or tape.CONSTANT), shapes, array,
+                         RecordedWrite), 0
 
 
 def _refresh(array: NDArray, but: NDArray | None, written: Array) -> None:
@@ -186,7 +187,7 @@ def _node(name: str, attrs: Attrs, entries: tuple[tape.TapeEntry, ...], shapes: 
                 [xp.broadcast_to(number, array.shape)], 1, array._ctx, tape.frame())
 
 
-def _keep(node: tape.TapeNode, data: Array) -> None:
+def _copy_shared_inputs(node: tape.TapeNode, data: Array) -> None:
     """Copy inputs of the nodes of one expression that share memory about to be written, as in ``h[0] = h[0] * x +
     y``."""
     nodes = [node]

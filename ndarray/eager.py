@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from opreg.core import generators
-from opreg.core.edition import EDITION, following, keep
+from opreg.core.invalidation import EDITION, following, keep
 from opreg.core.launch import Call, Kernel, as_results, prepare
 from opreg.core.mode import MODE, Recording, inside, quiet
 from opreg.core.op import Op, shapes_from_data
@@ -30,7 +30,7 @@ from .custom_calls import CustomRun, Wrap, custom_run
 if TYPE_CHECKING:
     from .traced_rules import Recipe
 
-__all__ = ["BODY", "Lasting", "Runner", "Prepared", "inferred", "run", "runner_of"]
+__all__ = ["BODY", "CachedUse", "Runner", "Prepared", "inferred", "run", "runner_of"]
 
 #: Runs a traced operator by its cached body; returns the body and the results, or None if the body cannot be cached.
 BODY = Slot("bodies")
@@ -39,7 +39,7 @@ _RUNNERS = following(4096, "prepared eager calls")
 _FLOAT32 = np.dtype(np.float32)
 
 
-class Lasting:
+class CachedUse:
     """A cached call of an operator, for all arrays of the same specs.
 
     Called with arrays, it returns the list of outputs, followed in training by new values of auxiliary states.
@@ -88,7 +88,7 @@ class Lasting:
         return subgraph(self.op, self.attrs, out_grads, needs, is_train, specs)
 
 
-class Runner(Lasting):
+class Runner(CachedUse):
     """An operator that is prepared for attributes, specs and mode.
 
     Its outputs have the inferred dtypes and share no memory with inputs.
@@ -305,7 +305,7 @@ class FunctionRunner:
 
 
 #: The runner of an operator, as the tape holds it.
-Prepared: TypeAlias = Lasting | BoundRunner | FunctionRunner | CustomRun
+Prepared: TypeAlias = CachedUse | BoundRunner | FunctionRunner | CustomRun
 
 
 def runner_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runner:
@@ -332,7 +332,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
 
     Returns
     -------
-    prepared : Lasting, BoundRunner, FunctionRunner or CustomRun
+    prepared : CachedUse, BoundRunner, FunctionRunner or CustomRun
         What ran.
     results : list of arrays
         All outputs, then new auxiliary states if there are any.

@@ -96,7 +96,7 @@ def _listed(op: Op, keywords: dict[str, Any]) -> dict[str, Any] | None:
     return {**keywords, **found} if found else None
 
 
-def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
+def _by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
     """As ``_by_form``, for an operator that is a Prop. Each call has its own Prop; the rest is cached by the form of
     the call."""
     form: list[object] = [*keywords, None]
@@ -170,7 +170,7 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     if keywords:
         out, ctx = keywords.pop("out", None), keywords.pop("ctx", None)
         keywords.pop("name", None)
-    attrs, values = (_answered if op.signature.schema.__class__ is RegisteredProp else _by_form)(op, args, keywords)
+    attrs, values = (_by_prop if op.signature.schema.__class__ is RegisteredProp else _by_form)(op, args, keywords)
     ctx = _place(values) if ctx is None else Context(ctx)
     if out is not None:
         return _into(op, attrs, values, ctx, out)

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 
 from opreg.core import effects, host_memory
 from opreg.core.dispatch import INVOKE
-from opreg.core.looks import HTML
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op
 from opreg.core.other_names import name_others, without_others
 from opreg.core.registry import get, ops
+from opreg.core.reports import HTML
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, as_dtype, show, wrapped
@@ -30,7 +30,7 @@ from . import changes, dlpack, params_file, tape
 from .arithmetic import attach, in_place, leave_trace
 from .context import Context, cpu, current_context
 from .eager import run
-from .scalars import OneNumber
+from .scalars import ScalarConversions
 
 if TYPE_CHECKING:  # a stub, made from the operators
     from .methods import Methods
@@ -57,7 +57,7 @@ AS_NUMPY = Slot("np")
 _FLOAT32, _ALL = np.dtype(np.float32), slice(None)
 
 
-class NDArray(OneNumber, Methods):
+class NDArray(ScalarConversions, Methods):
     """An array on a device.
 
     Arithmetic broadcasts and is computed eagerly. ``a[i]``, ``a[i:j]`` and ``reshape`` are views that share memory;

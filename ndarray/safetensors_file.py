@@ -102,9 +102,9 @@ class _Reader:
         header = json_of(self.file.read(length), f"{self.name}: header")
         if not isinstance(header, dict):
             self.fail("header", "an object", type(header).__name__)
-        said = header.pop(_METADATA, {})
-        if not isinstance(said, dict) or not all(isinstance(text, str) for text in said.values()):
-            self.fail(f"header, {_METADATA}", "texts by name", repr(said)[:80])
+        metadata = header.pop(_METADATA, {})
+        if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
+            self.fail(f"header, {_METADATA}", "texts by name", repr(metadata)[:80])
         found = {key: self._entry(key, value, 8 + length) for key, value in header.items()}
         at = 8 + length
         for key, entry in sorted(found.items(), key=lambda item: item[1][3:]):

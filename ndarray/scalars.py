@@ -11,10 +11,10 @@ from opreg.errors import ShapeError
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["OneNumber"]
+__all__ = ["ScalarConversions"]
 
 
-class OneNumber:
+class ScalarConversions:
     """The conversions ``float(x)``, ``round(x, 2)``, ``f"{x:.3f}"`` and ``range(x)`` of an array.
 
     The array must have one element, in any number of axes; otherwise a `ShapeError` names the shape. The scalar has no

@@ -38,8 +38,8 @@ def by_prop(op: Op, attrs: PropUse, values: Sequence[Any]) -> tuple[Any, list[ND
     outs = [_empty(stype, shape, dtype, ctx) for stype, shape, dtype in zip(out_stypes, shapes, dtypes)]
     run_forward(attrs, custom_op, is_train, ["write"] * len(outs), ins, [*outs], aux)
 
-    def back(_: object, arriving: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
-        tops = [over_stored(g, ctx) if isinstance(g, Rows) else wrap(g, ctx) for g in arriving]
+    def back(_: object, out_grads: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
+        tops = [over_stored(g, ctx) if isinstance(g, Rows) else wrap(g, ctx) for g in out_grads]
         top_stypes, in_stypes, out_stypes, grad_stypes, _ = attrs.stypes(
             "infer_storage_type_backward", *map(_stypes, (made, ins, made, inputs, aux)))
         grads = [_empty(stype, value.shape, np.dtype(value.dtype), ctx) for stype, value in zip(grad_stypes, inputs)]

@@ -37,17 +37,18 @@ from opreg.typing import Array
 from . import finite
 from .context import Context
 from .custom_calls import CustomRun
-from .eager import Lasting, Prepared, runner_of
+from .eager import CachedUse, Prepared, runner_of
 from .finite import Checked, deliberate
-from .landing import Landing
-from .needed import present
+from .gradient_target import GradientTarget
+from .overwritten import present
 from .sparse_numbers import Rows
 from .traced_rules import differentiate
 
 if TYPE_CHECKING:
     from .ndarray import NDArray
 
-__all__ = ["TapeNode", "TapeEntry", "Variable", "Destined", "Leaf", "leaf", "record", "add", "backward", "constant",
+__all__ = ["TapeNode", "TapeEntry", "Variable", "TargetVariable", "Leaf", "leaf", "record", "add", "backward",
+           "constant",
            "gradients", "frame", "raw_gradients", "Taped", "CheckedNode", "TRANSFER", "CONSTANT", "WRAP", "wrapped"]
 
 #: Makes an NDArray of a raw array and its context.
@@ -84,7 +85,7 @@ class TapeNode:
     __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "place", "prepared", "number", "__weakref__")
     grad: NDArray | None = None
     checked: Checked | None = None
-    landing: Landing | None = None
+    gradient_target: GradientTarget | None = None
     op: Any  # Op, Taped or None
 
     def __init__(self, op: Op | Taped | None, attrs: Any, inputs: tuple[TapeEntry, ...], ins: Sequence[Array] | None,
@@ -131,16 +132,16 @@ class Variable(TapeNode):
         self.attrs, self.ctx, self.number = None, array._ctx, tick() if WATCHED else now()
 
 
-class Destined(Variable):
-    """A variable whose gradient may be computed in a landing."""
+class TargetVariable(Variable):
+    """A variable whose gradient may be computed in a gradient target."""
 
-    __slots__ = ("landing",)
+    __slots__ = ("gradient_target",)
 
-    landing: Landing | None
+    gradient_target: GradientTarget | None
 
-    def __init__(self, array: NDArray, landing: Landing):
+    def __init__(self, array: NDArray, gradient_target: GradientTarget):
         super().__init__(array)
-        self.landing = landing
+        self.gradient_target = gradient_target
 
 
 class Leaf(TapeNode):
@@ -462,7 +463,7 @@ def _differentiate(train_mode: bool | None, node: TapeNode, out_grads: Sequence[
         prepared = node.prepared
         if prepared is None and not op.signature.per_instance and op.where is None:
             prepared = runner_of(op, attrs, ins, ctx)
-        if isinstance(prepared, Lasting):
+        if isinstance(prepared, CachedUse):
             grads = differentiate(prepared, out_grads, ins, outs, needs, is_train, node.inputs)
             if grads is not None:
                 return grads

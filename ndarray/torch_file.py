@@ -125,21 +125,21 @@ class _Dict(collections.OrderedDict):
         return None
 
 
-class _Left(NamedTuple):
+class _IgnoredObject(NamedTuple):
     """An object of the file that is not needed, such as a device."""
 
     what: tuple[Any, ...]
 
 
-def _left(*what: Any) -> _Left:
-    return _Left(what)
+def _ignored_object(*what: Any) -> _IgnoredObject:
+    return _IgnoredObject(what)
 
 
 #: Functions and classes that a pickle may name.
 _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     ("collections", "OrderedDict"): _Dict, ("torch._utils", "_rebuild_tensor_v2"): _tensor,
     ("torch._utils", "_rebuild_tensor_v3"): _tensor_of_bytes,
-    ("torch._utils", "_rebuild_parameter"): _parameter, ("torch", "Size"): tuple, ("torch", "device"): _left,
+    ("torch._utils", "_rebuild_parameter"): _parameter, ("torch", "Size"): tuple, ("torch", "device"): _ignored_object,
 }
 
 
@@ -287,14 +287,14 @@ def _pickle(arrays: Mapping[str, np.ndarray]) -> bytes:
             count, version, last = array.nbytes, b"v3", pickle.GLOBAL + b"torch\n%s\n" % kind.encode()
         storage = (b"torch.storage\nUntypedStorage\n" if kind in _UNTYPED else b"torch\n%s\n" % _NAMES[kind].encode())
         items += [
-            _plain(name), pickle.GLOBAL, b"torch._utils\n_rebuild_tensor_%s\n" % version, pickle.MARK,
-            pickle.MARK, _plain("storage"), pickle.GLOBAL, storage, _plain(str(i)), _plain("cpu"), _plain(count),
-            pickle.TUPLE, pickle.BINPERSID,
-            _plain(0), _plain(array.shape), _plain(strides_of(array.shape)), pickle.NEWFALSE, hooks, last,
-            pickle.TUPLE, pickle.REDUCE]
+            _simple_pickle(name), pickle.GLOBAL, b"torch._utils\n_rebuild_tensor_%s\n" % version, pickle.MARK,
+            pickle.MARK, _simple_pickle("storage"), pickle.GLOBAL, storage, _simple_pickle(str(i)),
+            _simple_pickle("cpu"), _simple_pickle(count), pickle.TUPLE, pickle.BINPERSID,
+            _simple_pickle(0), _simple_pickle(array.shape), _simple_pickle(strides_of(array.shape)), pickle.NEWFALSE,
+            hooks, last, pickle.TUPLE, pickle.REDUCE]
     return b"".join([pickle.PROTO, b"\2", pickle.EMPTY_DICT, pickle.MARK, *items, pickle.SETITEMS, pickle.STOP])
 
 
-def _plain(value: str | int | tuple[int, ...]) -> bytes:
+def _simple_pickle(value: str | int | tuple[int, ...]) -> bytes:
     """The pickled form of a text, an int or a tuple of ints, without header and end."""
     return pickle.dumps(value, 2)[2:-1]

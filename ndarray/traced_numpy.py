@@ -215,7 +215,7 @@ def taken(array: TracedArray, key: object) -> TracedArray:
         return body.value(body.one("_subscript", array.entry, key=parts))
 
     def read(entry: Entry) -> Entry:
-        return body.one("_np_reshape", entry, newshape=spec.shape) if _whole(parts) else body.one(
+        return body.one("_np_reshape", entry, newshape=spec.shape) if _selects_everything(parts) else body.one(
             "_subscript", entry, key=parts)
 
     def write(entry: Entry, value: Entry) -> Entry:
@@ -224,7 +224,7 @@ def taken(array: TracedArray, key: object) -> TracedArray:
     return array.view(spec, read, write, parts)
 
 
-def _whole(parts: Sequence[object]) -> bool:
+def _selects_everything(parts: Sequence[object]) -> bool:
     """Whether a subscript selects all elements, and at most adds axes."""
     return all(part is None or part is Ellipsis or (isinstance(part, slice) and part == slice(None)) for part in parts)
 
@@ -236,7 +236,7 @@ def put(array: TracedArray, key: object, value: Any) -> None:
     if array.holds(_host(value), parts):  # the last step of x[key] += 1
         return
     source = body.entry(_host(value) if hasattr(value, "dtype") else np.asarray(value, array.dtype))
-    if not inner and _whole(parts) and None not in parts:
+    if not inner and _selects_everything(parts) and None not in parts:
         array.store(source)
     elif not inner:
         source = body.trimmed(source, _dummy(array.spec)[parts].ndim)

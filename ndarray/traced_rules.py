@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from opreg.core.edition import EDITION
+from opreg.core.invalidation import EDITION
 from opreg.core.mode import MODE, inside
 from opreg.core.spec import Spec, known
 from opreg.core.subgraph import Subgraph
@@ -21,16 +21,16 @@ from opreg.core.tracing import NeedsNumbers, TraceError
 from opreg.errors import NotDifferentiableError
 from opreg.typing import Array
 
-from .eager import Lasting, Prepared, run
+from .eager import CachedUse, Prepared, run
 
 if TYPE_CHECKING:
     from .context import Context
-    from .landing import Landing
+    from .gradient_target import GradientTarget
 
-__all__ = ["Recipe", "Unfit", "differentiate", "one_by_one", "reads"]
+__all__ = ["Recipe", "NoRecipe", "differentiate", "one_by_one", "reads"]
 
 
-class Unfit(Exception):
+class NoRecipe(Exception):
     """An operator cannot be part of a recipe."""
 
 
@@ -54,11 +54,11 @@ class Recipe:
 
     Attributes
     ----------
-    lands : list of tuple
-        Results that can be computed in a landing: the index of the result, and that of its step.
+    target_results : list of tuple
+        Results that can be computed in a gradient target: the index of the result, and that of its step.
     """
 
-    __slots__ = ("_steps", "_results", "_none", "lands")
+    __slots__ = ("_steps", "_results", "_none", "target_results")
 
     def __init__(self, graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = None):
         self._steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool, Sequence[int]]] = []
@@ -69,10 +69,10 @@ class Recipe:
         writers: dict[int, int] = {}  # steps that take ``out``, by the index of their result
         if any(op.traits.states or op.traits.mutates or (op.kernels[0].bound and not op.traits.traced)
                for op, *_ in graph.steps):
-            raise Unfit
+            raise NoRecipe
         for (_, _, _, places, count), prepared in zip(graph.steps, one_by_one(graph, ctx, arrays, wrap)):
-            if not isinstance(prepared, Lasting) or not all(map(known, prepared.shapes)):
-                raise Unfit
+            if not isinstance(prepared, CachedUse) or not all(map(known, prepared.shapes)):
+                raise NoRecipe
             owners += range(len(owners), len(arrays))
             place, single, reshape = len(arrays) - 1, prepared.single, None
             owner = owners[places[0]] if places else place
@@ -89,11 +89,11 @@ class Recipe:
         none = len(arrays)
         self._none = None in graph.results or not graph.results
         self._results = _picked([none if place is None else place for place in graph.results])
-        self.lands = [(i, writers[place]) for i, place in enumerate(graph.results)
-                      if place in writers and graph.results.count(place) == 1]
+        self.target_results = [(i, writers[place]) for i, place in enumerate(graph.results)
+                               if place in writers and graph.results.count(place) == 1]
 
-    def landing(self, arrays: list[Any], places: dict[int, Landing]) -> Sequence[Array | None]:
-        """Run the recipe, with the results of some steps computed in landings."""
+    def run_into_targets(self, arrays: list[Any], places: dict[int, GradientTarget]) -> Sequence[Array | None]:
+        """Run the recipe, with the results of some steps computed in gradient targets."""
         for number, (function, pick, many, done) in enumerate(self._steps):
             if many:
                 arrays += function(pick(arrays))
@@ -132,7 +132,7 @@ def one_by_one(graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = Non
         yield prepared
 
 
-def _reshape(prepared: Lasting, array: Array, result: Array) -> Callable[..., Array] | None:
+def _reshape(prepared: CachedUse, array: Array, result: Array) -> Callable[..., Array] | None:
     """The function that gives all elements of an array, in their order, in the shape of a result that is a view of
     them; None where it is another view or none."""
     if prepared.op.rules.view is None:
@@ -153,14 +153,14 @@ def _picked(places: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
     return operator.itemgetter(slice(first, first + len(places)))
 
 
-def differentiate(prepared: Lasting, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+def differentiate(prepared: CachedUse, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
                   needs: tuple[bool, ...], is_train: bool, inputs: Sequence[tuple[Any, int]] = ()
                   ) -> Sequence[Array | None] | None:
     """Raw gradients of inputs by a recipe; None if the rule must be called.
 
     Parameters
     ----------
-    prepared : Lasting
+    prepared : CachedUse
         The prepared call of the operator for inputs with these specs.
     out_grads : sequence
         Raw gradients of the outputs, or None.
@@ -171,7 +171,7 @@ def differentiate(prepared: Lasting, out_grads: Sequence[Array | None], ins: Seq
     is_train : bool
         The mode.
     inputs : sequence of entries
-        The entries of the inputs on the tape, some of which may have landings.
+        The entries of the inputs on the tape, some of which may have gradient targets.
     """
     key: tuple[object, ...] = needs, is_train, EDITION[0]
     if len(out_grads) != 1:
@@ -189,10 +189,11 @@ def differentiate(prepared: Lasting, out_grads: Sequence[Array | None], ins: Seq
     if recipe is None:
         return None
     call: Callable[..., Sequence[Array | None]] = recipe
-    if recipe.lands and inputs:
-        places = {step: inputs[i][0].landing for i, step in recipe.lands if inputs[i][0].landing is not None}
+    if recipe.target_results and inputs:
+        places = {step: target for i, step in recipe.target_results
+                  if (target := inputs[i][0].gradient_target) is not None}
         if places:
-            call = functools.partial(recipe.landing, places=places)
+            call = functools.partial(recipe.run_into_targets, places=places)
     try:
         return MODE.__dict__["now"]().run(call, [*out_grads, *ins, *outs, *prepared.constants])
     except RuntimeError as error:
@@ -207,7 +208,7 @@ def reads(prepared: Prepared, out_grads: Sequence[bool], ins: Sequence[Array], o
 
     ``out_grads`` tells which outputs have a gradient; for other parameters see ``differentiate``.
     """
-    if not isinstance(prepared, Lasting) or prepared.recipes is None:
+    if not isinstance(prepared, CachedUse) or prepared.recipes is None:
         return None
     try:
         rule = _rule(prepared, out_grads, ins, outs, needs, is_train)
@@ -216,13 +217,13 @@ def reads(prepared: Prepared, out_grads: Sequence[bool], ins: Sequence[Array], o
     return {place - len(out_grads) for place in rule.read() if place >= len(out_grads)}
 
 
-def _rule(prepared: Lasting, out_grads: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
+def _rule(prepared: CachedUse, out_grads: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
           needs: tuple[bool, ...], is_train: bool) -> Subgraph:
     return prepared.rule(tuple(out_grads), needs, is_train,
                         lambda: [Spec(array.shape, array.dtype) for array in (*outs[:len(out_grads)], *ins, *outs)])
 
 
-def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, ...], prepared: Lasting,
+def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, ...], prepared: CachedUse,
            out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array], needs: tuple[bool, ...],
            is_train: bool) -> Sequence[Array | None] | None:
     """The first gradients of a kind. That there is no recipe is cached only if the rule cannot have one; after another
@@ -234,7 +235,7 @@ def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, 
     return results
 
 
-def _traced(prepared: Lasting, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+def _traced(prepared: CachedUse, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
               needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Array | None] | None]:
     """Make a recipe, and the gradients of its first run; two None if the rule cannot have a recipe."""
     if not all(map(known, prepared.shapes)):
@@ -244,5 +245,5 @@ def _traced(prepared: Lasting, out_grads: Sequence[Array | None], ins: Sequence[
         arrays = [*out_grads, *ins, *outs, *prepared.constants]
         recipe = Recipe(rule, prepared.ctx, arrays, prepared.wrap)
         return recipe, [None if place is None else arrays[place] for place in rule.results]
-    except (Unfit, NeedsNumbers, NotDifferentiableError, TraceError):
+    except (NoRecipe, NeedsNumbers, NotDifferentiableError, TraceError):
         return None, None

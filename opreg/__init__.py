@@ -125,7 +125,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.cells.initializer", name) for name in ("set_seed", "get_seed")},
     **{name: ("opreg.cells.generator", name) for name in (
         "get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed")},
-    "export": ("opreg.onnx.by_format", "export"),
+    "export": ("opreg.onnx.mindspore_export", "export"),
     **{name: ("opreg.nn.checkpoint", name) for name in ("save_checkpoint", "load_checkpoint", "load_param_into_net")},
     **{name: ("opreg.cells.dtype", name) for name in (
         "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",

@@ -174,7 +174,7 @@ from opreg import np as np
 from opreg import npx as npx
 from opreg import npx as numpy_extension
 from opreg import onnx as onnx
-from opreg.onnx.by_format import export as export
+from opreg.onnx.mindspore_export import export as export
 from opreg import pictures as viz
 from opreg import pictures as visualization
 from opreg import profiler as profiler

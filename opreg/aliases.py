@@ -127,10 +127,10 @@ class _Aliases:
 
     def target(self, name: str) -> str:
         """The real name of what is called ``name``, perhaps below an alias; itself where there is no alias."""
-        said = f"opreg.{spoken(name[6:])}" if name.startswith("opreg.") else name
-        target = self.targets.get(said)
-        if target is None and said != name:
-            return said
+        full = f"opreg.{spoken(name[6:])}" if name.startswith("opreg.") else name
+        target = self.targets.get(full)
+        if target is None and full != name:
+            return full
         if target is not None:
             return target
         package, _, last = name.rpartition(".")
@@ -141,8 +141,8 @@ class _Aliases:
 
     def withheld(self, name: str) -> bool:
         """Whether a module is refused: to scripts of the library that has another under this name, or to all."""
-        said = self.refused.get(name, {})
-        return self.library in said or bool(said and name not in self.targets)
+        reasons = self.refused.get(name, {})
+        return self.library in reasons or bool(reasons and name not in self.targets)
 
     def find_spec(self, name: str, path: Iterable[str] | None = None, target: ModuleType | None = None
                   ) -> ModuleSpec | None:
@@ -216,9 +216,9 @@ def install(doors: Iterable[tuple[str, str]]) -> None:
 
 def refuse(library: str, modules: dict[str, str]) -> None:
     """Let imports of what a library has and this package has not say why: modules, and names in modules."""
-    for name, said in modules.items():
+    for name, reason in modules.items():
         for each in {name, _ALIASES.target(name)}:
-            _ALIASES.refused.setdefault(each, {})[library] = said
+            _ALIASES.refused.setdefault(each, {})[library] = reason
 
 
 def serve(library: str) -> None:
@@ -233,8 +233,8 @@ def spoken(door: str) -> str:
 
 def why(name: str) -> str:
     """The reason why a module is refused; empty where it is not."""
-    said = _ALIASES.refused.get(name, {}) if _ALIASES.withheld(name) else {}
-    return said.get(_ALIASES.library) or " ".join(said.values())
+    reasons = _ALIASES.refused.get(name, {}) if _ALIASES.withheld(name) else {}
+    return reasons.get(_ALIASES.library) or " ".join(reasons.values())
 
 
 def inner(name: str, said: Callable[[str], str] | None = None) -> Callable[[str], Any]:

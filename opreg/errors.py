@@ -12,7 +12,7 @@ from types import CodeType, FrameType
 from typing import Any, TypeAlias
 
 from .core.cache import cached
-from .core.looks import shown
+from .core.reports import shown
 
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "SubscriptError", "DTypeError", "UnknownOperatorError",
@@ -289,7 +289,7 @@ def adopted(error: Exception, text: str = "") -> OpError:
     """
     if isinstance(error, OpError):
         return error
-    kind = _adopting(next(base for base in type(error).__mro__ if _plain(base)))
+    kind = _as_error_class(next(base for base in type(error).__mro__ if _takes_message(base)))
     if isinstance(error, OSError):
         new = kind(*_parts(error))
     else:
@@ -300,7 +300,7 @@ def adopted(error: Exception, text: str = "") -> OpError:
     return new.with_traceback(error.__traceback__)
 
 
-def _plain(kind: type) -> bool:
+def _takes_message(kind: type) -> bool:
     """Whether exceptions of a class are made of a message, as those of NumPy's own classes need not be."""
     if issubclass(kind, (UnicodeError, BaseExceptionGroup)):
         return False
@@ -308,7 +308,7 @@ def _plain(kind: type) -> bool:
 
 
 @cached(64)
-def _adopting(kind: type) -> type[OpError]:
+def _as_error_class(kind: type) -> type[OpError]:
     """The class of errors of ours that are of a kind of others."""
     return type(f"Op{kind.__name__}", (OpError,) if issubclass(OpError, kind) else (kind, OpError), {
         "__doc__": f"{kind.__name__} out of something of opreg's.", "__module__": OpError.__module__,
@@ -322,7 +322,7 @@ def _parts(error: BaseException) -> tuple[object, ...]:
 
 
 def _of_kind(kind: type, *parts: object) -> OpError:
-    return _adopting(kind)(*parts)
+    return _as_error_class(kind)(*parts)
 
 
 #: Errors of the system: memory, files or processes ran out, or a call was interrupted.
@@ -354,6 +354,21 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     if len(names) <= most:
         return ", ".join(names)
     return ", ".join([*names[:most - 1], "...", names[-1]])
+
+
+def is_it(kind: type, method: str) -> str:
+    """A question for errors about a missing method: whether a similar name in the class is meant. Empty without one.
+
+    Examples
+    --------
+    >>> class Net:
+    ...     def constrcut(self, x): ...
+    >>> is_it(Net, "construct")
+    "; is it 'constrcut'?"
+    """
+    base = dir(kind.__base__)
+    near = nearest(method, [name for name in vars(kind) if name not in base])
+    return f"; is it {near[0]!r}?" if near else ""
 
 
 def nearest(word: str, options: Sequence[str]) -> list[str]:
@@ -416,9 +431,9 @@ def refuse_misspelt(what: str, given: Iterable[str], names: Sequence[str], *, st
     Traceback (most recent call last):
     opreg.errors.ArgumentError: args: there is no 'wieght' in the graph. Did you mean 'weight'? Valid: data, weight.
     """
-    said, valid = dict.fromkeys(given), dict.fromkeys(names)
-    missing = [name for name in valid if name not in said]
-    for name in said:
+    given_names, valid = dict.fromkeys(given), dict.fromkeys(names)
+    missing = [name for name in valid if name not in given_names]
+    for name in given_names:
         if name in valid:
             continue
         text = f"{what}: there is no {name!r} in the graph"

@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     """Add a test for each operator of the modules that are asked for."""
     modules = config.getoption("--opreg-check")
     if modules:
-        from .command.collected import collected
+        from .command.pytest_items import collected
 
         items += [item for module in modules for item in collected(session, module)]
 

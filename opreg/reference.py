@@ -31,9 +31,10 @@ _HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 def markdown(docstring: str | None) -> str:
     """A docstring in Markdown: its sections, as numpydoc has them, under bold words, its examples in fences."""
     first, *sections = _HEADING.split(inspect.cleandoc(docstring or ""))
-    parts = [_fenced(first)]
+    parts = [_fenced_examples(first)]
     for title, body in zip(sections[::2], sections[1::2]):
-        parts += [_fenced(body)] if title == "Examples" else [f"**{title}**", _fenced(_items(body.strip("\n")))]
+        parts += [_fenced_examples(body)] if title == "Examples" else [f"**{title}**",
+                                                                       _fenced_examples(_items(body.strip("\n")))]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -50,7 +51,7 @@ def _items(body: str) -> str:
     return "\n".join(" ".join(entry).removesuffix(":") for entry in entries)
 
 
-def _fenced(text: str) -> str:
+def _fenced_examples(text: str) -> str:
     """The text, with what a prompt stands before, up to the next empty line, in fences."""
     return re.sub(r"^>>> .*(?:\n.+)*", lambda found: f"```pycon\n{found[0]}\n```", text.strip(), flags=re.MULTILINE)
 
@@ -76,8 +77,8 @@ def _methods(cls: type, elsewhere: set[type]) -> Iterator[tuple[str, str, str | 
             function = getattr(value, "__func__", getattr(value, "fget", value))
             if not name.startswith("_") and inspect.isroutine(function) and value is inspect.getattr_static(cls, name):
                 called = _signature(function, not isinstance(value, staticmethod))
-                said = inspect.getdoc(function) or inspect.getdoc(getattr(cls, name))
-                yield name, "" if isinstance(value, property) else called, said
+                doc = inspect.getdoc(function) or inspect.getdoc(getattr(cls, name))
+                yield name, "" if isinstance(value, property) else called, doc
 
 
 def _entry(level: int, name: str, signature: str, docstring: str | None) -> str:

@@ -33,7 +33,7 @@ class Feature(NamedTuple):
         return f"{'✔' if self.enabled else '✖'} {self.name}"
 
 
-def _there(name: str) -> bool:
+def _is_available(name: str) -> bool:
     if name in ("CUDA", "CUDNN", "CUDA_RTC"):
         return num_gpus() > 0
     if name == "MKLDNN":
@@ -43,7 +43,7 @@ def _there(name: str) -> bool:
 
 def feature_list() -> list[Feature]:
     """All features that MXNet's build knows, and whether they are there."""
-    return [Feature(name, _there(name)) for name in _NAMES]
+    return [Feature(name, _is_available(name)) for name in _NAMES]
 
 
 class Features(OrderedDict[str, Feature]):

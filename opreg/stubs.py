@@ -141,10 +141,10 @@ def _function(name: str, parameters: Iterable[str], result: str, doc: str | None
         else:
             lines.append(margin + part)
     text = "\n".join(lines) if parts else f"{lines[0]}) -> {result}:"
-    said = _sentence(doc)
+    sentence = _sentence(doc)
     if example:
-        said += f"\n\n{textwrap.indent(example, f'{indent}    ')}\n{indent}    "
-    return f'{text}\n{indent}    """{said}"""\n' if said else f"{text} ...\n"
+        sentence += f"\n\n{textwrap.indent(example, f'{indent}    ')}\n{indent}    "
+    return f'{text}\n{indent}    """{sentence}"""\n' if sentence else f"{text} ...\n"
 
 
 def _kind(kind: Any) -> str:
@@ -346,8 +346,8 @@ def _primitive(name: str, primitive: type[Primitive]) -> str:
     settings, kinds = inspect.signature(primitive).parameters, _annotations(function)
     inputs = [parameter for parameter in inspect.signature(function).parameters.values()
               if parameter.name not in settings and parameter.kind is not parameter.VAR_KEYWORD]
-    indent, said, result = " " * 4, _sentence(primitive.__doc__), kinds.get("return", "Any")
-    return "".join([f"class {name}(Primitive):\n", f'{indent}"""{said}"""\n' if said else "",
+    indent, sentence, result = " " * 4, _sentence(primitive.__doc__), kinds.get("return", "Any")
+    return "".join([f"class {name}(Primitive):\n", f'{indent}"""{sentence}"""\n' if sentence else "",
                     _function("__init__", ["self", *_written(settings.values(), kinds)], "None", None, indent),
                     _function("__call__", ["self", *_written(inputs, kinds)], result, None, indent)])
 

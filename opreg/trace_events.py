@@ -101,21 +101,21 @@ def start(events: Events, *, arrays: bool = True, graphs: bool = True, nvtx: boo
 
 def _watch_arrays(events: Events, ranges: _Ranges) -> None:
     _replace(ndarray, "run", functools.partial(_eager, events, ranges))
-    _replace(creation, "filled", _spanning(events, "operator", lambda name, *_: name))
+    _replace(creation, "filled", _timed_call(events, "operator", lambda name, *_: name))
     for cls, name, slow in arithmetic.SHORT:
         _replace(cls, name, functools.partial(_other, slow))
     for mode in tuple(tape._IN_MODE):
         _replace(tape._IN_MODE, mode, functools.partial(_gradient, events, ranges))
-    _replace(tape, "backward", _spanning(events, "tape", lambda *_: "backward"))
-    _replace(Cell, "_run", _spanning(events, "cell", lambda cell, *_: cell.path))
-    _replace(Updater, "__call__", _spanning(events, "operator", _update_name))
+    _replace(tape, "backward", _timed_call(events, "tape", lambda *_: "backward"))
+    _replace(Cell, "_run", _timed_call(events, "cell", lambda cell, *_: cell.path))
+    _replace(Updater, "__call__", _timed_call(events, "operator", _update_name))
 
 
 def _watch_graphs(events: Events, ranges: _Ranges) -> None:
     _UNDO.append(instrument_all(functools.partial(_watch, events, ranges), functools.partial(_around, events)))
     for name in ("forward", "backward"):
-        _replace(Executor, name, _spanning(events, "executor", functools.partial(_half, name)))
-    _replace(Cache, "call", _spanning(events, "compiled", _function_name))
+        _replace(Executor, name, _timed_call(events, "executor", functools.partial(_half, name)))
+    _replace(Cache, "call", _timed_call(events, "compiled", _function_name))
 
 
 def stop() -> None:
@@ -154,7 +154,7 @@ def _function_name(cache: Any, function: Any, *_: Any) -> str:
     return f"compiled {getattr(function, 'path', None) or getattr(inner, '__qualname__', type(inner).__name__)}"
 
 
-def _spanning(events: Events, category: str, name: Callable[..., str]) -> Callable[[Callable], Callable]:
+def _timed_call(events: Events, category: str, name: Callable[..., str]) -> Callable[[Callable], Callable]:
     """Context manager that records the time of a call, under a name made of its arguments."""
 
     def make(function: Callable) -> Callable:

@@ -209,8 +209,8 @@ def _with_few_rows(node: Node, stypes: Mapping[Node, str]) -> list[Node]:
     """The inputs of a node whose gradients have few rows that are not zero, as its operator says."""
     rule = None if node.op is None else node.op.rules.few_rows
     sources = [source for source, _ in node.inputs]
-    told = () if rule is None else rule(node.attrs, [stypes.get(source, "default") for source in sources])
-    return [sources[i] for i in told]
+    indices = () if rule is None else rule(node.attrs, [stypes.get(source, "default") for source in sources])
+    return [sources[i] for i in indices]
 
 
 @SIMPLE_BIND.provide
@@ -245,7 +245,7 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
               if (stype := node.tags.get("__storage_type__")) is not None} | dict(stype_dict or {})
     stypes = {node: stored.get(node.name, "default") for node in arguments}
     by_rows = {source for node in graph.nodes for source in _with_few_rows(node, stypes)}
-    sharing = _Sharing(shared_arg_names, shared_exec, shared_buffer, names)
+    sharing = _ArraySource(shared_arg_names, shared_exec, shared_buffer, names)
     args: list[NDArray] = []
     grads: list[NDArray | None] = []
     reqs = _request(grad_req, names)
@@ -309,12 +309,12 @@ def _undecided(symbol: Symbol, unknown: Sequence[Node], shapes: Mapping[str, Seq
             for name, (source, _) in zip(node.op.signature.inputs(node.attrs), node.inputs)
             if source.op is None and source.name == f"{node.name}_{name}"}
     names = [node.name for node in unknown if node not in own] or [node.name for node in unknown]
-    told = f"; given {', '.join(f'{name}={shape}' for name, shape in shapes.items())}" if shapes else ""
+    given = f"; given {', '.join(f'{name}={shape}' for name, shape in shapes.items())}" if shapes else ""
     return InferenceError(f"simple_bind: give the shape of {', '.join(names)}, as in simple_bind(ctx, "
-                          f"{names[0]}=(…)){told}")
+                          f"{names[0]}=(…)){given}")
 
 
-class _Sharing:
+class _ArraySource:
     """The source of the arrays of ``simple_bind``: another executor, a pool, or new memory.
 
     Parameters

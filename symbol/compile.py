@@ -200,9 +200,9 @@ def _brought(plan: Plan, results: Sequence[tuple[Entry, Array, str]]) -> list[St
         ctx = plan.contexts[entry[0]]
         assert source is not None
         if id(plan.memory.storage[entry].pinned) in written:
-            aside = ctx.run(ctx.xp.empty_like, source)
-            saved.append(_copy(f"{output_name(entry)} aside", source, aside, ctx))
-            source = aside
+            temporary = ctx.run(ctx.xp.empty_like, source)
+            saved.append(_copy(f"{output_name(entry)} aside", source, temporary, ctx))
+            source = temporary
         written.add(id(array))
         if req == "add":
             run = functools.partial(ctx.xp.add, array, source, array)

@@ -72,10 +72,10 @@ def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_k
     def outputs(attrs: Mapping[str, Any]) -> tuple[str, ...]:
         count = attrs["num_outputs"]
         names = ("output",) if count == 1 else tuple(f"output{i}" for i in range(count))
-        return names + tuple(f"kept{i}" for i in range(len(_kept(name, attrs))))
+        return names + tuple(f"kept{i}" for i in range(len(_saved_inputs(name, attrs))))
 
     def dtypes(attrs: Mapping[str, Any], ins: Any, outs: Any) -> tuple[list[Any], list[Any]]:
-        ins, results = _RULES[name](ins, attrs, inference.infer_dtypes, _same, _same)
+        ins, results = _RULES[name](ins, attrs, inference.infer_dtypes, _identity, _identity)
         results[-1] = np.dtype(np.int64)
         return ins, results
 
@@ -122,7 +122,7 @@ def _backward(forward: Op, kernel: Callable) -> Op:
     return op
 
 
-def _kept(name: str, attrs: Mapping[str, Any]) -> Sequence[int]:
+def _saved_inputs(name: str, attrs: Mapping[str, Any]) -> Sequence[int]:
     """The inputs whose values hidden outputs save for backward, since they change in each round. The last hidden
     output, -1 here, saves the number of rounds, or the branch that was taken."""
     if name == "_foreach":
@@ -135,7 +135,7 @@ def _kept(name: str, attrs: Mapping[str, Any]) -> Sequence[int]:
 
 def _moved(name: str, attrs: Mapping[str, Any]) -> list[int]:
     """The inputs that are auxiliary states of operators in the bodies. All rounds share them."""
-    bodies, changing = attrs["subgraphs"], set(_kept(name, attrs))
+    bodies, changing = attrs["subgraphs"], set(_saved_inputs(name, attrs))
     if name == "_foreach":
         order = (*attrs["in_data_locs"], *attrs["in_state_locs"], *attrs["remain_locs"])
         changing.update(range(len(attrs["in_data_locs"])))
@@ -154,7 +154,7 @@ def _moved(name: str, attrs: Mapping[str, Any]) -> list[int]:
 # ------------------------------------------------------------------------------------------------ inference
 
 
-def _same(value: Any, *_: Any) -> Any:
+def _identity(value: Any, *_: Any) -> Any:
     return value
 
 
@@ -335,7 +335,7 @@ class _Rerun:
             return body.run(is_train)
         del self._found[number:]
         states = [state._ctx.run(state._data.copy) for state in body.executor.aux_arrays]
-        with generators.noting() as drawn:
+        with generators.noted_states() as drawn:
             results = body.run(is_train)
         self._found.append(_Found(drawn, states))
         return results
@@ -347,7 +347,7 @@ class _Rerun:
             drawn, states = self._found[number]
             for state, data in zip(body.executor.aux_arrays, states):
                 state._ctx.run(state._data.__setitem__, Ellipsis, data)
-            with generators.again(drawn):
+            with generators.same_draws(drawn):
                 body.run(True)
         else:
             body.run(True)

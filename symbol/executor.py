@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from opreg.core import generators
-from opreg.core.edition import watch
 from opreg.core.gradient import CUT
+from opreg.core.invalidation import watch
 from opreg.core.op import Op
 from opreg.core.spec import known, show
 from opreg.errors import TRIMMED, ArgumentError, OpError, did_you_mean, trim
 from opreg.ndarray.ndarray import NDArray
 
 from . import infer as inference
-from .alone import OneAtATime
 from .arrays import BoundArrays, Listed, reshaped, zeros
 from .head_gradients import HeadGradients, OutGrads
-from .inspect.monitor import Told
-from .inspect.questions import Asked, Questions
+from .inspect.monitor import MonitorCallback
+from .inspect.plan_reports import PlanReports, ReportedPlan
 from .plan import Plan, Segment, Step
 from .plans import Plans, run_segment
 from .program import Bound
 from .reduction import Reduced, Reduction
 from .replay import segments
 from .sharding import leaves
+from .single_thread import SingleThread
 from .sparse_edge import SparseEdge
 from .symbol import Symbol
 from .update import Index, Update, Updater
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Executor", "truth"]
 
 
-class Executor(OneAtATime, BoundArrays, Questions):
+class Executor(SingleThread, BoundArrays, PlanReports):
     """A graph bound to arrays.
 
     ``forward`` computes the outputs, ``backward`` the gradients. There are two plans, for inference and for training,
@@ -62,7 +62,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
     def __init__(self, symbol: Symbol, bound: Bound, args: list[NDArray], grads: list[NDArray | None],
                  reqs: list[str], aux: list[NDArray], head_grads: list[NDArray | None],
                  make: Callable[..., Executor], check: bool | str = False, numbers: bool | str = False):
-        OneAtATime.__init__(self)
+        SingleThread.__init__(self)
         BoundArrays.__init__(self, symbol, bound.ctx, args, grads, reqs, aux, head_grads)
         self._bound, self._make = bound, make
         # By the mode of a forward: whether the gradients behind it are those of training (True), of inference (False),
@@ -400,7 +400,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         states = self.aux_arrays
         before = [array._ctx.run(array._data.copy) for array in states]
         try:
-            with generators.again(self._draws(mode)):
+            with generators.same_draws(self._draws(mode)):
                 forward()
         finally:
             for array, data in zip(states, before):
@@ -490,7 +490,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
 
     # ------------------------------------------------------------------------------------------- inspection
 
-    def _tell(self, callback: Told | None, monitor_all: bool) -> None:
+    def _tell(self, callback: MonitorCallback | None, monitor_all: bool) -> None:
         self._plans.monitor(callback, monitor_all)
 
     def _held(self) -> str:
@@ -500,7 +500,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         return "".join(f"{'training' if is_train else 'inference'} plan: {plan.nbytes / 2 ** 20:.2f} MB\n"
                        for is_train, plan in sorted(self._plans.items())) + f"Total {total >> 20} MB allocated\n"
 
-    def _asked(self, is_train: bool) -> Sequence[Asked]:
+    def _asked(self, is_train: bool) -> Sequence[ReportedPlan]:
         plan = self._plans[is_train]
         found, update = [("forward", plan.forward), ("backward", plan.backward)], self._update
         more = [] if self._whole is None or self._whole[0] is not plan else [
@@ -509,10 +509,11 @@ class Executor(OneAtATime, BoundArrays, Questions):
             more.append(f"update: {update.reason}")
         elif update is not None and update.segment is not None and is_train:
             found.append(("update", update.segment))
-        return [Asked(plan, found, self._bound, functools.partial(run_segment, ctx=self._ctx, is_train=is_train), more,
-                      self._plans.reports.get(is_train))]
+        return [ReportedPlan(plan, found, self._bound, functools.partial(run_segment, ctx=self._ctx,
+                                                                         is_train=is_train), more,
+                             self._plans.reports.get(is_train))]
 
-    def _measured(self, is_train: bool) -> Sequence[Asked]:
+    def _measured(self, is_train: bool) -> Sequence[ReportedPlan]:
         self._ready = self._whole = None
         return self._asked(is_train)
 

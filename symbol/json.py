@@ -401,14 +401,14 @@ class _Loader:
     def counts(self, place: str, top: Mapping[str, Json], stored: list[_Stored], heads: list[tuple[int, int, int]]
                ) -> list[int]:
         """The number of outputs of each node that the file suggests, for nodes whose operator is unknown."""
-        asked = [1] * len(stored)
+        numbers = [1] * len(stored)
         for number, index, _ in (*heads, *(entry for row in stored for entry in row.inputs)):
-            asked[number] = max(asked[number], index + 1)
+            numbers[number] = max(numbers[number], index + 1)
         rows = [self.number(place, "node_row_ptr", row)
                 for row in self.items(place, "node_row_ptr", top.get("node_row_ptr", []))]
         if len(rows) != len(stored) + 1:  # missing, or not of these nodes: MXNet does not read it, either
-            return asked
-        return [max(most, after - before) for most, before, after in zip(asked, rows, rows[1:])]
+            return numbers
+        return [max(most, after - before) for most, before, after in zip(numbers, rows, rows[1:])]
 
     def picked(self, place: str, what: str, nodes: list[Node], number: int, index: int) -> Entry:
         node = nodes[number]

@@ -413,7 +413,7 @@ class Plan:
 
     def noting(self, run: Callable[[], object]) -> generators.States:
         """Run one pass; the states that the random generators it used had before."""
-        with generators.noting() as drawn:
+        with generators.noted_states() as drawn:
             for place in self.random:
                 generators.drawing(*place)
             run()

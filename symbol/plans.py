@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from opreg.core.array_module import ENTERED
-from opreg.core.edition import EDITION
+from opreg.core.invalidation import EDITION
 from opreg.core.mode import MODE, quiet
 from opreg.core.versions import WATCHED
 from opreg.ndarray.context import Context
@@ -17,7 +17,7 @@ from opreg.ndarray.finite import inherited
 from .compile import compile_plan
 from .inspect.checking import KernelReport, check_kernels
 from .inspect.finite import check_numbers
-from .inspect.monitor import Monitor, Told
+from .inspect.monitor import Monitor, MonitorCallback
 from .plan import Plan, Segment
 from .program import Bound
 
@@ -88,7 +88,7 @@ class Plans(dict[bool, Plan]):
         """Whether a monitor receives the results of nodes."""
         return self._monitor.callback is not None
 
-    def monitor(self, callback: Told | None, everything: bool) -> None:
+    def monitor(self, callback: MonitorCallback | None, everything: bool) -> None:
         """Set the callback that receives the results of nodes, or None."""
         if (callback is None) is self.monitored:
             others, self._others = self._others, dict(self)

@@ -31,7 +31,7 @@ OBSERVED = Slot("observers")
 Change: TypeAlias = Callable[[Node, dict[Entry, Entry]], Sequence[Node] | None]
 
 
-def _own(ctx: Context, nbytes: int) -> Array:
+def _new_memory(ctx: Context, nbytes: int) -> Array:
     """New memory on a device."""
     return ctx.backend.arena(nbytes, ctx.device_id)
 
@@ -84,7 +84,7 @@ class Bound:
     memo: dict[Any, Any] = field(default_factory=dict)
     recompute: bool | str = False
     tf32: bool = field(default_factory=tf32)
-    arena: Callable[[Context, int], Array] = _own
+    arena: Callable[[Context, int], Array] = _new_memory
     reduced: Reduced | None = None
     unnoted: Set[Node] = frozenset()
 

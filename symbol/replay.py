@@ -116,7 +116,7 @@ class RecordedSegment(Segment):
     def _record(self, recorder: Recorder) -> None:
         """Replace steps by their recordings."""
         try:
-            pieces, said = self._pieces(recorder)
+            pieces, notes = self._pieces(recorder)
         except _Differs as found:
             self._fail(found.error, found.step, self.steps.index(found.step))
         except Exception as error:
@@ -126,30 +126,30 @@ class RecordedSegment(Segment):
         self._owners = [step for _, step in pieces]
         self.plain = all(map(is_plain, self.flat))
         self._place()
-        self._phase, self._said = _Phase.REPLAY, said
+        self._phase, self._said = _Phase.REPLAY, notes
 
     def _pieces(self, recorder: Recorder) -> tuple[list[tuple[Function, Step]], dict[Step, str]]:
         """The functions in order, each with its first step, and the text that ``said`` returns for each step."""
-        said: dict[Step, str] = {}
+        notes: dict[Step, str] = {}
         steps = [step for step in self.steps if step.run]
         for step in steps:
             reason = self._declared(step)
-            if reason is None and _promised(step):
+            if reason is None and _is_capturable(step):
                 try:
                     self._compare(step, recorder)
                 except RefusedError as refused:
                     reason = str(refused)
             if reason is not None:
-                said[step] = f"island: {reason}"
-        stretches = [stretch for alone, row in itertools.groupby(steps, said.__contains__)
-                     for stretch in ([[step] for step in row] if alone else _recorded(recorder, list(row), said))]
+                notes[step] = f"island: {reason}"
+        stretches = [stretch for alone, row in itertools.groupby(steps, notes.__contains__)
+                     for stretch in ([[step] for step in row] if alone else _recorded(recorder, list(row), notes))]
         pieces: list[tuple[Function, Step]] = []
-        for number, graph in enumerate(stretch for stretch in stretches if isinstance(stretch, _Stretch)):
-            said.update((step, f"graph {number}") for step in graph.steps)
+        for number, graph in enumerate(stretch for stretch in stretches if isinstance(stretch, _RecordedSteps)):
+            notes.update((step, f"graph {number}") for step in graph.steps)
         for stretch in stretches:
-            pieces += ([(stretch.function, stretch.steps[0])] if isinstance(stretch, _Stretch) else
+            pieces += ([(stretch.function, stretch.steps[0])] if isinstance(stretch, _RecordedSteps) else
                        [(function, step) for step in stretch for function in step.run])
-        return pieces, said
+        return pieces, notes
 
     def _declared(self, step: Step) -> str | None:
         """The reason why a step must not be recorded, as far as declarations tell."""
@@ -168,12 +168,12 @@ class RecordedSegment(Segment):
         """Compare a replay of a user's step with a run of it, on other inputs than those of the recording."""
         node = step.node
         assert node is not None and node.op is not None
-        arrays = _apart([*step.ins, *step.outs])
+        arrays = _distinct([*step.ins, *step.outs])
         with recorder.warming():
             # All copies are made before the recording: memory that is allocated later may be written by the replay.
             before = [array.copy() for array in arrays]
             try:
-                for array in _apart(step.ins):
+                for array in _distinct(step.ins):
                     _change(array)
                 changed = [array.copy() for array in arrays]
                 for function in step.run:
@@ -225,31 +225,31 @@ class _Differs(Exception):
         self.step, self.error = step, error
 
 
-class _Stretch:
+class _RecordedSteps:
     """Recorded steps, which one function replays."""
 
     def __init__(self, function: Function, steps: Sequence[Step]):
         self.function, self.steps = function, steps
 
 
-def _recorded(recorder: Recorder, steps: list[Step], said: dict[Step, str]) -> list[_Stretch | list[Step]]:
+def _recorded(recorder: Recorder, steps: list[Step], notes: dict[Step, str]) -> list[_RecordedSteps | list[Step]]:
     """Record steps in stretches, divided by the steps that the device refuses to record."""
     if not steps:
         return []
     functions = [function for step in steps for function in step.run]
     owners = [number for number, step in enumerate(steps) for _ in step.run]
     try:
-        return [_Stretch(recorder.record(functions), steps)]
+        return [_RecordedSteps(recorder.record(functions), steps)]
     except RefusedError as refused:
         if len(steps) == 1:
-            said[steps[0]] = f"island: {refused}"
+            notes[steps[0]] = f"island: {refused}"
             return [steps]
         if refused.number is None:  # refused at the end of the recording, by an unknown step
             half = len(steps) // 2
-            return _recorded(recorder, steps[:half], said) + _recorded(recorder, steps[half:], said)
+            return _recorded(recorder, steps[:half], notes) + _recorded(recorder, steps[half:], notes)
         at = owners[refused.number]
-        said[steps[at]] = f"island: {refused}"
-        return [*_recorded(recorder, steps[:at], said), [steps[at]], *_recorded(recorder, steps[at + 1:], said)]
+        notes[steps[at]] = f"island: {refused}"
+        return [*_recorded(recorder, steps[:at], notes), [steps[at]], *_recorded(recorder, steps[at + 1:], notes)]
 
 
 def runs_python(step: Step) -> str | None:
@@ -264,7 +264,7 @@ def runs_python(step: Step) -> str | None:
     return None
 
 
-def _promised(step: Step) -> bool:
+def _is_capturable(step: Step) -> bool:
     """Whether a user's operator declares that it may be recorded."""
     return step.node is not None and step.node.op is not None and step.node.op.traits.capturable is True
 
@@ -274,7 +274,7 @@ def _keeps_state(function: Function) -> bool:
     return getattr(getattr(function, "func", function), "capturable", False)
 
 
-def _apart(arrays: Iterable[Array | None]) -> list[Array]:
+def _distinct(arrays: Iterable[Array | None]) -> list[Array]:
     """The arrays that are not None, each once."""
     return list({id(array): array for array in arrays if array is not None}.values())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opreg.core.graph import Graph
-from opreg.core.looks import report
+from opreg.core.reports import report
 
 from .json import stored_attrs, stored_name, versions
 from .symbol import DEBUG_STR

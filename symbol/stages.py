@@ -19,24 +19,24 @@ import numpy as np
 from opreg.core.declarations import ZERO
 from opreg.core.graph import Entry, Graph, Node, fail, rewrite
 from opreg.core.launch import Call
-from opreg.core.looks import Explanation, report
 from opreg.core.op import shapes_from_data
 from opreg.core.registry import get
+from opreg.core.reports import Explanation, report
 from opreg.core.spec import ANY, Shape, Spec, show, unify
 from opreg.errors import TRIMMED, ArgumentError
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray, wrap
 
 from . import infer as inference
-from .alone import OneAtATime
 from .arrays import BoundArrays, zeros
 from .executor import Executor, truth
 from .head_gradients import HeadGradients, OutGrads, fitted, in_order
-from .inspect.monitor import Told
-from .inspect.questions import Asked
+from .inspect.monitor import MonitorCallback
+from .inspect.plan_reports import ReportedPlan
 from .plan import Plan
 from .plans import in_mode
 from .reduction import Reduction
+from .single_thread import SingleThread
 from .symbol import Symbol, output_name
 
 if TYPE_CHECKING:
@@ -96,13 +96,13 @@ class _Cut:
         self.early = [node not in late for node, _ in graph.heads]
         self.rest = list(rewrite(Graph([entry for entry in graph.heads if entry[0] in late]), change).heads)
         self.first = [entry for entry in graph.heads if entry[0] not in late]
-        reached = _reached(Graph(self.rest))
+        reached = _differentiable_nodes(Graph(self.rest))
         for entry, variable in self.crossing.items():
             # A loss would have a gradient as a head, although no gradient of the second part reaches it.
             self.first.append(entry if variable in reached else (Node(get("BlockGrad"), variable.name, {}, [entry]), 0))
 
 
-def _reached(graph: Graph) -> set[Node]:
+def _differentiable_nodes(graph: Graph) -> set[Node]:
     """The nodes that may have gradients."""
     reached = {node for node, _ in graph.heads}
     for node in reversed(graph.nodes):
@@ -130,7 +130,7 @@ class Staged(Executor):
                                          {node: [spec.dtype for spec in specs] for node, specs in known.items()})
         bound = fitted(head_grads, symbol.list_outputs(),
                        [Spec(shapes[node][i], dtypes[node][i]) for node, i in graph.heads], ctx, reshaped)
-        OneAtATime.__init__(self)
+        SingleThread.__init__(self)
         BoundArrays.__init__(self, symbol, ctx, args, grads, reqs, aux, bound)
         self._make, self._gradients = make, {True: True, False: None}
         targets = [None if gradient is None or (node.op is not None and node.op.loss(node.attrs)) else gradient._data
@@ -160,9 +160,10 @@ class Staged(Executor):
     def _part(self, heads: Symbol, wanted: Mapping[Node, tuple[NDArray, str]],
               known: Mapping[Node, list[Spec]]) -> Executor:
         arguments, auxiliary = heads._graph().variables()
-        asked = [wanted.get(node, (None, "null")) for node in arguments]
-        return self._make(heads, args=[self._arrays[node] for node in arguments], grads=[grad for grad, _ in asked],
-                          reqs=[req for _, req in asked], aux=[self._arrays[node] for node in auxiliary], specs=known)
+        requests = [wanted.get(node, (None, "null")) for node in arguments]
+        return self._make(heads, args=[self._arrays[node] for node in arguments], grads=[grad for grad, _ in requests],
+                          reqs=[req for _, req in requests], aux=[self._arrays[node] for node in auxiliary],
+                          specs=known)
 
     def _bind_first(self, known: Mapping[Node, list[Spec]]) -> Executor:
         """Bind the first part. Its backward runs last, so it adds to gradients that the second part has written."""
@@ -289,7 +290,7 @@ class Staged(Executor):
     def _recorded_plan(self) -> Plan | None:
         return None
 
-    def _tell(self, callback: Told | None, monitor_all: bool) -> None:
+    def _tell(self, callback: MonitorCallback | None, monitor_all: bool) -> None:
         for part in self._parts():
             part._tell(callback, monitor_all)
 
@@ -306,16 +307,16 @@ class Staged(Executor):
             lines += [f"from {names} of shape {shapes}:", *part.explain(is_train).split("\n")]
         return Explanation(report(lines if self._rests else [*lines, f"from {names}: planned when it has run"]))
 
-    def _asked(self, is_train: bool) -> Sequence[Asked]:
-        return [asked for part in (self._first, self._rest) if part is not None for asked in part._asked(is_train)]
+    def _asked(self, is_train: bool) -> Sequence[ReportedPlan]:
+        return [plan for part in (self._first, self._rest) if part is not None for plan in part._asked(is_train)]
 
-    def _every(self, is_train: bool) -> Sequence[Asked]:
-        return [asked for part in self._parts() for asked in part._every(is_train)]
+    def _every(self, is_train: bool) -> Sequence[ReportedPlan]:
+        return [plan for part in self._parts() for plan in part._every(is_train)]
 
-    def _measured(self, is_train: bool) -> Sequence[Asked]:
+    def _measured(self, is_train: bool) -> Sequence[ReportedPlan]:
         self._go(is_train)
         self._ran = None
-        return [asked for part in (self._first, self._rest) if part is not None for asked in part._measured(is_train)]
+        return [plan for part in (self._first, self._rest) if part is not None for plan in part._measured(is_train)]
 
 
 def _nothing(shape: Shape | None, dtype: np.dtype | None, ctx: Context) -> NDArray:

@@ -14,11 +14,11 @@ from opreg.core.attrs import to_text
 from opreg.core.backward_graph import gradients
 from opreg.core.cache import cached
 from opreg.core.graph import Entry, Graph, Node, rewrite
-from opreg.core.looks import SVG, report
 from opreg.core.op import Op
 from opreg.core.other_names import elsewhere
 from opreg.core.placeholder import resolve
 from opreg.core.registry import user_operator
+from opreg.core.reports import SVG, report
 from opreg.core.rules import Attrs, Dtypes, Shapes
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, as_dtype, dtype_flag, known, show, stated

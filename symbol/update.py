@@ -12,7 +12,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from opreg.builtin.optimizers.bound_updates import Alike, Bound, Row, bind
+from opreg.builtin.optimizers.bound_updates import Bound, Row, WeightGroup, bind
 from opreg.builtin.optimizers.update_formulas import Rates
 from opreg.core.registry import get
 from opreg.core.versions import wrote
@@ -53,7 +53,7 @@ class Updater(Protocol):
     def rows(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> Sequence[Row]:
         """Weights with their states, which are made if they are missing."""
 
-    def count_updates(self, rows: Sequence[Row]) -> Sequence[Alike]:
+    def count_updates(self, rows: Sequence[Row]) -> Sequence[WeightGroup]:
         """Count an update of all weights, and group those that share an operator and attributes."""
 
 
@@ -146,19 +146,19 @@ class Update:
             for array in gather.arrays:
                 wrote(array)
 
-    def _goes_on(self, alike: Sequence[Alike]) -> bool:
+    def _goes_on(self, alike: Sequence[WeightGroup]) -> bool:
         """Whether the steps still fit the groups, after their rates were written."""
         return len(alike) == len(self._groups) and all(
             group.members == found.members and group.operator == found.operator and group.rates.change(found.attrs)
             for group, found in zip(self._groups, alike))
 
-    def _plan(self, alike: Sequence[Alike]) -> None:
+    def _plan(self, alike: Sequence[WeightGroup]) -> None:
         self._compare()
         self._groups = []
         steps = [self._step(found) for found in alike] + [gather.step() for gather in self._gathers]
         self.segment = segments({found.ctx for found in alike})(steps)
 
-    def _step(self, alike: Alike) -> Step:
+    def _step(self, alike: WeightGroup) -> Step:
         """The step that updates a group of weights."""
         ctx, kernel = alike.ctx, get(alike.operator).kernels[0].rule
         arrays = [self._rows[i].arrays for i in alike.members]

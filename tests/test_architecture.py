@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 #: all that is in it, but for what has a line of its own. Within a folder imports make no circles.
 FLOORS = """
     opreg._extends opreg.aliases opreg.core.slots opreg.engine opreg.log opreg.typing
-    opreg.core.cache opreg.core.looks
+    opreg.core.cache opreg.core.reports
     opreg.errors
     opreg.core
     opreg.distributed opreg.elementwise
@@ -55,7 +55,7 @@ FLOORS = """
 LATE = {
     "opreg.command": "a subcommand is imported when it is asked for",
     "opreg.pytest_plugin": "tests of operators are made where somebody asks for them",
-    "opreg.command.given": "a module of the user's is imported when it is named",
+    "opreg.command.parsing": "a module of the user's is imported when it is named",
     "opreg": "the front door opens names at first use",
     "opreg.onnx": "its doors open names at first use, as the front door does",
     "opreg.onnx.package": "the package onnx is imported when a model is read",
@@ -277,7 +277,7 @@ NAMING = {
     "opreg.symbol.symbol": "how names begin that MXNet gives to results of Python's operators",
     "opreg.core.other_names": "what others call attributes of tensors",
     "opreg.core.attrs": "words of Python",
-    "opreg.core.loads": "words of Python",
+    "opreg.core.bytecode_names": "words of Python",
     "opreg.symbol.control_flow": "the loops and the branch that it declares itself",
     "opreg.symbol.unrolled": "how each kind of loop and branch is unrolled",
     "opreg.symbol.passes.reduce_gradients": "the node of a bucket, which it declares itself",

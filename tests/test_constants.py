@@ -122,12 +122,12 @@ OTHERWISE = {
         testing.gradients: _ASIDE
         testing.registered: _FILLS
         testing.report: _WIDTH
-        testing.ways: _RUNS _TURN
-        command.collected: _SHAPE
+        testing.variations: _RUNS _TURN
+        command.pytest_items: _SHAPE
         train.test_data: _SECONDS
     """,
     "arithmetic": """
-        backends.multiples: _SIGNS
+        backends.axpy: _SIGNS
         backends.numba.vector: _HALF_PI_LOW _QUARTER_PI_LOW
         builtin.layers.rnn_parts: GATES
         builtin.elementwise.activation: _SELU_SCALE _SELU_ALPHA

@@ -101,7 +101,7 @@ def _functions() -> Control | None:
     return get, change
 
 
-class _Hold:
+class _SingleThreaded:
     """Restricts BLAS to the calling thread, until the last ``with`` block has ended."""
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ def _control() -> Control:
     return _functions() or (lambda: 1, lambda count: None)
 
 
-_HOLD = _Hold()
+_HOLD = _SingleThreaded()
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_HOLD.forked)

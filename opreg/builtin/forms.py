@@ -121,7 +121,7 @@ def _unknown(form: Form, bound: dict[str, Any]) -> int:
     return sum(axis.many and axis.name not in bound for axis in form)
 
 
-def _made(form: Form, bound: dict[str, Any], open_: bool) -> Shape | None:
+def _form_shape(form: Form, bound: dict[str, Any], open_: bool) -> Shape | None:
     """The shape that a form stands for; None if a name is unbound, unless unknown lengths are allowed."""
     dims: list[int] = []
     for axis in form:
@@ -184,11 +184,11 @@ def formed(op: Op, text: str) -> None:
     def form_fill(attrs: Attrs, ins: Shapes, outs: Shapes) -> Shapes:
         named = of_ins(attrs, ins)
         bound = bound_by(attrs, [*named, *zip(op.signature.outputs(attrs), of_outputs, outs)])
-        return [_made(_with(form, attrs), bound, shape is not None) for _, form, shape in named] or ins
+        return [_form_shape(_with(form, attrs), bound, shape is not None) for _, form, shape in named] or ins
 
     def form_infer(attrs: Attrs, *ins: Shape) -> list[Shape | None]:
         bound = bound_by(attrs, of_ins(attrs, ins))
-        return [_made(_with(form, attrs), bound, True) for form in of_outputs]
+        return [_form_shape(_with(form, attrs), bound, True) for form in of_outputs]
 
     first, *others = [{axis.name for axis in form if axis.number is None and axis.name[:1] != "@"}
                       for form in of_inputs.values()] or [set()]

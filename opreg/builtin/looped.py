@@ -18,7 +18,7 @@ from ..core.rules import Attrs, Rule
 from ..core.value import Value
 from ..elementwise.loop_text import bound_loop, computed_in, run_loop, specialised_loop
 from ..elementwise.loops import Loop, Sets, gradient_of, lower
-from ..elementwise.rows import Along
+from ..elementwise.rows import RowLayout
 from ..typing import Array, ArrayModule
 
 __all__ = ["by_loop", "looped"]
@@ -45,15 +45,15 @@ def looped(op: Op) -> Callable[[F], F]:
         def loop_xp(xp: ArrayModule, *arrays: Array, out: Any = None, **attrs: Any) -> Any:
             loop = loop_of(attrs, arrays)
             outs = None if out is None else list(out) if isinstance(out, tuple) else [out]
-            told = [attrs.get("dtype")] if outs is None else [each.dtype for each in outs]
-            dtype = computed_in(loop, [array.dtype for array in arrays[:len(loop.rows.inputs)]], told)
+            dtypes = [attrs.get("dtype")] if outs is None else [each.dtype for each in outs]
+            dtype = computed_in(loop, [array.dtype for array in arrays[:len(loop.rows.inputs)]], dtypes)
             results = run_loop(loop, xp, arrays, outs, dtype)
             return out if outs is not None else results[0] if len(results) == 1 else tuple(results)
 
         @op.prepare
         def loop_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Any] | None:
-            told = attrs.get("dtype") or attrs.get("out_dtype")
-            if told is not None and told != arrays[0].dtype:
+            dtype = attrs.get("dtype") or attrs.get("out_dtype")
+            if dtype is not None and dtype != arrays[0].dtype:
                 return None
             return specialised_loop(loop_of(attrs, arrays), arrays)
 
@@ -97,7 +97,7 @@ def by_loop(op: Op) -> None:
 def _through_reduction(described: Sets, wrt: int, g: Value, ins: Sequence[Value], out: Value) -> Value | None:
     """The gradient of an input of a loop with a value for each set."""
     expression = gradient_of(described.rows, wrt, known=True)
-    data = ins[described.rows.inputs.index(Along.ELEMENT)]
+    data = ins[described.rows.inputs.index(RowLayout.ELEMENT)]
     given = [g, *ins, out]
     for i in {0, len(ins) + 1} & {*expression.used}:
         given[i] = ops._backward_sum(given[i], data, axis=described.axis, keepdims=described.keepdims,

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.op import Op
 from ..core.registry import ops
-from ..core.rules import Again, Rule
+from ..core.rules import BatchedCall, Rule
 from ..core.spec import Shape
 from ..core.value import Value
 
@@ -50,11 +50,11 @@ def _together(ins: Sequence[Any], batched: Sequence[bool], **attrs: Any) -> Any:
     ins = repeated(ins, batched)
     if any(value.shape != ins[0].shape for value in ins):
         return NotImplemented
-    return Again(ins, attrs)
+    return BatchedCall(ins, attrs)
 
 
 def _broadcast(ins: Sequence[Any], batched: Sequence[bool], **attrs: Any) -> Any:
-    return Again(aligned(ins, batched), attrs)
+    return BatchedCall(aligned(ins, batched), attrs)
 
 
 _TOGETHER, _BROADCAST = Rule(_together), Rule(_broadcast)
@@ -114,7 +114,7 @@ def along(op: Op, *names: str, of: int = 0, more: int = 0, flat: bool = False, s
                 if axis == ():
                     return NotImplemented
             words[name] = axis
-        return Again(ins, words)
+        return BatchedCall(ins, words)
 
 
 def _behind(axis: int | Sequence[int], rank: int, words: dict[str, Any]) -> int | tuple[int, ...]:
@@ -143,7 +143,7 @@ def of_rows(op: Op, *places: int) -> None:
         if any(own for i, own in enumerate(batched) if i not in places):
             return NotImplemented
         values = repeated(ins, batched)
-        return Again([folded(values[i]) if i in places else value for i, value in enumerate(ins)], attrs)
+        return BatchedCall([folded(values[i]) if i in places else value for i, value in enumerate(ins)], attrs)
 
 
 def summed_like(value: Value, shape: Shape, wanted: Shape) -> Value:

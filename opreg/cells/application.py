@@ -208,7 +208,7 @@ def _gradients(g: TracedValue | tuple[TracedValue | None, ...], ins: Sequence[Tr
     out_grads = list(g) if isinstance(g, (tuple, list)) else [g]
     if any(top is not None for top in out_grads[record.visible:len(record.outs)]):
         raise NotDifferentiableError(kept_of(record.title))
-    compute = _debugged if record.debugged else _grown
+    compute = _debugged if record.debugged else _traced_gradients
     gradients, weights = compute(record, out_grads[:record.visible], ins, outs)
     by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
     return [*gradients, *[by_weight.get(id(array)) for array in record.arrays[:rest]]] if count or rest else []
@@ -237,8 +237,8 @@ def kept_of(title: str) -> str:
             "known: save inputs and outputs alone with ctx.save_for_backward, and compute the rest again in backward")
 
 
-def _grown(record: Application, out_grads: Sequence[TracedValue | None], ins: Sequence[TracedValue],
-           outs: Sequence[TracedValue]) -> tuple[Sequence[TracedValue | None], Sequence[TracedValue | None]]:
+def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | None], ins: Sequence[TracedValue],
+                      outs: Sequence[TracedValue]) -> tuple[Sequence[TracedValue | None], Sequence[TracedValue | None]]:
     """The gradients as further nodes: the user's function is traced."""
     trace = STATE.trace
     if trace is None:  # of an executor: the nodes join those of the gradient

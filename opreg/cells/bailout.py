@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .python_op import Kept
     from .tensor import Tensor
 
-__all__ = ["Bailout", "HookSignatureChanged", "HookSignatures", "NumberChanged"]
+__all__ = ["Bailout", "HookSignatureChanged", "HookSignatures", "ReadChanged"]
 
 
 class Bailout(Exception):
@@ -32,7 +32,7 @@ class HookSignatureChanged(Bailout):
         self.key, self.structure, self.results, self.specs = key, structure, results, specs
 
 
-class NumberChanged(Bailout):
+class ReadChanged(Bailout):
     """Python read another value than was assumed: ``fork`` is the place, ``answer`` the value."""
 
     def __init__(self, fork: Fork, answer: Answer):

@@ -20,27 +20,27 @@ from ..core.graph import Entry, Node, reachable
 from ..core.mode import MODE, Recording
 from ..core.op import Op
 from ..core.registry import ops
-from ..core.rules import Again, Attrs
+from ..core.rules import Attrs, BatchedCall
 from ..core.spec import Spec, is_floating, show
 from ..core.tracing import TraceError
 from ..errors import ArgumentError, NotDifferentiableError, ShapeError, note, warn
 from . import bprop, tree
 from .application import Application
 from .cell import Cell
-from .guards import LOOKS
+from .guards import TENSOR_READS
 from .state import STATE, untraced
 from .tensor import Tensor, as_tensor
 from .tensor_base import TensorBase
 from .trace import FunctionTracer, create
 from .tree import Structure
 
-__all__ = ["Mapped", "mapped"]
+__all__ = ["BatchedValue", "mapped"]
 
 #: Users' operators for which the warning about looping over samples was given.
 _SAID: set[str] = set()
 
 
-class Mapped(NamedTuple):
+class BatchedValue(NamedTuple):
     """A value for all samples.
 
     Attributes
@@ -65,14 +65,15 @@ def applied(op: Op, attrs: Any, given: Attrs, values: Sequence[Any]) -> list[Any
     return [trace.wrap((node, i)) for i in range(node.count)]
 
 
-def replay(nodes: Sequence[Node], values: dict[Entry, Mapped], specs: Mapping[Node, Sequence[Spec]], size: int) -> None:
+def replay(nodes: Sequence[Node], values: dict[Entry, BatchedValue], specs: Mapping[Node, Sequence[Spec]],
+           size: int) -> None:
     """Apply nodes to all samples.
 
     Parameters
     ----------
     nodes : sequence of Node
         Nodes in the order of computation.
-    values : dict of Entry to Mapped
+    values : dict of Entry to BatchedValue
         Values of the variables; the outputs of nodes are added to it.
     specs : mapping of Node to list of Spec
         Shapes and dtypes of one sample.
@@ -91,7 +92,7 @@ def replay(nodes: Sequence[Node], values: dict[Entry, Mapped], specs: Mapping[No
         values.update(zip([(node, i) for i in range(node.count)], outs))
 
 
-def _outputs(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int) -> Sequence[Mapped]:
+def _outputs(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], size: int) -> Sequence[BatchedValue]:
     """The outputs of a node for all samples."""
     op, attrs = node.op, node.attrs
     assert op is not None
@@ -108,17 +109,17 @@ def _outputs(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int
         values = [value[0] if own else value for value, own in zip(values, batched)]
         batched = [False] * len(ins)
     if not any(batched) and not (op.traits.random or (not effects.opaque(op) and effects.draws(op, attrs))):
-        return [Mapped(out, False) for out in applied(op, attrs, node.given, values)]
+        return [BatchedValue(out, False) for out in applied(op, attrs, node.given, values)]
     if op.rules.vmap is not None and any(batched) and size:
         returned = op.rules.vmap(attrs, values if op.where is None else [value.shown() for value in values], batched)
-        if isinstance(returned, Again):
+        if isinstance(returned, BatchedCall):
             returned = applied(op, op.complete(returned.attrs), returned.attrs, returned.ins)
         if returned is not NotImplemented:
             return _checked(op, returned, values, specs, size)
     if op.traits.traced and op.rules.vmap is None:
         if op.where is None or use.derived:
             return _body(node, ins, specs, size)
-        return _ruled(node, ins, specs, size)
+        return _user_operator_outputs(node, ins, specs, size)
     if op.where is not None:
         _say(node, size)
     return _looped(node, ins, specs, size)
@@ -137,7 +138,7 @@ def _say(node: Node, size: int) -> None:
         warn(f"{what} runs once for each of {size} samples; {instead}", where=node.where)
 
 
-def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], size: int) -> list[Mapped]:
+def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], size: int) -> list[BatchedValue]:
     """The results of a vmap rule, checked for the shapes of samples; a built-in operator may return an output without
     an axis of samples, which all samples share."""
     outs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
@@ -152,7 +153,7 @@ def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], s
         out = ops._copy(out) if any(out is value for value in ins) else as_tensor(out)
         expected = (size, *(spec.shape or ()))
         if op.where is None and out.shape == spec.shape != expected and size != 1:
-            results.append(Mapped(out, False))
+            results.append(BatchedValue(out, False))
             continue
         if out.shape != expected:
             if op.where is not None or out.size != math.prod(expected):
@@ -163,24 +164,24 @@ def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], s
                 getattr(value, "_entry", None) is not None for value in ins) and op.differentiable:
             raise NotDifferentiableError(f"{title} computes output {i} without operators, so it has no "
                                          "gradient: write it in operators of its inputs, as op(…) itself")
-        results.append(Mapped(out if out._dt == spec.dtype else out._cast(spec.dtype), True))
+        results.append(BatchedValue(out if out._dt == spec.dtype else out._cast(spec.dtype), True))
     return results
 
 
-def _looped(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int) -> list[Mapped]:
+def _looped(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], size: int) -> list[BatchedValue]:
     """The outputs, computed in a loop over the samples."""
     op = node.op
     assert op is not None
     if size == 0:
-        return [Mapped(create(ops._zeros, shape=(0, *(spec.shape or ())), dtype=spec.dtype), True)
+        return [BatchedValue(create(ops._zeros, shape=(0, *(spec.shape or ())), dtype=spec.dtype), True)
                 for spec in specs]
     rows = [applied(op, node.attrs, node.given, [value[i] if batched else value for value, batched in ins])
             for i in range(size)]
-    return [Mapped(ops.stack(*[as_tensor(out) for out in column], axis=0, num_args=size), True)
+    return [BatchedValue(ops.stack(*[as_tensor(out) for out in column], axis=0, num_args=size), True)
             for column in zip(*rows)]
 
 
-def _body(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int) -> list[Mapped]:
+def _body(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], size: int) -> list[BatchedValue]:
     """The outputs, computed by the body of an operator."""
     op = node.op
     assert op is not None
@@ -189,7 +190,7 @@ def _body(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int) -
     use = Use(op.name, node.tags, node.where, ctx, node.in_training(True), sample, list(specs), {})
     body, slots, heads = trace_body(op, node.attrs, use)
     values = dict(zip(slots, ins))
-    values.update({(variable, 0): Mapped(as_tensor(array), False) for variable, array in body.arrays.items()})
+    values.update({(variable, 0): BatchedValue(as_tensor(array), False) for variable, array in body.arrays.items()})
     replay(reachable(body.nodes, heads), values, body.specs, size)
     return [values[head] for head in heads]
 
@@ -222,7 +223,7 @@ class _Apart(Cell):
         return self._backward(g if isinstance(g, tuple) else (g,), ins, outs)
 
 
-def _application(node: Node, ins: Sequence[Mapped], size: int) -> list[Mapped]:
+def _application(node: Node, ins: Sequence[BatchedValue], size: int) -> list[BatchedValue]:
     """The outputs of an application node, with the user's gradient if there is one."""
     op, record = node.op, node.attrs.get("record")
     assert op is not None and op.rules.inline is not None
@@ -232,7 +233,7 @@ def _application(node: Node, ins: Sequence[Mapped], size: int) -> list[Mapped]:
         return [by_entry[entry] for entry in entries]
     body, count, shown = record.body, record.count, len(record.outs)
 
-    def forward(values: Sequence[Mapped]) -> list[Mapped]:
+    def forward(values: Sequence[BatchedValue]) -> list[BatchedValue]:
         entries = dict(zip([(variable, 0) for variable in record.variables], values))
         replay(body.nodes, entries, body.specs, size)
         return [entries[head] for head in record.heads]
@@ -242,25 +243,27 @@ def _application(node: Node, ins: Sequence[Mapped], size: int) -> list[Mapped]:
         by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
         return [*gradients, *[by_weight.get(id(array)) for array in record.arrays]]
 
-    return _apart(forward, gradient, ins, size, record.title)
+    return _with_own_gradient(forward, gradient, ins, size, record.title)
 
 
-def _ruled(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int) -> list[Mapped]:
+def _user_operator_outputs(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec],
+                           size: int) -> list[BatchedValue]:
     """The outputs of a user's operator, computed by its traced body, with the user's gradient if there is one."""
     op: Any = node.op
 
-    def forward(values: Sequence[Mapped]) -> list[Mapped]:
+    def forward(values: Sequence[BatchedValue]) -> list[BatchedValue]:
         return _body(node, values, specs, size)
 
     def gradient(out_grads: Sequence[Any], values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
         return op.differentiate(out_grads[0] if len(out_grads) == 1 else tuple(out_grads), values, outs, node.attrs,
                                 [is_floating(value._dt) for value in values], node.in_training(True))
 
-    return _apart(forward, gradient, ins, size, op.op_type)
+    return _with_own_gradient(forward, gradient, ins, size, op.op_type)
 
 
-def _apart(forward: Callable[[Sequence[Mapped]], list[Mapped]], gradient: Callable[..., list[Any]],
-           ins: Sequence[Mapped], size: int, title: str) -> list[Mapped]:
+def _with_own_gradient(forward: Callable[[Sequence[BatchedValue]], list[BatchedValue]],
+                       gradient: Callable[..., list[Any]],
+                       ins: Sequence[BatchedValue], size: int, title: str) -> list[BatchedValue]:
     """The outputs for all samples, with a gradient of their own.
 
     Parameters
@@ -275,14 +278,14 @@ def _apart(forward: Callable[[Sequence[Mapped]], list[Mapped]], gradient: Callab
     batched = [each.batched for each in ins]
     some = any(batched)
 
-    def values_of(results: Sequence[Mapped]) -> list[Any]:
+    def values_of(results: Sequence[BatchedValue]) -> list[Any]:
         """Values of the results; where some have an axis of samples, the others are repeated along one."""
         return [value if own or not some else
                 ops.broadcast_to(value.reshape((1, *value.shape)), shape=(size, *value.shape))
                 for value, own in results]
 
     def run(values: Sequence[Any]) -> list[Any]:
-        return values_of(forward(list(map(Mapped, values, batched))))
+        return values_of(forward(list(map(BatchedValue, values, batched))))
 
     def back(g: Sequence[Any], values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
         def of_one(*sample: Any) -> list[Any]:
@@ -290,13 +293,13 @@ def _apart(forward: Callable[[Sequence[Mapped]], list[Mapped]], gradient: Callab
             return [ops.zeros_like(value) if each is None else each
                     for each, value in zip(gradient(out_grads, inputs, results), inputs)]
 
-        given = [Mapped(each, some) for each in (*g, *outs)]
-        given[len(g):len(g)] = map(Mapped, values, batched)
+        given = [BatchedValue(each, some) for each in (*g, *outs)]
+        given[len(g):len(g)] = map(BatchedValue, values, batched)
         # The caller that fits gradients to their inputs sums gradients of an input that samples share.
         return values_of(mapped(of_one, given, size, title)[0])
 
     outs = bprop.apply(_Apart(run, back), tuple([each.value for each in ins]), {})
-    return [Mapped(out, some) for out in outs]
+    return [BatchedValue(out, some) for out in outs]
 
 
 # --------------------------------------------------------------------------------------------------- functions
@@ -307,19 +310,19 @@ class SampleTracer(FunctionTracer):
 
     Attributes
     ----------
-    samples : dict of Entry to Mapped
+    samples : dict of Entry to BatchedValue
         Values of the inputs that have an axis of samples.
     """
 
     def __init__(self, title: str, parent: FunctionTracer | None):
         super().__init__(title, parent)
         self.assigns = False
-        self.samples: dict[Entry, Mapped] = {}
+        self.samples: dict[Entry, BatchedValue] = {}
 
-    def outside(self) -> dict[Entry, Mapped]:
+    def outside(self) -> dict[Entry, BatchedValue]:
         """Values of captured variables: arrays, and values of the surrounding trace."""
-        values = {(node, 0): Mapped(as_tensor(array), False) for node, array in self.arrays.items()}
-        values.update({(node, 0): Mapped(value, False) for node, value in self.outer.items()})
+        values = {(node, 0): BatchedValue(as_tensor(array), False) for node, array in self.arrays.items()}
+        values.update({(node, 0): BatchedValue(value, False) for node, value in self.outer.items()})
         return values
 
     def ask(self, value: Any, title: str) -> Any:
@@ -332,7 +335,7 @@ class SampleTracer(FunctionTracer):
                 replay(nodes, values, self.specs, 1)
                 found, drawn = values[entry]
                 if not drawn:
-                    return LOOKS[title].of(found) if self.parent is None else self.parent.ask(found, title)
+                    return TENSOR_READS[title].of(found) if self.parent is None else self.parent.ask(found, title)
         raise TraceError(f"{title} asks for the numbers of one sample in {self.title}, which computes all of them at "
                          "once. Use ops.select for a choice of values, or a plain loop over the samples")
 
@@ -341,8 +344,8 @@ class SampleTracer(FunctionTracer):
         raise TraceError(f"{self.title} computes all samples at once, and cannot: {reason}")
 
 
-def mapped(function: Callable[..., Any], values: Sequence[Mapped], size: int, title: str
-           ) -> tuple[list[Mapped], Structure]:
+def mapped(function: Callable[..., Any], values: Sequence[BatchedValue], size: int, title: str
+           ) -> tuple[list[BatchedValue], Structure]:
     """The results of a function of one sample, for all samples, and their nesting."""
     outer = STATE.trace
     trace = SampleTracer(title, outer)
@@ -351,7 +354,7 @@ def mapped(function: Callable[..., Any], values: Sequence[Mapped], size: int, ti
         if batched:
             name = f"sample{i}" if outer is None else outer.unique("sample")
             slot = trace.input(name, value.shape[1:], value._dt)
-            trace.samples[slot._entry] = Mapped(value, True)
+            trace.samples[slot._entry] = BatchedValue(value, True)
             trace.argument_ids.add(id(slot))
             arguments.append(slot)
         else:
@@ -370,8 +373,8 @@ def mapped(function: Callable[..., Any], values: Sequence[Mapped], size: int, ti
     finally:
         MODE.reset(token)
     given = {id(value) for value, _ in values}
-    results = [Mapped(ops._copy(value) if id(value) in given else value, batched)
+    results = [BatchedValue(ops._copy(value) if id(value) in given else value, batched)
                for value, batched in map(entries.__getitem__, heads)]
     if outer is not None and not MODE.recording:
-        results = [Mapped(ops.BlockGrad(value), batched) for value, batched in results]
+        results = [BatchedValue(ops.BlockGrad(value), batched) for value, batched in results]
     return results, structure

@@ -9,9 +9,9 @@ import numpy as np
 from opreg.core import generators
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.finite import inherited
-from opreg.ndarray.landing import Landing
+from opreg.ndarray.gradient_target import GradientTarget
 from opreg.ndarray.ndarray import NDArray
-from opreg.ndarray.needed import lost
+from opreg.ndarray.overwritten import lost
 from opreg.symbol.compile import compile_program
 from opreg.symbol.inspect.finite import check_numbers
 from opreg.symbol.plan import Segment
@@ -27,7 +27,7 @@ from ..errors import OpError
 from ..ndarray import tape
 from ..typing import Array
 from .parameter import Parameter
-from .plan_memory import Room
+from .plan_memory import PlanMemory
 from .python_op import Kept, Record
 from .state import STATE
 from .tensor import Tensor
@@ -43,7 +43,7 @@ class BoundTrace:
     ----------
     traced : Traced
         The function.
-    room : Room
+    room : PlanMemory
         Its memory, which stays taken while it runs and while its results are needed.
     late : list of Entry
         Gradients, which the second half of the plan computes.
@@ -55,7 +55,7 @@ class BoundTrace:
         Parameters whose gradients the inputs are, in this order; the gradients are computed into this plan's memory.
     """
 
-    def __init__(self, traced: Traced, room: Room, late: Sequence[Entry] = (), seeds: Sequence[Node] = (),
+    def __init__(self, traced: Traced, room: PlanMemory, late: Sequence[Entry] = (), seeds: Sequence[Node] = (),
                  numbers: bool | str = False, gradients_of: Sequence[Parameter] = ()):
         trace = traced.trace
         self.room, ctx = room, traced.ctx
@@ -70,7 +70,7 @@ class BoundTrace:
             return stretches.array(ctx, spec)
 
         private = bool(late)  # an assigned parameter's old value is still read by the second half
-        aside = private or bool(traced.steps) or traced.calls  # a run that stops early must not have changed it
+        temporary = private or bool(traced.steps) or traced.calls  # a run that stops early must not have changed it
         assigned = {id(array) for array, _ in traced.assigned}
         arrays: dict[Node, Array] = {}
         contexts: dict[Node, Context] = {}
@@ -84,7 +84,7 @@ class BoundTrace:
             else:
                 arrays[node] = array._data
                 self.holders.append((array, array._data))
-        self.landings = _landings(traced, gradients_of, arrays)
+        self.gradient_targets = _gradient_targets(traced, gradients_of, arrays)
         for node in (*traced.inputs, *seeds):
             if node not in arrays:
                 arrays[node] = empty((node, 0))
@@ -99,8 +99,8 @@ class BoundTrace:
         self.stored: list[tuple[NDArray, Array]] = []  # values assigned at the end of a run
         targets = []
         for array, entry in traced.assigned:
-            targets.append(empty(entry) if aside else array._data)
-            if aside:
+            targets.append(empty(entry) if temporary else array._data)
+            if temporary:
                 self.stored.append((array, targets[-1]))
         targets += [empty(entry) for entry in last]
         self.gradients = [empty(entry) for entry in late]
@@ -126,21 +126,21 @@ class BoundTrace:
         for order in self.orders:
             order()
 
-    def land(self, leaves: Sequence[Tensor]) -> list[Landing] | None:
+    def land(self, leaves: Sequence[Tensor]) -> list[GradientTarget] | None:
         """Copy inputs to the memory that the plan reads; None where that memory is in use.
 
         The places that were written to are returned, to be released after the run.
         """
-        reserved: list[Landing] = []
-        for slot, leaf, landing in zip(self.slots, leaves, self.landings):
-            if landing is None:
+        reserved: list[GradientTarget] = []
+        for slot, leaf, target in zip(self.slots, leaves, self.gradient_targets):
+            if target is None:
                 slot[...] = leaf._data
-            elif not landing.holds(leaf._data):
-                if landing.reserve() is None:
+            elif not target.holds(leaf._data):
+                if target.reserve() is None:
                     for other in reserved:
                         other.release()
                     return None
-                reserved.append(landing)
+                reserved.append(target)
                 slot[...] = leaf._data
         return reserved
 
@@ -249,17 +249,17 @@ class BoundTrace:
         idle.append(self)
 
 
-def _landings(traced: Traced, parameters: Sequence[Parameter], arrays: dict[Node, Array]
-              ) -> Sequence[Landing | None]:
+def _gradient_targets(traced: Traced, parameters: Sequence[Parameter], arrays: dict[Node, Array]
+              ) -> Sequence[GradientTarget | None]:
     """Memory for inputs that are gradients of parameters, so that backward computes them there; empty without any."""
-    found: list[Landing | None] = []
+    found: list[GradientTarget | None] = []
     specs = traced.trace.specs
     if len(parameters) != len(traced.inputs) or traced.ctx.xp is not np:
         return found
     for parameter, node in zip(parameters, traced.inputs):
-        spec, landing = specs[node][0], None
-        if Landing.fits(spec) and spec.shape == parameter.shape:
-            arrays[node], landing = Landing.of(spec)
-            parameter._landing = landing
-        found.append(landing)
+        spec, target = specs[node][0], None
+        if GradientTarget.fits(spec) and spec.shape == parameter.shape:
+            arrays[node], target = GradientTarget.of(spec)
+            parameter._gradient_target = target
+        found.append(target)
     return found if any(found) else []

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 
-from ..core.looks import Shown
 from ..core.mode import MODE
 from ..core.parameters import parameters_of
+from ..core.reports import NotebookTable
 from ..core.spec import as_dtype, is_floating
-from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, is_ours, note, refuse_keywords
+from ..custom.signature import warn_misspelt
+from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, is_it, is_ours, note, refuse_keywords
 from . import bprop, hooks
 from . import dtype as dtypes
 from .handles import Hook
@@ -57,7 +58,7 @@ class _Constructs(Protocol[P, R]):
     def construct(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
-class Cell(ParameterContainer, Shown):
+class Cell(ParameterContainer, NotebookTable):
     """A layer: derive from it, make parameters and children in ``__init__``, compute in ``construct``.
 
     A Cell that defines ``bprop(self, *inputs, out, dout)`` has this as its gradient: it returns a gradient for each
@@ -91,6 +92,11 @@ class Cell(ParameterContainer, Shown):
                 _check_keywords(cls, keywords)
             return super().__new__(cls)
 
+    def __init_subclass__(cls, **keywords: Any):
+        super().__init_subclass__(**keywords)
+        if not cls.__module__.startswith("opreg."):
+            warn_misspelt(cls, Cell, ("construct", "bprop"))
+
     def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None):
         super().__init__(auto_prefix)
         self.__dict__.update(
@@ -118,7 +124,7 @@ class Cell(ParameterContainer, Shown):
         """Compute the outputs; every Cell defines its own."""
         what = "rename forward to construct" if hasattr(type(self), "forward") else "define construct(self, ...)"
         raise AttributeError(f"The '{type(self).__name__}' object has no attribute 'construct': {what}, which computes "
-                             "what the Cell returns")
+                             f"what the Cell returns{is_it(type(self), 'construct')}")
 
     if TYPE_CHECKING:  # it has the signature of ``construct``
 

@@ -9,7 +9,7 @@ from typing import Any
 from opreg.core import generators
 from opreg.core.graph import Entry, Node
 from opreg.ndarray import tape
-from opreg.ndarray.landing import Landing
+from opreg.ndarray.gradient_target import GradientTarget
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.locks import rlock
@@ -20,7 +20,7 @@ from . import tree
 from .bound_trace import BoundTrace
 from .observer import Observer
 from .parameter import Parameter
-from .plan_memory import Room, Rooms
+from .plan_memory import PlanMemories, PlanMemory
 from .reads import Reads
 from .state import STATE
 from .tensor import Tensor, made, tensor
@@ -52,7 +52,7 @@ class Compiled:
         Idle plans with gradients, by the inputs and weights that have one.
     """
 
-    def __init__(self, traced: Traced, arguments: Structure, rooms: Rooms, numbers: bool | str = False,
+    def __init__(self, traced: Traced, arguments: Structure, rooms: PlanMemories, numbers: bool | str = False,
                  gradients_of: Sequence[Parameter] = ()):
         self.traced, self.arguments, self._rooms, self._numbers = traced, arguments, rooms, numbers
         self._gradients_of = gradients_of
@@ -95,7 +95,7 @@ class Compiled:
                 plan = self._first_half(self._rooms.take())
             plan.free(self.idle)
 
-    def _another(self, idle: list[BoundTrace], make: Callable[[Room], BoundTrace]) -> BoundTrace:
+    def _another(self, idle: list[BoundTrace], make: Callable[[PlanMemory], BoundTrace]) -> BoundTrace:
         """A plan for one run, unless the first plan is idle."""
         for plan in tuple(idle):
             if plan.room.take():
@@ -124,11 +124,11 @@ class Compiled:
             if not plan.room.take():  # another caller runs in it
                 idle.append(plan)
                 plan = self._another(idle, self._first_half)
-        reserved: Sequence[Landing] = ()
+        reserved: Sequence[GradientTarget] = ()
         try:
             if plan.orders:
                 plan.wait()
-            if plan.landings:
+            if plan.gradient_targets:
                 landed = plan.land(leaves)
                 if landed is None:
                     return self._run_apart(leaves)
@@ -147,8 +147,8 @@ class Compiled:
             return tree.rebuild(self.traced.structure, iter([made(out.copy(), ctx) for out in plan.outputs]))
         finally:
             if reserved:
-                for landing in reserved:
-                    landing.release()
+                for target in reserved:
+                    target.release()
             if plan.kept:
                 plan.kept.clear()
             plan.room.free()
@@ -159,7 +159,7 @@ class Compiled:
         self._gradients_of, self.idle = (), []
         return self.run(leaves)
 
-    def _first_half(self, room: Room) -> BoundTrace:
+    def _first_half(self, room: PlanMemory) -> BoundTrace:
         return BoundTrace(self.traced, room, numbers=self._numbers, gradients_of=self._gradients_of)
 
     def run_recorded(self, function: Callable, leaves: Sequence[Tensor], needs: tuple[bool, ...]) -> Any:
@@ -173,7 +173,7 @@ class Compiled:
         run = _Run(self, function, plan, len(leaves), idle)
         plan.wait()
         plan.fill(leaves)
-        with generators.noting() as run.drawn:
+        with generators.noted_states() as run.drawn:
             plan.forward()
         every = [*leaves, *self._weights]
         before = {id(array): data.copy() for array, data in plan.copied}
@@ -191,7 +191,7 @@ class Compiled:
         variables = {id(array): node for array, node in self.traced.captured}
         return [*self.traced.inputs, *[variables[id(weight)] for weight in self._weights]]
 
-    def _second_half(self, needs: Sequence[bool], room: Room) -> BoundTrace:
+    def _second_half(self, needs: Sequence[bool], room: PlanMemory) -> BoundTrace:
         """The plan of the gradients of inputs and weights, which runs after the first half."""
         traced, trace = self.traced, self.traced.trace
         targets = self.targets()
@@ -249,7 +249,7 @@ class Compiled:
         try:
             for data, _, before in kept:
                 data[...] = before
-            with generators.again(run.drawn):
+            with generators.same_draws(run.drawn):
                 plan.run(plan.plan.forward)
         finally:
             for data, now, _ in kept:
@@ -351,7 +351,7 @@ def _recorded(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -
     for weight, variable in weights:
         weight._data, weight._entry = variable._data, variable._entry
     try:
-        with generators.again(run.drawn), Recording(None, run.training):
+        with generators.same_draws(run.drawn), Recording(None, run.training):
             out = run_in_python(run.function, *tree.rebuild(compiled.arguments, iter(variables[:count])))
         results = compiled.traced.computed(out)
     finally:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
-from opreg.ndarray.needed import Changed, lost
+from opreg.ndarray.overwritten import Changed, lost
 
 from ..core.gradient import fitted
 from ..core.mode import MODE, Recording
@@ -197,7 +197,7 @@ class _Call(Application):
 
     def eager(self) -> Any:
         leaves = self.leaves = [tensor(leaf) for leaf in self.leaves]
-        copies = [leaf if isinstance(leaf, Parameter) else _borrowed(leaf) for leaf in leaves]
+        copies = [leaf if isinstance(leaf, Parameter) else _forward_argument(leaf) for leaf in leaves]
         recorded = [MODE.recording and leaf._entry is not None for leaf in leaves]
         with Recording(False, None):
             outs = self.forward(copies, recorded)
@@ -326,7 +326,7 @@ def _arguments(structure: Structure, out_grads: Iterator[TensorBase | None]) -> 
             for part in (structure[2] if several else [structure])]
 
 
-def _borrowed(leaf: Tensor) -> Tensor:
+def _forward_argument(leaf: Tensor) -> Tensor:
     """The tensor as ``forward`` receives it: in-place changes affect the caller's only if they are marked."""
     result = lent(leaf)
     result.__dict__ = leaf.__dict__

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
-from ..core.mode import MODE, Asked, Mode, Scope
+from ..core.mode import MODE, Mode, Scope, UserScope
 from ..core.registry import ops
 from ..errors import ArgumentError, OpError
 from . import tree
@@ -27,7 +27,7 @@ R = TypeVar("R")
 __all__ = ["grad", "value_and_grad", "GradOperation", "get_grad", "stop_gradient", "no_grad", "asked", "answer"]
 
 
-class no_grad(Asked, Scope):
+class no_grad(UserScope, Scope):
     """A context or decorator within which no gradient is recorded."""
 
     _chosen, _key = ("recording", "paused", "blocked"), "no_grad"

@@ -27,7 +27,7 @@ from ..core.op import Op
 from ..core.spec import Shape
 from ..errors import Where, here
 from ..typing import Array
-from .bailout import NumberChanged
+from .bailout import ReadChanged
 from .state import untraced
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ Answer: TypeAlias = float | np.generic | np.ndarray | tuple[Shape, ...]
 #: The result of compiling a function.
 V = TypeVar("V")
 
-__all__ = ["GUARD", "LOOKS", "Fork", "Look", "Measure", "Numbers", "Path", "Unknown", "Variants", "calls", "effects",
-           "up_to"]
+__all__ = ["GUARD", "TENSOR_READS", "Fork", "TensorRead", "Measure", "TraceValues", "Path", "NotComputable",
+           "Variants", "calls", "effects", "up_to"]
 
 
-class Look(NamedTuple):
+class TensorRead(NamedTuple):
     """A way to read a tensor's values.
 
     Attributes
@@ -65,11 +65,11 @@ class Look(NamedTuple):
 
     def finder(self, step: Call) -> Callable[[], Answer]:
         """A function that reads the value again in a run."""
-        data, look = step.ins[0], self.again
+        data, read = step.ins[0], self.again
         if isinstance(data, np.ndarray):
-            return lambda: look(data)
+            return lambda: read(data)
         host = step.ctx.backend.to_numpy
-        return lambda: look(host(data))
+        return lambda: read(host(data))
 
 
 class Measure(NamedTuple):
@@ -102,13 +102,13 @@ class Measure(NamedTuple):
 
 
 #: Ways in which Python reads a tensor.
-LOOKS = {look.title: look for look in (
-    Look("bool()", bool, lambda data: bool(data.item())), Look("int()", int, lambda data: int(data.item())),
-    Look("float()", float, lambda data: float(data.item())),
-    Look("an index", lambda value: value.__index__(), lambda data: data.item()),
-    Look("item()", lambda value: value.item(), lambda data: data.item()),
-    Look("asscalar()", lambda value: value.asscalar(), lambda data: data.reshape(-1)[0]),
-    Look("asnumpy()", lambda value: np.array(value.asnumpy()), np.array))}
+TENSOR_READS = {look.title: look for look in (
+    TensorRead("bool()", bool, lambda data: bool(data.item())), TensorRead("int()", int, lambda data: int(data.item())),
+    TensorRead("float()", float, lambda data: float(data.item())),
+    TensorRead("an index", lambda value: value.__index__(), lambda data: data.item()),
+    TensorRead("item()", lambda value: value.item(), lambda data: data.item()),
+    TensorRead("asscalar()", lambda value: value.asscalar(), lambda data: data.reshape(-1)[0]),
+    TensorRead("asnumpy()", lambda value: np.array(value.asnumpy()), np.array))}
 
 
 def _key(answer: Answer) -> Hashable:
@@ -125,7 +125,7 @@ class Fork:
     ----------
     where : Where or None
         The line of user code.
-    look : Look or Measure
+    look : TensorRead or Measure
         How the value is read.
     answers : dict
         Values by key.
@@ -137,7 +137,7 @@ class Fork:
 
     __slots__ = ("where", "look", "answers", "branches", "latest")
 
-    def __init__(self, where: Where | None, look: Look | Measure):
+    def __init__(self, where: Where | None, look: TensorRead | Measure):
         self.where, self.look = where, look
         self.answers: dict[Hashable, Answer] = {}
         self.branches: dict[Hashable, Fork | int] = {}
@@ -196,7 +196,7 @@ class Path:
         self._variants, self._known = variants, list(known)
         self.steps: list[Step] = []
 
-    def ask(self, look: Look | Measure, find: Callable[[], Answer]) -> Step:
+    def ask(self, look: TensorRead | Measure, find: Callable[[], Answer]) -> Step:
         """The next fork and its value, which is computed if it is not known."""
         fork = self._next(look)
         answer = self._known.pop(0)[1] if self._known and self._known[0][0] is fork else find()
@@ -204,7 +204,7 @@ class Path:
         self.steps.append((fork, answer))
         return fork, answer
 
-    def _next(self, look: Look | Measure) -> Fork:
+    def _next(self, look: TensorRead | Measure) -> Fork:
         where = here()
         if self.steps:
             before, answer = self.steps[-1]
@@ -251,16 +251,16 @@ def _guard(step: Call) -> Callable[[], None]:
     def run() -> None:
         answer = find()
         if _key(answer) != expected:
-            raise NumberChanged(fork, answer)
+            raise ReadChanged(fork, answer)
 
     return run
 
 
-class Unknown(Exception):
+class NotComputable(Exception):
     """The value cannot be computed while the function is compiled, for the reason given."""
 
 
-class Numbers:
+class TraceValues:
     """The values of a trace, computed as far as Python reads them.
 
     Parameters
@@ -289,8 +289,8 @@ class Numbers:
         """
         root = trace.root
         if behind:
-            raise Unknown(f"behind {behind}, which would be called twice")
-        with Recording(False, None), untraced(), generators.noting() as drawn:
+            raise NotComputable(f"behind {behind}, which would be called twice")
+        with Recording(False, None), untraced(), generators.noted_states() as drawn:
             try:
                 for node in root.drawn[self._drawn:]:  # in the order of the trace
                     self._find(trace, (node, 0))
@@ -349,7 +349,7 @@ class Numbers:
                 self._same[node, 0] = outside._entry
                 return
             place = place.parent
-        raise Unknown("in the body of a loop or a branch, where they differ from round to round")
+        raise NotComputable("in the body of a loop or a branch, where they differ from round to round")
 
     def _computed(self, node: Node) -> list[Array]:
         op, ctx = node.op, self.ctx

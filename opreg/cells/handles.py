@@ -12,7 +12,7 @@ from ..core.mode import MODE, Mode, Scope
 from ..errors import here, note, warn
 from .state import STATE, check_setting
 
-__all__ = ["Hook", "Hooks", "HookHandle", "HookOwner", "convention", "running", "KINDS"]
+__all__ = ["Hook", "Hooks", "HookHandle", "HookOwner", "convention", "running_hook", "KINDS"]
 
 #: The kinds of hooks of a Cell, in the order in which they run.
 KINDS = ("forward_pre", "forward", "backward_pre", "backward")
@@ -43,7 +43,7 @@ def _code(function: Callable) -> object:
     return getattr(function, "__code__", function)
 
 
-class running:
+class running_hook:
     """A context in which a hook runs, in the mode of its Cell; an exception gets a note that names the hook."""
 
     __slots__ = ("_kind", "_hook", "_owner", "_token")

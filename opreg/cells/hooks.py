@@ -26,7 +26,7 @@ from ..core.value import Value
 from ..errors import ArgumentError
 from ..typing import Array
 from .bailout import HookSignatureChanged
-from .handles import KINDS, Hook, HookHandle, Hooks, convention, running
+from .handles import KINDS, Hook, HookHandle, Hooks, convention, running_hook
 from .python_op import call
 from .state import STATE
 from .tensor import FRESH, TENSORS, Tensor, lent, lent_raw, made, tensor
@@ -120,7 +120,7 @@ def forward_pre(cell: Cell, args: Args, kwargs: Keywords) -> tuple[Args, Keyword
     def chain(args: Args, kwargs: Keywords) -> tuple[Args, Keywords]:
         cell = of()
         for hook in hooks():
-            with running("forward pre-hook", hook, cell):
+            with running_hook("forward pre-hook", hook, cell):
                 returned = hook.function(cell, args, kwargs) if hook.with_kwargs else hook.function(cell, args)
                 if returned is None:
                     continue
@@ -173,7 +173,7 @@ def forward(cell: Cell, args: Args, kwargs: Keywords, out: Any, failed: bool = F
                 continue
             try:
                 cell = of()
-                with running("forward hook", hook, cell):
+                with running_hook("forward hook", hook, cell):
                     flows = (args, kwargs, out) if hook.with_kwargs else (args, out)
                     returned = hook.function(cell, *flows)
                     out = out if returned is None else _fit(cell, "forward hook", returned, out)
@@ -400,7 +400,7 @@ def _backward_chain(cell: Cell, of: Callable[[], Cell]) -> Chain | None:
     def chain(out_grads: Gradients, leaving: Gradients) -> Gradients:
         cell = of()
         for hook in list(hooks.values()):
-            with running("backward hook", hook, cell):
+            with running_hook("backward hook", hook, cell):
                 if hook.convention == "document":
                     returned = hook.function(cell_id(cell), out_grads, leaving)
                 else:
@@ -420,7 +420,7 @@ def _backward_pre_chain(cell: Cell, of: Callable[[], Cell]) -> Chain | None:
     def chain(out_grads: Gradients) -> Gradients:
         cell = of()
         for hook in list(hooks.values()):
-            with running("backward pre-hook", hook, cell):
+            with running_hook("backward pre-hook", hook, cell):
                 returned = hook.function(cell, out_grads)
                 if returned is not None:
                     out_grads = _replaced(cell.path, "backward pre", returned, out_grads)
@@ -496,7 +496,7 @@ class HookBackward:
             raise TypeError("HookBackward: expected at least one tensor")
 
         def function(_: Gradients, gradients: Gradients) -> Gradients:
-            with running("function", self._hook, "a HookBackward"):
+            with running_hook("function", self._hook, "a HookBackward"):
                 returned = self.hook_fn(gradients)
                 return gradients if returned is None else _replaced("HookBackward", "backward", returned, gradients)
 
@@ -537,7 +537,7 @@ class InsertGradientOf:
             return input_x
 
         def function(_: Gradients, gradients: Gradients) -> Gradients:
-            with running("function", self._hook, "an InsertGradientOf"):
+            with running_hook("function", self._hook, "an InsertGradientOf"):
                 returned: list[Tensor] = []
                 flatten(self.f(rebuild(structure, iter(gradients))), returned)
                 return _replaced("InsertGradientOf", "backward", tuple(returned), gradients)
@@ -569,7 +569,7 @@ class TensorHooks:
 def gradient_chain(hooks: Hooks, title: str, gradients: Gradients) -> Gradients:
     """The gradient of one tensor after its hooks."""
     for hook in list(hooks.values()):
-        with running("hook", hook, title):
+        with running_hook("hook", hook, title):
             returned = hook.function(gradients[0])
             if returned is None:
                 continue

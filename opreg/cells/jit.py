@@ -21,20 +21,20 @@ from opreg.ndarray.context import current_context
 from opreg.ndarray.finite import asked
 from opreg.symbol.inspect.explain import said_of
 
-from ..core.edition import watch
+from ..core.invalidation import watch
 from ..core.locks import rlock
-from ..core.looks import Explanation, report
 from ..core.mode import MODE
 from ..core.op import Op
+from ..core.reports import Explanation, report
 from ..errors import refuse_keywords, warn
 from . import tree
-from .bailout import HookSignatureChanged, HookSignatures, NumberChanged
+from .bailout import HookSignatureChanged, HookSignatures, ReadChanged
 from .compiled import Compiled, CompiledOnDevice, run_in_python
 from .guards import Fork, Path, Step, Variants, up_to
 from .hooks import has_hooks
 from .parameter import Parameter
 from .parameter_container import ParameterContainer
-from .plan_memory import Rooms
+from .plan_memory import PlanMemories
 from .reads import Reads
 from .state import EPOCH, STATE
 from .tensor import TENSORS, Tensor, tensor
@@ -135,7 +135,7 @@ class Cache:
         self.numbers, self._gradients_of = numbers, gradients_of
         self._owner = None if owner is None else weakref.ref(owner)
         self.kinds: dict[Hashable, _Kind] = {}
-        self.rooms = Rooms()
+        self.rooms = PlanMemories()
         self._now = 0
         self._lock = rlock()  # one thread at a time calls hooks
         self._told: set[str] = set()
@@ -183,9 +183,9 @@ class Cache:
         compiled = kind.current
         while isinstance(compiled, Compiled):
             try:
-                with generators.noting() as drawn:
+                with generators.noted_states() as drawn:
                     return compiled.call(function, leaves)
-            except NumberChanged as change:
+            except ReadChanged as change:
                 known = up_to(compiled.traced.steps, change.fork, change.answer)
                 new = kind.variants.at(change.fork, change.answer)
                 if new is not None and new.changed() is not None:

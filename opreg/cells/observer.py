@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.bytecode_names import asked_of, loads
 from ..core.comparisons import ABSENT, PLAIN
-from ..core.loads import asked_of, loads
 from ..errors import Where, is_ours
 from .class_hooks import attributes_of, hookable, unhook
 from .outside import (

@@ -287,8 +287,8 @@ def title_of(function: Any) -> str:
     """
     name, owner = function.__name__, getattr(function, "__self__", None)
     if isinstance(owner, type):
-        changes = name == "from_address" or (name in _NOW and issubclass(owner, datetime.date))
-        return f"{owner.__name__}.{name}()" if changes else ""
+        known = name == "from_address" or (name in _NOW and issubclass(owner, datetime.date))
+        return f"{owner.__name__}.{name}()" if known else ""
     if not isinstance(owner, types.ModuleType):
         return f"{name}() of a socket" if type(owner).__module__ in ("_socket", "socket") and name.startswith(
             "recv") else ""

@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from opreg.ndarray.landing import Landing
+from opreg.ndarray.gradient_target import GradientTarget
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.looks import report
 from ..core.mode import MODE
 from ..core.registry import ops
+from ..core.reports import report
 from ..core.spec import as_dtype, show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError
 from ..typing import DTypeLike
@@ -58,7 +58,7 @@ class Parameter(Tensor):
     """
 
     _unnamed = 0
-    _landing: Landing | None = None  # memory from which an optimizer reads its gradient
+    _gradient_target: GradientTarget | None = None  # memory from which an optimizer reads its gradient
     _mindspore_name: str | None = None  # if it differs from its name
 
     def __init__(self, default_input: TensorLike, name: str | None = None, requires_grad: bool = True,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.looks import report
 from ..core.other_names import CELLS
+from ..core.reports import report
 from ..core.spec import is_floating
 from ..errors import did_you_mean, warn
 from .buffers import Buffer, Buffered

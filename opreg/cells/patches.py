@@ -7,7 +7,7 @@ import sys
 from typing import Any, NamedTuple
 
 from ..core.comparisons import ABSENT
-from ..core.edition import renew
+from ..core.invalidation import renew
 from ..errors import is_ours
 
 __all__ = ["Patched", "follow"]

@@ -20,12 +20,12 @@ from ..core.host_memory import LARGE, PAGE
 from ..core.spec import Spec, size
 from ..typing import Array
 
-__all__ = ["Room", "Rooms"]
+__all__ = ["PlanMemory", "PlanMemories"]
 
 _ALIGNED = 64
 
 
-class Room:
+class PlanMemory:
     """Memory for one plan at a time: ``take`` takes it if it is free, and returns whether it was; ``free`` releases
     it."""
 
@@ -48,15 +48,15 @@ class Room:
         """Bytes of all its memory."""
         return sum(int(block.nbytes) for blocks in self._blocks.values() for block in blocks)
 
-    def stretches(self) -> Stretches:
+    def stretches(self) -> DividedMemory:
         """The memory of this room, to be divided by a new plan."""
         for order in self._orders.values():
             if order is not None:
                 order()
-        return Stretches(self._blocks)
+        return DividedMemory(self._blocks)
 
 
-class Stretches:
+class DividedMemory:
     """The memory of a room, divided by a plan from the first block on.
 
     Memory of the room is used first. A new block is as large as the request and, once the room serves a second plan, at
@@ -93,18 +93,18 @@ class Stretches:
         return data
 
 
-class Rooms:
+class PlanMemories:
     """The rooms of a compiled function; a room lives as long as a plan uses it."""
 
     def __init__(self) -> None:
-        self._rooms: weakref.WeakSet[Room] = weakref.WeakSet()
+        self._rooms: weakref.WeakSet[PlanMemory] = weakref.WeakSet()
 
-    def take(self) -> Room:
+    def take(self) -> PlanMemory:
         """A free room, or a new one."""
         for room in list(self._rooms):
             if room.take():
                 return room
-        room = Room()
+        room = PlanMemory()
         room.take()
         self._rooms.add(room)
         return room

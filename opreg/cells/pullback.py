@@ -172,7 +172,8 @@ class _OnTape(Pullback):
                 if weight._requires_grad and id(weight) not in trained:
                     trained[id(weight)] = len(variables)
                     variables.append(weight)
-                    weight._entry = entry = argument(weight) if weight._landing is None else _destined(weight)
+                    entry = argument(weight) if weight._gradient_target is None else _target_entry(weight)
+                    weight._entry = entry
                     entries.append(entry)
         choice = again or recorded(), None
         token = thread["set"](mode.following.get(choice) or mode.recorded(*choice))
@@ -303,13 +304,13 @@ def differentiate(function: Callable, args: Sequence[Any], kwargs: Mapping[str, 
     return back.out, *back(seed)
 
 
-def _destined(weight: Parameter) -> tape.TapeEntry:
+def _target_entry(weight: Parameter) -> tape.TapeEntry:
     """An entry for a weight as a separate variable, whose gradient may be computed in the memory that an optimizer
     reads."""
-    landing, data = weight._landing, weight._data
-    if weight._entry is not None or landing is None or landing.shape != data.shape or landing.dtype != data.dtype:
+    target, data = weight._gradient_target, weight._data
+    if weight._entry is not None or target is None or target.shape != data.shape or target.dtype != data.dtype:
         return argument(weight)
-    return tape.Destined(weight, landing), 0
+    return tape.TargetVariable(weight, target), 0
 
 
 def _variable(like: NDArray, entry: tuple[tape.TapeNode, int] | None) -> Tensor:

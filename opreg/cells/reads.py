@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.comparisons import ABSENT, Check, Comparisons, Held, HeldElements
+from ..core.comparisons import ABSENT, Check, Comparisons, HeldElements, HeldValue
 from .state import EPOCH, Watcher, get_context
 
 __all__ = ["Owner", "TABLES", "Reads", "attribute"]
@@ -73,7 +73,7 @@ class Reads:
         self.observer: Watcher | None = None
         self._owners: dict[int, Owner] = {}  # kept alive during the trace
         self._states: dict[int, tuple[int, tuple[Any, ...]]] = {}
-        self._before: dict[int, dict[str, Held | HeldElements | None]] = {}
+        self._before: dict[int, dict[str, HeldValue | HeldElements | None]] = {}
         self._changed: dict[int, set[str]] = {}
         self._noted: list[Any] = []
         self._settings: dict[str, Any] = {}
@@ -100,7 +100,7 @@ class Reads:
         self._owners[id(owner)] = owner
         before = self._before.setdefault(id(owner), {})
         if name not in before:
-            before[name] = HeldElements(value) if name in TABLES else Held(value)
+            before[name] = HeldElements(value) if name in TABLES else HeldValue(value)
             if isinstance(value, NDArray) and hasattr(value, "_version"):
                 self.visit(value)
 
@@ -127,7 +127,7 @@ class Reads:
             self._before, self.comparisons = {}, Comparisons()
         for key, owner in self._owners.items():
             before, changes = self._before.get(key, {}), self._changed.get(key, ())
-            noted = [(name, held, Held(attribute(owner, name)) if name in changes else None)
+            noted = [(name, held, HeldValue(attribute(owner, name)) if name in changes else None)
                      for name, held in before.items()]
             version, state = self._states.get(key, (owner._version, None))
             self._noted.append([weakref.ref(owner), version, state, noted])

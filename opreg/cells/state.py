@@ -83,10 +83,10 @@ _VALID: dict[str, tuple[Any, ...]] = {
 
 def _chosen(variable: str, name: str) -> str:
     """The value of a setting from an environment variable; the default is its first valid value."""
-    said = os.environ.get(variable) or _VALID[name][0]
-    if said not in _VALID[name]:
-        raise ArgumentError(f"{variable} must be one of {', '.join(map(str, _VALID[name]))}, got {said!r}")
-    return str(said)
+    setting = os.environ.get(variable) or _VALID[name][0]
+    if setting not in _VALID[name]:
+        raise ArgumentError(f"{variable} must be one of {', '.join(map(str, _VALID[name]))}, got {setting!r}")
+    return str(setting)
 
 
 _CONTEXT: dict[str, Any] = {"mode": PYNATIVE_MODE, "device_target": "CPU", "device_id": 0,

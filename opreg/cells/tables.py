@@ -7,10 +7,10 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-__all__ = ["Edited", "Table"]
+__all__ = ["TableOwner", "Table"]
 
 
-class Edited(Protocol):
+class TableOwner(Protocol):
     """An owner of tables."""
 
     def _edited(self, name: str, before: object, now: object) -> None:
@@ -22,7 +22,7 @@ class Table(OrderedDict[str, Any]):
 
     Parameters
     ----------
-    owner : Edited
+    owner : TableOwner
         The Cell or block.
     entries : mapping or iterable of (str, object)
         The first entries, which the owner knows.
@@ -30,7 +30,7 @@ class Table(OrderedDict[str, Any]):
 
     _owner: Any = None
 
-    def __init__(self, owner: Edited, entries: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()):
+    def __init__(self, owner: TableOwner, entries: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()):
         super().__init__(entries)
         self._owner = weakref.ref(owner)
 

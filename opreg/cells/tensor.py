@@ -438,13 +438,13 @@ def _in_trace(value: Any) -> Any:
         return trace.read(value) if trace.knows(value) else None
     if not any(map(trace.knows, _leaves(value))):
         return None
-    return _stacked(value, _host(_emptied(value)).dtype)
+    return _stacked(value, _host(_zeros_like_tree(value)).dtype)
 
 
-def _emptied(value: Any) -> Any:
+def _zeros_like_tree(value: Any) -> Any:
     """A nesting with zeros in the places of tensors."""
     if isinstance(value, (list, tuple)):
-        return list(map(_emptied, value))
+        return list(map(_zeros_like_tree, value))
     return np.zeros(value.shape, value._data.dtype if isinstance(value, NDArray) else value._dt) \
         if isinstance(value, (TensorBase, NDArray)) else value
 

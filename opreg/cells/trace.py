@@ -17,7 +17,7 @@ import numpy as np
 from opreg.ndarray.bodies import Use, trace_body
 from opreg.ndarray.context import current_context
 from opreg.ndarray.ndarray import NDArray, numbers_of
-from opreg.ndarray.scalars import OneNumber
+from opreg.ndarray.scalars import ScalarConversions
 
 from ..core.attrs import AS_GIVEN, to_text
 from ..core.backward_graph import grow
@@ -32,11 +32,11 @@ from ..core.tracing import RuleTracer, Sized, TraceError, Tracer
 from ..errors import OpError, here
 from . import dtype as dtypes
 from .bailout import HookSignatures
-from .guards import GUARD, LOOKS, Answer, Look, Measure, Numbers, Path, Unknown, calls, effects
-from .moving import moving
+from .guards import GUARD, TENSOR_READS, Answer, Measure, NotComputable, Path, TensorRead, TraceValues, calls, effects
 from .patches import follow
 from .reads import Owner, Reads
 from .state import STATE, untraced
+from .state_changes import moving
 from .subscripts import mask_of, subscript
 from .tensor import Tensor, made, masked, picked, tensor
 from .tensor_base import TensorBase
@@ -63,7 +63,7 @@ class LeftToPython(OpError, TypeError):
         self.reason, self.reads = reason, reads
 
 
-class TracedTensor(Sized, OneNumber, TensorBase):
+class TracedTensor(Sized, ScalarConversions, TensorBase):
     """A traced tensor: its shape and dtype are known, its values are not."""
 
     __slots__ = ("_entry", "_spec", "_home", "__weakref__")
@@ -305,7 +305,7 @@ class FunctionTracer(Tracer):
         self.symbolic = False
         self.mode: bool | None = None
         self.path: Path | None = None
-        self.numbers: Numbers | None = None
+        self.numbers: TraceValues | None = None
         self.owner: weakref.ref[Any] | None = None
         self.registered: list[Any] = []
         self._before: list[tuple[FunctionTracer | None, FunctionTracer | None, Any]] = []
@@ -562,7 +562,7 @@ class FunctionTracer(Tracer):
 
     def ask(self, value: Any, title: str) -> Any:
         """Give Python the elements of a tensor: they are computed now, and guarded in every run."""
-        root, look = self.root, LOOKS[title]
+        root, read = self.root, TENSOR_READS[title]
         entry = self.read(value)._entry
         if root.numbers is None and not root.symbolic:
             self.leave(f"its gradient asks for {title} of an output gradient")
@@ -576,12 +576,12 @@ class FunctionTracer(Tracer):
             assert numbers is not None
             found = made(numbers.of(self, [entry], root.calls)[0], numbers.ctx)
             self.constant(found)
-            return look.of(found)
+            return read.of(found)
 
-        answer = self._guarded(look, find, [entry], f"{title} asks for numbers")
+        answer = self._guarded(read, find, [entry], f"{title} asks for numbers")
         return np.array(answer) if isinstance(answer, np.ndarray) else answer
 
-    def _guarded(self, look: Look | Measure, find: Callable[[], Answer], entries: Sequence[Entry], what: str,
+    def _guarded(self, look: TensorRead | Measure, find: Callable[[], Answer], entries: Sequence[Entry], what: str,
                  node: Node | None = None) -> Answer:
         """A value that Python reads, and a guard that compares it in every run."""
         root = self.root
@@ -595,7 +595,7 @@ class FunctionTracer(Tracer):
             self.leave(f"it reads more than {ASKED} values of tensors; ops.while_loop reads none")
         try:
             fork, answer = root.path.ask(look, find)
-        except Unknown as error:
+        except NotComputable as error:
             self.leave(f"{what} {error}")
         drawn = [(node, 0) for node in root.drawn if node in self.specs]
         attrs = {"fork": fork, "answer": answer, "node": node, "count": len(entries) + len(drawn)}

@@ -23,7 +23,7 @@ from ..core.spec import Shape
 from ..errors import OpError, note
 from . import tree
 from .bailout import HookSignatures
-from .guards import GUARD, Numbers, Path
+from .guards import GUARD, Path, TraceValues
 from .hooks import has_hooks
 from .observer import Observer
 from .parameter import Parameter
@@ -132,7 +132,7 @@ def _with(structure: Structure, leaves: Iterator[tuple[Any, bool]]) -> Structure
     return Structure((structure[0], structure[1], tuple([_with(part, leaves) for part in structure[2]])))
 
 
-class _Neutral:
+class _NeutralScope:
     """A context that hides state of the caller that later callers may not share: blocked gradients, and the current
     context."""
 
@@ -182,11 +182,11 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     trace.hooked = {value._entry for value, leaf in zip(inputs, leaves) if has_hooks(leaf)}
     nodes = [value._entry[0] for value in inputs]
     if path is not None:
-        trace.numbers = Numbers({node: leaf._data for node, leaf in zip(nodes, leaves)}, ctx or current_context())
+        trace.numbers = TraceValues({node: leaf._data for node, leaf in zip(nodes, leaves)}, ctx or current_context())
     given = args, kwargs = tree.rebuild(arguments, iter(inputs))
     observer = Observer(trace.reads)
     try:
-        with trace, _Neutral(ctx), observer if path is not None else contextlib.nullcontext():
+        with trace, _NeutralScope(ctx), observer if path is not None else contextlib.nullcontext():
             observer.meet(function)
             out = function(*args, **kwargs)
             if isinstance(out, Iterator):
@@ -217,7 +217,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
 def _changed_by(trace: FunctionTracer, arguments: Structure, given: object, inputs: Sequence[object]) -> str:
     """The caller's container that a trace has changed, or that holds a traced tensor, as text; empty without any."""
     leaves: list[Any] = []
-    if not _alike(arguments, tree.flatten(given, leaves)) or any(map(operator.is_not, leaves, inputs)):
+    if not _same_structure(arguments, tree.flatten(given, leaves)) or any(map(operator.is_not, leaves, inputs)):
         return "it changes an argument in place"
     for container, before, label in trace.reads.comparisons.outside():
         known = set(map(id, before))
@@ -226,13 +226,14 @@ def _changed_by(trace: FunctionTracer, arguments: Structure, given: object, inpu
     return ""
 
 
-def _alike(before: Structure, after: Structure) -> bool:
+def _same_structure(before: Structure, after: Structure) -> bool:
     """Whether two structures have the same kinds and constants; constants are compared by identity."""
     if before is tree.LEAF or after is tree.LEAF:
         return before is after
     if before[0] == "constant" or after[0] == "constant":
         return before[0] == after[0] and before[1] is after[1]
-    return before[:2] == after[:2] and len(before[2]) == len(after[2]) and all(map(_alike, before[2], after[2]))
+    return before[:2] == after[:2] and len(before[2]) == len(after[2]) and all(map(_same_structure, before[2],
+                                                                                   after[2]))
 
 
 def _holds(value: object, known: set[int]) -> bool:

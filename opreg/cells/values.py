@@ -33,9 +33,9 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.traced import TracedNDArray
 
+from ..core.bytecode_names import loads
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons, elements
-from ..core.loads import loads
 from .class_hooks import attributes_of, hook, hookable, runs_python
 from .outside import BY_NAME, SETTINGS, decimal_context, is_generator, is_opaque, state_of
 from .parameter_container import ParameterContainer
@@ -43,7 +43,7 @@ from .reads import TABLES
 from .tensor_base import TensorBase
 from .user_code import LIBRARIES, is_standard, is_standard_code, is_user_code, is_user_module
 
-__all__ = ["CACHED", "Noting", "Values", "stored"]
+__all__ = ["CACHED", "ReadLog", "Values", "stored"]
 
 #: Names by which code reads environment variables, as text or as bytes.
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
@@ -85,7 +85,7 @@ _BOUND = (types.BuiltinMethodType, types.MethodWrapperType)
 CACHED = type(functools.lru_cache(len))
 
 
-class Noting(Protocol):
+class ReadLog(Protocol):
     """A place to note reads: attributes of Cells by their versions, others by comparisons."""
 
     comparisons: Comparisons
@@ -144,7 +144,7 @@ class Values:
 
     Parameters
     ----------
-    reads : Noting
+    reads : ReadLog
         The place where they are noted.
 
     Attributes
@@ -157,7 +157,7 @@ class Values:
 
     copies = False
 
-    def __init__(self, reads: Noting):
+    def __init__(self, reads: ReadLog):
         self.reads, self.comparisons, self.reason = reads, reads.comparisons, ""
         self._users: dict[int, bool] = {}  # by identity of code: whether it is the user's
         self._codes: list[types.CodeType] = []  # kept alive, so that identities stay valid

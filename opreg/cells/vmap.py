@@ -13,7 +13,7 @@ from ..core.registry import ops
 from ..core.spec import show
 from ..errors import ArgumentError, ShapeError
 from . import tree
-from .batching import Mapped, mapped
+from .batching import BatchedValue, mapped
 from .jit import Jitted
 from .pullback import name_of
 from .tensor import as_array, as_tensor, tensor
@@ -64,7 +64,7 @@ class _Vmap:
                 raise ShapeError(f"{title}: tensor {i} of the inputs has {other} samples along axis {axes[i]} of "
                                  f"{show(values[i].shape)}, tensor {first} has {size} along axis {axes[first]} of "
                                  f"{show(values[first].shape)}")
-        given = [Mapped(value if axis is None else _moved(value, axis, 0), axis is not None)
+        given = [BatchedValue(value if axis is None else _moved(value, axis, 0), axis is not None)
                  for value, axis in zip(values, axes)]
 
         def function(*samples: Any) -> Any:
@@ -133,7 +133,7 @@ def _moved(value: Any, source: int, target: int) -> Any:
     return ops.transpose(value, axes=tuple(order))
 
 
-def _placed(result: Mapped, axis: int | None, size: int, title: str) -> Any:
+def _placed(result: BatchedValue, axis: int | None, size: int, title: str) -> Any:
     """A result with its samples along the requested axis."""
     value, batched = result
     if axis is None:

@@ -69,10 +69,10 @@ def _checked(options: argparse.Namespace) -> Report | None:
     words = {name: getattr(options, name) for name in ("what", "input", "attr", "modules")}
     title, verdicts = options.what, list[Verdict]()
     checks: list[list[str]] = []
-    with _process(words) as (process, told):
+    with _process(words) as (process, lines):
         while True:
             try:
-                line = told.get(timeout=options.timeout if checks else max(options.timeout, _TIMEOUT))
+                line = lines.get(timeout=options.timeout if checks else max(options.timeout, _TIMEOUT))
             except queue.Empty:
                 end = f"it has not ended after {options.timeout:g} seconds; --timeout gives it longer"
                 break
@@ -112,11 +112,11 @@ def _process(words: dict[str, Any]) -> Iterator[tuple[subprocess.Popen[bytes], L
     command = [sys.executable, "-c", _BEGIN, json.dumps(sys.path), str(os.getpid()), json.dumps(words)]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdout is not None
-    told: Lines = queue.SimpleQueue()
-    reader = threading.Thread(target=_read, args=(process.stdout, told), daemon=True)
+    lines: Lines = queue.SimpleQueue()
+    reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
     reader.start()
     try:
-        yield process, told
+        yield process, lines
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
@@ -124,10 +124,10 @@ def _process(words: dict[str, Any]) -> Iterator[tuple[subprocess.Popen[bytes], L
         reader.join(_LEFT_OPEN)
 
 
-def _read(stream: IO[bytes], told: Lines) -> None:
+def _read(stream: IO[bytes], lines: Lines) -> None:
     """Put each line into ``told`` as it arrives, None after the last, and close ``stream``."""
     with stream:
         for line in stream:
             if line.endswith(b"\n"):  # otherwise the process ended within the line
-                told.put(json.loads(line))
-    told.put(None)
+                lines.put(json.loads(line))
+    lines.put(None)

@@ -15,7 +15,7 @@ from opreg.errors import ArgumentError, OpError, note
 from opreg.testing.checking import examine, names
 from opreg.testing.report import Verdict
 
-from . import given, said, users
+from . import parsing, said, users
 
 __all__ = ["main"]
 
@@ -36,31 +36,31 @@ def main(parent: int, words: dict[str, Any]) -> None:
     try:
         _check(argparse.Namespace(**words), channel)
     except (OpError, OSError) as error:
-        _tell(channel, refused=said(error))
+        _write_message(channel, refused=said(error))
     except Exception as error:  # of a user's module
         lines = traceback.format_exception(error.with_traceback(users(error.__traceback__)))
-        _tell(channel, raised="".join(lines))
+        _write_message(channel, raised="".join(lines))
 
 
 def _check(options: argparse.Namespace, channel: BinaryIO) -> None:
     def tell(title: str, verdict: Verdict | None) -> None:
-        _tell(channel, title=title, verdict=None if verdict is None else dataclasses.asdict(verdict))
+        _write_message(channel, title=title, verdict=None if verdict is None else dataclasses.asdict(verdict))
 
-    inputs, attrs = list(map(given.array, options.input)), given.attributes(options.attr)
+    inputs, attrs = list(map(parsing.array, options.input)), parsing.attributes(options.attr)
     for name in options.modules:
-        given.imported(name)
-    what = given.defined(options.what)
-    _tell(channel, checks=names())
+        parsing.imported(name)
+    what = parsing.defined(options.what)
+    _write_message(channel, checks=names())
     try:
         examine(what, inputs, attrs, tell)
     except ArgumentError as error:
         if not inputs:
             note(error, "inputs are given as --input 2x3 or --input x.npy, one for each")
         raise
-    _tell(channel, done=True)
+    _write_message(channel, done=True)
 
 
-def _tell(channel: BinaryIO, **what: object) -> None:
+def _write_message(channel: BinaryIO, **what: object) -> None:
     channel.write(json.dumps(what).encode() + b"\n")
     channel.flush()
 

@@ -62,15 +62,15 @@ def run(options: argparse.Namespace) -> int:
     for path in [target, _weights_of(target)] if ending == _GRAPH else [target]:
         if os.path.exists(path) and not options.force:
             raise ArgumentError(f"{path}: it is there already; --force replaces it")
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made = (_to_onnx if ending == _ONNX else _from_onnx if ending == _GRAPH else _to_weights)(options)
-    notes = list(dict.fromkeys([*made.notes, *[str(each.message) for each in said]]))
+    notes = list(dict.fromkeys([*made.notes, *[str(each.message) for each in caught]]))
     say(options, {**made.data, "target": target, "notes": notes}, "\n".join([made.text, *notes]))
     return 0
 
 
-class _Made(NamedTuple):
+class _ConversionReport(NamedTuple):
     """Report of a conversion: as data, as a line, and a line for each difference."""
 
     data: Mapping[str, Any]
@@ -78,7 +78,7 @@ class _Made(NamedTuple):
     notes: Sequence[str] = ()
 
 
-def _to_weights(options: argparse.Namespace) -> _Made:
+def _to_weights(options: argparse.Namespace) -> _ConversionReport:
     if options.source.endswith(_GRAPH):
         options.model = options.source
         arrays, named = models.model(options).weights, True
@@ -95,10 +95,11 @@ def _to_weights(options: argparse.Namespace) -> _Made:
     size = sum(value.nbytes for value in arrays.values())
     with whole(options.target) as file, _shown(file, size) as counted:
         put(counted)
-    return _Made({"arrays": len(arrays), "bytes": size}, f"{len(arrays)} arrays, {size} bytes: {options.target}")
+    return _ConversionReport({"arrays": len(arrays), "bytes": size},
+                             f"{len(arrays)} arrays, {size} bytes: {options.target}")
 
 
-def _to_onnx(options: argparse.Namespace) -> _Made:
+def _to_onnx(options: argparse.Namespace) -> _ConversionReport:
     options.model = options.source
     net = models.model(options)
     given = models.inputs(net, options.input)
@@ -113,9 +114,10 @@ def _to_onnx(options: argparse.Namespace) -> _Made:
     own = {*net.symbol.list_arguments(), *net.symbol.list_auxiliary_states()}
     left = [name for name in net.weights if name not in own]
     outputs, size = net.symbol.list_outputs(), os.path.getsize(options.target)
-    return _Made({"inputs": names, "outputs": outputs, "bytes": size},
-                 f"{', '.join(names)} -> {', '.join(outputs)}, {size} bytes: {options.target}",
-                 [f"left out, since the graph has none of that name: {listed(left, _NAMED)}"] if left else [])
+    return _ConversionReport({"inputs": names, "outputs": outputs, "bytes": size},
+                             f"{', '.join(names)} -> {', '.join(outputs)}, {size} bytes: {options.target}",
+                             [f"left out, since the graph has none of that name: {listed(left, _NAMED)}"] if left
+                             else [])
 
 
 def _weights_of(graph: str) -> str:
@@ -123,18 +125,19 @@ def _weights_of(graph: str) -> str:
     return f"{graph.removesuffix(_GRAPH).removesuffix('-symbol')}-0000.params"
 
 
-def _from_onnx(options: argparse.Namespace) -> _Made:
+def _from_onnx(options: argparse.Namespace) -> _ConversionReport:
     model = read_model(options.source)
     symbol, arguments, states = onnx.import_model(model)
     arrays = {**{f"arg:{name}": value for name, value in arguments.items()},
               **{f"aux:{name}": value for name, value in states.items()}}
-    beside = _weights_of(options.target)
+    weights = _weights_of(options.target)
     with together():
-        save_arrays(beside, arrays)
+        save_arrays(weights, arrays)
         symbol.save(options.target)
     lost = [name for name in model.graph.initializers if name not in arguments and name not in states]
-    return _Made({"arrays": len(arrays), "weights": beside}, f"{len(arrays)} arrays: {options.target}, {beside}",
-                 [f"constants of the graph, not weights: {listed(lost, _NAMED)}"] if lost else [])
+    return _ConversionReport({"arrays": len(arrays), "weights": weights},
+                             f"{len(arrays)} arrays: {options.target}, {weights}",
+                             [f"constants of the graph, not weights: {listed(lost, _NAMED)}"] if lost else [])
 
 
 class _Counting:

@@ -20,7 +20,7 @@ from opreg.symbol import load as load_symbol
 from opreg.symbol.executor import Executor
 from opreg.typing import Array
 
-from . import given, weights
+from . import parsing, weights
 
 __all__ = ["Model", "add_import", "add_model", "bound", "inputs", "model", "symbol"]
 
@@ -51,7 +51,7 @@ def add_import(parser: argparse.ArgumentParser) -> None:
 def symbol(path: str, modules: Sequence[str] = ()) -> Symbol:
     """The graph of a file, or of the file whose name begins with the path; modules are imported first."""
     for name in modules:
-        given.imported(name)
+        parsing.imported(name)
     whole = f"{path}-symbol.json"
     return load_symbol(whole if not os.path.exists(path) and os.path.exists(whole) else path)
 
@@ -65,14 +65,14 @@ def model(options: argparse.Namespace) -> Model:
         When a file is damaged or missing.
     """
     net = symbol(options.model, options.modules)
-    path = options.params or _beside(options.model)
+    path = options.params or _last_weights(options.model)
     if path is None:
         return Model(net, {})
     arrays = weights.load(path).arrays
     return Model(net, {re.sub(r"^(arg|aux):", "", name): array for name, array in arrays.items()})
 
 
-def _beside(path: str) -> str | None:
+def _last_weights(path: str) -> str | None:
     """The weights of the last epoch in the folder of a graph."""
     prefix = glob.escape(path.removesuffix(".json").removesuffix("-symbol"))
     numbered = {int(found[1]): name for name in glob.glob(f"{prefix}-[0-9]*.params")
@@ -97,7 +97,7 @@ def inputs(net: Model, words: Sequence[str]) -> dict[str, Array]:
         free = [name for name in free if not _is_weight(net.symbol, name)]
     found: dict[str, Array] = {}
     for word in words:
-        name, text = given.named(word)
+        name, text = parsing.named(word)
         if name and name not in names:
             raise ArgumentError(f"the graph has no input {name!r}. {did_you_mean(name, free or names)}")
         if not name:
@@ -105,7 +105,7 @@ def inputs(net: Model, words: Sequence[str]) -> dict[str, Array]:
             if not left:
                 raise ArgumentError(f"{text}: the graph has no input left for it; its inputs are {listed(free)}")
             name = left[0]
-        found[name] = given.array(text)
+        found[name] = parsing.array(text)
     return found
 
 

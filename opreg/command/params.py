@@ -38,8 +38,8 @@ def run(options: argparse.Namespace) -> int:
             or "no arrays")
         return 0
     other = weights.load(options.other).arrays
-    rows = {name: said for name in (*mine, *(name for name in other if name not in mine))
-            if (said := _difference(mine.get(name), other.get(name)))}
+    rows = {name: difference for name in (*mine, *(name for name in other if name not in mine))
+            if (difference := _difference(mine.get(name), other.get(name)))}
     say(options, rows, columns([*rows.items()]) or f"{len(mine)} arrays, all equal")
     return int(bool(rows))
 

@@ -11,7 +11,7 @@ import opreg
 from opreg.core.files import whole
 from opreg.errors import DeviceError
 
-from . import given, models
+from . import models, parsing
 from .output import add_json, say
 
 __all__ = ["configure", "run"]
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     net = models.symbol(options.model, options.modules)
     target = options.output or f"{options.model.removesuffix('.json')}.svg"
     stem, ending = os.path.splitext(target)
-    plot = opreg.viz.plot_network(net, os.path.basename(stem), ending[1:], given.shapes(options.shapes),
+    plot = opreg.viz.plot_network(net, os.path.basename(stem), ending[1:], parsing.shapes(options.shapes),
                                   hide_weights=not options.weights)
     with tempfile.TemporaryDirectory() as folder, whole(target) as file:
         if ending in _TEXT:

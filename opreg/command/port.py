@@ -28,33 +28,33 @@ def run(options: argparse.Namespace) -> int:
             raise FileNotFoundError(2, "no such file or folder", str(root))
     # all are computed before one is written, since they depend on neighbouring files
     found = [change for root in options.folders for change in changes(root)]
-    told = []
+    reports = []
     written = left = failed = 0
     for change in found:
         changed = change.before != change.after
         failed += change.unread
-        said = []
+        remarks = []
         if changed and options.write:
             try:
                 write(change)
             except OSError as error:
                 changed = False
                 failed += 1
-                said.append({"line": 1, "text": f"not written: {error.strerror or error}", "warning": False})
-                print(f"{change.path}: {said[0]['text']}", file=sys.stderr)
+                remarks.append({"line": 1, "text": f"not written: {error.strerror or error}", "warning": False})
+                print(f"{change.path}: {remarks[0]['text']}", file=sys.stderr)
         elif changed and not options.json:
             sys.stdout.write(diff(change))
         written += changed
         for line, text, warning in change.problems:
             left += not warning
             shown = line if options.write or not change.origins else change.origins[line - 1][0]
-            said.append({"line": shown, "text": text, "warning": warning})
+            remarks.append({"line": shown, "text": text, "warning": warning})
             print(f"{change.path}:{shown}: {'warning: ' if warning else ''}{text}", file=sys.stderr)
-        if changed or said:
-            told.append({"path": str(change.path), "changed": changed, "left": said,
-                         "diff": diff(change) if changed else ""})
+        if changed or remarks:
+            reports.append({"path": str(change.path), "changed": changed, "left": remarks,
+                            "diff": diff(change) if changed else ""})
     if options.json:
-        print(as_json(told))
+        print(as_json(reports))
     files = "1 file" if written == 1 else f"{written} files"
     print(f"{files} {'changed' if options.write else 'would change'}, {left} left to you", file=sys.stderr)
     return int(failed > 0)

@@ -51,14 +51,14 @@ def run(options: argparse.Namespace) -> int:
     if options.output:
         _write(options.output, found)
     least, median = min(seconds), statistics.median(seconds)
-    told = {name: {"dtype": value.dtype.name, "shape": list(value.shape), **_range(value)}
-            for name, value in found.items()}
+    summary = {name: {"dtype": value.dtype.name, "shape": list(value.shape), **_range(value)}
+               for name, value in found.items()}
     lines = [columns([(name, value.dtype.name, "x".join(map(str, value.shape)) or "scalar",
                        *[f"{what} {number:.4g}" for what, number in _range(value).items()])
                       for name, value in found.items()])]
     if options.repeat > 1:
         lines.append(f"{options.repeat} runs: {least * 1e3:.4g} ms at least, {median * 1e3:.4g} ms in the middle")
-    say(options, {"outputs": told, "runs": options.repeat, "least": least, "median": median}, "\n".join(lines))
+    say(options, {"outputs": summary, "runs": options.repeat, "least": least, "median": median}, "\n".join(lines))
     return 0
 
 

@@ -32,12 +32,12 @@ def run(options: argparse.Namespace) -> int:
     lines = []
     for file, rows in found.items():
         lines += [f"{file}: {row['operator']}, {len(row['nodes'])} of them, the first is {row['nodes'][0]!r}: "
-                  f"{_said(row)}" for row in rows.values()] or [f"{file}: all there"]
+                  f"{_missing_text(row)}" for row in rows.values()] or [f"{file}: all there"]
     say(options, {file: [*rows.values()] for file, rows in found.items()}, "\n".join(lines))
     return int(any(found.values()))
 
 
-def _said(row: dict) -> str:
+def _missing_text(row: dict) -> str:
     if row["attributes"]:
         return f"it takes no {', '.join(row['attributes'])}"
     near = f"; near it {'is' if len(row['near']) == 1 else 'are'} {', '.join(row['near'])}" if row["near"] else ""

@@ -9,7 +9,7 @@ import opreg
 from opreg.symbol import Symbol
 from opreg.symbol.json import stored_name
 
-from . import given, models
+from . import models, parsing
 from .output import add_json, as_json
 
 __all__ = ["configure", "run"]
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the table."""
-    net, shapes = models.symbol(options.model, options.modules), given.shapes(options.shapes)
+    net, shapes = models.symbol(options.model, options.modules), parsing.shapes(options.shapes)
     if options.json:
         print(as_json(_shapes(net, shapes)))
     else:

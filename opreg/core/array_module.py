@@ -85,14 +85,14 @@ class Backend:
 
     def empty(self, shape: Shape, dtype: np.dtype, device: int = 0) -> Array:
         """An array with undefined values."""
-        return self._made(self.xp.empty, shape, dtype)
+        return self._allocate(self.xp.empty, shape, dtype)
 
     def zeros(self, shape: Shape, dtype: np.dtype, device: int = 0) -> Array:
         """An array of zeros."""
-        return self._made(self.xp.zeros, shape, dtype)
+        return self._allocate(self.xp.zeros, shape, dtype)
 
     @staticmethod
-    def _made(make: Callable[[Shape, np.dtype], Array], shape: Shape, dtype: np.dtype) -> Array:
+    def _allocate(make: Callable[[Shape, np.dtype], Array], shape: Shape, dtype: np.dtype) -> Array:
         """Make an array. If there is too little memory, the `OpError` tells the size."""
         try:
             return make(shape, dtype)
@@ -163,10 +163,10 @@ class NumpyBackend(Backend):
     xp = np
 
     def empty(self, shape: Shape, dtype: np.dtype, device: int = 0) -> np.ndarray:
-        return self._made(host_memory.empty, shape, dtype)
+        return self._allocate(host_memory.empty, shape, dtype)
 
     def zeros(self, shape: Shape, dtype: np.dtype, device: int = 0) -> np.ndarray:
-        return self._made(host_memory.zeros, shape, dtype)
+        return self._allocate(host_memory.zeros, shape, dtype)
 
     def asarray(self, source: object, dtype: np.dtype | None = None, device: int = 0) -> np.ndarray:
         if hasattr(source, "get") and hasattr(source, "device"):
@@ -235,8 +235,8 @@ class CupyBackend(Backend):
         except Exception as error:  # an installed package may fail in many ways without a driver
             raise DeviceError("gpu: the package CuPy is missing or does not load "
                               f"({type(error).__name__}: {error}); install opreg[cuda12] or opreg[cuda13]") from None
-        for look in (_version, _driver, _devices, _compiler):
-            missing = look(cupy)
+        for query in (_version, _driver, _devices, _compiler):
+            missing = query(cupy)
             if missing:
                 raise DeviceError(f"gpu: CuPy {cupy.__version__} is installed, but {missing}")
         self.xp = cupy
@@ -258,11 +258,11 @@ class CupyBackend(Backend):
 
     def empty(self, shape: Shape, dtype: np.dtype, device: int = 0) -> Array:
         with self.xp.cuda.Device(device):
-            return self._made(self.xp.empty, shape, dtype)
+            return self._allocate(self.xp.empty, shape, dtype)
 
     def zeros(self, shape: Shape, dtype: np.dtype, device: int = 0) -> Array:
         with self.xp.cuda.Device(device):
-            return self._made(self.xp.zeros, shape, dtype)
+            return self._allocate(self.xp.zeros, shape, dtype)
 
     def to_numpy(self, array: Array, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
         if blocking:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..ndarray.context import Context
     from .op import Op
 
-__all__ = ["AskedAsProp", "Prop", "BOUND_OPERATOR"]
+__all__ = ["PropMethods", "Prop", "BOUND_OPERATOR"]
 
 #: Makes an object with ``forward`` and ``backward`` from an operator, its attributes and a context.
 BOUND_OPERATOR = Slot("arrays")
@@ -76,7 +76,7 @@ class Prop:
         return BOUND_OPERATOR.function(self.op, self.attrs, ctx)
 
 
-class AskedAsProp:
+class PropMethods:
     """A base of ``Op``: the methods of a ``CustomOpProp``, with attributes as keywords."""
 
     def prop(self: Any, **attrs: Any) -> Prop:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "MOST_ELEMENTS", "PLAIN", "Comparisons", "Held",
+__all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "MOST_ELEMENTS", "PLAIN", "Comparisons", "HeldValue",
            "HeldElements", "elements", "put_back"]
 
 
@@ -61,7 +61,7 @@ def different(now: object, before: object) -> bool:
     return now != before if isinstance(before, (str, bytes)) else repr(now) != repr(before)
 
 
-class Held:
+class HeldValue:
     """The value of a place, to compare with later ones: by value if it is immutable, or else by identity.
 
     Attributes
@@ -133,16 +133,16 @@ def put_back(container: Any, before: list[Any]) -> None:
         collections.deque.extend(container, before)
 
 
-class HeldElements(list[Held]):
+class HeldElements(list[HeldValue]):
     """The elements of a container, to compare with later ones."""
 
     def __init__(self, container: object):
-        super().__init__(map(Held, elements(container)))
+        super().__init__(map(HeldValue, elements(container)))
 
     def same(self, container: object) -> bool:
         """Whether a container has the same elements in the same order."""
         now = elements(container)
-        return len(now) == len(self) and all(map(Held.same, self, now))
+        return len(now) == len(self) and all(map(HeldValue.same, self, now))
 
 
 def _gone(error: Exception) -> str:
@@ -175,7 +175,7 @@ class _Text:
         """Add a line that returns a label under a condition."""
         self.lines.append(f"{indent}if {condition}: return {label!r}")
 
-    def differs(self, expression: str, held: Held) -> str:
+    def differs(self, expression: str, held: HeldValue) -> str:
         """The condition that an expression has changed its value."""
         value = held.value
         if held.weak:
@@ -287,7 +287,7 @@ class Comparisons:
         self._keys: set[tuple[object, ...]] = set()
         self._alive: list[object] = []  # references during collection, since ids are keys
         self._places: list[Callable[[_Text], None]] = []
-        self._paths: dict[object, tuple[Held, list[tuple[str, Held, str]]]] = {}
+        self._paths: dict[object, tuple[HeldValue, list[tuple[str, HeldValue, str]]]] = {}
         self._contents: list[_Elements | _Bytes | _Entries | _Missing] = []
         self._missing: dict[int, _Missing] = {}
         self._early: dict[int, HeldElements] = {}
@@ -309,7 +309,7 @@ class Comparisons:
     def entry(self, names: dict[str, Any], name: str, value: object, label: str) -> None:
         """Record the value of a name in a dict, such as a global."""
         if self._is_new(names, "entry", name):
-            held = Held(value)
+            held = HeldValue(value)
             read = "{}.get({!r}, absent)" if value is ABSENT or type(names) is not dict else "{}[{!r}]"
             self._places.append(lambda text: text.report(
                 text.differs(read.format(text.name(names), name), held), label))
@@ -317,7 +317,7 @@ class Comparisons:
     def variable(self, cell: types.CellType, value: object, label: str) -> None:
         """Record the value of a closure variable."""
         if self._is_new(cell, "variable"):
-            held = Held(value)
+            held = HeldValue(value)
             self._places.append(lambda text: text.report(text.differs(f"{text.name(cell)}.cell_contents", held), label))
 
     def path(self, owner: object, path: str, value: object, label: str) -> None:
@@ -325,8 +325,8 @@ class Comparisons:
         code."""
         if self._is_new(owner, "path", path):
             if id(owner) not in self._paths:
-                self._paths[id(owner)] = Held(owner), []
-            self._paths[id(owner)][1].append((path, Held(value), label))
+                self._paths[id(owner)] = HeldValue(owner), []
+            self._paths[id(owner)][1].append((path, HeldValue(value), label))
 
     def content(self, value: Any, label: str) -> bool:
         """Record the elements of a container, or the bytes of a buffer. Returns whether they are within the limits."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..typing import Array, ArrayModule
 from .dispatch import apply
-from .edition import tell
+from .invalidation import tell
 from .launch import Call, ChannelsLast, Kernel, Rank
 from .rules import Attrs, Rule, Shapes, TypeRule
 from .spec import Shape

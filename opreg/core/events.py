@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..errors import ArgumentError, did_you_mean
 from .files import whole
-from .looks import Shown, report
+from .reports import NotebookTable, report
 
 __all__ = ["Events", "Span", "TableRow"]
 
@@ -68,7 +68,7 @@ class TableRow(NamedTuple):
     own: float
 
 
-class Events(Shown):
+class Events(NotebookTable):
     """Collected events. Appending is safe in threads.
 
     Attributes

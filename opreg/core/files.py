@@ -175,7 +175,7 @@ def whole(path: str | os.PathLike, mode: int | None = None) -> Iterator[BinaryIO
     """
     with adopting():
         try:
-            with _whole(path, mode) as file:
+            with _atomic_file(path, mode) as file:
                 yield file
         except OSError as error:
             if error.filename is None and error.errno is not None:  # the error of a full disk has no file name
@@ -184,7 +184,7 @@ def whole(path: str | os.PathLike, mode: int | None = None) -> Iterator[BinaryIO
 
 
 @contextmanager
-def _whole(path: str | os.PathLike, mode: int | None) -> Iterator[BinaryIO]:
+def _atomic_file(path: str | os.PathLike, mode: int | None) -> Iterator[BinaryIO]:
     target = os.path.realpath(_named(path))  # the target of a link is replaced, not the link
     before = None
     with suppress(FileNotFoundError):

@@ -19,8 +19,8 @@ from ..typing import Array
 from .array_module import backend
 from .locks import lock
 
-__all__ = ["States", "again", "counter", "drawing", "generator", "go_back", "initial", "kept", "noting", "restore",
-           "seed", "set_state", "snapshot", "state"]
+__all__ = ["States", "same_draws", "counter", "drawing", "generator", "go_back", "initial", "kept", "noted_states",
+           "restore", "seed", "set_state", "snapshot", "state"]
 
 #: States of generators, by device.
 States: TypeAlias = dict[tuple[str, int], Any]
@@ -142,8 +142,8 @@ class _Noting(threading.local):
 _NOTING = _Noting()
 
 
-class noting:
-    """A context manager that records the states of generators before the first draw of its block; see ``again``.
+class noted_states:
+    """A context manager that records the states of generators before the first draw of its block; see ``same_draws``.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class noting:
 
 def drawing(device_type: str, device_id: int) -> None:
     """Called before a draw from the generator of a device: it orders the draw behind those on other streams, and
-    records the state for ``noting``."""
+    records the state for ``noted_states``."""
     order = _ORDERS.get((device_type, device_id))
     if order is not None:
         order()
@@ -188,7 +188,7 @@ def go_back(drawn: States) -> None:
         set_state(before, *place)
 
 
-class again:
+class same_draws:
     """A context manager that draws the same random numbers again: generators start from recorded states, and their
     current states are restored at the end."""
 

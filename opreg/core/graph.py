@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 from ..errors import OpError, Where, note
 from . import effects
 from .attrs import Attributes, Field
-from .looks import report
 from .op import Op
+from .reports import report
 from .spec import Shape, Spec, stated
 
 __all__ = ["Node", "Entry", "Graph", "INFERENCE", "topological", "reachable", "rewrite", "verify", "fail",

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import Place, line_at, user_frame, warn
 
-__all__ = ["MODE", "Asked", "AskedRecording", "Mode", "Recording", "Scope", "inside", "quiet"]
+__all__ = ["MODE", "UserScope", "UserRecording", "Mode", "Recording", "Scope", "inside", "quiet"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -292,7 +292,7 @@ class Recording(Scope):
         return self
 
 
-class Asked:
+class UserScope:
     """A base for scopes that users' calls return: it warns if the object is deleted without having been entered."""
 
     _call: str  # the call as text; empty once it was entered
@@ -317,7 +317,7 @@ class Asked:
                  where=line_at(self._place))
 
 
-class AskedRecording(Asked, Recording):
+class UserRecording(UserScope, Recording):
     """A `Recording` that a user's call returns."""
 
     def __init__(self, call: str, recording: Any, training: bool | None):

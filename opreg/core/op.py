@@ -23,11 +23,11 @@ from ..errors import (
     note,
 )
 from ..typing import ArrayModule
-from .as_prop import AskedAsProp
+from .as_prop import PropMethods
 from .attrs import Attributes, Schema
 from .declarations import ZERO, Check, Declarations, Rules
 from .dispatch import apply
-from .edition import tell
+from .invalidation import tell
 from .launch import Call, Kernel
 from .mode import Recording
 from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule
@@ -59,7 +59,7 @@ def agreed(name: str, old: Shape | None, new: Shape | None) -> Shape | None:
         raise ShapeError(f"{name}: expected shape {show(new)}, got {show(old)}") from None
 
 
-class Op(Declarations, AskedAsProp):
+class Op(Declarations, PropMethods):
     """An operator: its name, signature, traits, rules and kernels.
 
     Parameters
@@ -237,8 +237,8 @@ def filled(op: Op, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
     """Input shapes, with those that the operator's rule ``fill`` infers from the others."""
     if op.rules.fill is None:
         return ins
-    said = op.rules.fill(attrs, list(ins), list(outs))
-    return [agreed(name, old, new) for name, old, new in zip(op.signature.inputs(attrs), ins, said)]
+    filled_in = op.rules.fill(attrs, list(ins), list(outs))
+    return [agreed(name, old, new) for name, old, new in zip(op.signature.inputs(attrs), ins, filled_in)]
 
 
 def shapes_from_data(op: Op, call: Call) -> list[Shape]:

@@ -66,7 +66,7 @@ def elsewhere(name: str) -> str | None:
     return None if name not in _BOTH else f"write {_BOTH[name].replace('F.', 'mx.sym.')} here"
 
 
-class _Elsewhere:
+class _NameElsewhere:
     """A descriptor for an attribute of other libraries, whose error tells the equivalent. Existing attributes stay as
     fast as before."""
 
@@ -84,9 +84,9 @@ def name_others(kind: type) -> None:
     """Add descriptors to a class of arrays, for attributes that only tensors of other libraries have."""
     for name, words in {**_BOTH, **_ARRAYS}.items():
         if not hasattr(kind, name):
-            setattr(kind, name, _Elsewhere(name, words))
+            setattr(kind, name, _NameElsewhere(name, words))
 
 
 def without_others(kind: type, names: Iterable[str]) -> list[str]:
     """Names of attributes without those of such descriptors."""
-    return [name for name in names if not isinstance(inspect.getattr_static(kind, name, None), _Elsewhere)]
+    return [name for name in names if not isinstance(inspect.getattr_static(kind, name, None), _NameElsewhere)]

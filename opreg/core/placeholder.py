@@ -141,10 +141,10 @@ def sort_attributes(op: Op, texts: Mapping[str, str], **held: object
     for name, text in texts.items():
         own = not is_tag(name) and (user or op.signature.schema.open or name in op.signature.schema)
         (given if own else tags)[name] = text
-    asked = {name: text for name, text in given.items() if not user or name != "op_type"}
+    attributes = {name: text for name, text in given.items() if not user or name != "op_type"}
     if op.signature.per_instance and op.signature.schema.open:
-        asked.update(tags)
-    return op.complete({**asked, **held}), given, tags
+        attributes.update(tags)
+    return op.complete({**attributes, **held}), given, tags
 
 
 def resolve(graph: Graph, strict: bool = True) -> Graph:

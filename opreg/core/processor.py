@@ -83,7 +83,7 @@ def processor() -> Processor:
     >>> processor().cores >= 1 and processor().l2 >= 1 << 16
     True
     """
-    return _told(read(), os.environ.get("OPREG_PROCESSOR", ""))
+    return _overridden(read(), os.environ.get("OPREG_PROCESSOR", ""))
 
 
 def read(root: Path = Path("/")) -> Processor:
@@ -131,7 +131,7 @@ def _size(text: str) -> int | None:
     return int(found[1]) * _UNITS[found[2]] if found else None
 
 
-def _whole(text: str) -> int | None:
+def _whole_number(text: str) -> int | None:
     """A positive whole number; None for other text."""
     return (_size(text) or None) if text.strip().isdigit() else None
 
@@ -195,7 +195,7 @@ def _quota(root: Path) -> int:
                 words = [_text(folder / f"cpu.cfs_{word}_us") for word in ("quota", "period")]
             else:
                 words = _text(folder / "cpu.max").split()
-            time, period = map(_whole, words if len(words) == 2 else ("", ""))
+            time, period = map(_whole_number, words if len(words) == 2 else ("", ""))
             if time and period:
                 least = min(least, math.ceil(time / period))
     return max(1, int(min(least, 1 << 20)))
@@ -237,9 +237,9 @@ def _sysctl(name: str, text: bool = False) -> int | str | None:
 # ------------------------------------------------------------------------------------------------- overridden
 
 
-def _told(here: Processor, text: str) -> Processor:
+def _overridden(here: Processor, text: str) -> Processor:
     """A processor with some values replaced by those in a text such as ``"l2=256K cores=1"``."""
-    told: dict[str, int] = {}
+    values: dict[str, int] = {}
     for word in text.replace(",", " ").split():
         key, _, value = word.partition("=")
         if key not in ("cores", *_BOUNDS):
@@ -249,5 +249,5 @@ def _told(here: Processor, text: str) -> Processor:
             low, high = _BOUNDS.get(key, (1, _LONGEST))
             raise ArgumentError(f"OPREG_PROCESSOR: {word!r}: expected from {low} to {high}, as 512K or 2M")
         assert size is not None
-        told[key] = size
-    return here._replace(**told)  # type: ignore[arg-type]
+        values[key] = size
+    return here._replace(**values)  # type: ignore[arg-type]

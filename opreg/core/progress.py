@@ -30,9 +30,9 @@ T = TypeVar("T")
 
 def is_terminal(stream: object) -> bool:
     """Whether a stream is a terminal on which a line can be rewritten."""
-    asked = getattr(stream, "isatty", None)
+    method = getattr(stream, "isatty", None)
     try:
-        return asked is not None and bool(asked()) and os.environ.get("TERM") != "dumb"
+        return method is not None and bool(method()) and os.environ.get("TERM") != "dumb"
     except ValueError:  # it is closed
         return False
 
@@ -41,8 +41,8 @@ def wanted(progress: bool | None = None) -> bool:
     """Whether to write a line: by the argument, else by the environment variable, else if there is a terminal."""
     if progress is not None:
         return progress
-    said = os.environ.get("OPREG_PROGRESS", "")
-    return said != "0" if said else is_terminal(sys.stderr)
+    setting = os.environ.get("OPREG_PROGRESS", "")
+    return setting != "0" if setting else is_terminal(sys.stderr)
 
 
 def duration(seconds: float) -> str:
@@ -78,7 +78,7 @@ def moved(done: int, total: int | None, *details: str, seconds: float = 0.0) -> 
     return "  ".join([f"[{'#' * full}{'-' * (_BAR - full)}] {done}/{total}", *left, *details])
 
 
-class _Above:
+class _OutputAboveLine:
     """Standard output while a line is shown: text that is printed appears above the line."""
 
     def __init__(self, stream: TextIO, line: Line):
@@ -171,7 +171,7 @@ class Line:
             handler.addFilter(self._aside)
         if is_terminal(sys.stdout):
             self._printed = sys.stdout
-            sys.stdout = _Above(self._printed, self)
+            sys.stdout = _OutputAboveLine(self._printed, self)
         return self
 
     def _aside(self, record: logging.LogRecord) -> bool:
@@ -181,7 +181,7 @@ class Line:
     def __exit__(self, *_: object) -> None:
         for handler in self._handlers:
             handler.removeFilter(self._aside)
-        if isinstance(sys.stdout, _Above) and sys.stdout._line is self:  # not replaced by other code
+        if isinstance(sys.stdout, _OutputAboveLine) and sys.stdout._line is self:  # not replaced by other code
             sys.stdout = self._printed
         self.clear()
 
@@ -207,6 +207,6 @@ def counted(things: Iterable[T], what: str, total: int | None = None, text: Call
     with Line(_PATIENCE) as line:
         for done, thing in enumerate(things):
             if line.due():
-                details = [said for said in (text(thing),) if said]
+                details = [detail for detail in (text(thing),) if detail]
                 line.show(f"{what} {moved(done, total, *details, seconds=line.seconds)}")
             yield thing

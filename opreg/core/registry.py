@@ -16,7 +16,7 @@ from typing import Any
 from ..aliases import inner
 from ..errors import ArgumentError, UnknownOperatorError, did_you_mean
 from .attrs import Schema
-from .edition import tell
+from .invalidation import tell
 from .op import Op
 from .parameters import parameters_of
 from .slots import load

@@ -11,14 +11,15 @@ from ..errors import DTypeError
 from .parameters import Parameters, parameters_of
 from .spec import Shape, as_dtype, common_dtype, is_floating
 
-__all__ = ["SAME_TYPE", "Again", "Attrs", "AttrsRule", "Dtypes", "Norm", "Rule", "Shapes", "Tail", "TypeRule"]
+__all__ = ["SAME_TYPE", "BatchedCall", "Attrs", "AttrsRule", "Dtypes", "Norm", "Rule", "Shapes", "EpilogueOperator",
+           "TypeRule"]
 
 Shapes = list[Shape | None]
 Dtypes = list[np.dtype | None]
 Attrs = Mapping[str, Any]
 
 
-class Again(NamedTuple):
+class BatchedCall(NamedTuple):
     """The answer of a vmap rule if the operator itself computes all samples at once.
 
     Attributes
@@ -52,7 +53,7 @@ class Norm(NamedTuple):
     fix_gamma: bool
 
 
-class Tail(NamedTuple):
+class EpilogueOperator(NamedTuple):
     """An operator that computes another one together with operators behind it: a norm, the addition of an array, and
     relu, each of them optional.
 

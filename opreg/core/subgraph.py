@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .edition import EDITION, following, keep
 from .graph import Entry, Node
+from .invalidation import EDITION, following, keep
 from .op import Op
 from .rules import Attrs
 from .spec import Spec

@@ -63,7 +63,7 @@ Span: TypeAlias = tuple[int, int]
 # --------------------------------------------------------------------------------------------- what is known of memory
 
 
-class _Stretches:
+class _WrittenRanges:
     """The last write to each range of memory; a range ends where the next one begins."""
 
     __slots__ = ("starts", "writes")
@@ -110,7 +110,7 @@ class _Memory:
         To the array that owns the memory; gives None for the memory recorded by address.
     last : Write
         The last write to any part of it.
-    stretches : _Stretches or None
+    stretches : _WrittenRanges or None
         The last writes to its parts; None if the last write was to all of it.
     shared : bool
         Whether the array's writes are recorded by address from now on.
@@ -120,7 +120,7 @@ class _Memory:
 
     def __init__(self, owner: Callable[[], ndarray | None] = lambda: None):
         self.owner, self.last, self.shared = owner, _NEVER, False
-        self.stretches: _Stretches | None = None
+        self.stretches: _WrittenRanges | None = None
 
     def wrote(self, spans: Sequence[Span] | None, write: Write) -> None:
         """Record a write to some bytes, or to all with None."""
@@ -128,7 +128,7 @@ class _Memory:
             self.stretches = None
         else:
             if self.stretches is None:
-                self.stretches = _Stretches(self.last)
+                self.stretches = _WrittenRanges(self.last)
             for span in spans:
                 self.stretches.wrote(span, write)
         self.last = write
@@ -213,7 +213,7 @@ def share(array: Array) -> None:
         memory.shared = True
         _SHARED[0] += 1
         _BY_ADDRESS.wrote([], max(_BY_ADDRESS.last, memory.last, key=_number))
-        known = memory.stretches or _Stretches(memory.last)
+        known = memory.stretches or _WrittenRanges(memory.last)
         for span in _spans(owner):
             for part, write in known.within(span):
                 _BY_ADDRESS.stretches.wrote(part, write)  # type: ignore[union-attr]  # since it was written just now

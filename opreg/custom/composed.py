@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.attrs import Attributes, Schema
-from ..core.edition import EDITION, following, keep
 from ..core.graph import Entry, Node
+from ..core.invalidation import EDITION, following, keep
 from ..core.launch import Call
 from ..core.op import Op, agreed, filled, gradients_by_rule
 from ..core.registry import declare

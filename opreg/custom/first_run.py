@@ -143,14 +143,14 @@ class _Assigning:
             del self._made.assign
 
 
-def warn_unwritten(told: set[str], names: Sequence[str], backward: Callable[..., None], title: str) -> None:
+def warn_unwritten(warned: set[str], names: Sequence[str], backward: Callable[..., None], title: str) -> None:
     """Warn once of requested gradients that were not written, unless ``backward`` is only ``pass``."""
     code = getattr(getattr(backward, "__func__", backward), "__code__", None)
     missing = is_default(backward)
-    names = [name for name in names if name not in told and "label" not in name]  # labels have none
+    names = [name for name in names if name not in warned and "label" not in name]  # labels have none
     if not names or (code is not None and not missing and _does_nothing(code)):
         return
-    told.update(names)
+    warned.update(names)
     where = None if missing or code is None or is_ours(code) else Where((code.co_filename, code.co_firstlineno))
     what = "there is no" if missing else "nothing is written by"
     listed = f"the gradient{'s' * (len(names) > 1)} of {', '.join(map(repr, names))}"

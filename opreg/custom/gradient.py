@@ -44,7 +44,7 @@ COMPUTED = Slot("bodies")
 READS = Slot("bodies")
 
 
-class Outside(Protocol):
+class OutsideValues(Protocol):
     """Outside values that users' code reads while a graph is built."""
 
     def version(self) -> object:
@@ -89,7 +89,7 @@ class Use(Attributes):
         """
         return None
 
-    def outside(self) -> Outside | None:
+    def outside(self) -> OutsideValues | None:
         """The outside values that the body reads while a graph is built; None if they are unknown."""
         return None
 
@@ -187,7 +187,7 @@ class GradientUse(Use):
         version = inner.version(ctx, arrays[first:])
         return None if version is None else (self, version)
 
-    def outside(self) -> Outside | None:
+    def outside(self) -> OutsideValues | None:
         """The outside values of the forward operator."""
         return self.inner.outside()
 

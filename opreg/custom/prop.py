@@ -22,7 +22,17 @@ from ..core.op import Op, agreed
 from ..core.rules import AttrsRule, Dtypes, Shapes
 from ..core.spec import ANY, Shape, TypeFlag, as_dtype, known
 from ..core.value import Value
-from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, did_you_mean, listed, nearest, note
+from ..errors import (
+    ArgumentError,
+    DTypeError,
+    NotDifferentiableError,
+    OpError,
+    did_you_mean,
+    is_it,
+    listed,
+    nearest,
+    note,
+)
 from .first_run import is_default
 from .gradient import READS, OutGrads, Use, by_rule, derive, own, shown
 from .invocation import backward_steps, forward_steps
@@ -153,17 +163,17 @@ class PropUse(Use):
     def explain(self, error: BaseException) -> None:
         """Add to an exception its possible causes: keywords that are text, the lengths of lists, a misspelt
         attribute."""
-        said = str(error)
+        message = str(error)
         texts = [f"{name}={value!r}" for name, value in self.items() if type(value) is str and (
-            (_looks_otherwise(value) and _OF_TEXT.search(said)) if isinstance(error, TypeError) else
-            isinstance(error, ValueError) and repr(value) in said)]
+            (_looks_otherwise(value) and _OF_TEXT.search(message)) if isinstance(error, TypeError) else
+            isinstance(error, ValueError) and repr(value) in message)]
         if texts:
             note(error, f"keywords of a Prop are text where they have no annotation, as in MXNet: {', '.join(texts)}; "
                         "write one, as in __init__(self, k: int), or convert them")
-        if said in _PAST_THE_END and hasattr(self, "auxiliary"):
+        if message in _PAST_THE_END and hasattr(self, "auxiliary"):
             lists = zip(("in_data", "out_data", "aux"), (self.arguments, self.outputs, self.auxiliary), _LISTS)
             note(error, "; ".join([_counted(*each) for each in lists]))
-        if isinstance(error, AttributeError) and said.endswith(f"has no attribute {error.name!r}"):
+        if isinstance(error, AttributeError) and message.endswith(f"has no attribute {error.name!r}"):
             near = nearest(str(error.name), dir(error.obj))
             if near:
                 note(error, f"Did you mean {' or '.join(map(repr, near))}?")
@@ -227,8 +237,8 @@ class PropUse(Use):
         are_known = [complete, complete and not self.op.rules.data_dependent, complete]
         arguments, results, states = [[_shape(shape, is_known, self) for shape in group] for group, is_known in
                                       zip(self._groups("infer_shape", answer), are_known)]
-        return (_agreed(self.arguments + self.auxiliary, ins, arguments + states),
-                _agreed(self.outputs, outs, results))
+        return (_agreed_shapes(self.arguments + self.auxiliary, ins, arguments + states),
+                _agreed_shapes(self.outputs, outs, results))
 
     def shapes_from_data(self, *arrays: NDArray) -> list[Shape]:
         """Shapes of the outputs, by ``infer_shape_from_data``."""
@@ -257,8 +267,8 @@ class PropUse(Use):
         else:
             arguments, results, states = [[_dtype(dtype, self) for dtype in group]
                                           for group in self._groups("infer_type", answer)]
-        return (_same(self.arguments + self.auxiliary, ins, arguments + states),
-                _same(self.outputs, outs, results))
+        return (_agreed_dtypes(self.arguments + self.auxiliary, ins, arguments + states),
+                _agreed_dtypes(self.outputs, outs, results))
 
     @property
     def says_stypes(self) -> bool:
@@ -311,11 +321,9 @@ class PropUse(Use):
     def check(self, custom_op: Any) -> None:
         """Check that the class defines ``create_operator``, and that it returned an operator."""
         if is_default(self.prop.create_operator):
-            own = [name for name in vars(type(self.prop)) if name not in dir(type(self.prop).__base__)]
-            near = nearest("create_operator", own)
             raise ArgumentError(f"operator {self.registered.op_type!r}: {type(self.prop).__name__} has no "
                                 "create_operator(self, ctx, shapes, dtypes), which returns the CustomOp that computes"
-                                + (f"; is it {near[0]}?" if near else ""))
+                                + is_it(type(self.prop), "create_operator"))
         if isinstance(custom_op, type) or not hasattr(custom_op, "forward") or not hasattr(custom_op, "backward"):
             raise ArgumentError(f"{self.title('create_operator')} returned {custom_op!r}, expected a CustomOp"
                                 + (f": {custom_op.__name__}()" if isinstance(custom_op, type) else
@@ -664,7 +672,7 @@ def asked_by(inputs: Sequence[Any]) -> tuple[list[list[int]], list[TypeFlag]]:
     return [[*data.shape] for data in inputs], [_flag(data.dtype) for data in inputs]
 
 
-def _agreed(names: Sequence[str], olds: Shapes, news: Shapes) -> Shapes:
+def _agreed_shapes(names: Sequence[str], olds: Shapes, news: Shapes) -> Shapes:
     """Known and returned shapes, combined; an error if they disagree."""
     return [new if old is None else agreed(name, old, new) for name, old, new in zip(names, olds, news)]
 
@@ -685,7 +693,7 @@ def _shape(shape: Any, complete: bool, use: PropUse, method: str = "infer_shape"
     return found
 
 
-def _same(names: Sequence[str], olds: Dtypes, news: Dtypes) -> Dtypes:
+def _agreed_dtypes(names: Sequence[str], olds: Dtypes, news: Dtypes) -> Dtypes:
     """Known and returned dtypes, combined; an error if they disagree."""
     for name, old, new in zip(names, olds, news):
         if old is not new and old is not None and new is not None and old != new:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.loads import parts
+from ..core.bytecode_names import parts
 
 __all__ = ["answers_alike", "is_plain", "methods_of"]
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from ..core.bytecode_names import loads, parts
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, CONTAINERS, PLAIN, Check, Comparisons, elements
-from ..core.loads import loads, parts
 from ..core.op import Op
 from ..errors import is_ours
 from .gradient import READS

@@ -297,17 +297,19 @@ _CALLED = ("gradient", "vmap", "jvp", "infer_shape_from_data", "to_onnx")
 _OTHERWISE = {"list_inputs": "list_arguments"}
 
 
-def warn_misspelt(made: type, base: type) -> None:
+def warn_misspelt(made: type, base: type, methods: Sequence[str] | None = None) -> None:
     """Warn of methods of a user's class whose names resemble those of methods that the class does not override.
 
-    Names with a prefix or suffix, such as ``forward_cpu`` and ``my_forward``, are taken as helpers.
+    Names with a prefix or suffix, such as ``forward_cpu`` and ``my_forward``, are taken as helpers. ``methods`` are the
+    names to compare with, by default those of all methods of the base.
     """
-    known = [name for name in dir(base) if name[0] != "_" and callable(getattr(base, name))] + [*_CALLED]
+    known = [name for name in dir(base) if name[0] != "_" and callable(getattr(base, name))] + [*_CALLED] \
+        if methods is None else methods
     missing = [name for name in known if getattr(made, name, None) is getattr(base, name, None)]
     for name, value in vars(made).items():
         if name.startswith("_") or name in known or not isinstance(value, _METHODS):
             continue
-        close = difflib.get_close_matches(name.lower(), missing, n=1, cutoff=0.75)
+        close = difflib.get_close_matches(name.lower(), missing, n=1, cutoff=0.75 if methods is None else 0.8)
         near = _OTHERWISE.get(name, "".join(close))
         if near in missing and not (name.startswith(f"{near}_") or name.endswith(f"_{near}")):
             warn(f"class {made.__name__}: {base.__name__} has no method {name!r}, so nothing calls it but your own "

@@ -41,7 +41,7 @@ MEAN, DEVIATION = (123.68, 116.28, 103.53), (58.395, 57.12, 57.375)
 _LUMA = (0.299, 0.587, 0.114)
 
 
-class Described:
+class SelfDescribing:
     """Base of objects that describe themselves by their class and arguments."""
 
     def __init__(self, **kwargs: Any):
@@ -53,7 +53,7 @@ class Described:
         return json.dumps([type(self).__name__.lower(), self._kwargs])
 
 
-class Augmenter(Described):
+class Augmenter(SelfDescribing):
     """Base of image augmenters.
 
     A subclass passes its arguments to this constructor, and defines ``__call__``.

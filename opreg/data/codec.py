@@ -100,10 +100,10 @@ def decode(data: bytes | memoryview, flag: int = COLOR, name: str = "image") -> 
 
 def _check_size(size: tuple[int, int], length: int) -> None:
     """Refuse an image with too many pixels for the size of its file, before memory is allocated."""
-    limit = os.environ.get(_MOST, "")
-    if limit and not limit.isdecimal():
-        raise ArgumentError(f"{_MOST}={limit!r}: expected the number of pixels that an image may have")
-    most = int(limit) if limit else max(_ANY_FILE, length * INFLATED)
+    setting = os.environ.get(_MOST, "")
+    if setting and not setting.isdecimal():
+        raise ArgumentError(f"{_MOST}={setting!r}: expected the number of pixels that an image may have")
+    most = int(setting) if setting else max(_ANY_FILE, length * INFLATED)
     width, height = size
     if width * height > most:
         raise FileFormatError(f"{width} by {height} pixels in a file of {length} bytes: expected at most {most}; "

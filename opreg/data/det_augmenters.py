@@ -14,7 +14,7 @@ import numpy as np
 from opreg.ndarray import NDArray, flip
 
 from ..errors import ArgumentError
-from .augmenters import Augmenter, CastAug, Described, ForceResizeAug, ResizeAug, color_augmenters
+from .augmenters import Augmenter, CastAug, ForceResizeAug, ResizeAug, SelfDescribing, color_augmenters
 from .pixels import Place, copyMakeBorder, fixed_crop
 
 __all__ = ["DetAugmenter", "DetBorrowAug", "DetRandomSelectAug", "DetHorizontalFlipAug", "DetRandomCropAug",
@@ -24,7 +24,7 @@ __all__ = ["DetAugmenter", "DetBorrowAug", "DetRandomSelectAug", "DetHorizontalF
 Sample = tuple[NDArray, np.ndarray]
 
 
-class DetAugmenter(Described):
+class DetAugmenter(SelfDescribing):
     """Base of augmenters of images with boxes.
 
     A subclass passes its arguments to this constructor, and defines ``__call__``.

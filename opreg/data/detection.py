@@ -29,7 +29,7 @@ __all__ = ["DetAugmenter", "DetBorrowAug", "DetRandomSelectAug", "DetHorizontalF
            "DetRandomPadAug", "CreateMultiRandCropAugmenter", "CreateDetAugmenter", "ImageDetIter"]
 
 
-class _Unfit(RuntimeError):
+class _UnusableSample(RuntimeError):
     """A sample that is skipped."""
 
 
@@ -71,7 +71,7 @@ class ImageDetIter(ImageIter):
                 boxes = self._parse_label(self.next_sample()[0])
             except StopIteration:
                 break
-            except _Unfit:
+            except _UnusableSample:
                 continue
             most, width = max(most, len(boxes)), boxes.shape[1]
         self.reset()
@@ -92,7 +92,7 @@ class ImageDetIter(ImageIter):
         boxes = raw[head:].reshape(-1, width)
         boxes = boxes[(boxes[:, 3] > boxes[:, 1]) & (boxes[:, 4] > boxes[:, 2])]
         if not len(boxes):
-            raise _Unfit(f"image {self._key} has no box with an area")
+            raise _UnusableSample(f"image {self._key} has no box with an area")
         return boxes
 
     def _prepared(self, label: Any, image: NDArray) -> tuple[np.ndarray, np.ndarray]:
@@ -100,7 +100,7 @@ class ImageDetIter(ImageIter):
         image, boxes = self.augmentation_transform(image, self._parse_label(label))
         if boxes.ndim != 2 or boxes.shape[1] < 5 or not np.any(
                 (boxes[:, 0] >= 0) & (boxes[:, 3] > boxes[:, 1]) & (boxes[:, 4] > boxes[:, 2])):
-            raise _Unfit("no box is left")
+            raise _UnusableSample("no box is left")
         pixels = self.postprocess_data(image).asnumpy()
         rows = np.full(self.label_shape, -1, np.float32)
         if pixels.shape != self.data_shape or len(boxes) > len(rows) or boxes.shape[1] != rows.shape[1]:
@@ -174,7 +174,7 @@ class ImageDetIter(ImageIter):
             label, image = samples[0]
             try:
                 image, boxes = self.augmentation_transform(image, self._parse_label(label))
-            except _Unfit as error:
+            except _UnusableSample as error:
                 logging.debug("image left out: %s", error)
                 continue
             pixels = image.asnumpy().astype(np.float32)

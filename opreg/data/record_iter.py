@@ -20,7 +20,7 @@ from ..core.spec import Shape, as_dtype
 from ..errors import ArgumentError, FileFormatError, ShapeError, did_you_mean, note
 from ..typing import DTypeLike
 from . import codec
-from .batches import Ahead, DataBatch, DataDesc, DataIter, leave
+from .batches import DataBatch, DataDesc, DataIter, Prefetched, leave
 from .image_iter import listed_images
 from .record_augment import Augmentation, Pixels
 from .record_det_augment import DetAugmentation
@@ -251,8 +251,9 @@ class _RecordIter(MXDataIter, Generic[A]):
         return self._samples.skipped
 
     def _begin(self) -> None:
-        self._ahead = Ahead(functools.partial(_made_batch, self._samples, self._norm, self.data_shape, self._labels),
-                            self._depth)
+        self._ahead = Prefetched(functools.partial(_made_batch, self._samples, self._norm, self.data_shape,
+                                                   self._labels),
+                                 self._depth)
         self._complete = False
         self._waiting = [self._ahead.get()]  # errors in keywords or in the first records are raised here
 

@@ -45,7 +45,7 @@ def _mark(data: bytes, start: int = 0) -> int:
     return at
 
 
-def _framed(data: bytes) -> Iterator[bytes]:
+def _record_parts(data: bytes) -> Iterator[bytes]:
     """A record in the file format, in parts."""
     cuts, at = [], _mark(data)
     while at >= 0:
@@ -292,7 +292,7 @@ class MXRecordIO:
         if not isinstance(given, (bytes, bytearray, memoryview)) or len(given) > _LENGTH:
             what = f"{len(given)}" if hasattr(given, "__len__") else type(given).__name__
             raise ArgumentError(f"{self.uri}: a record is fewer than 2**29 bytes, got {what}")
-        self._io.write(0, b"".join(_framed(bytes(given))))
+        self._io.write(0, b"".join(_record_parts(bytes(given))))
 
     def read(self) -> bytes | None:
         """The next record; None at the end.

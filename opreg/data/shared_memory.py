@@ -25,7 +25,7 @@ from opreg.ndarray.context import cpu
 
 from ..core.spec import Shape
 
-__all__ = ["Lent", "Made", "empty", "lend_to"]
+__all__ = ["LoaderMemory", "WorkerMemory", "empty", "lend_to"]
 
 #: Smallest size in bytes of an array in shared memory, at least a page; a smaller array is part of the message.
 _LEAST = 1 << 12
@@ -33,7 +33,7 @@ _LEAST = 1 << 12
 _FREE = 8
 
 
-class _Piece:
+class _MappedFile:
     """A memory-mapped piece of memory."""
 
     def __init__(self, number: int, descriptor: int, size: int):
@@ -42,7 +42,7 @@ class _Piece:
         self.address = self.bytes.__array_interface__["data"][0]
         self.lease: Callable[[], _Lease | None] = _nobody
 
-    def array(self, offset: int, shape: Shape, dtype: np.dtype, done: Callable[[_Piece], None]) -> np.ndarray:
+    def array(self, offset: int, shape: Shape, dtype: np.dtype, done: Callable[[_MappedFile], None]) -> np.ndarray:
         """An array in the piece; ``done`` is called when neither the array nor a view of it is referenced any more."""
         lease = _Lease(self, offset, math.prod(shape) * dtype.itemsize, done)
         self.lease = weakref.ref(lease)
@@ -56,7 +56,7 @@ def _nobody() -> None:
 class _Lease:
     """The owner of the memory of the arrays in a piece; it is freed with the last of them."""
 
-    def __init__(self, piece: _Piece, offset: int, size: int, done: Callable[[_Piece], None]):
+    def __init__(self, piece: _MappedFile, offset: int, size: int, done: Callable[[_MappedFile], None]):
         self.piece, self.done = piece, done
         self.__array_interface__ = {"version": 3, "shape": (size,), "typestr": "|u1",
                                     "data": (piece.address + offset, False)}
@@ -65,7 +65,7 @@ class _Lease:
         self.done(self.piece)
 
 
-def _piece_of(array: np.ndarray) -> _Piece | None:
+def _piece_of(array: np.ndarray) -> _MappedFile | None:
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base
@@ -88,13 +88,13 @@ def _lies_there(size: int, dtype: np.dtype) -> bool:
     return size >= _LEAST and dtype.names is None and not dtype.hasobject and hasattr(socket, "send_fds")
 
 
-class Made:
+class WorkerMemory:
     """The worker's side: it makes pieces, fills them and takes them back."""
 
     def __init__(self) -> None:
         self._count = 0
-        self._lent: dict[int, _Piece] = {}
-        self._free: list[_Piece] = []
+        self._lent: dict[int, _MappedFile] = {}
+        self._free: list[_MappedFile] = []
         self._new: dict[int, int] = {}  # number -> descriptor, until it is sent
         self._dropped: list[int] = []
 
@@ -105,11 +105,11 @@ class Made:
             return np.empty(shape, dtype)
         return self._piece(size).array(0, shape, dtype, self._done)
 
-    def _done(self, piece: _Piece) -> None:
+    def _done(self, piece: _MappedFile) -> None:
         if piece.number not in self._lent:
             self._free.append(piece)
 
-    def _piece(self, size: int) -> _Piece:
+    def _piece(self, size: int) -> _MappedFile:
         fitting = [piece for piece in self._free if size <= piece.size <= 2 * size + mmap.PAGESIZE]
         if fitting:
             piece = min(fitting, key=lambda piece: piece.size)
@@ -125,9 +125,9 @@ class Made:
         self._count += 1
         size = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
         descriptor = self._new[self._count] = _descriptor(size)
-        return _Piece(self._count, descriptor, size)
+        return _MappedFile(self._count, descriptor, size)
 
-    def has_lent(self, piece: _Piece) -> bool:
+    def has_lent(self, piece: _MappedFile) -> bool:
         """Whether a piece is lent to the loader."""
         return piece.number in self._lent
 
@@ -163,11 +163,11 @@ class Made:
 class _Packer(pickle.Pickler):
     """Pickles a batch, with large arrays as references into shared memory."""
 
-    def __init__(self, made: Made, file: io.BytesIO):
+    def __init__(self, made: WorkerMemory, file: io.BytesIO):
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
         self._made = made
         self._copies: list[np.ndarray] = []  # referenced until their pieces are lent
-        self.pieces: dict[int, _Piece] = {}
+        self.pieces: dict[int, _MappedFile] = {}
 
     def persistent_id(self, obj: Any) -> tuple[Any, ...] | None:
         is_ours = isinstance(obj, NDArray)
@@ -187,17 +187,17 @@ class _Packer(pickle.Pickler):
         return piece.number, array.__array_interface__["data"][0] - piece.address, array.shape, array.dtype, is_ours
 
 
-class Lent:
+class LoaderMemory:
     """The loader's side: the pieces of a worker, by number."""
 
     def __init__(self) -> None:
-        self._pieces: dict[int, _Piece] = {}
-        self.freed: deque[_Piece] = deque()
+        self._pieces: dict[int, _MappedFile] = {}
+        self.freed: deque[_MappedFile] = deque()
 
     def learn(self, number: int, descriptor: int, size: int) -> None:
         """Map a new piece, and close its descriptor."""
         try:
-            self._pieces[number] = _Piece(number, descriptor, size)
+            self._pieces[number] = _MappedFile(number, descriptor, size)
         finally:
             os.close(descriptor)
 
@@ -213,7 +213,7 @@ class Lent:
             numbers.append(self.freed.popleft().number)
         return numbers
 
-    def piece(self, number: int) -> _Piece:
+    def piece(self, number: int) -> _MappedFile:
         """The piece with the given number."""
         return self._pieces[number]
 
@@ -225,7 +225,7 @@ class Lent:
 class _Unpacker(pickle.Unpickler):
     """Unpickles a batch from a worker."""
 
-    def __init__(self, lent: Lent, file: io.BytesIO):
+    def __init__(self, lent: LoaderMemory, file: io.BytesIO):
         super().__init__(file)
         self._lent = lent
 
@@ -235,10 +235,10 @@ class _Unpacker(pickle.Unpickler):
         return NDArray(array, cpu()) if is_ours else array
 
 
-_MADE: list[Made] = []
+_MADE: list[WorkerMemory] = []
 
 
-def lend_to(made: Made) -> None:
+def lend_to(made: WorkerMemory) -> None:
     """Let ``empty`` allocate in the shared memory of this worker from now on."""
     _MADE[:] = [made]
 

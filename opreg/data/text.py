@@ -60,7 +60,7 @@ def _converter(dtype: np.dtype) -> Callable[[bytes | str], Any]:
         try:
             number = int(word)
         except ValueError:
-            number = _whole(float(word))
+            number = _whole_number(float(word))
         if not low <= number <= high:
             raise ValueError(f"{dtype} has no {number}")
         return number
@@ -68,7 +68,7 @@ def _converter(dtype: np.dtype) -> Callable[[bytes | str], Any]:
     return whole
 
 
-def _whole(number: float) -> int:
+def _whole_number(number: float) -> int:
     if not number.is_integer():
         raise ValueError(f"{number} is no whole number")
     return int(number)

@@ -32,7 +32,7 @@ from opreg.ndarray import random as nd_random
 from opreg.ndarray.context import cpu
 
 from ..core.locks import rlock
-from .shared_memory import Lent, Made, lend_to
+from .shared_memory import LoaderMemory, WorkerMemory, lend_to
 
 __all__ = ["Processes", "Threads"]
 
@@ -45,7 +45,7 @@ _LEAVE = b""
 Batchify = Callable[[list[Any]], Any]
 
 
-def _made(dataset: Any, batchify_fn: Batchify, samples: Sequence[Any]) -> Any:
+def _make_batch(dataset: Any, batchify_fn: Batchify, samples: Sequence[Any]) -> Any:
     with autograd.pause():
         return batchify_fn([dataset[number] for number in samples])
 
@@ -63,7 +63,7 @@ class Threads:
     def order(self, samples: Sequence[Any]) -> int:
         """Schedule a batch; return the number to ``take`` it by."""
         self._count += 1
-        self._tasks[self._count] = self._executor.submit(_made, self._dataset, self._batchify, samples)
+        self._tasks[self._count] = self._executor.submit(_make_batch, self._dataset, self._batchify, samples)
         return self._count
 
     def take(self, number: int, timeout: float) -> Any:
@@ -97,7 +97,7 @@ class _Worker:
     def __init__(self, number: int, process: Any, connection: Connection):
         self.number, self.process, self.connection = number, process, connection
         self.tasks: deque[tuple[int, Sequence[Any]]] = deque()
-        self.lent = Lent()
+        self.lent = LoaderMemory()
 
 
 def _ending(workers: list[_Worker], owner: int) -> None:
@@ -263,7 +263,7 @@ def _serve(connection: Connection, others: list[Connection], dataset: Any, batch
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program is interrupted, and ends this process
     for other in others:
         other.close()
-    made = Made()
+    made = WorkerMemory()
     lend_to(made)
     with cpu():
         while True:
@@ -276,7 +276,7 @@ def _serve(connection: Connection, others: list[Connection], dataset: Any, batch
                 random.seed(seed)
                 np.random.seed(seed & 0xFFFFFFFF)  # noqa: NPY002  it is what transforms draw of
                 nd_random.seed(seed)
-                done, message, new, dropped = _answer(made, dataset, batchify_fn, samples, where)
+                done, message, new, dropped = _batch_message(made, dataset, batchify_fn, samples, where)
                 pieces = [(piece, size) for piece, size, _ in new]
                 connection.send_bytes(pickle.dumps((number, done, message, pieces, dropped), pickle.HIGHEST_PROTOCOL))
                 for _, _, descriptor in new:
@@ -286,11 +286,11 @@ def _serve(connection: Connection, others: list[Connection], dataset: Any, batch
                 return
 
 
-def _answer(made: Made, dataset: Any, batchify_fn: Batchify, samples: Sequence[Any], where: str
-            ) -> tuple[bool, bytes, list[tuple[int, int, int]], list[int]]:
+def _batch_message(made: WorkerMemory, dataset: Any, batchify_fn: Batchify, samples: Sequence[Any], where: str
+                   ) -> tuple[bool, bytes, list[tuple[int, int, int]], list[int]]:
     """A batch as a message, or the error that occurred."""
     try:
-        return True, *made.pack(_made(dataset, batchify_fn, samples))
+        return True, *made.pack(_make_batch(dataset, batchify_fn, samples))
     except Exception as error:
         note(error, f"{where} {_shown(samples)}; there it came from\n"
                     + "".join(traceback.format_tb(error.__traceback__)))

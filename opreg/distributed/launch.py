@@ -114,21 +114,21 @@ def run(count: int, program: Sequence[str], environ: Mapping[str, str]) -> int:
     open_mpi = _is_open_mpi(words[0])  # it passes no file descriptors on, and reads its own input
     link = Launcher(stdin=not open_mpi)
     try:
-        with _Told(link) as told:
+        with _ForwardedSignals(link) as forwarded:
             process = subprocess.Popen(words, stdin=None if open_mpi else subprocess.DEVNULL, pass_fds=link.numbers,
                                        env={**environment(count, environ), **link.environ, SINCE: str(since)})
             link.given()
-            told.begin(process)
+            forwarded.begin(process)
             code = process.wait()
-        if code or told.by:
+        if code or forwarded.by:
             link.wait(_LAST)
             segments.remove_unused(since)
     finally:
         link.close()
-    return 128 + told.by[0] if told.by else code if code >= 0 else 128 - code
+    return 128 + forwarded.by[0] if forwarded.by else code if code >= 0 else 128 - code
 
 
-class _Told:
+class _ForwardedSignals:
     """Forwards signals from the launcher to the job, while the job runs.
 
     Attributes
@@ -143,7 +143,7 @@ class _Told:
         self._process: subprocess.Popen[bytes] | None = None
         self._before: dict[int, object] = {}
 
-    def __enter__(self) -> _Told:
+    def __enter__(self) -> _ForwardedSignals:
         for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):  # not every system has all of them
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as nohup requires

@@ -120,6 +120,6 @@ class Nccl:
 
 def identity(xp: ArrayModule, rank: int, tell: Callable[[object], Sequence[object]]) -> tuple[int, ...]:
     """The identity of a new communicator: rank 0 draws it, and sends it to the others."""
-    told = tell(xp.cuda.nccl.get_unique_id() if rank == 0 else None)[0]
-    assert isinstance(told, tuple)
-    return told
+    unique_id = tell(xp.cuda.nccl.get_unique_id() if rank == 0 else None)[0]
+    assert isinstance(unique_id, tuple)
+    return unique_id

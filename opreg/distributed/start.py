@@ -84,14 +84,14 @@ def main(argv: Sequence[str]) -> int:
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     os.set_blocking(ours, False)
     try:
-        said = os.read(ours, 64)
+        message = os.read(ours, 64)
     except BlockingIOError:  # a grandchild holds the other end
-        said = b""
-    together = TOGETHER in said and APART not in said
+        message = b""
+    together = TOGETHER in message and APART not in message
     if code < 0 and -code not in ended:
         print(f"opreg: rank {rank}, process {child}, was ended by {signal.Signals(-code).name}",
               file=sys.stderr, flush=True)
-    if not code and not replaced and not ended and (together or OVER not in said):
+    if not code and not replaced and not ended and (together or OVER not in message):
         print(f"opreg: rank {rank}, process {child}, has ended before its program did, as by os._exit(0)",
               file=sys.stderr, flush=True)
         code = 1

@@ -139,7 +139,7 @@ class Watch:
                 break
         else:
             return
-        pause, look, told = _SPIN / 4, start + _LOOK, False
+        pause, look, reported = _SPIN / 4, start + _LOOK, False
         while not test():
             if arrived is not None and arrived():
                 os.sched_yield()
@@ -151,8 +151,8 @@ class Watch:
                 continue
             look = now + _LOOK
             self._read()
-            if not told and now - start > min(_PATIENCE, timeout() / 4):
-                told = True
+            if not reported and now - start > min(_PATIENCE, timeout() / 4):
+                reported = True
                 self._tell("wait", str(position.call), position.ranks)
             self._judge(position, now - start, limit)
 

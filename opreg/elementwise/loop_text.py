@@ -27,7 +27,7 @@ from ..core.threads import parts_of, run
 from ..typing import Array, ArrayModule
 from .expression import Primitive
 from .loops import Loop
-from .rows import REDUCTIONS, Along, RowExpression
+from .rows import REDUCTIONS, RowExpression, RowLayout
 
 __all__ = ["LONG", "Layout", "bound_loop", "computed_in", "loop_text", "specialised_loop", "run_loop"]
 
@@ -76,10 +76,11 @@ class Layout(NamedTuple):
 def computed_in(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | None]) -> np.dtype:
     """The dtype that a loop is computed in: float64 if an input or output with a value per element has it,
     ``loop.whole`` if all such inputs are integers, else float32."""
-    told = [*zip(ins, loop.rows.inputs), *zip(outs, loop.rows.results)]
-    wide = any(dtype is not None and is_numpy_float(dtype) and dtype.itemsize == 8 and along is Along.ELEMENT
-               for dtype, along in told)
-    if not wide and all(dtype.kind in "iub" for dtype, along in zip(ins, loop.rows.inputs) if along is Along.ELEMENT):
+    typed = [*zip(ins, loop.rows.inputs), *zip(outs, loop.rows.results)]
+    wide = any(dtype is not None and is_numpy_float(dtype) and dtype.itemsize == 8 and along is RowLayout.ELEMENT
+               for dtype, along in typed)
+    if not wide and all(dtype.kind in "iub" for dtype,
+                        along in zip(ins, loop.rows.inputs) if along is RowLayout.ELEMENT):
         return np.dtype(loop.whole)
     return np.dtype(np.float64 if wide else np.float32)
 
@@ -102,8 +103,8 @@ class _Writer:
         self.back = f"[{', '.join('None' if axis in self.axes else ':' for axis in range(layout.rank))}]"
         self.axis = str(self.axes[0] if len(self.axes) == 1 else self.axes)
         # Whether the values of a register differ within a set, and among sets.
-        self.within = [along in (Along.ELEMENT, Along.COLUMN) for along in rows.inputs]
-        self.among = [along is not Along.COLUMN for along in rows.inputs]
+        self.within = [along in (RowLayout.ELEMENT, RowLayout.COLUMN) for along in rows.inputs]
+        self.among = [along is not RowLayout.COLUMN for along in rows.inputs]
         self.spans = list(self.among)  # whether its array has values for all sets
         for prim, args in self.code:
             read = [a for a in args if isinstance(a, int)]
@@ -118,7 +119,7 @@ class _Writer:
         self.memory: dict[int, str] = {}  # names, by register, except of inputs' own memory
         self.free: list[str] = []
         self.lent: dict[str, int] = {}  # the register that an output's memory is used for
-        self.first = next((i for i, along in enumerate(rows.inputs) if along is Along.ELEMENT), None)
+        self.first = next((i for i, along in enumerate(rows.inputs) if along is RowLayout.ELEMENT), None)
 
     # A product that is only summed is not stored.
 
@@ -189,7 +190,7 @@ class _Writer:
         for i, (converted, along) in enumerate(zip(self.layout.converted, self.rows.inputs)):
             if i not in self.last:
                 continue
-            name, full = self.names[i], along is Along.ELEMENT
+            name, full = self.names[i], along is RowLayout.ELEMENT
             if converted and self.layout.reduces and all(
                     prim.name in REDUCTIONS for prim, args in self.code if i in args):
                 continue  # the reduction converts the elements itself
@@ -312,7 +313,7 @@ class _Writer:
         self._release(position, dying)
         results = self.rows.expression.results
         open_outs = [j for j, direct in enumerate(self.layout.direct)
-                     if direct and self.rows.results[j] is Along.ELEMENT and f"y{j}" not in self.lent
+                     if direct and self.rows.results[j] is RowLayout.ELEMENT and f"y{j}" not in self.lent
                      and all(self.last.get(i, -1) <= position for i in self.layout.shared[j])]
         for j in open_outs:
             if results[j] == register and results.index(register) == j:
@@ -343,7 +344,7 @@ def loop_text(rows: RowExpression, layout: Layout) -> str:
     --------
     >>> from .expression import exp
     >>> from .rows import row_sum, trace_rows
-    >>> rows = trace_rows(lambda x: exp(x) / row_sum(exp(x)), (Along.ELEMENT,))
+    >>> rows = trace_rows(lambda x: exp(x) / row_sum(exp(x)), (RowLayout.ELEMENT,))
     >>> print(loop_text(rows, Layout(2, (1,), (False,), (True,), ((),), False, False)))
     def tile(x0, y0):
         exp(x0, y0)
@@ -401,7 +402,7 @@ def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Calla
         if prim.name in REDUCTIONS:
             space[prim.name] = _reducing(xp, prim.name)
         elif prim.name == "column":
-            place = (size, 1) if layout.turned else loop.place(Along.COLUMN)
+            place = (size, 1) if layout.turned else loop.place(RowLayout.COLUMN)
             space["places"] = functools.partial(_places, xp, size, dtype, place)
         elif prim.name != "row_size":
             space[prim.name] = prim.resolve(xp)
@@ -421,16 +422,16 @@ def _laid_out(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | Non
               shared: tuple[tuple[int, ...], ...] | None = None) -> Layout:
     rows, size = loop.rows, loop.size
     extreme = any(prim.name in ("row_max", "row_min") for prim, _ in rows.expression.code)
-    reduces = Along.ELEMENT not in rows.results
+    reduces = RowLayout.ELEMENT not in rows.results
     turned = xp is np and len(loop.view) == 2 and size <= _SHORT and extreme and not reduces
     floating = is_numpy_float(dtype)  # a quotient of integers cannot be written to an integer array
-    direct = tuple([None if out is None else out == dtype and floating and not (turned and along is Along.ELEMENT)
+    direct = tuple([None if out is None else out == dtype and floating and not (turned and along is RowLayout.ELEMENT)
                     for out, along in zip(outs, rows.results)])
     return Layout(len(loop.view), loop.axes, tuple([each != dtype for each in ins]), direct,
                   shared or ((),) * len(outs), turned, reduces or size > LONG, reduces)
 
 
-def _seen(loop: Loop, array: Array, along: Along) -> Array:
+def _seen(loop: Loop, array: Array, along: RowLayout) -> Array:
     """An array reshaped to the view of a loop."""
     shape = loop.place(along)
     return array if array.shape == shape else array.reshape(shape)
@@ -438,13 +439,13 @@ def _seen(loop: Loop, array: Array, along: Along) -> Array:
 
 def _is_empty(loop: Loop) -> bool:
     """Whether there is nothing to compute, and nothing to reduce."""
-    return math.prod(loop.view) == 0 and all(along is Along.ELEMENT for along in loop.rows.results)
+    return math.prod(loop.view) == 0 and all(along is RowLayout.ELEMENT for along in loop.rows.results)
 
 
-def _parts(loop: Loop, arrays: Sequence[Array], reaches: Sequence[Along], rows: slice) -> list[Array]:
+def _parts(loop: Loop, arrays: Sequence[Array], reaches: Sequence[RowLayout], rows: slice) -> list[Array]:
     """The parts of the arrays that belong to some sets."""
     whole = loop.view[0]
-    return [array if array.shape[0] != whole or along is Along.COLUMN else array[rows]
+    return [array if array.shape[0] != whole or along is RowLayout.COLUMN else array[rows]
             for array, along in zip(arrays, reaches)]
 
 
@@ -484,7 +485,7 @@ def _nothing(*arrays: Array) -> None:
 def _cut(loop: Loop, dtype: np.dtype) -> list[slice]:
     """Slices of the first axis that are computed separately: parts that fit into the cache, shared among threads."""
     rows = loop.rows
-    count = sum(rows.registers[a] is Along.ELEMENT for _, args in rows.expression.code for a in args[:1]
+    count = sum(rows.registers[a] is RowLayout.ELEMENT for _, args in rows.expression.code for a in args[:1]
                 if isinstance(a, int))
     if count < _SHARED or 0 in loop.axes:
         return [slice(None)]

@@ -19,7 +19,7 @@ from ..core.spec import ANY, Shape, reduced_axes, show
 from ..core.value import Value
 from ..errors import ShapeError
 from .expression import Expression, Operand, Term, compiled, equal, lowered
-from .rows import REDUCTIONS, Along, RowExpression, row_sum, trace_rows
+from .rows import REDUCTIONS, RowExpression, RowLayout, row_sum, trace_rows
 
 __all__ = ["Loop", "Sets", "check_some", "folded", "gradient_of", "lower", "reduced", "sets"]
 
@@ -60,16 +60,16 @@ class Sets(NamedTuple):
     @property
     def reduces(self) -> bool:
         """Whether all results have one value per set."""
-        return all(along is Along.ROW for along in self.rows.results)
+        return all(along is RowLayout.ROW for along in self.rows.results)
 
     def _seen(self, shapes: Sequence[Shape]) -> tuple[Shape, tuple[int, ...]]:
         """The shape of an input with one value per element, and the axes of the sets in it."""
-        shape = shapes[self.rows.inputs.index(Along.ELEMENT)]
+        shape = shapes[self.rows.inputs.index(RowLayout.ELEMENT)]
         return shape, reduced_axes(self.axis, self.exclude, len(shape))
 
 
 def sets(function: Callable[..., Any], axis: int | tuple[int, ...] | None,
-         inputs: tuple[Along, ...] = (Along.ELEMENT,), exclude: bool = False, keepdims: bool = True,
+         inputs: tuple[RowLayout, ...] = (RowLayout.ELEMENT,), exclude: bool = False, keepdims: bool = True,
          whole: str = "int64", **settings: Any) -> Sets:
     """The ``Sets`` of a function, which takes a term for each input and returns one or several.
 
@@ -142,20 +142,20 @@ class Loop(NamedTuple):
         Examples
         --------
         >>> from opreg.elementwise.rows import row_size
-        >>> both = (Along.ELEMENT,) * 2
+        >>> both = (RowLayout.ELEMENT,) * 2
         >>> sets(lambda x, y: (x - y) / (row_size() * 2.0), 1, both).on([(2, 3), (2, 3)]).elements
         subtract(0, 1) divide(2, 6.0)
         """
         return _elements(self.rows, self.size)
 
-    def place(self, reach: Along) -> Shape:
+    def place(self, reach: RowLayout) -> Shape:
         """The shape, in the view, of an input or a result that has one value per element, per set, or per place in a
         set.
 
         Examples
         --------
         >>> loop = sets(lambda x: x - row_sum(x), 1).on([(2, 3, 4, 5)])
-        >>> loop.view, loop.axes, loop.place(Along.ROW), loop.place(Along.COLUMN)
+        >>> loop.view, loop.axes, loop.place(RowLayout.ROW), loop.place(RowLayout.COLUMN)
         ((2, 3, 20), (1,), (2, 1, 20), (1, 3, 1))
         """
         return _placed(reach, self.view, self.axes)
@@ -164,7 +164,7 @@ class Loop(NamedTuple):
 @cached(256)
 def _elements(rows: RowExpression, size: int) -> Expression | None:
     expression, apart = rows.expression, ("column", *REDUCTIONS)
-    if {*rows.inputs, *rows.results} != {Along.ELEMENT} or any(prim.name in apart for prim, _ in expression.code):
+    if {*rows.inputs, *rows.results} != {RowLayout.ELEMENT} or any(prim.name in apart for prim, _ in expression.code):
         return None
     registers: list[Operand] = [Term(None, (i,)) for i in range(expression.arity)]
     for prim, args in expression.code:
@@ -187,15 +187,15 @@ def _loop(rows: RowExpression, shape: Shape, axes: tuple[int, ...], keepdims: bo
 
 
 def _results(rows: RowExpression, shape: Shape, axes: Sequence[int], keepdims: bool) -> list[Shape]:
-    return [reduced(shape, axes, keepdims) if along is Along.ROW else _placed(along, shape, axes)
+    return [reduced(shape, axes, keepdims) if along is RowLayout.ROW else _placed(along, shape, axes)
             for along in rows.results]
 
 
-def _placed(reach: Along, shape: Shape, axes: Sequence[int]) -> Shape:
-    if reach is Along.ELEMENT:
+def _placed(reach: RowLayout, shape: Shape, axes: Sequence[int]) -> Shape:
+    if reach is RowLayout.ELEMENT:
         return shape
-    kept = [reach is Along.COLUMN if i in axes else reach is not Along.COLUMN for i in range(len(shape))]
-    if reach is Along.CYCLE:
+    kept = [reach is RowLayout.COLUMN if i in axes else reach is not RowLayout.COLUMN for i in range(len(shape))]
+    if reach is RowLayout.CYCLE:
         kept[0] = False
     return tuple([n if keep else 1 for n, keep in zip(shape, kept)])
 
@@ -244,7 +244,7 @@ def gradient_of(rows: RowExpression, wrt: int, known: bool = False) -> Expressio
 
     Examples
     --------
-    >>> gradient_of(trace_rows(lambda x: x - row_sum(x), (Along.ELEMENT,)), 0)
+    >>> gradient_of(trace_rows(lambda x: x - row_sum(x), (RowLayout.ELEMENT,)), 0)
     negative(0) row_sum(2) add(0, 3)
     """
     expression, reach = rows.expression, rows.registers
@@ -258,8 +258,8 @@ def gradient_of(rows: RowExpression, wrt: int, known: bool = False) -> Expressio
             terms[-1] = results[expression.results.index(len(terms) - 1)]
     grads: dict[int, Operand] = {}
 
-    def add(register: int, value: Operand, reader: Along) -> None:
-        if reach[register] is Along.ROW and reader is Along.ELEMENT:
+    def add(register: int, value: Operand, reader: RowLayout) -> None:
+        if reach[register] is RowLayout.ROW and reader is RowLayout.ELEMENT:
             value = row_sum(value)
         grads[register] = grads[register] + value if register in grads else value
 
@@ -278,7 +278,7 @@ def gradient_of(rows: RowExpression, wrt: int, known: bool = False) -> Expressio
             parts = prim.derivative(g, y, *operands)
         for a, part in zip(args, parts):
             if isinstance(a, int) and part is not None:
-                add(a, part, Along.ELEMENT if prim.name in ("row_sum", "row_product") else reach[register])
+                add(a, part, RowLayout.ELEMENT if prim.name in ("row_sum", "row_product") else reach[register])
     return compiled([*given, *terms[:arity], *results], grads.get(wrt, 0.0))
 
 
@@ -294,7 +294,7 @@ def lower(described: Sets, expression: Expression, *ins: Value) -> Value | None:
             reduce = getattr(ops, _REDUCERS[prim.name])
             registers.append(reduce(values[0], axis=described.axis, exclude=described.exclude, keepdims=True))
         elif prim.name == "row_size":
-            ones = ops.ones_like(ins[len(described.rows.results) + described.rows.inputs.index(Along.ELEMENT)])
+            ones = ops.ones_like(ins[len(described.rows.results) + described.rows.inputs.index(RowLayout.ELEMENT)])
             registers.append(ops.sum(ones, axis=described.axis, exclude=described.exclude, keepdims=True))
         else:
             assert not all(isinstance(value, float) for value in values), f"{prim.name} is no operator"

@@ -15,11 +15,11 @@ from ..core.cache import Recent, cached
 from ..core.keys import exact
 from .expression import Expression, Instruction, Primitive, Term, compiled
 
-__all__ = ["REDUCTIONS", "Along", "RowExpression", "column", "extracted", "of_results", "parted", "row_max", "row_min",
-           "row_product", "row_size", "row_sum", "trace_rows", "traced"]
+__all__ = ["REDUCTIONS", "RowLayout", "RowExpression", "column", "extracted", "of_results", "parted", "row_max",
+           "row_min", "row_product", "row_size", "row_sum", "trace_rows", "traced"]
 
 
-class Along(Enum):
+class RowLayout(Enum):
     """Whether an input or a result has one value per element, per row or per column; ``CYCLE`` is one value per row,
     repeated after a number of rows."""
 
@@ -76,10 +76,10 @@ class RowExpression:
     ----------
     expression : Expression
         All instructions; its results are those of the row expression.
-    inputs, results : tuple of Along
+    inputs, results : tuple of RowLayout
         Whether each has a value per element, row or column. If the parameter ``sets`` says that columns are reduced,
         these count as rows in ``results`` and ``registers``.
-    registers : list of Along
+    registers : list of RowLayout
         For every register, ``ELEMENT`` if it has a value per element or per column, else ``ROW``.
     phases : list of int
         The phase in which each register is computed: the number of reductions that must be done one after another
@@ -88,19 +88,19 @@ class RowExpression:
 
     __slots__ = ("expression", "inputs", "results", "registers", "phases")
 
-    def __init__(self, expression: Expression, inputs: Sequence[Along], sets: Along = Along.ROW):
+    def __init__(self, expression: Expression, inputs: Sequence[RowLayout], sets: RowLayout = RowLayout.ROW):
         self.expression, self.inputs = expression, tuple(inputs)
-        rows = (Along.ROW, Along.CYCLE) if sets is Along.ROW else (sets,)
-        self.registers = [Along.ROW if along in rows else Along.ELEMENT for along in inputs]
+        rows = (RowLayout.ROW, RowLayout.CYCLE) if sets is RowLayout.ROW else (sets,)
+        self.registers = [RowLayout.ROW if along in rows else RowLayout.ELEMENT for along in inputs]
         self.phases = [0] * len(inputs)
         for prim, args in expression.code:
             reads = [a for a in args if isinstance(a, int)]
             phase = max([self.phases[a] for a in reads], default=0)
             reduced = prim.name in REDUCTIONS
-            element = prim.name == "column" or any(self.registers[a] is Along.ELEMENT for a in reads)
-            self.registers.append(Along.ELEMENT if element and not reduced else Along.ROW)
+            element = prim.name == "column" or any(self.registers[a] is RowLayout.ELEMENT for a in reads)
+            self.registers.append(RowLayout.ELEMENT if element and not reduced else RowLayout.ROW)
             self.phases.append(phase + reduced)
-        self.results = tuple([self.registers[r] if isinstance(r, int) else Along.ROW for r in expression.results])
+        self.results = tuple([self.registers[r] if isinstance(r, int) else RowLayout.ROW for r in expression.results])
 
     def needed(self, registers: Sequence[int | float]) -> list[int]:
         """The positions of the element-wise instructions that these registers depend on, in order; registers with one
@@ -110,7 +110,7 @@ class RowExpression:
         stack = [r for r in registers if isinstance(r, int)]
         while stack:
             register = stack.pop()
-            if register < arity or register in wanted or self.registers[register] is Along.ROW:
+            if register < arity or register in wanted or self.registers[register] is RowLayout.ROW:
                 continue
             wanted.add(register)
             stack += [a for a in code[register - arity].args if isinstance(a, int)]
@@ -191,7 +191,7 @@ def of_results(rows: RowExpression, wanted: tuple[bool, ...]) -> RowExpression:
 
     Examples
     --------
-    >>> rows = trace_rows(lambda x: (x - row_sum(x), row_sum(x) * x), (Along.ELEMENT,))
+    >>> rows = trace_rows(lambda x: (x - row_sum(x), row_sum(x) * x), (RowLayout.ELEMENT,))
     >>> of_results(rows, (True, False)).expression
     row_sum(0) subtract(0, 1)
     """
@@ -206,13 +206,13 @@ def of_results(rows: RowExpression, wanted: tuple[bool, ...]) -> RowExpression:
 _TRACED = Recent(256, "elementwise.rows.trace_rows")
 
 
-def trace_rows(function: Callable, inputs: tuple[Along, ...], **settings: Any) -> RowExpression:
+def trace_rows(function: Callable, inputs: tuple[RowLayout, ...], **settings: Any) -> RowExpression:
     """The row expression of a Python function, which takes a term for each input and returns one or several.
 
     Examples
     --------
     >>> from opreg.elementwise.expression import exp
-    >>> softmax = trace_rows(lambda x: exp(x) / row_sum(exp(x)), (Along.ELEMENT,))
+    >>> softmax = trace_rows(lambda x: exp(x) / row_sum(exp(x)), (RowLayout.ELEMENT,))
     >>> softmax.expression, softmax.phases
     (exp(0) row_sum(1) divide(1, 2), [0, 0, 1, 1])
     """

@@ -15,7 +15,7 @@ from opreg.symbol.naming import Prefix, named
 
 from ..cells.tables import Table
 from ..core.files import whole
-from ..errors import warn
+from ..errors import is_it, warn
 from ..train.initializer import InitializerLike
 from ..typing import DTypeLike
 from .base_parameter import Contexts, Parameter
@@ -31,7 +31,7 @@ class _BlockScope:
     """The name scope of a block, a ``with`` statement: blocks made in it are named after the block, with a counter for
     each hint."""
 
-    _current: ContextVar[_Inside | None] = ContextVar("the block in whose scope blocks are made", default=None)
+    _current: ContextVar[_CurrentScope | None] = ContextVar("the block in whose scope blocks are made", default=None)
 
     def __init__(self, block: Block):
         self._block = block
@@ -61,7 +61,7 @@ class _BlockScope:
 
     def __enter__(self) -> Self:
         if not self._block._empty_prefix:
-            inside = _Inside(self, Prefix(self._block.prefix), _BlockScope._current.get())
+            inside = _CurrentScope(self, Prefix(self._block.prefix), _BlockScope._current.get())
             _BlockScope._current.set(inside)
             inside.names.__enter__()
         return self
@@ -74,12 +74,12 @@ class _BlockScope:
             _BlockScope._current.set(inside.outer)
 
 
-class _Inside(NamedTuple):
+class _CurrentScope(NamedTuple):
     """The scope that a thread has entered, its names, and the scope entered before; threads share scopes."""
 
     scope: _BlockScope
     names: Prefix
-    outer: _Inside | None
+    outer: _CurrentScope | None
 
 
 class Block:
@@ -377,7 +377,7 @@ class Block:
 
     def forward(self, *args: Any) -> Any:
         """Compute outputs from inputs."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward")
+        raise NotImplementedError(f"{type(self).__name__} has no forward{is_it(type(self), 'forward')}")
 
     def summary(self, *inputs: Any) -> None:
         """Run the block, and print the output shape and number of parameters of each layer.

@@ -13,19 +13,19 @@ from opreg.np.values import NumpySymbol, NumpyValue
 from opreg.symbol.json import load_json
 from opreg.symbol.symbol import Group, Symbol, Variable
 
-from ..errors import OpError, warn
+from ..errors import OpError, is_it, warn
 from ..typing import DTypeLike
 from .base_block import Block
 from .base_parameter import Parameter
 from .errors import BlockError, DeferredInitializationError
 from .plans import BlockPlans
-from .reads import Seen, observed
+from .reads import BlockReads, observed
 from .structure import Format, faced, flatten, inspected, regroup, same
 
 __all__ = ["HybridBlock"]
 
 
-def _alike(value: Any, variable: Symbol) -> Symbol:
+def _like_input(value: Any, variable: Symbol) -> Symbol:
     """The variable of an input; it behaves as NumPy arrays do if the input does."""
     return variable.as_np_ndarray() if isinstance(value, NumpyValue) else variable
 
@@ -70,7 +70,7 @@ class HybridBlock(Block):
 
     _cached_graph: Any = ()
     _cached_op: BlockPlans | None = None
-    _seen: Seen | None = None
+    _seen: BlockReads | None = None
     _in_format: Format = 0
     _out_format: Format = 0
     _active = False
@@ -133,7 +133,7 @@ class HybridBlock(Block):
             if not given:
                 raise BlockError(f"{self.name}: all arguments are None, so there is nothing to trace")
             names = iter(["data"] if given == 1 else [f"data{i}" for i in range(given)])
-            inputs = [None if value is None else _alike(value, faced(Variable(next(names)))) for value in flat]
+            inputs = [None if value is None else _like_input(value, faced(Variable(next(names)))) for value in flat]
             parameters = {name: faced(parameter.var()) for name, parameter in self._reg_params.items()}
             nested = regroup(inputs, in_format)
             with self.name_scope():
@@ -215,12 +215,12 @@ class HybridBlock(Block):
     def _infer_attrs(self, method: str, attribute: str, *args: Any) -> None:
         inputs, out = self._get_graph(*args)
         flat = [value for value in flatten(args, "input")[0] if value is not None]
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             own, _, states = getattr(out, method)(**{
                 str(each.name): getattr(value, attribute) for each, value in zip(inputs, flat)})
             if own is None:
-                raise BlockError(str(said[0].message) if said else f"{self.name}: {method} finds nothing")
+                raise BlockError(str(caught[0].message) if caught else f"{self.name}: {method} finds nothing")
         found = {**dict(zip(out.list_arguments(), own)), **dict(zip(out.list_auxiliary_states(), states))}
         for name, parameter in self._graph_params().items():
             if name in found:
@@ -389,6 +389,6 @@ class HybridBlock(Block):
         *args, **kwargs
             Further inputs, and the parameters.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no hybrid_forward")
+        raise NotImplementedError(f"{type(self).__name__} has no hybrid_forward{is_it(type(self), 'hybrid_forward')}")
 
 

@@ -17,13 +17,13 @@ from ..cells.compiled import Compiled, CompiledOnDevice
 from ..cells.graph_reads import tell
 from ..cells.jit import KINDS
 from ..cells.observer import Observer
-from ..cells.plan_memory import Rooms
+from ..cells.plan_memory import PlanMemories
 from ..cells.tensor import Tensor, tensor
 from ..cells.trace import FunctionTracer, LeftToPython
 from ..cells.traced import Traced
 from ..core.cache import Recent
-from ..core.edition import watch
 from ..core.graph import Entry, Graph, Node, rewrite
+from ..core.invalidation import watch
 from ..core.locks import rlock
 from ..core.mode import MODE, Recording
 from ..core.op import Op
@@ -40,7 +40,7 @@ class _Placed:
 
     def __init__(self, weights: list[NDArray]):
         self.weights = weights
-        self.rooms = Rooms()
+        self.rooms = PlanMemories()
         self.kinds = Recent(KINDS, "plans of hybridized blocks")
 
 

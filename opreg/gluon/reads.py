@@ -12,7 +12,7 @@ from ..cells.graph_reads import GraphObserver, tell
 from ..errors import is_ours
 from .base_block import Block
 
-__all__ = ["FOUND", "Seen", "observed"]
+__all__ = ["FOUND", "BlockReads", "observed"]
 
 #: Says of a block, in a warning, how it is used.
 FOUND = "is hybridized with what it found while it was traced"
@@ -23,7 +23,7 @@ _MODES = {id(function.__code__): function for function in (is_recording, is_trai
 _FORWARDS = frozenset({"forward", "hybrid_forward"})
 
 
-class Seen:
+class BlockReads:
     """The values and blocks that a trace of a block has used.
 
     Attributes
@@ -66,18 +66,18 @@ class _Observer(GraphObserver):
         super().meet(value)
 
     def _answers(self, frame: FrameType, answer: Any) -> None:
-        asked = _MODES.get(id(frame.f_code))
-        if asked is None:
+        mode = _MODES.get(id(frame.f_code))
+        if mode is None:
             super()._answers(frame, answer)
         else:
-            self.comparisons.path(asked, "{}()", answer, f"{asked.__name__}()")
+            self.comparisons.path(mode, "{}()", answer, f"{mode.__name__}()")
 
 
-def observed(block: Any, *args: Any, **kwargs: Any) -> tuple[Any, Seen]:
+def observed(block: Any, *args: Any, **kwargs: Any) -> tuple[Any, BlockReads]:
     """The result of a block's ``hybrid_forward``, and its reads. A warning names reads that cannot be compared."""
     observer = _Observer()
     with observer:
         observer.meet(block)
         out = block.hybrid_forward(*args, **kwargs)
     tell(f"{block.name} {FOUND}", observer)
-    return out, Seen(block, observer)
+    return out, BlockReads(block, observer)

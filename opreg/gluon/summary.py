@@ -28,14 +28,14 @@ def _shapes(values: Any) -> Any:
     return values.shape if isinstance(values, NDArray) else values
 
 
-def _said(values: Any) -> str:
+def _shapes_text(values: Any) -> str:
     shapes = _shapes(values)
     return str(shapes)[1:-1] if isinstance(shapes, list) else str(shapes)
 
 
 def print_summary(root: Block, inputs: Sequence[Any]) -> None:
     """Run a block once, and print the output and number of parameters of each layer."""
-    rows: list[tuple[str, str, int]] = [("Input", _said(tuple(inputs)), 0)]
+    rows: list[tuple[str, str, int]] = [("Input", _shapes_text(tuple(inputs)), 0)]
     seen: set[Parameter] = set()
     counts = {"trainable": 0, "shared": 0}
     handles = []
@@ -48,7 +48,7 @@ def print_summary(root: Block, inputs: Sequence[Any]) -> None:
             counts["trainable"] += 0 if parameter.grad_req == "null" else size
             counts["shared"] += size if parameter in seen else 0
             seen.add(parameter)
-        rows.append((f"{type(block).__name__}-{len(rows)}", _said(outputs), total))
+        rows.append((f"{type(block).__name__}-{len(rows)}", _shapes_text(outputs), total))
 
     def watch(block: Block) -> None:
         if getattr(block, "_active", False):

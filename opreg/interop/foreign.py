@@ -12,10 +12,10 @@ from ..core.op import Op
 from ..custom.function import of_function
 from ..errors import ArgumentError
 
-__all__ = ["Given", "given", "operator_of"]
+__all__ = ["ForeignArguments", "given", "operator_of"]
 
 
-class Given(NamedTuple):
+class ForeignArguments(NamedTuple):
     """Arguments of a function of another library.
 
     Attributes
@@ -43,7 +43,7 @@ class Given(NamedTuple):
         return args
 
 
-def given(title: str, inputs: Sequence[Any], function: Callable[..., Any], skipped: int = 0) -> Given:
+def given(title: str, inputs: Sequence[Any], function: Callable[..., Any], skipped: int = 0) -> ForeignArguments:
     """Arguments of a function, with lists converted to float32 arrays, as in ``nd.array``. Names are those of the
     parameters of ``function`` after the first ``skipped``.
 
@@ -58,7 +58,7 @@ def given(title: str, inputs: Sequence[Any], function: Callable[..., Any], skipp
     words = [*inspect.signature(function).parameters.values()][skipped:]
     names = [word.name for word in words if word.kind in (word.POSITIONAL_ONLY, word.POSITIONAL_OR_KEYWORD)]
     names += [f"input{i}" for i in range(len(names), len(inputs))]
-    return Given([_numbers(inputs[i]) for i in places], places, list(inputs), [names[i] for i in places])
+    return ForeignArguments([_numbers(inputs[i]) for i in places], places, list(inputs), [names[i] for i in places])
 
 
 def _numbers(value: Any) -> np.ndarray:
@@ -71,7 +71,7 @@ def _numbers(value: Any) -> np.ndarray:
 
 def operator_of(name: str, run: Callable[[Sequence[np.ndarray]], list[np.ndarray]],
                 pull: Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], Sequence[np.ndarray | None]],
-                what: Given) -> Op:
+                what: ForeignArguments) -> Op:
     """An operator whose forward and backward call another library's.
 
     Parameters
@@ -82,7 +82,7 @@ def operator_of(name: str, run: Callable[[Sequence[np.ndarray]], list[np.ndarray
         A function from arrays to outputs.
     pull : callable
         A function from output gradients and arrays to gradients of the arrays, with None for a missing one.
-    what : Given
+    what : ForeignArguments
         Its arguments.
     """
 

@@ -333,7 +333,7 @@ def function_of_jax(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) 
         with jax.enable_x64(True):
             outs, back = jax.vjp(outputs, *map(jax.numpy.asarray, arrays))
             out_grads = [jax.numpy.asarray(head) if is_floating(out.dtype) else
-                        np.zeros(out.shape, jax.dtypes.float0) for head, out in zip(heads, outs)]
+                         np.zeros(out.shape, jax.dtypes.float0) for head, out in zip(heads, outs)]
             return [None if each.dtype == jax.dtypes.float0 else np.array(each) for each in back(out_grads)]
 
     return operator_of(name, run, pull, call), call.arrays

@@ -24,8 +24,8 @@ from ..core import generators
 from ..core.addresses import address_of
 from ..core.attrs import REQUIRED, Field
 from ..core.cache import Recent
-from ..core.edition import EDITION, following, keep
 from ..core.graph import Graph
+from ..core.invalidation import EDITION, following, keep
 from ..core.keys import exact
 from ..core.mode import Recording
 from ..core.op import Op
@@ -289,7 +289,7 @@ class Program:
                   seed: int | None) -> list[NDArray]:
         """Gradients of the inputs in ``needs``, from gradients of the floating outputs."""
         given, outs = self._recorded(arrays, needs, seed)
-        return _pulled(outs, heads, [given[i] for i in needs], self.is_train)
+        return _variable_gradients(outs, heads, [given[i] for i in needs], self.is_train)
 
     def second(self, arrays: Sequence[NDArray], heads: Sequence[NDArray], needs: Sequence[int], tops: Sequence[NDArray],
                wanted: Sequence[int], seed: int | None) -> list[NDArray]:
@@ -300,8 +300,8 @@ class Program:
         for head in heads:
             head.attach_grad()
         with Recording(True, self.is_train):
-            first = _pulled(outs, heads, [given[i] for i in needs], self.is_train, create_graph=True)
-        return _pulled(first, tops, [*heads, *[given[i] for i in wanted]], self.is_train)
+            first = _variable_gradients(outs, heads, [given[i] for i in needs], self.is_train, create_graph=True)
+        return _variable_gradients(first, tops, [*heads, *[given[i] for i in wanted]], self.is_train)
 
     def _recorded(self, arrays: Sequence[NDArray], wanted: Sequence[int], seed: int | None
                   ) -> tuple[list[NDArray], list[NDArray]]:
@@ -314,8 +314,8 @@ class Program:
             return given, [out for out in self._apply(given) if is_floating(np.dtype(out.dtype))]
 
 
-def _pulled(outs: Sequence[NDArray], heads: Sequence[NDArray], variables: Sequence[NDArray], is_train: bool,
-            create_graph: bool = False) -> list[NDArray]:
+def _variable_gradients(outs: Sequence[NDArray], heads: Sequence[NDArray], variables: Sequence[NDArray], is_train: bool,
+                        create_graph: bool = False) -> list[NDArray]:
     """Gradients of variables from gradients of outputs; zeros without a path."""
     pairs = [(out, head) for out, head in zip(outs, heads) if out._entry is not None]
     if not pairs:

@@ -213,13 +213,13 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
 
     def gradients(heads: Sequence[Any], inputs: Sequence[Any], *, needs: Sequence[int], **attrs: Any) -> list[Any]:
         arrays, seed = as_arrays(inputs)
-        return _apart(fixed(attrs).gradients(arrays, [*map(_array, heads)], needs, seed), [*heads, *inputs])
+        return _tensors_over(fixed(attrs).gradients(arrays, [*map(_array, heads)], needs, seed), [*heads, *inputs])
 
     def second(tops: Sequence[Any], heads: Sequence[Any], inputs: Sequence[Any], *, needs: Sequence[int], **attrs: Any
                ) -> list[Any]:
         arrays, seed = as_arrays(inputs)
-        return _apart(fixed(attrs).second(arrays, [*map(_array, heads)], needs, [*map(_array, tops)], wanted(inputs),
-                                            seed), [*tops, *heads, *inputs])
+        return _tensors_over(fixed(attrs).second(arrays, [*map(_array, heads)], needs, [*map(_array, tops)],
+                                                 wanted(inputs), seed), [*tops, *heads, *inputs])
 
     def wanted(inputs: Sequence[Any]) -> list[int]:
         return needed([_spec(tensor).dtype for tensor in inputs[:len(source.inputs)]], [True] * len(source.inputs))
@@ -348,7 +348,7 @@ def _empty(tensor: Any) -> Any:
     return torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 
-def _apart(arrays: Sequence[NDArray], tensors: Sequence[Any]) -> list[Any]:
+def _tensors_over(arrays: Sequence[NDArray], tensors: Sequence[Any]) -> list[Any]:
     """Tensors over arrays; an array that shares memory with a given tensor is copied."""
     import torch
 

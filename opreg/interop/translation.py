@@ -20,8 +20,8 @@ from opreg.ndarray.bodies import Traced, Use, trace_body
 from opreg.ndarray.context import cpu
 from opreg.ndarray.eager import inferred
 
-from ..core.edition import EDITION, following, keep
 from ..core.graph import Entry, Node
+from ..core.invalidation import EDITION, following, keep
 from ..core.op import Op
 from ..core.spec import Shape, Spec, check_axes, is_floating, known
 from ..core.subgraph import Subgraph, rule_graph, subgraph
@@ -124,7 +124,7 @@ def _says(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 @_says("_copy")
-def _same(d: Dialect, attrs: Any, outs: list[Spec], x: Any) -> Any:
+def _unchanged(d: Dialect, attrs: Any, outs: list[Spec], x: Any) -> Any:
     return x
 
 
@@ -190,7 +190,7 @@ def _axes_of(d: Dialect, attrs: Any, x: Any, name: str) -> tuple[int, ...]:
     return axes
 
 
-def _plain(d: Dialect, attrs: Any, outs: list[Spec], x: Any) -> None:
+def _keeps_float_dtype(d: Dialect, attrs: Any, outs: list[Spec], x: Any) -> None:
     """Reductions are translated for floating values with an unchanged dtype."""
     if _dtype(d.spec(x)) != _dtype(outs[0]) or not is_floating(_dtype(outs[0])):
         raise Untranslatable
@@ -200,7 +200,7 @@ def _plain(d: Dialect, attrs: Any, outs: list[Spec], x: Any) -> None:
 
 @_says("sum", "_np_sum", "mean", "_npi_mean", "prod", "_np_prod")
 def _reduced(d: Dialect, attrs: Any, outs: list[Spec], x: Any, name: str) -> Any:
-    _plain(d, attrs, outs, x)
+    _keeps_float_dtype(d, attrs, outs, x)
     axes = _axes_of(d, attrs, x, name)
     if not axes:
         return d.reshape(x, _shape(outs[0]))
@@ -214,7 +214,7 @@ def _reduced(d: Dialect, attrs: Any, outs: list[Spec], x: Any, name: str) -> Any
 @_says("max", "min", "_np_max", "_np_min")
 def _extreme(d: Dialect, attrs: Any, outs: list[Spec], x: Any, name: str) -> Any:
     """Each of several equal extrema gets the whole gradient; with NumPy's names they share it."""
-    _plain(d, attrs, outs, x)
+    _keeps_float_dtype(d, attrs, outs, x)
     axes = _axes_of(d, attrs, x, name)
     if not axes:
         return d.reshape(x, _shape(outs[0]))

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..core.looks import escaped
+from ..core.reports import escaped
 from ..errors import ArgumentError, OpError
 from ..train.checkpoint import BatchEndParam
 

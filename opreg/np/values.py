@@ -270,7 +270,8 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         if basic and data.flags.c_contiguous:
             return self._view(data, key)
         data = self._ctx.xp.asarray(data)
-        return _made(data if data.flags.c_contiguous and not basic else self._ctx.run(data.copy, order="C"), self._ctx)
+        return _array_over(data if data.flags.c_contiguous and not basic else self._ctx.run(data.copy, order="C"),
+                           self._ctx)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(value, (np.ndarray, np.generic, list, tuple)):
@@ -295,7 +296,7 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
 
     def detach(self) -> ndarray:
         """The same values, unrecorded, in shared memory."""
-        return _made(self._data, self._ctx)
+        return _array_over(self._data, self._ctx)
 
     def copyto(self, other: Any) -> Any:
         """Copy into another array of the same shape, or to a context as a new array."""
@@ -350,7 +351,7 @@ setattr(ndarray, "__hash__", object.__hash__)  # noqa: B010  == makes an array, 
 _new = NDArray.__new__
 
 
-def _made(data: Array, ctx: Context) -> ndarray:
+def _array_over(data: Array, ctx: Context) -> ndarray:
     result: ndarray = _new(ndarray)
     result._data, result._ctx, result._entry = data, ctx, None
     if MODE.tracer is not None:
@@ -363,13 +364,13 @@ def made(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> nd
     ctx = current_context() if ctx is None else Context(ctx)
     if isinstance(source, NDArray):
         data = source._data
-        return _made(ctx.backend.asarray(data, as_dtype(dtype or data.dtype), ctx.device_id).copy(), ctx)
+        return _array_over(ctx.backend.asarray(data, as_dtype(dtype or data.dtype), ctx.device_id).copy(), ctx)
     if dtype is None:
         dtype = source.dtype if isinstance(source, (np.ndarray, np.generic)) else _FLOAT32
     if isinstance(source, (list, tuple)):
         source = _host(source)
     host = numbers_of(source, as_dtype(dtype))
-    return _made(host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id), ctx)
+    return _array_over(host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id), ctx)
 
 
 def _host(source: Any) -> Any:
@@ -456,6 +457,6 @@ class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are 
 def _as_numpy(value: Any) -> Any:
     if isinstance(value, Symbol):
         return NumpySymbol(value._entries)
-    result = _made(value._data, value._ctx)
+    result = _array_over(value._data, value._ctx)
     result._entry = value._entry
     return result

@@ -250,19 +250,19 @@ def of_plan(title: str, plan: Plan, segments: Sequence[tuple[str, Segment]], hid
                                         _facts(source, plan.specs[source])))
         specs = plan.specs[node]
         time = times.get((half, number), "")
-        said = [shortened(", ".join(node.attrs["operators"]) if "operators" in node.attrs else detail(node)),
-                shortened(" · ".join(part for part in (step.kernel, time) if part))]
+        lines = [shortened(", ".join(node.attrs["operators"]) if "operators" in node.attrs else detail(node)),
+                 shortened(" · ".join(part for part in (step.kernel, time) if part))]
         facts = {**_facts(node, specs), "step": f"{half} {number}", **step_facts(step)}
         if time:
             facts["takes"] = time
         kind = "fused" if "operators" in node.attrs else "view" if step.kernel == "view" else kind_of(node)
         storage = plan.memory.storage.get((node, 0))
-        drawing.add(node, Box(node.name, _step_written(node, said, 0, ()), kind, _labels(node, specs), path, facts,
+        drawing.add(node, Box(node.name, _step_written(node, lines, 0, ()), kind, _labels(node, specs), path, facts,
                               None if storage is None else memory.get(storage), False,
-                              functools.partial(_step_written, node, said, int(len(halves) > 1))))
+                              functools.partial(_step_written, node, lines, int(len(halves) > 1))))
     return drawing
 
 
-def _step_written(node: Node, said: list[str], halves: int, path: Path) -> list[str]:
+def _step_written(node: Node, lines: list[str], halves: int, path: Path) -> list[str]:
     """Lines of text in a step's box inside frames of this path, which may start with the name of a half."""
-    return [shortened(short_name(node, path[halves:])), *said]
+    return [shortened(short_name(node, path[halves:])), *lines]

@@ -211,11 +211,11 @@ def _sort(net: _Net, sweeps: int) -> None:
         if not fewest:
             break
         down = sweep % 2 == 0
-        beside = net.above if down else net.below
+        neighbours = net.above if down else net.below
         for row in net.order if down else reversed(net.order):
             means = {}
             for item in row:
-                near = beside[item]
+                near = neighbours[item]
                 means[item] = place[item] if not near else sum(
                     place[other] + off / (net.widths[other] + 1) for other, _, off in near) / len(near)
             row.sort(key=means.__getitem__)

@@ -233,15 +233,15 @@ class _Part:
         links, lines, ports_in, ports_out = self._links(result, number_of, items)
         rows = arrange(items, links)
         title = len(result.title) * CHAR if self.path else 0.0
-        aside = PADDING + max(title - rows.width, 0.0) / 2
-        result.width = rows.width + 2 * aside
+        margin = PADDING + max(title - rows.width, 0.0) / 2
+        result.width = rows.width + 2 * margin
         result.gaps = rows.gaps
         for item, row, x in zip(result.items, rows.row, rows.x):
-            item.row, item.x = row, x - item.width / 2 + aside
-        result.ins = {output: rows.x[i] + aside for output, i in ports_in.items()}
-        result.outs = {output: rows.x[i] + aside for output, i in ports_out.items()}
+            item.row, item.x = row, x - item.width / 2 + margin
+        result.ins = {output: rows.x[i] + margin for output, i in ports_in.items()}
+        result.outs = {output: rows.x[i] + margin for output, i in ports_out.items()}
         for line, route in zip(lines, rows.routes):
-            route.xs = [x + aside for x in route.xs]
+            route.xs = [x + margin for x in route.xs]
             line.route = route
         result.lines = lines
         result.stack()

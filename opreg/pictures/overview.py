@@ -91,14 +91,14 @@ def _drawn(drawing: Drawing, level: Level, things: list[tuple[Level, Box | Level
         leaving = {output for (source, _), each in outputs.items() if source == i for output in each}
         labels = {drawing.boxes[node].outputs[output] for node, output in leaving
                   if output < len(drawing.boxes[node].outputs)}
-        said = [labels.pop() if len(labels) == 1 else ""]
+        label = [labels.pop() if len(labels) == 1 else ""]
         if isinstance(thing, Level):
             key = f"g{level_of[id(thing)]}"
             found.members[key] = [number_of[id(box)] for box in _inner(thing)]
-            box = _group(thing, parent, said)
+            box = _group(thing, parent, label)
             found.numbers[id(box)] = key
         else:
-            box = replace(thing, path=parent.path, outputs=said)
+            box = replace(thing, path=parent.path, outputs=label)
             found.numbers[id(box)] = number_of[id(thing)]
         place[i] = len(found.drawing.boxes)
         found.drawing.boxes.append(box)

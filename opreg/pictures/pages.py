@@ -13,7 +13,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from opreg.core.files import whole
-from opreg.core.looks import escaped, printable
+from opreg.core.reports import escaped, printable
 from opreg.errors import ArgumentError
 from opreg.symbol.executor import Executor
 from opreg.symbol.inspect.memory_use import size_text
@@ -22,10 +22,10 @@ from opreg.symbol.inspect.work import timed
 from opreg.symbol.symbol import Symbol
 
 from .drawing import Drawing
+from .graph_facts import GraphFacts, seen
 from .layout import Level, lay_out
 from .measures import PADDING, TITLE, shortened
 from .overview import Overview, overview
-from .seen import Seen, seen
 from .svg import DARK, STYLE, svg
 from .timeline import timelines
 
@@ -121,7 +121,7 @@ def page(value: object, shape: Mapping[str, Any] | Any = None, *, dtype: Mapping
     return Page(drawing.title, _written(found, drawing, level, profile))
 
 
-def _title(value: object, found: Seen) -> str:
+def _title(value: object, found: GraphFacts) -> str:
     name = found.symbol.name or ", ".join(found.symbol.list_outputs())
     return shortened({Symbol: name, Executor: f"executor of {name}"}.get(type(value), type(value).__name__), 60)
 
@@ -129,7 +129,7 @@ def _title(value: object, found: Seen) -> str:
 # ------------------------------------------------------------------------------------------------------ parts
 
 
-def _written(found: Seen, drawing: Drawing, level: Level, profile: Profile | None) -> str:
+def _written(found: GraphFacts, drawing: Drawing, level: Level, profile: Profile | None) -> str:
     above = overview(drawing, level) if len(drawing.boxes) > _SEVERAL else None
     style = f"{_file('page.css')}\n{STYLE}\n{_dark()}"
     script = _file("page.js")
@@ -179,7 +179,7 @@ def _json(value: object) -> str:
     return text.replace("<", "\\u003c")
 
 
-def _about(found: Seen, drawing: Drawing, profile: Profile | None) -> str:
+def _about(found: GraphFacts, drawing: Drawing, profile: Profile | None) -> str:
     operators = sum(box.kind != "variable" for box in drawing.boxes)
     parts = [f"{operators} operators, {len(drawing.wires)} edges"]
     if found.plan is not None:

@@ -15,13 +15,13 @@ from typing import Any
 
 from opreg.core.files import whole
 from opreg.core.graph import Graph, Node
-from opreg.core.looks import printable
+from opreg.core.reports import printable
 from opreg.errors import ArgumentError, DeviceError, refuse_keywords
 
 from .drawing import Drawing
+from .graph_facts import GraphFacts, seen
 from .labels import COLOURS, detail, kind_of
 from .layout import Level, lay_out
-from .seen import Seen, seen
 from .svg import svg
 
 __all__ = ["Plot", "plot_network"]
@@ -226,7 +226,7 @@ def _with(attrs: Mapping[str, object]) -> str:
     return "[" + " ".join(f"{name}={_quoted(str(value))}" for name, value in attrs.items()) + "]"
 
 
-def _dot(found: Seen, title: str, node_attrs: Mapping[str, str]) -> str:
+def _dot(found: GraphFacts, title: str, node_attrs: Mapping[str, str]) -> str:
     """The graph as DOT text, with the outputs at the top."""
     names = _unique(found.graph)
     lines = [f"digraph {_quoted(title)} {{"]
@@ -235,9 +235,9 @@ def _dot(found: Seen, title: str, node_attrs: Mapping[str, str]) -> str:
         if node in found.hidden:
             continue
         label = node.name if node.op is None else f"{node.name}\n{detail(node)}"
-        look = {"label": label, "shape": "oval" if node.op is None else "box", "style": "filled",
-                "fillcolor": COLOURS.get(kind_of(node), COLOURS["other"]), **node_attrs}
-        lines.append(f"    {_quoted(names[node])} {_with(look)}")
+        style = {"label": label, "shape": "oval" if node.op is None else "box", "style": "filled",
+                 "fillcolor": COLOURS.get(kind_of(node), COLOURS["other"]), **node_attrs}
+        lines.append(f"    {_quoted(names[node])} {_with(style)}")
         for source, index in node.inputs:
             if source not in found.hidden:
                 flow = {"dir": "back", "arrowtail": "open", "label": found.by_sample(source, index)}

@@ -10,12 +10,12 @@ from opreg.cells.cell import Cell
 from opreg.cells.parameter import Parameter
 from opreg.cells.tensor_base import TensorBase
 from opreg.core.graph import Node
-from opreg.core.looks import report
+from opreg.core.reports import report
 from opreg.core.spec import known, size
 from opreg.errors import OpError
 from opreg.symbol.json import stored_name
 
-from .seen import Seen, by_sample, examples, roles, seen
+from .graph_facts import GraphFacts, by_sample, examples, roles, seen
 
 __all__ = ["print_summary", "rows_of_cell"]
 
@@ -107,7 +107,7 @@ def _print_row(fields: Sequence[str], ends: Sequence[int]) -> None:
 # ------------------------------------------------------------------------------------------------- symbols
 
 
-def _rows_of_graph(found: Seen) -> tuple[list[_Row], list[str]]:
+def _rows_of_graph(found: GraphFacts) -> tuple[list[_Row], list[str]]:
     """Title, output shape, number of parameters and inputs of every layer; and the total number of parameters."""
     learned, states, labels = roles(found.graph)
     aside = learned | states | labels
@@ -125,7 +125,7 @@ def _rows_of_graph(found: Seen) -> tuple[list[_Row], list[str]]:
     return rows, [f"Total params: {_numbers(counted, found)}"]
 
 
-def _numbers(variables: set[Node], found: Seen) -> str:
+def _numbers(variables: set[Node], found: GraphFacts) -> str:
     """The number of elements of variables, as text: ``?`` if unknown."""
     shapes = [found.specs[node][0].shape for node in variables]
     total = sum(size(shape) for shape in shapes if known(shape))

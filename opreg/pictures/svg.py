@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from opreg.core.looks import escaped
+from opreg.core.reports import escaped
 
 from .drawing import Box
 from .labels import COLOURS

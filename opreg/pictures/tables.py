@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from opreg.cells.cell import Cell
-from opreg.core.looks import HTML, SVG, Explanation, escaped
+from opreg.core.reports import HTML, SVG, Explanation, escaped
 from opreg.core.spec import show
 from opreg.errors import OpError
 from opreg.ndarray.ndarray import NDArray
@@ -20,8 +20,8 @@ from opreg.symbol.inspect.work import scaled, timed
 from opreg.symbol.symbol import Symbol
 from opreg.typing import Array
 
+from .graph_facts import seen
 from .layout import lay_out
-from .seen import seen
 from .summary import rows_of_cell
 from .svg import svg
 

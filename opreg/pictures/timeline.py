@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opreg.core.graph import Entry, Node
-from opreg.core.looks import escaped
+from opreg.core.reports import escaped
 from opreg.ndarray.context import Context
 from opreg.symbol.inspect.memory_use import size_text
 from opreg.symbol.passes.memory import Storage
@@ -16,7 +16,7 @@ from .drawing import places, spec_text
 from .measures import LABEL_CHAR
 from .svg import PALETTE
 
-__all__ = ["Stay", "Timeline", "timelines"]
+__all__ = ["BufferSpan", "Timeline", "timelines"]
 
 _HEIGHT, _USED = 300.0, 60.0  # height of the arena and of the usage curve
 _LEFT, _TOP = 64.0, 18.0
@@ -26,7 +26,7 @@ _READABLE = 11.0  # smallest height of a segment with a label
 
 
 @dataclass
-class Stay:
+class BufferSpan:
     """A result in its memory segment.
 
     Attributes
@@ -58,7 +58,7 @@ class Timeline:
     ctx : Context
     nbytes : int
         Size of the arena in bytes.
-    stays : list of Stay
+    stays : list of BufferSpan
     used : list of int
         Bytes in use at each step.
     forward : int
@@ -69,7 +69,7 @@ class Timeline:
 
     ctx: Context
     nbytes: int
-    stays: list[Stay]
+    stays: list[BufferSpan]
     used: list[int]
     forward: int
     labels: list[tuple[str, str]]
@@ -128,7 +128,7 @@ class Timeline:
                       f'<text class="peak" x="{start:.1f}" y="{_BOTTOM + 19:g}">{text}</text>']
         return parts
 
-    def _stay(self, stay: Stay, name: str, shape: str, number: int, step: float, scale: float) -> list[str]:
+    def _stay(self, stay: BufferSpan, name: str, shape: str, number: int, step: float, scale: float) -> list[str]:
         x, y = _LEFT + stay.first * step, _TOP + stay.offset * scale
         width, height = (stay.last - stay.first + 1) * step, max(stay.nbytes * scale, 0.75)
         about = (f"{name}: {shape}, {size_text(stay.nbytes)} at +{stay.offset}, steps {stay.first} to {stay.last}")
@@ -194,7 +194,7 @@ def _timeline(plan: Plan, ctx: Context, nbytes: int, made: Mapping[Storage, Sequ
             continue
         ends = [position - 1 for position, _ in entries[1:]] + [last[storage]]
         for (position, entry), end in zip(entries, ends):
-            stays.append(Stay(entry, numbers[storage], position, end, storage.offset, storage.nbytes))
+            stays.append(BufferSpan(entry, numbers[storage], position, end, storage.offset, storage.nbytes))
             labels.append((entry[0].name, spec_text(plan.specs[entry[0]][entry[1]])))
         for position in range(entries[0][0], last[storage] + 1):
             used[position] += storage.nbytes

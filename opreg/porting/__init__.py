@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from . import imports as _imports
 from . import numpy_rules as _numpy_rules
-from .python2 import Modern, NeedsParser, modern
+from .python2 import ConvertedText, NeedsParser, modern
 from .rules import RULES, looks_old
 from .source import Place, Problem, Source
 
@@ -83,7 +83,7 @@ def port(text: str, place: Place | None = None) -> Ported:
     return rewritten(before, modern(before), place)
 
 
-def rewritten(before: str, today: Modern, place: Place | None = None) -> Ported:
+def rewritten(before: str, today: ConvertedText, place: Place | None = None) -> Ported:
     """Result of ``port`` for code that already is valid Python 3."""
     source, lines = Source(today.text, place, today.old), today.origins
     source.old = today.old or looks_old(source)

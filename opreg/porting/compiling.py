@@ -17,7 +17,7 @@ from .source import Place, aliases, bound, decoded, unbuilt
 __all__ = ["compiled"]
 
 
-class _Here(Place):
+class _ImportedModule(Place):
     """The place of a module that is being imported."""
 
     def __init__(self, path: str, package: str) -> None:
@@ -71,7 +71,7 @@ def compiled(data: bytes, path: str, package: str = "", change: Callable[[ast.Mo
         When the file is valid in neither Python.
     """
     try:
-        ported = port(decoded(data)[0], _Here(path, package))
+        ported = port(decoded(data)[0], _ImportedModule(path, package))
     except SyntaxError as error:
         error.filename = path
         raise
@@ -80,7 +80,7 @@ def compiled(data: bytes, path: str, package: str = "", change: Callable[[ast.Mo
         alias.name == "division" for alias in node.names) for node in tree.body)
     if change is not None:
         change(tree, ported.text)
-    tree = _Meanings(tree, divides).changed()
+    tree = _ChangedMeanings(tree, divides).changed()
     if ported.text != ported.before:
         _place_back(tree, ported.origins(), ported.before.split("\n"))
     return compile(tree, path, "exec", dont_inherit=True)
@@ -100,7 +100,7 @@ def _place_back(tree: ast.AST, origins: list[tuple[int, bool]], before: list[str
         node.lineno, node.end_lineno = first, last
 
 
-class _Meanings(ast.NodeTransformer):
+class _ChangedMeanings(ast.NodeTransformer):
     """Replaces expressions whose meaning has changed by function calls.
 
     Parameters

@@ -18,8 +18,8 @@ from typing import Any
 import opreg
 from opreg import aliases
 
-from .companions import COMPANIONS, SCRIPT, complete
 from .compiling import compiled
+from .patched_libraries import COMPANIONS, SCRIPT, complete
 
 __all__ = ["install", "VERSIONS"]
 
@@ -122,10 +122,10 @@ class _Library:
             try:
                 getattr(opreg, error.name.split(".")[1])
                 library, page = _PAGES[self.name]
-                said = f"{rest!r} of {library} is no part of opreg. See docs/{page}.md"
+                message = f"{rest!r} of {library} is no part of opreg. See docs/{page}.md"
             except AttributeError as absent:
-                said = str(absent)
-            raise ModuleNotFoundError(said, name=name) from None
+                message = str(absent)
+            raise ModuleNotFoundError(message, name=name) from None
 
 
 class _Front(ModuleType):

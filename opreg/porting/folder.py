@@ -17,7 +17,7 @@ import opreg
 from ..core.files import reading, whole
 from ..errors import FileFormatError
 from . import NeedsParser, Ported, Problem, rewritten
-from .python2 import Modern, modern
+from .python2 import ConvertedText, modern
 from .rules import looks_old
 from .source import Place, Source, decoded, unbuilt
 
@@ -105,7 +105,7 @@ def changes(root: Path) -> Iterator[Change]:
     OSError, FileFormatError
         When a single file is missing, or not a file.
     """
-    files: dict[Path, tuple[str, str, str, Modern]] = {}
+    files: dict[Path, tuple[str, str, str, ConvertedText]] = {}
     old: set[Path] = set()
     for path in _files(root):
         try:
@@ -158,11 +158,11 @@ def _absent(ported: Ported) -> Iterator[Problem]:
         else:
             continue
         if not source.guarded(node):
-            yield from (Problem(node.lineno, said) for full in wanted if (said := _said(full)))
+            yield from (Problem(node.lineno, reason) for full in wanted if (reason := _import_failure(full)))
 
 
 @functools.cache
-def _said(full: str) -> str:
+def _import_failure(full: str) -> str:
     """The reason why a name of this package cannot be imported; empty if it can."""
     if full.split(".")[1] in ("porting", "command"):
         return ""

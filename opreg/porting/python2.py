@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..core.locks import lock
 from ..errors import DeviceError
 
-__all__ = ["Modern", "NeedsParser", "modern"]
+__all__ = ["ConvertedText", "NeedsParser", "modern"]
 
 #: Fixers for syntax that Python 3 cannot parse. Rules handle names and changed meanings.
 _FIXERS = ("except", "exec", "ne", "print", "raise", "repr", "throw", "tuple_params")
@@ -26,7 +26,7 @@ class NeedsParser(DeviceError):
 _LOCK = lock()
 
 
-class Modern(NamedTuple):
+class ConvertedText(NamedTuple):
     """A text for Python 3: the text, whether it was Python 2, parts that could not be converted, and the old line of
     each line."""
 
@@ -36,7 +36,7 @@ class Modern(NamedTuple):
     origins: Sequence[int]
 
 
-def modern(text: str) -> Modern:
+def modern(text: str) -> ConvertedText:
     """The code of a module, in the syntax of Python 3.
 
     Parameters
@@ -62,7 +62,7 @@ def modern(text: str) -> Modern:
         text, mixed = spaces, True  # Python 3 refuses files that mix tabs and spaces
         first = _refused(text)
     if first is None:
-        return Modern(text, mixed, [], same)
+        return ConvertedText(text, mixed, [], same)
     try:
         tools = _tools()
     except ImportError as error:
@@ -88,7 +88,7 @@ def modern(text: str) -> Modern:
         still = _refused(result)
     if still is not None:
         raise still
-    return Modern(result, True, problems, _lines(tree))
+    return ConvertedText(result, True, problems, _lines(tree))
 
 
 def _lines(tree: Any) -> list[int]:

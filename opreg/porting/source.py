@@ -321,7 +321,7 @@ class Source:
         if not isinstance(up, (ast.If, ast.IfExp, ast.ExceptHandler, ast.Try)):
             return False
         if up not in self._asking:
-            self._asking[up] = _asked(up)
+            self._asking[up] = _version_parts(up)
         return node in self._asking[up]
 
     def resolve(self, node: ast.AST) -> str:
@@ -407,7 +407,7 @@ class _Taken:
         return True
 
 
-def _asked(up: ast.If | ast.IfExp | ast.ExceptHandler | ast.Try) -> Container[ast.AST]:
+def _version_parts(up: ast.If | ast.IfExp | ast.ExceptHandler | ast.Try) -> Container[ast.AST]:
     """The parts of a statement, or of an expression, that know what was asked there."""
     if isinstance(up, (ast.If, ast.IfExp)):
         asks = _VERSION.search(ast.unparse(up.test)) is not None

@@ -15,7 +15,7 @@ from ..core.spec import is_numpy_float
 from ..custom.dry_run import undisturbed
 from ..custom.operator import CHECK
 from ..errors import NotDifferentiableError, warn
-from . import behaviour, gradients, registered, ways  # noqa: F401  importing them registers their checks, in this order
+from . import behaviour, gradients, registered, variations  # noqa: F401  importing them registers their checks, in this order
 from .behaviour import runs
 from .contract import CHECKS, Check, Failed, Skipped, told_again
 from .gradients import NOT_LOOKED_AT, whole_numbers
@@ -69,7 +69,7 @@ def _verdicts(use: Subject) -> Iterator[Verdict]:
         yield verdict
 
 
-def _asked(ask: Callable[[Subject], str | None], use: Subject) -> tuple[str, str, str]:
+def _check_result(ask: Callable[[Subject], str | None], use: Subject) -> tuple[str, str, str]:
     """Run one check: the outcome, the finding, and the suggested change."""
     try:
         return "ok", ask(use) or "", ""
@@ -89,13 +89,13 @@ def _short(error: BaseException) -> str:
 
 
 def _verdict(each: Check, use: Subject) -> Verdict:
-    outcome, text, change = _asked(each.ask, use)
+    outcome, text, change = _check_result(each.ask, use)
     example = ""
     if outcome == "failed":
         small = use
         for _ in range(3):
-            found = next(((other, said) for other in itertools.islice(_smaller(small), _TRIALS)
-                          if (said := _same_failure(other, each, text))), None)
+            found = next(((other, reason) for other in itertools.islice(_smaller(small), _TRIALS)
+                          if (reason := _same_failure(other, each, text))), None)
             if found is None:
                 break
             small, text = found  # the text of the smaller example, since a failure may not repeat
@@ -105,9 +105,9 @@ def _verdict(each: Check, use: Subject) -> Verdict:
 
 def _same_failure(use: Subject, each: Check, text: str) -> str | None:
     """The text of a failure of this check on smaller inputs that begins as the first failure did; else None."""
-    if each.name != "runs" and _asked(runs, use)[0] != "ok":
+    if each.name != "runs" and _check_result(runs, use)[0] != "ok":
         return None
-    outcome, found, _ = _asked(each.ask, use)
+    outcome, found, _ = _check_result(each.ask, use)
     return found if outcome == "failed" and found.split()[:1] == text.split()[:1] else None
 
 

@@ -55,8 +55,8 @@ def _wide(use: Subject) -> tuple[Subject, bool]:
     coarse = _in_float32(outs)
     if coarse:  # a copy of float32 values looks the same: values between those of float32 decide
         with contextlib.suppress(Exception):
-            aside = wide.having([each * _ASIDE if is_numpy_float(each.dtype) else each for each in wide.arrays])
-            coarse = _in_float32([out for out in aside.run().outs if is_numpy_float(out.dtype)])
+            neighbour = wide.having([each * _ASIDE if is_numpy_float(each.dtype) else each for each in wide.arrays])
+            coarse = _in_float32([out for out in neighbour.run().outs if is_numpy_float(out.dtype)])
     return wide, any(out.dtype.itemsize < 8 for out in outs) or (coarse and not _integral(outs))
 
 

@@ -71,7 +71,7 @@ def pure(use: Subject) -> None:
         answers = []
         for who in (prop, prop, again):
             given = [] if args is None else [[list(each) if isinstance(each, list) else each for each in args]]
-            answers.append(_plain(getattr(who, method)(*given)))
+            answers.append(_copied_answer(getattr(who, method)(*given)))
             if given and given[0] != args:
                 raise Failed(f"{kind}.{method} changes the list it is given: {args} became {given[0]}",
                              f"make a new list in {method}, as in [in_shape[0], …]")
@@ -81,9 +81,9 @@ def pure(use: Subject) -> None:
                              "compute it from attributes and arguments alone")
 
 
-def _plain(answer: Any) -> Any:
+def _copied_answer(answer: Any) -> Any:
     """A copy of an answer, since the Prop may change its lists later."""
-    return [_plain(each) for each in answer] if isinstance(answer, (list, tuple)) else answer
+    return [_copied_answer(each) for each in answer] if isinstance(answer, (list, tuple)) else answer
 
 
 def _sizes(use: Use) -> list[Use]:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..core.looks import escaped
+from ..core.reports import escaped
 
 __all__ = ["NOT_ASKED", "Verdict", "Report"]
 
@@ -116,12 +116,12 @@ class Report(Sequence[Verdict]):
         same: dict[tuple[str, str], list[str]] = {}
         for verdict in self.failed:
             same.setdefault((verdict.text, verdict.change), []).append(verdict.name)
-        merged = []
+        lines = []
         for verdict in self:
             names = same[verdict.text, verdict.change] if verdict.outcome == "failed" else [verdict.name]
             if verdict.name == names[0]:
-                merged.append((verdict, names))
-        return merged
+                lines.append((verdict, names))
+        return lines
 
     @property
     def _summary(self) -> str:

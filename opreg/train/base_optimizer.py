@@ -13,7 +13,7 @@ from opreg.ndarray import zeros
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.sparse_rules import updated
 
-from ..builtin.optimizers.bound_updates import Alike, Row
+from ..builtin.optimizers.bound_updates import Row, WeightGroup
 from ..core.cache import cached
 from ..core.mode import MODE
 from ..core.other_names import UPDATES
@@ -316,7 +316,7 @@ class Optimizer:
             rows.append(Row(index, name, ctx, kind, [data, grad._data, *[array._data for array in states]]))
         return rows
 
-    def count_updates(self, rows: Sequence[Row]) -> list[Alike]:
+    def count_updates(self, rows: Sequence[Row]) -> list[WeightGroup]:
         """Count an update of each weight; returns the weights that can be updated together, with their attributes."""
         counted: dict[tuple[Any, ...], list[int]] = {}
         device = None
@@ -325,11 +325,11 @@ class Optimizer:
                 device = ctx.device_id
                 self._set_current_context(device)
             counted.setdefault((kind, *self._counted(index)), []).append(i)
-        together: dict[tuple[Any, ...], Alike] = {}
+        together: dict[tuple[Any, ...], WeightGroup] = {}
         for (kind, *rates), members in counted.items():
             attrs = self._attributes(*rates)
             _, name, ctx, _, _ = rows[members[0]]
-            together.setdefault((kind, *attrs.values()), Alike(name, ctx, attrs, [])).members.extend(members)
+            together.setdefault((kind, *attrs.values()), WeightGroup(name, ctx, attrs, [])).members.extend(members)
         return list(together.values())
 
     def _operator(self, state: Any) -> tuple[str, tuple[NDArray, ...]]:

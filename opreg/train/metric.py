@@ -166,13 +166,13 @@ class EvalMetric:
 
     def get(self) -> tuple[Any, Any]:
         """Name and value since the last reset; NaN before the first update."""
-        return self.name, _plain(self._value(self.sum_metric, self.num_inst)) if self.num_inst else float("nan")
+        return self.name, _python_number(self._value(self.sum_metric, self.num_inst)) if self.num_inst else float("nan")
 
     def get_global(self) -> tuple[Any, Any]:
         """Name and value since the last ``reset``, not affected by ``reset_local``."""
         if not self.global_num_inst:  # no update yet, or a subclass with one sum only
             return self.get()
-        return self.name, _plain(self._value(self.global_sum_metric, self.global_num_inst))
+        return self.name, _python_number(self._value(self.global_sum_metric, self.global_num_inst))
 
     def get_name_value(self) -> list[tuple[str, float]]:
         """Pairs of name and value."""
@@ -183,14 +183,14 @@ class EvalMetric:
         return _pairs(self.get_global())
 
 
-def _plain(value: Any) -> Any:
+def _python_number(value: Any) -> Any:
     """A NumPy scalar as a Python number, which is printed without its type."""
     return value.item() if isinstance(value, numpy.generic) else value
 
 
-def _pairs(result: tuple[Any, Any]) -> list[tuple[str, float]]:
+def _pairs(entry: tuple[Any, Any]) -> list[tuple[str, float]]:
     """The result of ``get``, with one name or several, as pairs."""
-    names, values = (part if isinstance(part, list) else [part] for part in result)
+    names, values = (part if isinstance(part, list) else [part] for part in entry)
     return list(zip(names, values))
 
 
@@ -237,8 +237,8 @@ class CompositeEvalMetric(EvalMetric):
             metric.reset_local()
 
     @staticmethod
-    def _listed(results: Iterable[tuple[Any, Any]]) -> tuple[list[str], list[float]]:
-        pairs = [pair for of_metric in results for pair in _pairs(of_metric)]
+    def _listed(entries: Iterable[tuple[Any, Any]]) -> tuple[list[str], list[float]]:
+        pairs = [pair for of_metric in entries for pair in _pairs(of_metric)]
         return [name for name, _ in pairs], [value for _, value in pairs]
 
     def get(self) -> tuple[Any, Any]:
@@ -526,7 +526,7 @@ class _Error(EvalMetric):
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
             wanted, predicted = (array.reshape(-1, 1) if array.ndim == 1 else array
-                            for array in (_host(label), _host(pred)))
+                                 for array in (_host(label), _host(pred)))
             self._add(self.measure(wanted.astype(float) - predicted))
 
 

@@ -108,12 +108,12 @@ class Named(dict[str, type]):
 
     def _written(self, spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Name and keywords of a description as text."""
-        said = json_of(spec, f"{self.kind} {_short(spec)}") if isinstance(spec, str) else spec
+        spec_json = json_of(spec, f"{self.kind} {_short(spec)}") if isinstance(spec, str) else spec
         name = keywords = None
-        if isinstance(said, list) and said and len(said) <= 2:
-            name, keywords = said[0], said[1] if len(said) == 2 else {}
-        elif isinstance(said, Mapping) and self.kind in said:
-            name, keywords = said[self.kind], {key: value for key, value in said.items() if key != self.kind}
+        if isinstance(spec_json, list) and spec_json and len(spec_json) <= 2:
+            name, keywords = spec_json[0], spec_json[1] if len(spec_json) == 2 else {}
+        elif isinstance(spec_json, Mapping) and self.kind in spec_json:
+            name, keywords = spec_json[self.kind], {key: value for key, value in spec_json.items() if key != self.kind}
         if not isinstance(name, str) or not isinstance(keywords, Mapping):
             raise FileFormatError(f"{self.kind}: expected a name and keywords, as [\"name\", {{...}}] or "
                                   f"{{\"{self.kind}\": \"name\", ...}}, got {_short(spec)}")

@@ -77,7 +77,8 @@ class TrainingLine:
             seconds = self._line.seconds
             rate = self._done * _size(self._data) / seconds if seconds > 0 else 0
             rates = [f"{rate:.0f} samples/s" if rate >= 10 else f"{rate:.2g} samples/s"] if rate else []
-            text = moved(self._done, self._total, *rates, *_said(self.values(param.eval_metric)), seconds=seconds)
+            text = moved(self._done, self._total, *rates, *_values_text(self.values(param.eval_metric)),
+                         seconds=seconds)
             self._line.show(f"{self._title(param.epoch)} {text}")
 
     def _title(self, epoch: int) -> str:
@@ -89,8 +90,8 @@ class TrainingLine:
 
     def _validated(self, param: BatchEndParam) -> None:
         if self._line is not None and self._line.due():
-            said = ["validation", str(param.nbatch + 1), *_said(self.values(param.eval_metric))]
-            self._line.show(f"{self._title(param.epoch)} {'  '.join(said)}")
+            parts = ["validation", str(param.nbatch + 1), *_values_text(self.values(param.eval_metric))]
+            self._line.show(f"{self._title(param.epoch)} {'  '.join(parts)}")
 
     def clear(self) -> None:
         """Hide the line until the next update."""
@@ -105,12 +106,12 @@ class TrainingLine:
         if _logged(self._logger):
             self._line.clear()
         else:
-            parts = [f"{self._done} batches in {duration(self._line.seconds)}", *_said(values),
-                    *[f"validation {text}" for text in _said(scores)]]
+            parts = [f"{self._done} batches in {duration(self._line.seconds)}", *_values_text(values),
+                     *[f"validation {text}" for text in _values_text(scores)]]
             self._line.leave(f"{self._title(epoch)} {'  '.join(parts)}")
 
 
-def _said(values: Values) -> list[str]:
+def _values_text(values: Values) -> list[str]:
     return [f"{name}={value:.4g}" if isinstance(value, Real) else f"{name}={value}" for name, value in values]
 
 

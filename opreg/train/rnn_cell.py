@@ -426,7 +426,7 @@ class FusedRNNCell(BaseRNNCell):
 # ------------------------------------------------------------------------------------------ made of others
 
 
-class _Several(BaseRNNCell):
+class _ComposedCell(BaseRNNCell):
     """Base of cells that consist of cells, whose states and weights they join."""
 
     def __init__(self, prefix: str = "", params: RNNParams | None = None):
@@ -477,7 +477,7 @@ class _Several(BaseRNNCell):
             place += count
 
 
-class SequentialRNNCell(_Several):
+class SequentialRNNCell(_ComposedCell):
     """Cells stacked on top of each other.
 
     Examples
@@ -519,7 +519,7 @@ class SequentialRNNCell(_Several):
         return inputs, after
 
 
-class BidirectionalCell(_Several):
+class BidirectionalCell(_ComposedCell):
     """Two cells, one of which runs backward over the sequence; their outputs are concatenated.
 
     Parameters

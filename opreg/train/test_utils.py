@@ -84,7 +84,7 @@ def simple_forward(sym: Symbol, ctx: Context | None = None, is_train: bool = Fal
     return outputs[0] if len(outputs) == 1 else outputs
 
 
-def numeric_grad(executor: Executor | _Weighed, location: Mapping[str, ArrayLike],
+def numeric_grad(executor: Executor | _WeightedSum, location: Mapping[str, ArrayLike],
                  aux_states: Mapping[str, ArrayLike] | None = None, eps: float = 1e-4, use_forward_train: bool = True,
                  dtype: DTypeLike = np.float32) -> dict[str, np.ndarray]:
     """Gradients of the sum of an executor's outputs, by central differences.
@@ -230,14 +230,14 @@ def _wide(arrays: Mapping[str, NDArray], ctx: Context) -> dict[str, NDArray]:
 
 def _weighed(sym: Symbol, ctx: Context, args: Mapping[str, NDArray], aux: Mapping[str, NDArray],
              heads: Sequence[np.ndarray], is_train: bool
-             ) -> tuple[_Weighed, Mapping[str, NDArray], Mapping[str, NDArray]]:
+             ) -> tuple[_WeightedSum, Mapping[str, NDArray], Mapping[str, NDArray]]:
     executor = sym.bind(ctx, {name: value.copy() for name, value in args.items()}, grad_req="null",
                         aux_states={name: value.copy() for name, value in aux.items()})
     executor.forward(is_train=is_train)
-    return _Weighed(executor, heads), args, aux
+    return _WeightedSum(executor, heads), args, aux
 
 
-class _Weighed:
+class _WeightedSum:
     """An executor whose outputs are summed with given weights.
 
     Attributes

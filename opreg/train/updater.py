@@ -11,7 +11,7 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.sharding import mapped
 
-from ..builtin.optimizers.bound_updates import Alike, Row
+from ..builtin.optimizers.bound_updates import Row, WeightGroup
 from ..errors import ArgumentError, DTypeError, ShapeError
 from . import states as files
 from .base_optimizer import UPDATER, Index, Optimizer, State, Update, rows
@@ -104,7 +104,7 @@ class Updater:
             self.optimizer._check(*update)
         return self.optimizer.rows_of(updates)
 
-    def count_updates(self, rows: Sequence[Row]) -> list[Alike]:
+    def count_updates(self, rows: Sequence[Row]) -> list[WeightGroup]:
         """Count an update of each weight; returns the weights that can be updated together, with their attributes."""
         return self.optimizer.count_updates(rows)
 

@@ -17,7 +17,7 @@ import numpy as np
 from opreg.core import generators
 from opreg.core.array_module import backend
 from opreg.core.graph import Node
-from opreg.core.looks import Shown, report
+from opreg.core.reports import NotebookTable, report
 from opreg.core.spec import is_floating, is_numpy_float
 from opreg.elementwise.expression import Expression
 from opreg.errors import OpError
@@ -69,7 +69,7 @@ class KernelCheck(NamedTuple):
     resolutions: float
 
 
-class KernelReport(Shown):
+class KernelReport(NotebookTable):
     """The checks of an executor's kernels, worst first; prints as a table.
 
     A large relative difference may be rounding error, if the terms of a result nearly cancel.
@@ -189,7 +189,7 @@ def _folded(members: Sequence[Node]) -> Compute | None:
     return compute
 
 
-def _beside(step: Step, plan: Plan, rng: np.random.Generator | None) -> Compute | None:
+def _reference_of(step: Step, plan: Plan, rng: np.random.Generator | None) -> Compute | None:
     """The reference to compare a step with; None if its kernel is the reference, or there is none."""
     node = step.node
     if node is None or node.op is None or not step.run or node.op.where is not None:
@@ -334,7 +334,7 @@ def check_kernels(plan: Plan, strict: bool) -> Callable[[], KernelReport]:
         if step.node is not None and step.node.op is not None and step.node.op.traits.random:
             ctx = plan.contexts[step.node]
             rng = generators.generator(ctx.backend_name, ctx.device_id)
-        compute = _beside(step, plan, rng)
+        compute = _reference_of(step, plan, rng)
         if compute is not None:
             checked.append(_Checked(number, half, step, plan, compute, rng, strict))
             return checked[-1]

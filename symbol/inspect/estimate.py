@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from opreg.core.looks import Shown, report
+from opreg.core.reports import NotebookTable, report
 from opreg.errors import ArgumentError, did_you_mean
 
 from ..plan import Plan, Segment, Step
@@ -143,7 +143,7 @@ class EstimateRow(NamedTuple):
     island: str
 
 
-class Estimate(Shown):
+class Estimate(NotebookTable):
     """The report of ``executor.estimate``; prints as a table, the longest step first.
 
     Attributes

@@ -36,5 +36,5 @@ def explained(plan: Plan, segments: Sequence[tuple[str, Segment]]) -> Iterator[s
         if segment.steps:
             yield f"{title}, {segment.said()}:" if segment.said() else f"{title}:"
         for number, step in enumerate(segment.steps):
-            said = segment.said(step)
-            yield said_of(number, step) + (said and f"; {said}")
+            recording = segment.said(step)
+            yield said_of(number, step) + (recording and f"; {recording}")

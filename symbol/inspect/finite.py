@@ -91,10 +91,10 @@ class _Look:
             complain(who, self.xp, before, self.outs, self.choice, compute, more)
             return
         operator, name, where = self._member(node, culprit.number)
-        told = Node(None, name, where=where).describe().replace("variable", f"operator {operator}", 1)
+        described = Node(None, name, where=where).describe().replace("variable", f"operator {operator}", 1)
         many = len(culprit.operands) > 1
         operands = [(f"operand {i}" if many else "operand", array) for i, array in enumerate(culprit.operands)]
-        complain(f"{told}, a part of {who}", self.xp, operands, [("result", culprit.result)], self.choice,
+        complain(f"{described}, a part of {who}", self.xp, operands, [("result", culprit.result)], self.choice,
                  culprit.compute)
 
     def _members(self, node: Node, ins: list[Array | None]) -> Iterator[Member] | None:

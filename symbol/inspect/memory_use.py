@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from opreg.core.graph import Entry, Node
-from opreg.core.looks import Shown, report
+from opreg.core.reports import NotebookTable, report
 from opreg.core.spec import Spec
 from opreg.ndarray.context import Context
 
@@ -44,7 +44,7 @@ class MemoryRow(NamedTuple):
     offset: int
 
 
-class MemoryUse(Shown):
+class MemoryUse(NotebookTable):
     """The report of ``executor.memory``; prints as a table, the largest first.
 
     Attributes

@@ -13,10 +13,10 @@ from opreg.ndarray.ndarray import NDArray
 from ..plan import Function, Plan, Step, Watch
 from ..symbol import output_name
 
-__all__ = ["Monitor", "Told"]
+__all__ = ["Monitor", "MonitorCallback"]
 
 #: A monitor's callback, called with a name and a value.
-Told: TypeAlias = Callable[[str, NDArray], None]
+MonitorCallback: TypeAlias = Callable[[str, NDArray], None]
 
 
 class Monitor:
@@ -31,7 +31,7 @@ class Monitor:
     """
 
     def __init__(self) -> None:
-        self.callback: Told | None = None
+        self.callback: MonitorCallback | None = None
         self.everything = False
 
     def watch(self, plan: Plan) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 
 from opreg.core import generators, threads
 from opreg.core.cache import cached
-from opreg.core.looks import Shown, report
 from opreg.core.processor import processor
+from opreg.core.reports import NotebookTable, report
 from opreg.core.spec import is_floating, is_narrow
 from opreg.ndarray.context import Context
 from opreg.typing import Array
@@ -123,7 +123,7 @@ class ProfileRow(NamedTuple):
     blas_share: float | None
 
 
-class Profile(Shown):
+class Profile(NotebookTable):
     """The report of ``executor.profile``; prints as a table, the slowest step first.
 
     Attributes

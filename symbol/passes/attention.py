@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opreg.builtin.attending import Dropped, Laid, Part, Product, Seen, Weights
+from opreg.builtin.attention_parts import DroppedWeights, MaskedScores, MatrixView, Part, Product, Weights
 from opreg.builtin.layers.scaled_attention import in_blocks
 from opreg.core.addresses import address_of
 from opreg.core.graph import Entry, Node
@@ -46,7 +46,7 @@ def attention(program: Program) -> Program:
     taken: set[Node] = set()
     for node in program.nodes:
         if isinstance(_part(program, node), Product) and node not in taken:
-            chain = _followed(program, node, readers, moved)
+            chain = _attention_from(program, node, readers, moved)
             if chain is not None:
                 found[chain.nodes[-1]] = chain
                 taken.update(chain.nodes)
@@ -89,7 +89,7 @@ class _Factor(NamedTuple):
     """A factor of a matrix product: an entry, the layout of the matrices in it, and whether they are transposed."""
 
     entry: Entry
-    laid: Laid | None
+    laid: MatrixView | None
     transposed: bool
 
 
@@ -106,9 +106,9 @@ class _Chain:
     shape : Shape
         The shape of the scores at the mask, or without a mask that of the product.
     scale : float
-    mask : pair of entry and (Seen or None), or None
-        The mask; without a ``Seen`` it is added.
-    dropped : Dropped or None
+    mask : pair of entry and (MaskedScores or None), or None
+        The mask; without a ``MaskedScores`` it is added.
+    dropped : DroppedWeights or None
     weighed : bool
         Whether the softmax is among the nodes.
     last : Product or None
@@ -122,8 +122,8 @@ class _Chain:
     key: _Factor
     shape: Shape
     scale: float
-    mask: tuple[Entry, Seen | None] | None = None
-    dropped: Dropped | None = None
+    mask: tuple[Entry, MaskedScores | None] | None = None
+    dropped: DroppedWeights | None = None
     weighed: bool = False
     value: _Factor | None = None
     last: Product | None = None
@@ -171,7 +171,8 @@ def _part(program: Program, node: Node) -> Part | None:
     return part
 
 
-def _followed(program: Program, node: Node, readers: dict[Node, list[Node | None]], moved: set[Node]) -> _Chain | None:
+def _attention_from(program: Program, node: Node, readers: dict[Node, list[Node | None]],
+                    moved: set[Node]) -> _Chain | None:
     """The attention that begins with a product; None if there is none, or its scores are few."""
     part, spec = _part(program, node), program.specs[node][0]
     assert isinstance(part, Product) and spec.shape is not None
@@ -212,7 +213,7 @@ def _joins(program: Program, chain: _Chain, node: Node, end: Entry, moved: set[N
     if isinstance(part, Weights):
         chain.weighed, before_it = True, not chain.weighed
         return before_it
-    if isinstance(part, Dropped):
+    if isinstance(part, DroppedWeights):
         chain.dropped, alone = part, chain.weighed and chain.dropped is None
         return alone
     if _regroups(node, before, shape):
@@ -225,7 +226,7 @@ def _joins(program: Program, chain: _Chain, node: Node, end: Entry, moved: set[N
     if factor is not None:
         chain.scale *= factor
         return True
-    if isinstance(part, Seen):
+    if isinstance(part, MaskedScores):
         seen, at = part, 1
     elif _adds(node):
         seen, at = None, node.inputs.index(end)

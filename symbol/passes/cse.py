@@ -39,7 +39,7 @@ class _Seen:
         self.program = program
         self.first: dict[tuple, Node] = {}
         self.exact: dict[tuple, Node] = {}
-        self.lives: _Lives | None = None  # made when two nodes are equal, which is rare
+        self.lives: _Lifetimes | None = None  # made when two nodes are equal, which is rare
 
     def same(self, node: Node, inputs: tuple[Entry, ...]) -> Node | None:
         """The earlier node that replaces this one with these inputs. If there is none, this node is recorded."""
@@ -52,14 +52,14 @@ class _Seen:
                 first = self.exact.setdefault((node.op, inputs, words), candidate)
         if words is None or first is node:
             return None
-        self.lives = self.lives or _Lives(self.program)
+        self.lives = self.lives or _Lifetimes(self.program)
         if self.lives.cover(first, node):
             return first
         self.exact[node.op, inputs, words] = node
         return None
 
 
-class _Lives:
+class _Lifetimes:
     """The last reader of each entry, and the nodes of forward."""
 
     def __init__(self, program: Program):

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from opreg.backends import multiples
+from opreg.backends import axpy
 from opreg.backends.expressions import fuses
 from opreg.builtin.elementwise.elementwise import attach
 from opreg.core.attrs import Schema
@@ -66,7 +66,7 @@ def _operator(full: int) -> Op:
             outputs=lambda *, expression: [f"output{i}" for i in range(len(expression.results))],
             inplace=range(full), doc="Element-wise operators computed together.")
     op.where = None
-    multiples.attach(op, _given, attach(op, _given))
+    axpy.attach(op, _given, attach(op, _given))
     return op
 
 

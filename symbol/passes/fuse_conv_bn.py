@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from opreg.core.graph import Entry, Node
-from opreg.core.rules import Norm, Tail
+from opreg.core.rules import EpilogueOperator, Norm
 from opreg.elementwise.expression import Expression, maximum, trace
 from opreg.errors import ArgumentError
 
@@ -34,7 +34,7 @@ _SUM, _RELU = _written(trace(lambda x, y: x + y, 2)), _written(trace(lambda x: m
 class _Tail:
     """A convolution and the operators behind it that are fused into it."""
 
-    def __init__(self, node: Node, declared: Tail):
+    def __init__(self, node: Node, declared: EpilogueOperator):
         self.members = [node]
         self.inputs = list(node.inputs)
         self.op, self.axis = declared.op, declared.axis
@@ -90,7 +90,8 @@ def fuse_conv_bn(program: Program) -> Program:
     return program
 
 
-def _tail(node: Node, declared: Tail, program: Program, readers: dict[Entry, list[Node | None]], taken: set[Node]
+def _tail(node: Node, declared: EpilogueOperator, program: Program, readers: dict[Entry, list[Node | None]],
+          taken: set[Node]
           ) -> _Tail:
     """A convolution with all operators that can be fused into it."""
     tail, spec = _Tail(node, declared), program.specs[node][0]

@@ -47,7 +47,7 @@ class Memory:
         self.arena: dict[Context, int] = {}
 
 
-class _Free:
+class _FreeRanges:
     """The free ranges of an arena, searched by best fit."""
 
     def __init__(self) -> None:
@@ -163,12 +163,12 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
         base_entry = root(entry)
         ends[base_entry] = max(position, ends.get(base_entry, -1))
     dying: dict[int, list[Storage]] = {}
-    frees: dict[Context, _Free] = {}
+    frees: dict[Context, _FreeRanges] = {}
     for position, node in enumerate(nodes):
         if node.op is None:
             continue
         ctx = contexts[node]
-        free = frees.setdefault(ctx, _Free())
+        free = frees.setdefault(ctx, _FreeRanges())
         for i, spec in enumerate(specs[node]):
             entry = node, i
             if entry in view_of:

@@ -42,7 +42,7 @@ _UNDER_WAY = 2
 _LONG = 1 << 22
 
 
-class _Journey:
+class _BucketReduction:
     """The reduction of a bucket in a plan: it is started and awaited.
 
     Attributes
@@ -95,13 +95,13 @@ class _Journey:
 # ------------------------------------------------------------------------------------------- the operators
 
 
-def _gradients(*, journey: _Journey) -> list[str]:
-    return [member.node.name for member in journey.members]
+def _gradients(*, pending: _BucketReduction) -> list[str]:
+    return [member.node.name for member in pending.members]
 
 
 def _operator(name: str, arguments: Any, outputs: Any, doc: str) -> Op:
-    return private(name, arguments, doc, outputs=outputs, visible=lambda *, journey: 0, has_side_effect=True,
-                   types=lambda ins, outs, *, journey: (ins, outs))
+    return private(name, arguments, doc, outputs=outputs, visible=lambda *, pending: 0, has_side_effect=True,
+                   types=lambda ins, outs, *, pending: (ins, outs))
 
 
 allreduce_start = _operator("_allreduce_start", _gradients, ("bucket",), "Start the sum of gradients over all ranks.")
@@ -118,22 +118,22 @@ _OPERATORS = {(False, "start"): allreduce_start, (False, "wait"): allreduce_wait
 
 
 def _start(call: Call) -> list[Callable[[], object]]:
-    journey: _Journey = call.attrs["journey"]
-    whole, placed = call.outs[0], call.outs[0] is journey.pinned
+    pending: _BucketReduction = call.attrs["pending"]
+    whole, placed = call.outs[0], call.outs[0] is pending.pinned
     steps: list[Callable[[], object]] = []
     at = 0
-    for i, (member, gradient) in enumerate(zip(journey.members, call.ins)):
+    for i, (member, gradient) in enumerate(zip(pending.members, call.ins)):
         if at < member.begin:  # a member without a gradient
             steps.append(_set(whole[at:member.begin], 0))
         at = member.end
-        if not (placed and gradient is journey.arrays[i]):
+        if not (placed and gradient is pending.arrays[i]):
             steps.append(_set(whole[member.begin:at].reshape(member.shape), gradient))
     if at < whole.size:
         steps.append(_set(whole[at:], 0))
-    steps.append(functools.partial(journey.begin, whole, call.outs[-1]))
+    steps.append(functools.partial(pending.begin, whole, call.outs[-1]))
 
     def first() -> list[Callable[[], object]]:
-        journey.reduced.agree()
+        pending.reduced.agree()
         for step in steps:
             step()
         return steps
@@ -150,12 +150,12 @@ reduce_scatter_start.kernel(bound=True)(_start)
 
 
 def _wait(call: Call) -> list[Callable[[], object]]:
-    journey: _Journey = call.attrs["journey"]
+    pending: _BucketReduction = call.attrs["pending"]
     reduced = call.ins[-1]
-    steps: list[Callable[[], object]] = [journey.end]
-    for member, out, array in zip(journey.members, call.outs, journey.arrays):
-        if out is not None and not (reduced is journey.pinned and out is array):
-            place, shape = journey.place(member)
+    steps: list[Callable[[], object]] = [pending.end]
+    for member, out, array in zip(pending.members, call.outs, pending.arrays):
+        if out is not None and not (reduced is pending.pinned and out is array):
+            place, shape = pending.place(member)
             steps.append(_set(out, reduced[place].reshape(shape)))
     return steps
 
@@ -166,7 +166,7 @@ reduce_scatter_wait.kernel(bound=True)(_wait)
 
 @reduce_move.kernel(bound=True)
 def _move(call: Call) -> list[Callable[[], object]]:
-    return [journey.move for journey in call.attrs["journeys"]]
+    return [pending.move for pending in call.attrs["reductions"]]
 
 
 #: Reduces gradients over all ranks, in one bucket; ``names`` are those of their weights.
@@ -219,15 +219,15 @@ def _of_callers(program: Program, reduced: Reduced) -> None:
         members = [member for member in bucket.members if member.node in gradients]
         if not members:
             continue
-        journey = _journey(reduced, bucket, members, program)
-        start = _node(program, journey, "start", [gradients[member.node][0] for member in members])
-        _pin(program, journey, start, uses)
+        pending = _new_reduction(reduced, bucket, members, program)
+        start = _node(program, pending, "start", [gradients[member.node][0] for member in members])
+        _pin(program, pending, start, uses)
         at = max([at, *[places[node] for node, _ in start.inputs]])  # all ranks start them in this order
         ready = behind.setdefault(at, [])
-        if journey.scattered and len(waits) >= _UNDER_WAY:
+        if pending.scattered and len(waits) >= _UNDER_WAY:
             ready.append(waits[-_UNDER_WAY])
         ready.append(start)
-        waits.append(_node(program, journey, "wait", [(start, i) for i in range(start.count)]))
+        waits.append(_node(program, pending, "wait", [(start, i) for i in range(start.count)]))
         destinations = [gradients.pop(member.node)[1] for member in members]
         results += [((waits[-1], i), destination) for i, destination in enumerate(destinations)]
     results = [*gradients.values(), *results]
@@ -248,7 +248,8 @@ def _of_graph(program: Program) -> None:
             wanted.update((variable, (spec, program.contexts[node], "write"))
                           for variable, spec in zip(variables, program.specs[node]))
             groups.setdefault(node.attrs["reduction"], []).append(variables)
-    journeys = {reduction: map(functools.partial(_inside, program), itertools.repeat(reduced), reduced.buckets)
+    reductions = {reduction: map(functools.partial(_bucket_reduction, program), itertools.repeat(reduced),
+                               reduced.buckets)
                 for reduction, nodes in groups.items()
                 for reduced in [Reduced(reduction, Graph((), []), nodes, wanted)]}
     waits: list[Node] = []
@@ -256,10 +257,10 @@ def _of_graph(program: Program) -> None:
     def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
         if node.op is not allreduce_together:
             return None
-        journey = next(journeys[node.attrs["reduction"]])
-        start = _node(program, journey, "start", [became.get(entry, entry) for entry in node.inputs])
-        wait = _node(program, journey, "wait", [(start, 0)])
-        for i, array in enumerate(journey.arrays):
+        pending = next(reductions[node.attrs["reduction"]])
+        start = _node(program, pending, "start", [became.get(entry, entry) for entry in node.inputs])
+        wait = _node(program, pending, "wait", [(start, 0)])
+        for i, array in enumerate(pending.arrays):
             became[node, i] = wait, i
             program.pinned[wait, i] = array
         waits.append(wait)
@@ -275,7 +276,7 @@ def _of_graph(program: Program) -> None:
     program.nodes = _ordered(program, behind)
     uses = _uses(program)
     for start in starts:
-        _pin(program, start.attrs["journey"], start, uses)
+        _pin(program, start.attrs["pending"], start, uses)
 
 
 def _uses(program: Program) -> Counter[Entry]:
@@ -289,17 +290,17 @@ def _places(program: Program) -> dict[Node, int]:
 def _ordered(program: Program, behind: Mapping[int, Sequence[Node]]) -> list[Node]:
     """The nodes, with those of buckets inserted behind others, and polls behind long steps."""
     nodes: list[Node] = []
-    under_way: dict[_Journey, Node] = {}
+    under_way: dict[_BucketReduction, Node] = {}
     rows = [(node, *behind.get(i, ())) for i, node in enumerate(program.nodes)]
     for node in itertools.chain.from_iterable(rows):
         nodes.append(node)
         if node.op in _OPERATORS.values():
-            journey = node.attrs["journey"]
-            if under_way.pop(journey, None) is None:
-                under_way[journey] = node
+            pending = node.attrs["pending"]
+            if under_way.pop(pending, None) is None:
+                under_way[pending] = node
         elif under_way and _long(program, node):
-            journeys, starts = zip(*under_way.items())
-            move = Node(reduce_move, f"{node.name}_over", {"journeys": journeys}, [(starts[-1], 0)])
+            reductions, starts = zip(*under_way.items())
+            move = Node(reduce_move, f"{node.name}_over", {"reductions": reductions}, [(starts[-1], 0)])
             program.specs[move], program.contexts[move] = [], program.contexts[node]
             nodes.append(move)
     return nodes
@@ -314,43 +315,43 @@ def _long(program: Program, node: Node) -> bool:
     return (op.rules.work(*shapes, node.attrs) or 0) >= _LONG
 
 
-def _journey(reduced: Reduced, bucket: Bucket, members: list[Member], program: Program) -> _Journey:
+def _new_reduction(reduced: Reduced, bucket: Bucket, members: list[Member], program: Program) -> _BucketReduction:
     grads = program.bound.grads
     count = bucket.count // reduced.reduction.group.size if reduced.reduction.shard == "gradients" else bucket.count
     written = grads[members[0].node][1] == "write"  # the same for all members of a bucket
     pinned = joined([grads[member.node][0] for member in bucket.members], count) if written else None
-    return _Journey(reduced, bucket, members, [grads[member.node][0] for member in members], pinned)
+    return _BucketReduction(reduced, bucket, members, [grads[member.node][0] for member in members], pinned)
 
 
-def _inside(program: Program, reduced: Reduced, bucket: Bucket) -> _Journey:
+def _bucket_reduction(program: Program, reduced: Reduced, bucket: Bucket) -> _BucketReduction:
     """The reduction of a bucket whose gradients only the graph reads."""
     whole = program.bound.arena(bucket.ctx, bucket.nbytes).view(bucket.dtype)
     arrays = [whole[member.begin:member.end].reshape(member.shape) for member in bucket.members]
-    return _Journey(reduced, bucket, bucket.members, arrays, whole)
+    return _BucketReduction(reduced, bucket, bucket.members, arrays, whole)
 
 
-def _node(program: Program, journey: _Journey, what: str, inputs: Sequence[Entry]) -> Node:
+def _node(program: Program, pending: _BucketReduction, what: str, inputs: Sequence[Entry]) -> Node:
     """Make one of the two nodes of a bucket, ``start`` or ``wait``."""
-    op = _OPERATORS[journey.scattered, what]
-    node = Node(op, str(journey), {"journey": journey}, inputs)
-    bucket = journey.bucket
-    shapes: list[Shape] = [journey.place(member)[1] for member in journey.members]
+    op = _OPERATORS[pending.scattered, what]
+    node = Node(op, str(pending), {"pending": pending}, inputs)
+    bucket = pending.bucket
+    shapes: list[Shape] = [pending.place(member)[1] for member in pending.members]
     if what == "start":
         shapes = [(bucket.count,)]
-        if journey.scattered:
-            shapes.append((bucket.count // journey.reduced.reduction.group.size,))
+        if pending.scattered:
+            shapes.append((bucket.count // pending.reduced.reduction.group.size,))
     program.specs[node] = [Spec(shape, bucket.dtype) for shape in shapes]
     program.contexts[node] = bucket.ctx
     return node
 
 
-def _pin(program: Program, journey: _Journey, start: Node, uses: Mapping[Entry, int]) -> None:
+def _pin(program: Program, pending: _BucketReduction, start: Node, uses: Mapping[Entry, int]) -> None:
     """Let gradients be computed in the memory of the bucket, and the result be written there."""
-    if journey.pinned is None:
+    if pending.pinned is None:
         return
-    program.pinned[start, start.count - 1] = journey.pinned
-    if journey.scattered:
+    program.pinned[start, start.count - 1] = pending.pinned
+    if pending.scattered:
         return
-    for (node, i), array in zip(start.inputs, journey.arrays):
+    for (node, i), array in zip(start.inputs, pending.arrays):
         if node.op is not None and uses[node, i] == 1 and program.specs[node][i] == Spec(array.shape, array.dtype):
             program.pinned[node, i] = array

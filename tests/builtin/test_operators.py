@@ -19,7 +19,7 @@ from opreg.ndarray import eager as eager_module
 from opreg.ndarray.eager import run
 from opreg.symbol import Symbol, load_json
 from opreg.testing.registered import plannable as in_advance
-from opreg.testing.ways import LAYOUTS
+from opreg.testing.variations import LAYOUTS
 from tests.questions import Questions
 from tests.rows import Row, all_rows, chosen
 from tests.running import TOLERANCES, Use, agree, bind, eager, fit, graph, heads, second, symbol

@@ -224,6 +224,25 @@ def test_without_construct():
         Net()(Tensor(X))
 
 
+@pytest.mark.parametrize("misspelt, right", [("constrcut", "construct"), ("construt", "construct"), ("bporp", "bprop"),
+                                             ("ebprop", "bprop")])
+def test_misspelt_methods_are_told(misspelt, right):
+    def method(self, x, *more):
+        return x
+
+    with pytest.warns(UserWarning, match=rf"class Net: Cell has no method '{misspelt}'.*Did you mean '{right}'"):
+        net = type("Net", (Cell,), {misspelt: method})
+    if right == "construct":
+        with pytest.raises(AttributeError, match=f"has no attribute 'construct'.*is it '{misspelt}'"):
+            net()(Tensor(X))
+
+
+@pytest.mark.parametrize("name", ["backprop", "construct_once", "build", "reconstruct_image", "probe"])
+@pytest.mark.filterwarnings("error")
+def test_helpers_are_not_taken_for_misspelt_methods(name):
+    type("Net", (Cell,), {name: lambda self, x: x, "construct": lambda self, x: x})
+
+
 @pytest.mark.parametrize("name, value, kind, message", [
     ("", w(), KeyError, "empty or has a dot"), ("a.b", w(), KeyError, "empty or has a dot"),
     ("left", w(), KeyError, "'left' exists already"), ("new", 3, TypeError, "must be a Parameter, got int"),

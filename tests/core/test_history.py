@@ -16,7 +16,7 @@ import opreg as mx
 from opreg.core import cache
 from opreg.core.array_module import backend
 from opreg.core.attrs import Field, Schema
-from opreg.core.edition import tell
+from opreg.core.invalidation import tell
 from opreg.core.registry import _OPS, declare, get, operators, ops, register
 from opreg.ndarray import autograd, eager
 

@@ -121,7 +121,7 @@ def test_macos_is_asked_by_sysctl(monkeypatch, answers):
     ("", {}), ("l2=256K", {"l2": 256 << 10}), ("cores=1, l1=16k l3=0", {"cores": 1, "l1": 16 << 10, "l3": 0}),
     ("l2=65536", {"l2": 1 << 16})])
 def test_it_can_be_told_otherwise(text, changed):
-    assert processor._told(USUAL, text) == USUAL._replace(**changed)
+    assert processor._overridden(USUAL, text) == USUAL._replace(**changed)
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -129,7 +129,7 @@ def test_it_can_be_told_otherwise(text, changed):
     ("l2=1M;l3=1M", "'l2=1M;l3=1M'")])
 def test_what_it_is_told_is_checked(text, message):
     with pytest.raises(ArgumentError, match=re.escape(message)):
-        processor._told(USUAL, text)
+        processor._overridden(USUAL, text)
 
 
 def test_this_one_is_read():

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.core import edition as records
+from opreg.core import invalidation as records
 from opreg.core.attrs import Schema
 from opreg.core.declarations import ZERO
-from opreg.core.edition import tell
+from opreg.core.invalidation import tell
 from opreg.core.op import Op
 from opreg.core.parameters import parameters_of
 from opreg.core.registry import _OPS, REGISTERED, alias, declare, get, ops, register

@@ -18,7 +18,7 @@ import pytest
 
 import opreg as mx
 from opreg.cells import class_hooks, compiled
-from opreg.core import edition, generators, locks, threads
+from opreg.core import generators, invalidation, locks, threads
 from opreg.core.slots import import_all
 from opreg.errors import OpError
 
@@ -158,7 +158,7 @@ def child_of(work) -> int:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.parametrize("held", [compiled._MAKING, generators._LOCK, edition._WATCHING, class_hooks._LOCK])
+@pytest.mark.parametrize("held", [compiled._MAKING, generators._LOCK, invalidation._WATCHING, class_hooks._LOCK])
 def test_a_child_does_not_wait_for_threads_of_its_parent(held):
     def work():
         mx.random.seed(1)

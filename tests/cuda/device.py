@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from opreg.backends.cuda.instructions import PRELUDE
-from opreg.core import array_module, edition, generators
+from opreg.core import array_module, generators, invalidation
 from tests.cuda import strict
 
 from . import bed, kernels, traffic
@@ -173,7 +173,7 @@ def gpus(processors: int = 1, count: int = 1) -> Iterator[Gpu]:
     finally:
         Cuda.Device.processors = 1
         array_module.register_backend("gpu", real)
-        for cache in edition._FOLLOWING:  # eager calls keep the generators that go
+        for cache in invalidation._FOLLOWING:  # eager calls keep the generators that go
             cache.clear()
         for held in (generators._GENERATORS, generators._COUNTERS, generators._ORDERS):
             for place in [each for each in held if each[0] == "gpu"]:

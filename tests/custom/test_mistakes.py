@@ -162,7 +162,7 @@ WORDS = [  # a mistake, the keywords it is used with, its kind, words of its mes
     (dict(create_operator=lambda self, *_: None), {}, ArgumentError,
      r"create_operator returned None, expected a CustomOp, as in return Op\(\)"),
     (dict(create_operator=None, create_op=lambda self, *_: Twice()), {}, ArgumentError,
-     "returns the CustomOp that computes; is it create_op"),
+     "returns the CustomOp that computes; is it .create_op"),
     (dict(infer_shape=lambda shapes: (shapes, shapes, [])), {}, TypeError,
      r"P\.infer_shape takes \(shapes\), expected \(self, in_shape\)"),
     (dict(list_arguments=lambda: ["data"]), {}, TypeError, r"P\.list_arguments takes \(\), expected \(self\)"),

@@ -33,7 +33,7 @@ from opreg.elementwise.loop_text import Layout, bound_loop, loop_text, run_loop,
 from opreg.elementwise.loops import Loop, folded, gradient_of, lower, sets
 from opreg.elementwise.rows import (
     REDUCTIONS,
-    Along,
+    RowLayout,
     column,
     of_results,
     row_max,
@@ -48,7 +48,7 @@ from opreg.ndarray import array
 from tests.cuda import host
 from tests.cuda.host import array as cuda_array
 
-ELEMENT, ROW, COLUMN = Along.ELEMENT, Along.ROW, Along.COLUMN
+ELEMENT, ROW, COLUMN = RowLayout.ELEMENT, RowLayout.ROW, RowLayout.COLUMN
 needs_numba = pytest.mark.skipif(not importlib.util.find_spec("numba"), reason="numba is not installed")
 
 

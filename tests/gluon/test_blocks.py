@@ -419,3 +419,11 @@ def test_variables_that_a_block_makes_by_itself_are_named():
     net.hybridize()
     with pytest.raises(RuntimeError, match=r"sum: .*variable 'z', which is neither an input \(data\) nor a parameter"):
         net(_image())
+
+
+@pytest.mark.parametrize("base, name, misspelt", [(gluon.Block, "forward", "foward"),
+                                                  (gluon.HybridBlock, "hybrid_forward", "hybird_forward")])
+def test_a_misspelt_forward_is_told(base, name, misspelt):
+    net = type("Net", (base,), {misspelt: lambda self, *args: args[-1]})()
+    with pytest.raises(NotImplementedError, match=f"Net has no {name}; is it '{misspelt}'"):
+        net(mx.nd.ones((2,)))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import opreg as mx
 from opreg import nd
 from opreg.builtin.outputs import numbered
-from opreg.core.edition import tell
+from opreg.core.invalidation import tell
 from opreg.core.registry import declare, get, ops
 from opreg.custom.composed import composed
 from opreg.errors import OpError

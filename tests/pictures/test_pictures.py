@@ -21,9 +21,9 @@ from opreg import Tensor, nn
 from opreg.errors import ArgumentError
 from opreg.notebook import callback
 from opreg.pictures.drawing import Box, Drawing, Wire
+from opreg.pictures.graph_facts import seen
 from opreg.pictures.layout import lay_out
 from opreg.pictures.overview import overview
-from opreg.pictures.seen import seen
 from opreg.pictures.svg import path_of, svg
 from opreg.pictures.timeline import timelines
 from opreg.symbol.json import load, loads

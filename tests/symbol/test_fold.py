@@ -20,7 +20,7 @@ from opreg.backends.onednn.operators import convolution as onednn_convolution
 from opreg.builtin.layers import correlation
 from opreg.builtin.layers.fused_convolution import folded_convolution
 from opreg.core import registry, threads
-from opreg.core.rules import Norm, Tail
+from opreg.core.rules import EpilogueOperator, Norm
 from opreg.symbol import compile as compiler
 from opreg.symbol.passes.fuse_conv_bn import fuse_conv_bn
 from tests.backends.kernels import skip_lacking
@@ -192,8 +192,9 @@ def test_users_operators_have_tails_and_are_norms(unregistered):
 
     @weighted.tail
     def weighted_tail():
-        return Tail(folded_convolution, dict(kernel=(1, 1), stride=(), dilate=(), pad=(), num_filter=4, num_group=1,
-                                             layout=None, no_bias=True), 1)
+        return EpilogueOperator(folded_convolution,
+                                dict(kernel=(1, 1), stride=(), dilate=(), pad=(), num_filter=4, num_group=1,
+                                                         layout=None, no_bias=True), 1)
 
     @mx.operator.define(name="test_fold_normed")
     def normed(x, gamma, beta, mean, var, *, told: bool = True):

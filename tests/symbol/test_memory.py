@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import opreg as mx
 from opreg.core.host_memory import LARGE, PAGE
 from opreg.elementwise import tiling as schedule
-from opreg.symbol.passes.memory import _Free
+from opreg.symbol.passes.memory import _FreeRanges
 
 # Ways to go on from one or two entries: views, in-place, reductions to other sizes and back.
 GROW = {
@@ -153,7 +153,7 @@ def test_an_input_is_not_taken_over_while_another_reads_it_by_a_view():
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 1000) | st.integers(LARGE - 64, LARGE + 2 * PAGE)),
                 max_size=60))
 def test_free_stretches_never_overlap(actions):
-    free, held = _Free(), []
+    free, held = _FreeRanges(), []
     for give, nbytes in actions:
         if give and held:
             free.give(*held.pop(nbytes % len(held)))

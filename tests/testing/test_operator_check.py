@@ -23,7 +23,7 @@ from opreg.custom.function import of_function
 from opreg.custom.prop import of_prop
 from opreg.errors import ArgumentError
 from opreg.ndarray import Context
-from opreg.testing import Report, Verdict, checking, ways
+from opreg.testing import Report, Verdict, checking, variations
 from opreg.testing.contract import Check, Failed
 from opreg.testing.uses import Use
 from tests.cuda import strict  # noqa: F401  whose device serves
@@ -732,8 +732,8 @@ def _by_device(x):
 
 
 def test_a_device_is_compared_with_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ways, "num_gpus", lambda: 1)
-    monkeypatch.setattr(ways, "gpu", lambda number: Context("strict", number))
+    monkeypatch.setattr(variations, "num_gpus", lambda: 1)
+    monkeypatch.setattr(variations, "gpu", lambda number: Context("strict", number))
     assert mx.operator.check(prop(), X)["devices"].outcome == "ok"
     assert mx.operator.check(RightCell(), Tensor(X))["devices"].outcome == "ok"
     found = mx.operator.check(defined(_by_device, lambda g, ins, outs: g * 2), X)

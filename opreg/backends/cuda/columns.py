@@ -10,7 +10,7 @@ import numpy as np
 
 from opreg.core.cache import cached
 from opreg.core.steps import own_bytes
-from opreg.elementwise.rows import REDUCTIONS, Along, RowExpression
+from opreg.elementwise.rows import REDUCTIONS, RowExpression, RowLayout
 from opreg.typing import Array, ArrayModule
 
 from .compiler import Launch, kernel_of
@@ -40,10 +40,10 @@ def columns_source(columns: RowExpression, ins: tuple[np.dtype, ...], outs: tupl
         text.values[i] = Value(f"x{i}", computed_in(dtype))
     kind = "double" if any(value.type == "double" for value in text.values[:arity]) else "float"
     reductions = [p for p, (prim, _) in enumerate(expression.code) if prim.name in REDUCTIONS]
-    place = {Along.ELEMENT: "(matrix * rows + row) * n + column", Along.ROW: "matrix * rows + row",
-             Along.COLUMN: "matrix * n + column"}
+    place = {RowLayout.ELEMENT: "(matrix * rows + row) * n + column", RowLayout.ROW: "matrix * rows + row",
+             RowLayout.COLUMN: "matrix * n + column"}
     reads = [f"const {computed_in(dtype)} x{i} = wide(a{i}[{place[along]}]);"
-             for i, (dtype, along) in enumerate(zip(ins, columns.inputs)) if along is not Along.COLUMN]
+             for i, (dtype, along) in enumerate(zip(ins, columns.inputs)) if along is not RowLayout.COLUMN]
     numbers = ["rows", "n", "part", "parts", *["size"] * sized(expression)]
     lines = [f'extern "C" __global__ void __launch_bounds__({WIDE * _HIGH}) columns('
              f"{', '.join([*parameters(ins, outs), *[f'{index} {name}' for name in numbers]])}) {{"]
@@ -53,7 +53,7 @@ def columns_source(columns: RowExpression, ins: tuple[np.dtype, ...], outs: tupl
               f"    const {index} matrix = block / parts, begin = block % parts * part;",
               f"    const {index} end = begin + part < rows ? begin + part : rows;"]
     lines += [f"    const {computed_in(dtype)} x{i} = column < n ? wide(a{i}[{place[along]}]) : 0;"
-              for i, (dtype, along) in enumerate(zip(ins, columns.inputs)) if along is Along.COLUMN]
+              for i, (dtype, along) in enumerate(zip(ins, columns.inputs)) if along is RowLayout.COLUMN]
     lines += indented(of_the_row(columns, text, 0))
     lines += [f"    {kind} t{p} = {KINDS[expression.code[p].prim.name]}::none<{kind}>();" for p in reductions]
     read = [expression.code[p].args[0] for p in reductions]

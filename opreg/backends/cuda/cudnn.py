@@ -24,7 +24,7 @@ from opreg.typing import Array, ArrayModule
 
 from .handles import Handles
 
-__all__ = ["Built", "Convolution", "Convolve", "DTYPES", "Part", "Tensor", "aligned", "build",
+__all__ = ["BuiltGraph", "Convolution", "Convolve", "DTYPES", "Part", "Tensor", "aligned", "build",
            "frontend", "load"]
 
 #: The part of a convolution of ``x`` with ``w`` to ``y`` that is computed: ``y``, or the gradient of ``x`` or of ``w``.
@@ -111,7 +111,7 @@ class Frontend:
         """The library's handle for a device, which is the current one."""
         return self._handles.of(device, self.module.create_handle)
 
-    def execute(self, built: Built, device: int, stream: int, addresses: Mapping[int, int], workspace: int | None
+    def execute(self, built: BuiltGraph, device: int, stream: int, addresses: Mapping[int, int], workspace: int | None
                 ) -> None:
         """Launch a plan on a stream of a device, which is the current one."""
         with self.using:
@@ -145,7 +145,7 @@ def frontend(xp: ArrayModule) -> Frontend | str:
         return f"cuDNN does not load: {error}"
 
 
-class Built(NamedTuple):
+class BuiltGraph(NamedTuple):
     """A graph of the library with its plan, and the size of its workspace in bytes."""
 
     graph: Any
@@ -153,7 +153,7 @@ class Built(NamedTuple):
 
 
 @cached(512)
-def build(found: Frontend, device: int, kind: Convolution) -> Built | str:
+def build(found: Frontend, device: int, kind: Convolution) -> BuiltGraph | str:
     """The graph that cuDNN builds for a description of convolutions, or the reason why it builds none."""
     try:
         with found.using:
@@ -164,7 +164,7 @@ def build(found: Frontend, device: int, kind: Convolution) -> Built | str:
         return f"cuDNN has no plan: {' '.join(str(error).split()) or type(error).__name__}"
 
 
-def _build(cudnn: Any, handle: Any, kind: Convolution) -> Built:
+def _build(cudnn: Any, handle: Any, kind: Convolution) -> BuiltGraph:
     stored, computed = [getattr(cudnn.data_type, name) for name in DTYPES[kind.dtype]]
     graph = cudnn.pygraph(name="convolution", io_data_type=stored, intermediate_data_type=computed,
                           compute_data_type=computed, handle=handle)
@@ -190,7 +190,7 @@ def _build(cudnn: Any, handle: Any, kind: Convolution) -> Built:
     graph.deselect_numeric_notes(notes)
     graph.check_support()
     graph.build_plans()
-    return Built(graph, graph.get_workspace_size())
+    return BuiltGraph(graph, graph.get_workspace_size())
 
 
 def _tensor(graph: Any, name: str, tensor: Tensor) -> Any:
@@ -216,7 +216,7 @@ class Convolve(PlainStep):
         The index of the current device.
     title : str
         The node's name, for error messages.
-    built : Built
+    built : BuiltGraph
     arrays : dict of arrays
         The arrays by name: ``x``, ``w``, ``y`` and ``b``.
     writes : str
@@ -228,7 +228,7 @@ class Convolve(PlainStep):
     __slots__ = ("execute", "stream", "title", "addresses", "place", "held", "read", "written")
     capturable = True
 
-    def __init__(self, xp: ArrayModule, device: int, title: str, built: Built, arrays: Mapping[str, Array],
+    def __init__(self, xp: ArrayModule, device: int, title: str, built: BuiltGraph, arrays: Mapping[str, Array],
                  writes: str, scratch: Callable[..., Array]):
         found = frontend(xp)
         assert isinstance(found, Frontend)

@@ -11,7 +11,7 @@ import numpy as np
 
 from opreg.core.spec import Shape
 from opreg.elementwise.expression import Expression
-from opreg.elementwise.rows import Along, RowExpression, parted
+from opreg.elementwise.rows import RowExpression, RowLayout, parted
 from opreg.typing import Array, ArrayModule
 
 from .columns import LEAST, WIDE, bound_columns
@@ -47,7 +47,7 @@ def groups_of(shape: Shape, axes: Sequence[int]) -> list[Group]:
     return groups
 
 
-def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Along], outs: Sequence[Array | None],
+def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[RowLayout], outs: Sequence[Array | None],
                groups: Sequence[Group], xp: ArrayModule, scratch: Callable[[int, Shape, np.dtype], Array]
                ) -> list[Callable[[], None]]:
     """Steps without arguments that reduce sets of elements; there is one set for each position along the groups that
@@ -59,7 +59,7 @@ def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Alo
         The reduction of a set, which its instructions call a row; no reduction in it depends on another.
     ins : sequence of arrays
         Contiguous arrays.
-    roles : sequence of Along
+    roles : sequence of RowLayout
         Whether an input has a value for each ``ELEMENT``, for each set (``ROW``), for each place in a set
         (``COLUMN``; a set must be one group then), or values for sets that repeat (``CYCLE``; sets must be rows then).
     outs : sequence of arrays or None
@@ -94,25 +94,27 @@ def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Alo
         if along:
             steps.append(bound_rows(RowExpression(step, alongs), ins, places, count, n, xp, cycle, size, cut))
         else:
-            steps.append(bound_columns(RowExpression(step, alongs, Along.COLUMN), ins, places, count, length, n, xp,
+            steps.append(bound_columns(RowExpression(step, alongs, RowLayout.COLUMN), ins, places, count, length, n, xp,
                                        size, cut))
         if whole and parts == 1:
             return steps
         ins = [*[place for place in places if place is not None], *[ins[i] for i in others]]
-        roles = [*[Along.ELEMENT] * len(places), *[roles[i] for i in others]]
+        roles = [*[RowLayout.ELEMENT] * len(places), *[roles[i] for i in others]]
         groups = [group for group in (*before, (parts, True), *(() if along else (groups[-1],))) if group[0] > 1]
         groups = groups_of(tuple([each for each, _ in groups]), [i for i, (_, reduced) in enumerate(groups) if reduced])
 
 
-def _alongs(ins: Sequence[Array], roles: Sequence[Along], before: Sequence[Group], rows: bool
-            ) -> tuple[list[Along], int]:
-    """The ``Along`` of each input in a step, and the number of rows after which inputs with values for sets repeat."""
+def _alongs(ins: Sequence[Array], roles: Sequence[RowLayout], before: Sequence[Group], rows: bool
+            ) -> tuple[list[RowLayout], int]:
+    """The ``RowLayout`` of each input in a step, and the number of rows after which inputs with values for sets
+    repeat."""
     if not rows:
-        turned = {Along.ELEMENT: Along.ELEMENT, Along.ROW: Along.COLUMN, Along.COLUMN: Along.ROW}
+        turned = {RowLayout.ELEMENT: RowLayout.ELEMENT, RowLayout.ROW: RowLayout.COLUMN,
+                  RowLayout.COLUMN: RowLayout.ROW}
         return [turned[role] for role in roles], 1
     if any(reduced for _, reduced in before):
-        return [Along.CYCLE if role is Along.ROW else role for role in roles], before[-1][0]
-    return list(roles), max([array.size for array, role in zip(ins, roles) if role is Along.CYCLE], default=1)
+        return [RowLayout.CYCLE if role is RowLayout.ROW else role for role in roles], before[-1][0]
+    return list(roles), max([array.size for array, role in zip(ins, roles) if role is RowLayout.CYCLE], default=1)
 
 
 def few_rows(xp: ArrayModule, count: int, n: int) -> bool:

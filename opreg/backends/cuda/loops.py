@@ -7,7 +7,7 @@ from collections.abc import Callable
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.elementwise.loops import Loop
-from opreg.elementwise.rows import Along
+from opreg.elementwise.rows import RowLayout
 from opreg.typing import Array
 
 from . import elementwise
@@ -37,6 +37,6 @@ def _steps(call: Call) -> list[Callable[[], None]]:
     outs = [None if out is None else out.reshape(loop.place(along)) for out, along in zip(call.outs, rows.results)]
     if loop.elements is not None:
         return [elementwise.bound_to(loop.elements, ins, outs, call.xp)]
-    if len(loop.view) == 2 and loop.axes == (1,) and Along.ELEMENT in rows.results:
+    if len(loop.view) == 2 and loop.axes == (1,) and RowLayout.ELEMENT in rows.results:
         return [bound_rows(rows, ins, outs, *loop.view, call.xp)]
     return bound_sets(rows.expression, ins, rows.inputs, outs, loop.axes, call.xp, call.scratch)

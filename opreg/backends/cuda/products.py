@@ -41,7 +41,7 @@ from .cublaslt import (
     library,
 )
 
-__all__ = ["Chosen", "DTYPES", "Matrices", "Multiply", "Product", "choose", "describe"]
+__all__ = ["ChosenAlgorithm", "DTYPES", "Matrices", "Multiply", "Product", "choose", "describe"]
 
 #: For each dtype, the type of stored elements, the type of the computation, and the type of scale factors.
 DTYPES: dict[str, tuple[DataType, ComputeType, DataType]] = {
@@ -188,7 +188,7 @@ class _Described:
             self.layouts.append(layout)
 
 
-class Chosen(NamedTuple):
+class ChosenAlgorithm(NamedTuple):
     """The algorithm for a kind of product, and the size of its workspace in bytes."""
 
     algorithm: Algorithm
@@ -196,7 +196,7 @@ class Chosen(NamedTuple):
 
 
 @cached(1024)
-def choose(found: Library, device: int, product: Product) -> Chosen | str:
+def choose(found: Library, device: int, product: Product) -> ChosenAlgorithm | str:
     """The library's preferred algorithm for a kind of product, or the reason why it has none."""
     left, right, out, bias = product.alignments
     described = _Described(found, product, bias)  # the alignment stands for the address of the bias
@@ -211,7 +211,7 @@ def choose(found: Library, device: int, product: Product) -> Chosen | str:
         ctypes.byref(best), ctypes.byref(count))
     if status or not count.value or best.state:
         return answer("cublasLtMatmulAlgoGetHeuristic", status or best.state or Status.NOT_SUPPORTED)
-    return Chosen(best.algo, best.workspaceSize)
+    return ChosenAlgorithm(best.algo, best.workspaceSize)
 
 
 class Multiply(PlainStep):
@@ -226,7 +226,7 @@ class Multiply(PlainStep):
     title : str
         The node's name, for error messages.
     product : Product
-    chosen : Chosen
+    chosen : ChosenAlgorithm
     arrays : tuple of arrays
         The two factors and the output.
     scratch : function of shape and dtype
@@ -240,7 +240,7 @@ class Multiply(PlainStep):
     __slots__ = ("call", "stream", "title", "held", "read", "written")
     capturable = True
 
-    def __init__(self, xp: ArrayModule, device: int, title: str, product: Product, chosen: Chosen,
+    def __init__(self, xp: ArrayModule, device: int, title: str, product: Product, chosen: ChosenAlgorithm,
                  arrays: tuple[Array, Array, Array], scratch: Callable[..., Array], scale: float = 1.0,
                  bias: Array | None = None):
         found = library(xp)
@@ -262,10 +262,10 @@ class Multiply(PlainStep):
         self.stream, self.title = xp.cuda.get_current_stream, f"{title}: {product}"
         self.held = described, arrays, bias, workspace
         left, right, into = map(own_bytes, arrays)
-        beside = 0 if bias is None else own_bytes(bias)
+        bias_bytes = 0 if bias is None else own_bytes(bias)
         summed = product.epilogue is Epilogue.BGRADB  # writes the bias's gradient; other epilogues read a bias
-        self.read = left + right + into * product.add + beside * (not summed)
-        self.written = into + beside * summed
+        self.read = left + right + into * product.add + bias_bytes * (not summed)
+        self.written = into + bias_bytes * summed
 
     def __call__(self) -> None:
         status = self.call(self.stream().ptr)

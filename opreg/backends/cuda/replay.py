@@ -101,19 +101,19 @@ class CudaRecorder(Recorder):
                     except Exception as error:
                         # If an earlier function has invalidated the capture, the next launch reports it and is not the
                         # cause.
-                        refused = RefusedError(_said(error), None if _SPOILT in str(error) else number)
+                        refused = RefusedError(_error_line(error), None if _SPOILT in str(error) else number)
                         break
             finally:  # in any case, since a capturing stream runs no other work
                 try:
                     graph = stream.end_capture()
                 except Exception as error:  # an invalidated capture raises an error here, but ends
-                    refused = refused or RefusedError(_said(error))
+                    refused = refused or RefusedError(_error_line(error))
         if refused is not None:
             raise refused
         return Replay(graph, functions, self._pool)
 
 
-def _said(error: Exception) -> str:
+def _error_line(error: Exception) -> str:
     """The text of an exception in one line."""
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}".rstrip(": ")
 

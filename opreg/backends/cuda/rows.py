@@ -15,7 +15,7 @@ from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.steps import own_bytes
 from opreg.elementwise.expression import Expression
-from opreg.elementwise.rows import REDUCTIONS, Along, RowExpression
+from opreg.elementwise.rows import REDUCTIONS, RowExpression, RowLayout
 from opreg.typing import Array, ArrayModule
 
 from .compiler import Launch, grid_of, kernel_of
@@ -80,13 +80,13 @@ def shape_of(expression: RowExpression, ins: Sequence[Array], outs: Sequence[Arr
     """
     counted = counted_in(n if size is None else max(n, size))
     whole = [array for array, along in zip((*ins, *outs), (*expression.inputs, *expression.results))
-             if array is not None and along in (Along.ELEMENT, Along.COLUMN)]
+             if array is not None and along in (RowLayout.ELEMENT, RowLayout.COLUMN)]
     lanes = 16 // min(array.itemsize for array in whole)
     total, n = rows * n, n if part is None else part
     aligned = not any(address_of(array) % min(16, lanes * array.itemsize) for array in whole)
     if not aligned or n % lanes or total // max(rows, 1) % lanes:
         lanes = 1
-    held = max(1, sum(along is Along.ELEMENT for along in expression.inputs))
+    held = max(1, sum(along is RowLayout.ELEMENT for along in expression.inputs))
     width = 2 if any(array.dtype.itemsize == 8 for array in whole) else 1
     room = max(1, _HELD // (held * width * lanes))
     most = 1024 // width  # a double takes two registers, and the number of registers per block is limited
@@ -147,10 +147,10 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
     index = "unsigned long long" if shape.far else "unsigned"
     block = max(shape.threads, _WARPS)
     kind = "double" if any(value.type == "double" for value in text.values[:expression.arity]) else "float"
-    elements = [i for i, along in enumerate(rows.inputs) if along is Along.ELEMENT]
-    packed = [i for i, along in enumerate(rows.inputs) if along in (Along.ELEMENT, Along.COLUMN)]
+    elements = [i for i, along in enumerate(rows.inputs) if along is RowLayout.ELEMENT]
+    packed = [i for i, along in enumerate(rows.inputs) if along in (RowLayout.ELEMENT, RowLayout.COLUMN)]
     numbers = ["rows", "n", *["part", "parts"] * shape.cut, *["size"] * sized(expression),
-               *["cycle"] * (Along.CYCLE in rows.inputs)]
+               *["cycle"] * (RowLayout.CYCLE in rows.inputs)]
     lines = [f'extern "C" __global__ void __launch_bounds__({block}) rows('
              f"{', '.join([*parameters(shape.ins, shape.outs), *[f'{index} {name}' for name in numbers]])}) {{"]
     shared = "(" + kind + "*)0"
@@ -164,8 +164,8 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
     own = "row / parts" if shape.cut else "row"
     inner = [f"const {index} begin = {'row % parts * part' if shape.cut else '0'}, base = {own} * n + begin;",
              f"const {index} length = {'n - begin < part ? n - begin : part' if shape.cut else 'n'};"]
-    inner += [f"const {computed_in(shape.ins[i])} x{i} = wide(a{i}[{own}{' % cycle' * (along is Along.CYCLE)}]);"
-              for i, along in enumerate(rows.inputs) if along in (Along.ROW, Along.CYCLE)]
+    inner += [f"const {computed_in(shape.ins[i])} x{i} = wide(a{i}[{own}{' % cycle' * (along is RowLayout.CYCLE)}]);"
+              for i, along in enumerate(rows.inputs) if along in (RowLayout.ROW, RowLayout.CYCLE)]
     inner += of_the_row(rows, text, 0)
     if shape.packs:
         for i in elements:
@@ -181,7 +181,7 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
             text.values[expression.arity + p] = Value(f"r{p}", kind)
         inner += of_the_row(rows, text, phase + 1)
     for i, (result, stored) in enumerate(zip(expression.results, shape.outs)):
-        if stored is not None and rows.results[i] is Along.ROW:
+        if stored is not None and rows.results[i] is RowLayout.ROW:
             inner.append(f"if (own == 0) b{i}[row] = {text.result(result, STORED[stored.name])};")
     return "\n".join([*lines, *indented(inner, 2), "    }", "}", ""])
 
@@ -190,7 +190,7 @@ def _phases(rows: RowExpression, shape: Shape) -> list[tuple[list[int], list[int
     """For each phase of a kernel, its reductions and the outputs that it stores. A phase without either reads no
     rows."""
     code, arity, last = rows.expression.code, rows.expression.arity, max(rows.phases, default=0)
-    stored = [i for i, along in enumerate(rows.results) if along is Along.ELEMENT and shape.outs[i] is not None]
+    stored = [i for i, along in enumerate(rows.results) if along is RowLayout.ELEMENT and shape.outs[i] is not None]
     return [([p for p, (prim, _) in enumerate(code) if prim.name in REDUCTIONS and rows.phases[arity + p] == phase + 1],
              stored if phase == last else []) for phase in range(last + 1)]
 
@@ -205,7 +205,7 @@ def _needed(rows: RowExpression, reduced: Sequence[int], outs: Sequence[int]) ->
 def _passes(rows: RowExpression, shape: Shape) -> list[int]:
     """How many times a kernel reads each of its inputs."""
     reads = [_needed(rows, reduced, outs)[1] for reduced, outs in _phases(rows, shape)]
-    return [sum(i in read for read in reads) if along is Along.ELEMENT and not shape.packs else
+    return [sum(i in read for read in reads) if along is RowLayout.ELEMENT and not shape.packs else
             int(i in rows.expression.used) for i, along in enumerate(rows.inputs)]
 
 
@@ -213,7 +213,7 @@ def of_the_row(rows: RowExpression, text: Text, phase: int) -> list[str]:
     """The statements of registers with one value per row that can be computed from this phase on."""
     arity = rows.expression.arity
     return [text.line(p) for p, (prim, _) in enumerate(rows.expression.code)
-            if rows.registers[arity + p] is Along.ROW and rows.phases[arity + p] == phase
+            if rows.registers[arity + p] is RowLayout.ROW and rows.phases[arity + p] == phase
             and prim.name not in REDUCTIONS]
 
 
@@ -236,11 +236,11 @@ def _phase(rows: RowExpression, shape: Shape, text: Text, packed: Sequence[int],
     before, inside, after = [], [], []
     for i in packed:
         if i in read:
-            if rows.inputs[i] is Along.ELEMENT and shape.packs:
+            if rows.inputs[i] is RowLayout.ELEMENT and shape.packs:
                 pack = f"h{i}[k]"
             else:
                 pack = f"p{i}"
-                place = "begin + at" if rows.inputs[i] is Along.COLUMN else "base + at"
+                place = "begin + at" if rows.inputs[i] is RowLayout.COLUMN else "base + at"
                 before.append(f"const auto p{i} = load<{shape.lanes}>(a{i} + {place});")
             inside.append(f"const {computed_in(shape.ins[i])} x{i} = wide({pack}.at[lane]);")
     inside += [text.line(p) for p in needed]
@@ -274,7 +274,7 @@ def bound_rows(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array |
     block = max(shape.threads, _WARPS)
     blocks = grid_of(xp, count * parts * shape.threads, block)
     numbers = [count * parts, n, *([] if part is None else [part, parts]),
-               *[n if size is None else size] * sized(rows.expression), *[cycle] * (Along.CYCLE in rows.inputs)]
+               *[n if size is None else size] * sized(rows.expression), *[cycle] * (RowLayout.CYCLE in rows.inputs)]
     written = [out for out in outs if out is not None]
     read = sum(own_bytes(array) * times for array, times in zip(ins, _passes(rows, shape)))
     return Launch(kernel_of(xp, rows_source(rows, shape), "rows"), blocks, block,

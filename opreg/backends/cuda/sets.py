@@ -11,7 +11,7 @@ import numpy as np
 
 from opreg.core.spec import Shape
 from opreg.elementwise.expression import Expression
-from opreg.elementwise.rows import Along, RowExpression, extracted
+from opreg.elementwise.rows import RowExpression, RowLayout, extracted
 from opreg.typing import Array, ArrayModule
 
 from . import elementwise
@@ -21,7 +21,7 @@ from .rows import bound_rows
 __all__ = ["bound_sets"]
 
 
-def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Along], outs: Sequence[Array | None],
+def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[RowLayout], outs: Sequence[Array | None],
                axes: Sequence[int], xp: ArrayModule, scratch: Callable[[int, Shape, np.dtype], Array]
                ) -> list[Callable[[], None]]:
     """Steps without arguments that compute an expression, whose rows are the elements along some axes.
@@ -32,7 +32,7 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Alo
         An expression with reductions.
     ins : sequence of arrays
         Contiguous arrays of equal rank; the first has all elements, and the others broadcast to its shape.
-    roles : sequence of Along
+    roles : sequence of RowLayout
         Whether an input has a value for each ``ELEMENT``, for each set (``ROW``), for each place in a set
         (``COLUMN``), or values for sets that repeat (``CYCLE``; the elements of a set must be contiguous then).
     outs : sequence of arrays or None
@@ -47,7 +47,7 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Alo
     rows = RowExpression(expression, roles)
     count = math.prod(n for n, reduced in groups if not reduced)
     if [reduced for _, reduced in groups] in ([False, True], [True]) and not few_rows(xp, count, groups[-1][0]):
-        cycle = max([array.size for array, role in zip(ins, roles) if role is Along.CYCLE], default=1)
+        cycle = max([array.size for array, role in zip(ins, roles) if role is RowLayout.CYCLE], default=1)
         return [bound_rows(rows, ins, outs, count, groups[-1][0], xp, cycle)]
     keep = tuple([1 if axis in axes else n for axis, n in enumerate(shape)])
     dtype = np.dtype(np.float64 if any(array.dtype.itemsize == 8 for array in ins) else np.float32)
@@ -59,7 +59,7 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Alo
         results: list[int | float] = [*wanted]
         for result, out in zip(expression.results, outs):
             if out is not None and isinstance(result, int) and rows.phases[result] == phase \
-                    and rows.registers[result] is Along.ROW:
+                    and rows.registers[result] is RowLayout.ROW:
                 results.append(result)
                 places.append(out)
         part, read = extracted(expression, results, list(known))
@@ -69,9 +69,9 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Alo
                             lambda i, shape, dtype, base=base: scratch(base + i, shape, dtype))  # type: ignore[misc]
         for register, place in zip(wanted, places):
             assert place is not None
-            known[register] = place, Along.ROW
+            known[register] = place, RowLayout.ROW
     elements = [(result, out) for i, (result, out) in enumerate(zip(expression.results, outs))
-                if out is not None and rows.results[i] is Along.ELEMENT]
+                if out is not None and rows.results[i] is RowLayout.ELEMENT]
     if elements:
         whole, read = extracted(expression, [result for result, _ in elements], list(known))
         steps.append(elementwise.bound_to(whole, [known[register][0] for register in read],
@@ -87,7 +87,7 @@ def _handed_on(rows: RowExpression, phase: int) -> list[int]:
     for position, (_, args) in enumerate(code):
         reader = arity + position
         for a in args:
-            if isinstance(a, int) and a >= arity and rows.phases[a] == phase and rows.registers[a] is Along.ROW \
-                    and (rows.registers[reader] is Along.ELEMENT or rows.phases[reader] > phase):
+            if isinstance(a, int) and a >= arity and rows.phases[a] == phase and rows.registers[a] is RowLayout.ROW \
+                    and (rows.registers[reader] is RowLayout.ELEMENT or rows.phases[reader] > phase):
                 found.add(a)
     return sorted(found)

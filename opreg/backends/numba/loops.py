@@ -13,7 +13,7 @@ from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.elementwise.loop_text import LONG
 from opreg.elementwise.loops import Loop
-from opreg.elementwise.rows import REDUCTIONS, Along, RowExpression, of_results
+from opreg.elementwise.rows import REDUCTIONS, RowExpression, RowLayout, of_results
 
 from .compiler import mode
 from .row_reductions import Task, attach_rows
@@ -64,7 +64,8 @@ class _Program:
         """The element-wise registers that a phase has to compute."""
         found: list[int | float] = [self.code[p].args[0] for p in self.reduced(phase)]
         if phase == self.last_phase:
-            found += [r for r, along in zip(self.rows.expression.results, self.rows.results) if along is Along.ELEMENT]
+            found += [r for r,
+                      along in zip(self.rows.expression.results, self.rows.results) if along is RowLayout.ELEMENT]
         return [r for r in found if isinstance(r, int)]
 
     def needed(self, phase: int) -> list[int]:
@@ -72,7 +73,7 @@ class _Program:
         stack, found = self.wanted(phase), set()
         while stack:
             register = stack.pop()
-            if register < self.arity or register in found or self.rows.registers[register] is Along.ROW or (
+            if register < self.arity or register in found or self.rows.registers[register] is RowLayout.ROW or (
                     register in self.stored and self.rows.phases[register] < phase):
                 continue
             found.add(register)
@@ -85,13 +86,13 @@ class _Program:
         last = self.last_phase
         if not last:
             return
-        free = [j for j, along in enumerate(self.rows.results) if along is Along.ELEMENT]
+        free = [j for j, along in enumerate(self.rows.results) if along is RowLayout.ELEMENT]
         dear = [self.arity + p for p in self.needed(last) if self.code[p].prim.name not in _CHEAP
                 and self.rows.phases[self.arity + p] < last and self.arity + p in self.read_before(last)]
         if len(dear) != 1 or not free:
             return
         self.stored[dear[0]] = free[0]
-        if any(self.rows.inputs[i] is Along.ELEMENT for i in self.inputs(last)):  # an output may share its memory
+        if any(self.rows.inputs[i] is RowLayout.ELEMENT for i in self.inputs(last)):  # an output may share its memory
             self.stored.clear()
 
     def read_before(self, phase: int) -> set[int]:
@@ -101,13 +102,13 @@ class _Program:
     def inputs(self, phase: int) -> list[int]:
         """The inputs with a value per element or column that a phase reads."""
         read = {a for p in self.needed(phase) for a in self.code[p].args} | set(self.wanted(phase))
-        return [i for i in range(self.arity) if i in read and self.rows.registers[i] is Along.ELEMENT]
+        return [i for i in range(self.arity) if i in read and self.rows.registers[i] is RowLayout.ELEMENT]
 
     def of_the_row(self, phase: int) -> None:
         """Write the instructions with one value per row that can be computed from this phase on."""
         for p, (prim, _) in enumerate(self.code):
             register = self.arity + p
-            if self.rows.registers[register] is Along.ROW and self.rows.phases[register] == phase \
+            if self.rows.registers[register] is RowLayout.ROW and self.rows.phases[register] == phase \
                     and prim.name not in REDUCTIONS:
                 self.lines.append(f"    {self.statement(p)}")
 
@@ -116,7 +117,8 @@ class _Program:
         reduced = self.reduced(phase)
         for p in reduced:
             self.lines.append(f"    t{p} = {_STARTS[self.code[p].prim.name]}")
-        body = [f"x{i} = in{i}[{'o + ' if self.rows.inputs[i] is Along.ELEMENT else ''}i]" for i in self.inputs(phase)]
+        body = [f"x{i} = in{i}[{'o + ' if self.rows.inputs[i] is RowLayout.ELEMENT else ''}i]"
+                for i in self.inputs(phase)]
         needed = self.needed(phase)
         for register, j in self.stored.items():
             if register - self.arity not in needed and self.rows.phases[register] < phase:
@@ -131,7 +133,7 @@ class _Program:
             body.append(f"t{p} = {_STEPS[kind]}(t{p}, {value})")
         if phase == self.last_phase:
             body += [f"out{j}[o + i] = {self.operand(result)}" for j, result in enumerate(self.rows.expression.results)
-                     if self.rows.results[j] is Along.ELEMENT]
+                     if self.rows.results[j] is RowLayout.ELEMENT]
         if body:
             self.lines += ["    for i in range(n):", *[f"        {line}" for line in body]]
         for p in reduced:
@@ -141,13 +143,13 @@ class _Program:
     def text(self) -> str:
         self.choose_stored()
         self.lines = ["for row in range(first, last):", "    o = row * n"]
-        self.lines += [f"    x{i} = in{i}[row]" for i, along in enumerate(self.rows.inputs) if along is Along.ROW]
+        self.lines += [f"    x{i} = in{i}[row]" for i, along in enumerate(self.rows.inputs) if along is RowLayout.ROW]
         self.of_the_row(0)
         for phase in range(self.last_phase + 1):
             self.through(phase)
             self.of_the_row(phase + 1)
         self.lines += [f"    out{j}[row] = {self.operand(result)}" for j, result in
-                       enumerate(self.rows.expression.results) if self.rows.results[j] is Along.ROW]
+                       enumerate(self.rows.expression.results) if self.rows.results[j] is RowLayout.ROW]
         return "\n".join(self.lines)
 
 
@@ -159,7 +161,7 @@ def program(rows: RowExpression) -> tuple[str, list[float]] | str:
     --------
     >>> from opreg.elementwise.expression import exp
     >>> from opreg.elementwise.rows import row_sum, trace_rows
-    >>> text, constants = program(trace_rows(lambda x: exp(x) / row_sum(exp(x)), (Along.ELEMENT,)))
+    >>> text, constants = program(trace_rows(lambda x: exp(x) / row_sum(exp(x)), (RowLayout.ELEMENT,)))
     >>> print(text)
     for row in range(first, last):
         o = row * n
@@ -178,7 +180,7 @@ def program(rows: RowExpression) -> tuple[str, list[float]] | str:
     for prim, _ in rows.expression.code:
         if prim.name not in VECTOR and prim.name not in (*_STARTS, "column", "row_size"):
             return f"{prim.name} has no vectorised form"
-    if Along.CYCLE in rows.inputs:
+    if RowLayout.CYCLE in rows.inputs:
         return "an input is counted anew after some rows"
     made = _Program(rows)
     return made.text(), [float(text) for text in made.constants]
@@ -187,8 +189,8 @@ def program(rows: RowExpression) -> tuple[str, list[float]] | str:
 def _task(loop: Loop, call: Call) -> Task | str:
     if len(loop.view) != 2 or loop.axes != (1,):
         return "its axis is not the last"
-    if mode() == "auto" and Along.ELEMENT not in loop.rows.results:
-        if all(prim.name in REDUCTIONS or loop.rows.registers[a] is Along.ROW
+    if mode() == "auto" and RowLayout.ELEMENT not in loop.rows.results:
+        if all(prim.name in REDUCTIONS or loop.rows.registers[a] is RowLayout.ROW
                for prim, args in loop.rows.expression.code for a in args if isinstance(a, int)):
             return "a call of NumPy reduces as fast"
         if loop.size > LONG:

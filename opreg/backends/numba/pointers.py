@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["access"]
 
 
-def _apart(builder: IRBuilder, instruction: Instruction, number: int, count: int) -> None:
+def _without_alias(builder: IRBuilder, instruction: Instruction, number: int, count: int) -> None:
     """Mark an instruction as one that accesses only array ``number`` of ``count``."""
     ir, module = importlib.import_module("llvmlite.ir"), builder.module
 
@@ -55,7 +55,7 @@ def access(dtype: np.dtype) -> dict[str, Callable[..., object]]:
              ) -> tuple[Signature, Callable[..., Value]]:
         def emit(context: BaseContext, builder: IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
             loaded = builder.load(builder.gep(values[0], [values[1]]), align=dtype.itemsize)
-            _apart(builder, loaded, number.literal_value, count.literal_value)
+            _without_alias(builder, loaded, number.literal_value, count.literal_value)
             return loaded
 
         return value(pointer, types.int64, number, count), emit
@@ -64,7 +64,7 @@ def access(dtype: np.dtype) -> dict[str, Callable[..., object]]:
               ) -> tuple[Signature, Callable[..., Value]]:
         def emit(context: BaseContext, builder: IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
             instruction = builder.store(values[2], builder.gep(values[0], [values[1]]), align=dtype.itemsize)
-            _apart(builder, instruction, number.literal_value, count.literal_value)
+            _without_alias(builder, instruction, number.literal_value, count.literal_value)
             return context.get_dummy_value()
 
         return types.void(pointer, types.int64, value, number, count), emit

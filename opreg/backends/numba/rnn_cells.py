@@ -14,7 +14,7 @@ def _sigmoid(x: FloatValue) -> FloatValue:
     return fma(tanh(0.5 * x), 0.5, 0.5)
 
 
-def _rest(y: FloatValue) -> FloatValue:
+def _tanh_derivative(y: FloatValue) -> FloatValue:
     """The derivative of tanh where its value is ``y``."""
     return 1.0 - y * y
 
@@ -31,9 +31,10 @@ def lstm_backward(enter: FloatValue, forget: FloatValue, candidate: FloatValue, 
                   cell: FloatValue, dy: FloatValue, dh: FloatValue, dc: FloatValue) -> tuple[FloatValue, ...]:
     """The gradients of the gates' pre-activations and of the previous cell; then zero."""
     shown, dh = tanh(cell), dh + dy
-    dc = dc + dh * leave * _rest(shown)
+    dc = dc + dh * leave * _tanh_derivative(shown)
     return (dc * candidate * (enter * (1.0 - enter)), dc * before * (forget * (1.0 - forget)),
-            dc * enter * _rest(candidate), dh * shown * (leave * (1.0 - leave)), dc * forget, dh.constant(0.0))
+            dc * enter * _tanh_derivative(candidate), dh * shown * (leave * (1.0 - leave)), dc * forget,
+            dh.constant(0.0))
 
 
 def gru_forward(reset: FloatValue, update: FloatValue, candidate: FloatValue, part: FloatValue, state: FloatValue
@@ -49,7 +50,7 @@ def gru_backward(reset: FloatValue, update: FloatValue, candidate: FloatValue, p
     """The gradients of the gates' pre-activations, first their parts from the input, then from the state; and of the
     previous state."""
     dh = dh + dy
-    inner = dh * (1.0 - update) * _rest(candidate)
+    inner = dh * (1.0 - update) * _tanh_derivative(candidate)
     gates = inner * part * (reset * (1.0 - reset)), dh * (before - candidate) * (update * (1.0 - update))
     return *gates, inner, *gates, inner * reset, dh * update
 
@@ -61,7 +62,7 @@ def rnn_tanh_forward(x: FloatValue) -> tuple[FloatValue, ...]:
 
 def rnn_tanh_backward(y: FloatValue, dy: FloatValue, dh: FloatValue) -> tuple[FloatValue, ...]:
     """The gradient of what the function is applied to; zero."""
-    return (dh + dy) * _rest(y), dh.constant(0.0)
+    return (dh + dy) * _tanh_derivative(y), dh.constant(0.0)
 
 
 def rnn_relu_forward(x: FloatValue) -> tuple[FloatValue, ...]:

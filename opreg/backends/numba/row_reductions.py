@@ -125,10 +125,10 @@ def _plan(task: Task) -> tuple[Function, Callable[[], Callable[[], None]]]:
     total = task.total or task.rows
     run = functools.partial(runner, function, [*arrays, numbers], [task.rows, task.n], total,
                             task.rows * task.n // max(total, 1))
-    return function, (lambda: _followed(run(), task.epilogue)) if task.epilogue else run
+    return function, (lambda: _with_epilogue(run(), task.epilogue)) if task.epilogue else run
 
 
-def _followed(run: Callable[[], None], epilogue: Sequence[Callable[[], object]]) -> Callable[[], None]:
+def _with_epilogue(run: Callable[[], None], epilogue: Sequence[Callable[[], object]]) -> Callable[[], None]:
     def both() -> None:
         run()
         for function in epilogue:

@@ -77,7 +77,7 @@ def _elementwise(ins: Sequence[Shape]) -> tuple[dict[str, Any], Sequence[int], S
 _ELEMENTWISE = Rule(_elementwise)
 
 
-def _answer(op: Op, answer: Any) -> Move | str:
+def _checked_move(op: Op, answer: Any) -> Move | str:
     """The result of a layout rule, checked."""
     if isinstance(answer, str):
         return answer
@@ -143,7 +143,7 @@ class _Decisions:
         shapes = [self.specs[source][index].shape or () for source, index in node.inputs]
         if len(shapes[0]) not in LAST:
             return "it has too many or too few axes"
-        move = _answer(op, rule(node.attrs, shapes))
+        move = _checked_move(op, rule(node.attrs, shapes))
         if isinstance(move, str):
             return move
         moved = [node.inputs[i] for i in move.ins if i not in op.traits.unread]

@@ -14,13 +14,13 @@ from ...core.array_module import number_on
 from ...core.attrs import Field, Schema
 from ...core.launch import Call, Rank
 from ...core.registry import declare, get, ops
-from ...core.rules import Again, Attrs
+from ...core.rules import Attrs, BatchedCall
 from ...core.spec import Shape, known, show
 from ...custom.composed import composed
 from ...elementwise import expression as e
 from ...elementwise.expression import Expression, Term
 from ...errors import AttrError, ShapeError
-from ..attending import Dropped
+from ..attention_parts import DroppedWeights
 from .elementwise import attach, elementwise
 
 __all__: list[str] = []
@@ -203,7 +203,7 @@ def dropout(data, *, p: float = 0.5, mode: Literal["always", "training"] = "trai
 @dropout.vmap
 def dropout_vmap(ins, batched, *, axes, **attrs):
     rank = len(ins[0].shape) - 1
-    return Again(ins, {**attrs, "axes": tuple([axis % rank + 1 for axis in axes])})
+    return BatchedCall(ins, {**attrs, "axes": tuple([axis % rank + 1 for axis in axes])})
 
 
 def _mask_shape(data: Shape, axes: tuple[int, ...]) -> Shape:
@@ -224,7 +224,7 @@ def dropout_identity(ins, outs, *, p, mode, is_train):
 
 @dropout.attends
 def dropout_attends(data, *, p, mode, axes):
-    return None if axes else Dropped(p, mode)
+    return None if axes else DroppedWeights(p, mode)
 
 
 @dropout.kernel()  # no body: a mask is drawn, and the gradient reads it

@@ -20,7 +20,7 @@ from ...core.spec import Shape, show
 from ...custom.composed import composed
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from ..attending import Product
+from ..attention_parts import Product
 from ..forms import formed
 from ..outputs import gradient_by, wide, write_out
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.rules import Again, Norm
+from ...core.rules import BatchedCall, Norm
 from ...core.spec import as_dtype, check_axis, common_dtype
 from ...core.threads import by_rows
 from ...core.value import Value
@@ -183,7 +183,7 @@ def batch_norm_norm(*, eps, fix_gamma, axis):
 def batch_norm_vmap(ins, batched, *, axis, **attrs):
     if any(batched[1:]) or not axis % (len(ins[0].shape) - 1):
         return NotImplemented
-    return Again([folded(ins[0]), *ins[1:]], {**attrs, "axis": axis % (len(ins[0].shape) - 1)})
+    return BatchedCall([folded(ins[0]), *ins[1:]], {**attrs, "axis": axis % (len(ins[0].shape) - 1)})
 
 
 @declare(name="_contrib_BatchNormWithReLU", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1),

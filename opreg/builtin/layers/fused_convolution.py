@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from ...core.attrs import Schema
 from ...core.op import Op
-from ...core.rules import Tail
+from ...core.rules import EpilogueOperator
 from ...core.spec import Shape
 from ...typing import Array, ArrayModule
 from .convolution import convolution, convolution_infer, of_weight, run_convolution, work_of
@@ -36,7 +36,7 @@ folded_convolution.where = None
 def convolution_tail(*, kernel, stride, dilate, pad, num_filter, num_group, layout, no_bias):
     attrs = dict(kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_filter=num_filter, num_group=num_group,
                  layout=layout, no_bias=no_bias)
-    return Tail(folded_convolution, attrs, 1 if layout is None else layout.index("C"))
+    return EpilogueOperator(folded_convolution, attrs, 1 if layout is None else layout.index("C"))
 
 
 @folded_convolution.flops

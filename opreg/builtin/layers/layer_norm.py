@@ -14,7 +14,7 @@ from ...core.threads import by_rows
 from ...core.value import Value
 from ...elementwise.expression import sqrt, square
 from ...elementwise.loops import sets
-from ...elementwise.rows import Along, row_size, row_sum
+from ...elementwise.rows import RowLayout, row_size, row_sum
 from ...errors import AttrError
 from ...typing import Array, ArrayModule
 from ..forms import formed
@@ -108,7 +108,7 @@ def _layer_norm(x: Any, gamma: Any, beta: Any, *, eps: float) -> Any:
 
 @looped(layer_norm)
 def layer_norm_loop(*, axis, eps):
-    return sets(_layer_norm, axis, (Along.ELEMENT, Along.COLUMN, Along.COLUMN), eps=eps)
+    return sets(_layer_norm, axis, (RowLayout.ELEMENT, RowLayout.COLUMN, RowLayout.COLUMN), eps=eps)
 
 
 @layer_norm.grad  # a loop of three results is not differentiated automatically

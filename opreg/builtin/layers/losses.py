@@ -18,7 +18,7 @@ from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, known, show, size
 from ...elementwise.expression import equal, exp, maximum, sign, trunc
 from ...elementwise.loops import Sets, sets
-from ...elementwise.rows import Along, column, row_size
+from ...elementwise.rows import RowLayout, column, row_size
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
@@ -298,18 +298,19 @@ def _slope(y: Any, label: Any, *, scale: float) -> Any:
     return (y - label) * (scale / row_size())
 
 
-def _side(y: Any, label: Any, *, scale: float) -> Any:
+def _sign_gradient(y: Any, label: Any, *, scale: float) -> Any:
     return sign(y - label) * (scale / row_size())
 
 
 def _by_sample(function: Callable[..., Any]) -> Callable[..., Sets]:
     """The loop over the elements of a sample; labels are in the order of the outputs, whatever their shape."""
-    return lambda *, grad_scale: sets(function, 0, (Along.ELEMENT, Along.ELEMENT), exclude=True, scale=grad_scale)
+    return lambda *, grad_scale: sets(function, 0, (RowLayout.ELEMENT, RowLayout.ELEMENT), exclude=True,
+                                      scale=grad_scale)
 
 
 looped(logistic_regression_output)(lambda: sets(_logistic, -1))
 looped(backward_regression)(_by_sample(_slope))
-looped(backward_mae)(_by_sample(_side))
+looped(backward_mae)(_by_sample(_sign_gradient))
 
 # Gradients of losses, which are not those of the outputs.
 gradient_by(linear_regression_output, backward_regression)
@@ -356,7 +357,7 @@ def _through_svm(x: Any, label: Any, *, margin: float, factor: float, linear: bo
 
 @looped(backward_svm_output)
 def backward_svm_output_loop(*, margin, regularization_coefficient, use_linear):
-    return sets(_through_svm, -1, (Along.ELEMENT, Along.ROW), margin=margin, factor=regularization_coefficient,
+    return sets(_through_svm, -1, (RowLayout.ELEMENT, RowLayout.ROW), margin=margin, factor=regularization_coefficient,
                 linear=use_linear)
 
 
@@ -487,10 +488,11 @@ def backward_kl_sparse_reg(g, average, *, sparseness_target: float = 0.1, penalt
 gradient_by(identity_attach_kl_sparse_reg, backward_kl_sparse_reg)
 
 
-def _pulled(g: Any, average: Any, *, target: float, penalty: float) -> Any:
+def _kl_gradient(g: Any, average: Any, *, target: float, penalty: float) -> Any:
     return g + ((1.0 - target) / (1.0 - average) - target / average) * penalty
 
 
 @looped(backward_kl_sparse_reg)
 def backward_kl_sparse_reg_loop(*, sparseness_target, penalty):
-    return sets(_pulled, 1, (Along.ELEMENT, Along.ROW), exclude=True, target=sparseness_target, penalty=penalty)
+    return sets(_kl_gradient, 1, (RowLayout.ELEMENT, RowLayout.ROW), exclude=True, target=sparseness_target,
+                penalty=penalty)

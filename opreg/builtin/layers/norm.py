@@ -9,7 +9,7 @@ from ...core.registry import declare, ops
 from ...core.spec import show
 from ...elementwise.expression import sqrt, square
 from ...elementwise.loops import sets
-from ...elementwise.rows import Along, row_sum
+from ...elementwise.rows import RowLayout, row_sum
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
@@ -67,7 +67,7 @@ def _through_normalized(g: Any, y: Any, length: Any) -> Any:
 
 @looped(backward_l2_normalization)
 def backward_l2_normalization_loop(*, mode):
-    return sets(_through_normalized, inputs=(Along.ELEMENT, Along.ELEMENT, Along.ROW), **_SUMMED[mode])
+    return sets(_through_normalized, inputs=(RowLayout.ELEMENT, RowLayout.ELEMENT, RowLayout.ROW), **_SUMMED[mode])
 
 
 by_loop(backward_l2_normalization)

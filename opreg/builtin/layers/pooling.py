@@ -120,14 +120,14 @@ class Pool:
         return lengths
 
 
-def _there(values: Shape, rank: int, neutral: int) -> Shape:
+def _per_axis(values: Shape, rank: int, neutral: int) -> Shape:
     """A number for each axis that is there, without those behind them that do nothing, as in ``pad=(0, 0, 0)``."""
     return values[:rank] if all(value == neutral for value in values[rank:]) else values
 
 
 def _places(size: Shape, kernel: Shape, stride: Shape, pad: Shape, convention: str) -> tuple[Window, Shape]:
     """The window, and the number of windows along each axis; see ``Pooling``."""
-    win = window(kernel, _there(stride, len(kernel), 1), (), _there(pad, len(kernel), 0))
+    win = window(kernel, _per_axis(stride, len(kernel), 1), (), _per_axis(pad, len(kernel), 0))
     if convention == "same" and any(win.pad):
         raise AttrError(f"pooling_convention 'same' takes no padding, got pad={pad}")
     places = []

@@ -19,7 +19,7 @@ from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import floating, gradient_by, wide
 from . import rnn_layer
-from .rnn_parts import GATES, Kept, Kind, count, kind_of, parts_of, reserve_size, views
+from .rnn_parts import GATES, Kind, Residuals, count, kind_of, parts_of, reserve_size, views
 
 __all__: list[str] = []
 
@@ -283,7 +283,7 @@ def _room_for_input(xp: ArrayModule, kind: Kind, x: Array, out: Outs, layer: int
     return [_target(xp, target if kind.directions == 1 else None, x.shape, x.dtype) for _ in range(kind.directions)]
 
 
-def _output(xp: ArrayModule, kept: Kept, counts: Array | None, lengths: Array | None) -> Array:
+def _output(xp: ArrayModule, kept: Residuals, counts: Array | None, lengths: Array | None) -> Array:
     """The output of a layer, input of the layer above."""
     y = kept.states[:, 1:]
     y = _together(xp, y if counts is None else y * counts, lengths)

@@ -15,7 +15,7 @@ import numpy as np
 from ...core.host_memory import OwnWorkspace
 from ...core.threads import by_rows
 from ...typing import Array, ArrayModule
-from .rnn_parts import Kept, Kind, Part, of_gates
+from .rnn_parts import Kind, Part, Residuals, of_gates
 
 __all__ = ["backward", "forward", "products", "rows_of", "scratch"]
 
@@ -91,8 +91,8 @@ def rows_of(x: Array) -> Array:
     return x.reshape(x.shape[0] * x.shape[1], x.shape[2])
 
 
-def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, x: list[Array], kept: Kept,
-            counts: Array | None) -> None:
+def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, x: list[Array],
+            kept: Residuals, counts: Array | None) -> None:
     """Run a layer: fill ``kept``, where the first states and cells stand.
 
     ``x`` is its input as each direction reads it; ``counts``, with lengths, is one for a step within a sample, else
@@ -182,8 +182,8 @@ def _gru_step(xp: ArrayModule, a: Array, from_state: Array, h: Array, cell: Arra
 # ---------------------------------------------------------------------------------------------- backward
 
 
-def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, x: list[Array], kept: Kept,
-             counts: Array | None, dy: Array, ends: tuple[Array, Array | None], d_parameters: Array,
+def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, x: list[Array],
+             kept: Residuals, counts: Array | None, dy: Array, ends: tuple[Array, Array | None], d_parameters: Array,
              dx: Sequence[Array] | None) -> tuple[Array, Array | None]:
     """The gradients of a layer's first states and cells.
 
@@ -195,8 +195,8 @@ def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], paramete
     return dh, dc
 
 
-def _through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, kept: Kept, dy: Array,
-                  ends: tuple[Array, Array | None], counts: Array | None
+def _through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, kept: Residuals,
+                  dy: Array, ends: tuple[Array, Array | None], counts: Array | None
                   ) -> tuple[Array, Array, Array, Array | None, Array | None]:
     """Gradients of what the gates' functions are applied to, by input and by state; of the first states and cells;
     of what is projected."""
@@ -251,7 +251,7 @@ def _through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], par
     return da, db, dh, dc, d_shown
 
 
-def _slopes(xp: ArrayModule, kind: Kind, kept: Kept) -> tuple[Array, Array]:
+def _slopes(xp: ArrayModule, kind: Kind, kept: Residuals) -> tuple[Array, Array]:
     """Derivatives of all steps: factors that take output gradients to those of the gates' arguments.
 
     The first is (direction, gate, time, batch, features). In an LSTM it is for the gradient of the cells, of the out
@@ -313,7 +313,8 @@ def _gru_slopes(xp: ArrayModule, a: Array, cells: Array, before: Array, slopes: 
     xp.multiply(extra, reset, out=slopes[:, 2])
 
 
-def products(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, kept: Kept, x: list[Array],
+def products(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, kept: Residuals,
+             x: list[Array],
              da: Array, db: Array, d_shown: Array | None, d_parameters: Array, dx: Sequence[Array] | None) -> None:
     """Write the gradients of a layer's parameters and, unless ``dx`` is None, of its input."""
     for d, part in enumerate(parts):

@@ -14,7 +14,7 @@ from ...core.spec import Shape
 from ...errors import AttrError
 from ...typing import Array
 
-__all__ = ["GATES", "Kept", "Kind", "Part", "count", "kind_of", "of_gates", "parts_of", "reserve_size", "views"]
+__all__ = ["GATES", "Residuals", "Kind", "Part", "count", "kind_of", "of_gates", "parts_of", "reserve_size", "views"]
 
 GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
 
@@ -120,7 +120,7 @@ def of_gates(kind: Kind, part: Part, vector: Array) -> Array:
 # --------------------------------------------------------------------------------------------- what is kept
 
 
-class Kept(NamedTuple):
+class Residuals(NamedTuple):
     """Arrays that a layer stores for its gradient: gates, the states of its cells (for a GRU, the candidate's part from
     the state), outputs, and the mask of the dropout after it."""
 
@@ -142,7 +142,7 @@ def reserve_size(kind: Kind, time: int, batch: int) -> int:
     return sum(math.prod(shape) for layer in range(kind.layers) for shape in _kept_shapes(kind, time, batch, layer))
 
 
-def views(kind: Kind, reserve: Array, time: int, batch: int) -> list[Kept]:
+def views(kind: Kind, reserve: Array, time: int, batch: int) -> list[Residuals]:
     """Views of the stored arrays of each layer."""
     at, layers = 0, []
     for layer in range(kind.layers):
@@ -151,5 +151,5 @@ def views(kind: Kind, reserve: Array, time: int, batch: int) -> list[Kept]:
             size = math.prod(shape)
             arrays.append(reserve[at:at + size].reshape(shape))
             at += size
-        layers.append(Kept(*arrays))
+        layers.append(Residuals(*arrays))
     return layers

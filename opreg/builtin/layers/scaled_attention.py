@@ -20,7 +20,7 @@ import numpy as np
 from ...backends.blas import share
 from ...core.launch import Call, Rank
 from ...core.registry import declare, get, ops
-from ...core.rules import Again
+from ...core.rules import BatchedCall
 from ...core.spec import ANY, Shape, as_dtype, is_floating, show
 from ...core.threads import stretches
 from ...custom.composed import composed
@@ -365,7 +365,7 @@ def _samples(ins: Sequence[Any], batched: Sequence[bool], mask: int) -> list[Any
 def attention_vmap(ins, batched, *, p, **attrs):
     if p:
         return NotImplemented  # each sample draws, as its gradient expects
-    return Again(_samples(ins, batched, 3), {"p": p, **attrs})
+    return BatchedCall(_samples(ins, batched, 3), {"p": p, **attrs})
 
 
 # ---------------------------------------------------------------------------------------------- gradients
@@ -544,7 +544,7 @@ def backward_attention_grad(h, ins, outs, *, needs, causal, scale, p, use_mask, 
 def backward_attention_vmap(ins, batched, *, p, **attrs):
     if p:
         return NotImplemented
-    return Again(_samples(ins, batched, 6), {"p": p, **attrs})
+    return BatchedCall(_samples(ins, batched, 6), {"p": p, **attrs})
 
 
 # ----------------------------------------------------------------------------------------------- by blocks

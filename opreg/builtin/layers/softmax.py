@@ -13,17 +13,17 @@ from ...core.spec import as_dtype, check_axis
 from ...elementwise.expression import equal, exp, log, where
 from ...elementwise.loop_text import run_loop
 from ...elementwise.loops import sets
-from ...elementwise.rows import Along, column, row_max, row_min, row_sum
+from ...elementwise.rows import RowLayout, column, row_max, row_min, row_sum
 from ...errors import AttrError, DTypeError
 from ...typing import Array, ArrayModule
-from ..attending import Weights
+from ..attention_parts import Weights
 from ..looped import by_loop, looped
 from ..outputs import as_output, floating, together
 from ..samples import along
 
 __all__ = ["soften", "softmax_of"]
 
-_ELEMENT, _ROW = Along.ELEMENT, Along.ROW
+_ELEMENT, _ROW = RowLayout.ELEMENT, RowLayout.ROW
 
 
 def _scale(temperature: float | None) -> float:

@@ -252,13 +252,13 @@ def nonzero_xp(xp, x):
 nonzero.grad(ZERO)
 
 
-def _asked(*, return_index: bool, return_inverse: bool, return_counts: bool) -> tuple[str, ...]:
+def _unique_outputs(*, return_index: bool, return_inverse: bool, return_counts: bool) -> tuple[str, ...]:
     """Names of the outputs of ``unique``."""
-    asked = {"index": return_index, "inverse": return_inverse, "counts": return_counts}
-    return ("output", *[name for name, wanted in asked.items() if wanted])
+    requested = {"index": return_index, "inverse": return_inverse, "counts": return_counts}
+    return ("output", *[name for name, wanted in requested.items() if wanted])
 
 
-@declare(name="_npi_unique", types="T->T,*int64", outputs=_asked)
+@declare(name="_npi_unique", types="T->T,*int64", outputs=_unique_outputs)
 def unique(data, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None):
     """The sorted unique elements of ``data``, or its unique slices along ``axis``.
@@ -268,24 +268,24 @@ def unique(data, *, return_index: bool = False, return_inverse: bool = False, re
     """
 
 
-def _different(data: Shape, count: int, asked: tuple[str, ...], axis: int | None) -> list[Shape]:
+def _different(data: Shape, count: int, returned: tuple[str, ...], axis: int | None) -> list[Shape]:
     """Shapes of the outputs of ``unique``."""
     data, axis = flattened(data, axis)
     values = (*data[:axis], count, *data[axis + 1:])
-    return [values, *[(data[axis] if name == "inverse" else count,) for name in asked[1:]]]
+    return [values, *[(data[axis] if name == "inverse" else count,) for name in returned[1:]]]
 
 
 @unique.infer
 def unique_infer(data, *, return_index, return_inverse, return_counts, axis):
-    return _different(data, ANY, _asked(return_index=return_index, return_inverse=return_inverse,
-                                        return_counts=return_counts), axis)
+    return _different(data, ANY, _unique_outputs(return_index=return_index, return_inverse=return_inverse,
+                                                 return_counts=return_counts), axis)
 
 
 @unique.infer_from_data
 def unique_shape(xp, data, *, return_index, return_inverse, return_counts, axis):
     count = xp.unique(data, axis=axis).shape[0 if axis is None else axis]
-    return _different(data.shape, count, _asked(return_index=return_index, return_inverse=return_inverse,
-                                                return_counts=return_counts), axis)
+    return _different(data.shape, count, _unique_outputs(return_index=return_index, return_inverse=return_inverse,
+                                                         return_counts=return_counts), axis)
 
 
 @unique.kernel()  # no body: its shape depends on values

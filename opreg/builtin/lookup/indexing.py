@@ -177,10 +177,10 @@ def take_vmap(ins, batched, *, axis, mode):
     if mode in ("raise", "index"):  # kernels that refuse indices beyond one sample
         return NotImplemented
     size, length, *rest = a.shape
-    return ops.take(a.reshape((size * length, *rest)), _apart(indices, size, length, mode), axis=0)
+    return ops.take(a.reshape((size * length, *rest)), _sample_indices(indices, size, length, mode), axis=0)
 
 
-def _apart(indices: Any, size: int, length: int, mode: Mode) -> Any:
+def _sample_indices(indices: Any, size: int, length: int, mode: Mode) -> Any:
     """Indices into each sample as indices into the concatenated samples."""
     places = ops.Cast(indices, dtype="int64")
     if mode == "clip":
@@ -215,7 +215,7 @@ def take_sum_vmap(ins, batched, *, axis, mode):
     size, length, *rest = a.shape
     if axis % (len(rest) + 1):
         return NotImplemented
-    places = _apart(indices, size, length, mode)
+    places = _sample_indices(indices, size, length, mode)
     return ops._backward_take(g, places, a.reshape((size * length, *rest)), axis=0)
 
 
@@ -230,12 +230,12 @@ def sparse_retain_infer(data, indices):
     return data
 
 
-def _kept(xp: ArrayModule, data: Array, indices: Array) -> tuple[Shape, Array, Array]:
+def _retained_rows(xp: ArrayModule, data: Array, indices: Array) -> tuple[Shape, Array, Array]:
     rows = indices.astype(xp.int64)
     return data.shape, rows, data[rows]
 
 
-writing(sparse_retain, _kept)
+writing(sparse_retain, _retained_rows)
 linear(sparse_retain, sparse_retain)
 
 

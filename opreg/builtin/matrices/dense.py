@@ -24,7 +24,7 @@ from ...core.value import Value
 from ...elementwise.loops import reduced
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..attending import Product, multiplies
+from ..attention_parts import Product, multiplies
 from ..outputs import like_inputs
 from ..reductions.reduce import sum_
 from ..samples import folded, of_rows, repeated
@@ -426,7 +426,7 @@ def dot_infer(lhs, rhs, *, transpose_a, transpose_b):
     return shape
 
 
-def _left(lhs: Array, transpose: bool) -> Array:
+def _left_matrix(lhs: Array, transpose: bool) -> Array:
     """``lhs`` as a matrix whose columns are summed over."""
     shape = lhs.shape
     if transpose:
@@ -436,11 +436,11 @@ def _left(lhs: Array, transpose: bool) -> Array:
 
 def _right(rhs: Array, transpose: bool) -> Array:
     """``rhs`` as a matrix whose rows are summed over."""
-    return _left(rhs, not transpose).T
+    return _left_matrix(rhs, not transpose).T
 
 
 def _dot(lhs: Array, rhs: Array, *, transpose_a: bool, transpose_b: bool) -> tuple[Array, Array]:
-    return _left(lhs, transpose_a), _right(rhs, transpose_b)
+    return _left_matrix(lhs, transpose_a), _right(rhs, transpose_b)
 
 
 dot_lhs = adjoint("_backward_dot_lhs", dot, ("g", "rhs", "lhs"))
@@ -491,7 +491,7 @@ def _dot_lhs(g: Array, rhs: Array, lhs: Array, *, transpose_a: bool, transpose_b
 
 
 def _dot_rhs(g: Array, lhs: Array, rhs: Array, *, transpose_a: bool, transpose_b: bool) -> tuple[Array, Array]:
-    a = _left(lhs, transpose_a)
+    a = _left_matrix(lhs, transpose_a)
     g = g.reshape(a.shape[0], math.prod(rhs.shape[:-1] if transpose_b else rhs.shape[1:]))
     return (g.T, a) if transpose_b else (a.T, g)
 

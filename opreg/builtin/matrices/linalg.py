@@ -22,7 +22,7 @@ from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import DTypeError, ShapeError
 from ...typing import Array, ArrayModule
-from ..attending import Product
+from ..attention_parts import Product
 from ..forms import formed
 from ..outputs import adjoint_pair, agreeing, as_output, together
 from ..places import reading, writing
@@ -507,7 +507,7 @@ def sumlogdiag_grad(g, ins, outs):
 # ------------------------------------------------------------------------------------ parts of a matrix
 
 
-def _side(size: int, offset: int) -> int:
+def _diagonal_length(size: int, offset: int) -> int:
     """The length of a diagonal."""
     if abs(offset) >= size:
         raise ShapeError(f"offset={offset}: a matrix of {size} rows has no such diagonal")
@@ -525,7 +525,7 @@ def _part(take: Op, put: Op, count: Callable[[int], int], side: Callable[[int], 
     @take.infer
     def take_infer(A, *, offset):
         stack, size = _square(A)
-        return (*stack, count(_side(size, offset)))
+        return (*stack, count(_diagonal_length(size, offset)))
 
     @put.infer
     def put_infer(A, *, offset):

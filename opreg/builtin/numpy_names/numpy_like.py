@@ -22,7 +22,7 @@ from ...core.spec import ANY, Shape, broadcast, check_axis, is_numpy_float, show
 from ...core.value import Value
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..attending import Seen, multiplies
+from ..attention_parts import MaskedScores, multiplies
 from ..lookup.indexing import choosing
 from ..matrices.dense import FACTORS, adjoint, bilinear, product
 from ..outputs import adjoint_pair
@@ -251,12 +251,12 @@ _choice(where_rscalar, 1, None)
 
 @where_lscalar.attends
 def where_lscalar_attends(condition, x, *, scalar):
-    return Seen(False, scalar)
+    return MaskedScores(False, scalar)
 
 
 @where_rscalar.attends
 def where_rscalar_attends(condition, y, *, scalar):
-    return Seen(True, scalar)
+    return MaskedScores(True, scalar)
 
 
 # --------------------------------------------------------------------------------------------- a part written

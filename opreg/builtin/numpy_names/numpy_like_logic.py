@@ -87,7 +87,7 @@ def _ufunc_scalar(name: str, function: str, number: Callable, types: str | Calla
     _by_function(op, function, number, always)
 
 
-def _beside(xp: ArrayModule, dtype: np.dtype, scalar: float) -> float:
+def _comparable_number(xp: ArrayModule, dtype: np.dtype, scalar: float) -> float:
     """A number to compare with: beside integers an integer, so that large ones differ, or an infinity where their dtype
     does not reach."""
     if dtype.kind not in "iu" or math.isnan(scalar):
@@ -105,7 +105,7 @@ for _name, _doc in {
         "logical_xor": "Whether just one of {} is zero"}.items():
     _ufunc(f"_npi_{_name}", _name, ("lhs", "rhs"), "L=R,R=L->bool",
            f"{_doc.format('two numbers')}, as bool. Shapes broadcast.")
-    _ufunc_scalar(f"_npi_{_name}_scalar", _name, _beside, "T->bool",
+    _ufunc_scalar(f"_npi_{_name}_scalar", _name, _comparable_number, "T->bool",
                   f"{_doc.format('``data`` and a number')}, as bool.")
 
 _ufunc("_npi_logical_not", "logical_not", ("x",), "T->bool", "Whether the number is zero, as bool.")
@@ -114,14 +114,16 @@ _ufunc("_npi_isinf", "isinf", ("x",), "T->bool", "Whether it is infinite, as boo
 _ufunc("_npi_isfinite", "isfinite", ("x",), "T->bool", "Whether it is neither infinite nor NaN, as bool.")
 
 
-_ufunc_scalar("_npi_isposinf", "equal", _beside, "T->bool", "Whether it is positive infinity, as bool.", math.inf)
-_ufunc_scalar("_npi_isneginf", "equal", _beside, "T->bool", "Whether it is negative infinity, as bool.", -math.inf)
+_ufunc_scalar("_npi_isposinf", "equal", _comparable_number, "T->bool", "Whether it is positive infinity, as bool.",
+              math.inf)
+_ufunc_scalar("_npi_isneginf", "equal", _comparable_number, "T->bool", "Whether it is negative infinity, as bool.",
+              -math.inf)
 
 
 # ---------------------------------------------------------------------------------------------------- bits
 
 
-def _whole(dtypes: Dtypes) -> None:
+def _check_integers(dtypes: Dtypes) -> None:
     for dtype in dtypes:
         if dtype is not None and dtype.kind not in "iub":
             raise DTypeError(f"bits are those of integers or truth values, got {dtype}")
@@ -129,7 +131,7 @@ def _whole(dtypes: Dtypes) -> None:
 
 def _bits_scalar(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """With a number, booleans become integers."""
-    _whole(ins)
+    _check_integers(ins)
     (data,) = ins
     return ins, outs if data is None else [_INT64 if data.kind == "b" else data]
 

@@ -37,14 +37,14 @@ def _axes(axis: Axes, rank: int) -> tuple[int, ...]:
     return () if axis == () else check_axes(axis, rank)
 
 
-def _kept(data: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
+def _reduced_shape(data: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
     """The shape that is left of ``data``."""
     if keepdims:
         return tuple([1 if i in axes else dim for i, dim in enumerate(data)])
     return tuple([dim for i, dim in enumerate(data) if i not in axes])
 
 
-def _laid(a: Array, axis: Axes) -> tuple[Array, tuple[int, ...]]:
+def _data_and_axes(a: Array, axis: Axes) -> tuple[Array, tuple[int, ...]]:
     """The data and the axes to reduce, at least one: what reduces nothing gets an axis of length one."""
     axes = _axes(axis, a.ndim)
     return (a, axes) if axes else (a.reshape(1, *a.shape), (0,))
@@ -86,7 +86,7 @@ def spread(g, a, *, axis: Axes = None, keepdims: bool = False):
 along(spread, of=1)
 
 
-spreads(spread, lambda rank, *, axis: _axes(axis, rank), _kept)
+spreads(spread, lambda rank, *, axis: _axes(axis, rank), _reduced_shape)
 linear(spread, "_np_sum", slice(1, -1))
 
 
@@ -135,7 +135,7 @@ def _reduces(op: Op, function: Callable, *, whole: type | None = None, single: s
         axes = _axes(axis, len(a))
         if not empty:
             check_some(a, axes)
-        return _kept(a, axes, keepdims)
+        return _reduced_shape(a, axes, keepdims)
 
     if whole is not None:
         op.types(_results(whole))
@@ -143,8 +143,8 @@ def _reduces(op: Op, function: Callable, *, whole: type | None = None, single: s
     @op.kernel()  # no body: the function is the array module's
     def reduction_xp(xp, a, *, axis, keepdims, dtype=None, ddof=None):
         wide = a.dtype if whole is None else _result(a.dtype, dtype, whole)
-        result = function(xp, *_laid(a, axis), wide, *(() if ddof is None else (ddof,)))
-        return result.reshape(_kept(a.shape, _axes(axis, a.ndim), keepdims))
+        result = function(xp, *_data_and_axes(a, axis), wide, *(() if ddof is None else (ddof,)))
+        return result.reshape(_reduced_shape(a.shape, _axes(axis, a.ndim), keepdims))
 
     if single:
         _attach_bound(op, single)
@@ -163,7 +163,7 @@ def _attach_bound(op: Op, name: str) -> None:
     def reduction_specialised(call: Call) -> Callable:
         xp, a, out = call.xp, call.ins[0], call.outs[0]
         axes = _axes(call.attrs["axis"], a.ndim)
-        return functools.partial(getattr(xp, name), a, axis=axes, out=out.reshape(_kept(a.shape, axes, True)),
+        return functools.partial(getattr(xp, name), a, axis=axes, out=out.reshape(_reduced_shape(a.shape, axes, True)),
                                  keepdims=True)
 
 
@@ -207,7 +207,7 @@ def _total(name: str, single: str, function: Callable, whole: type, doc: str, *a
         @op.prepare
         def total_prepare(a, *, axis, dtype, keepdims):
             axes = _axes(axis, a.ndim)
-            return None if dtype or not axes else reducing(np.add, a, axes, _kept(a.shape, axes, keepdims),
+            return None if dtype or not axes else reducing(np.add, a, axes, _reduced_shape(a.shape, axes, keepdims),
                                                            mean=single == "mean")
 
 
@@ -290,7 +290,7 @@ def _place(name: str, function: str, doc: str) -> None:
         """A place."""
 
     op.doc = doc
-    placing(op, function, _kept)
+    placing(op, function, _reduced_shape)
 
 
 _place("_npi_argmax", "argmax", "The place of the largest number along an axis, or among all in a row, as int64: the "

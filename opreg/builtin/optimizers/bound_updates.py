@@ -21,7 +21,7 @@ from ...typing import Array, ArrayModule
 from .update_formulas import Rates
 from .updating import SHARED, TILE, Update, divided, movers
 
-__all__ = ["Alike", "Bound", "Row", "bind"]
+__all__ = ["WeightGroup", "Bound", "Row", "bind"]
 
 # Fewest weights that are gathered here, where a call costs less than one of ``updating``.
 _MANY = 16
@@ -51,7 +51,7 @@ class Row(NamedTuple):
     arrays: list[Array]
 
 
-class Alike(NamedTuple):
+class WeightGroup(NamedTuple):
     """Indices of weights that one operator updates with the same attributes."""
 
     operator: str
@@ -98,11 +98,11 @@ def bind(xp: ArrayModule, kernel: Rule, updates: Sequence[Update], attrs: Attrs)
             declined.append((mover.name, found))
     if xp is np:
         return Bound("ufuncs", declined, ufuncs(), rates)
-    return Bound("reference", declined, [_Anew(functools.partial(own["together"], xp, updates=updates), kernel, rates)],
-                 rates)
+    return Bound("reference", declined,
+                 [_RatesByRun(functools.partial(own["together"], xp, updates=updates), kernel, rates)], rates)
 
 
-class _Anew:
+class _RatesByRun:
     """A function that takes rates, Python numbers, in each run."""
 
     __slots__ = ("function", "kernel", "rates")

@@ -104,7 +104,7 @@ def updates(function: Callable, rule: Callable, *, name: str | None = None, alia
         if tail:
             formed(form, f"{'(...) ' * (len(form.signature.arguments({})) - 1)}(1...) -> (...)")
         if several:
-            _several(form, rule, tail, is_wide, preloaded)
+            _declare_multi_update(form, rule, tail, is_wide, preloaded)
     return op
 
 
@@ -129,7 +129,7 @@ def _moving(function: Callable, tail: int, wide: bool) -> dict[str, Any]:
 # --------------------------------------------------------------------------------------- several weights a call
 
 
-def _several(op: Op, rule: Callable, tail: int, wide: bool, preloaded: bool) -> None:
+def _declare_multi_update(op: Op, rule: Callable, tail: int, wide: bool, preloaded: bool) -> None:
     """Declare the update of several weights by the rule of a single one."""
     names = op.signature.arguments({})
     parts, last = names[:len(names) - tail], names[len(names) - tail:]

@@ -163,7 +163,7 @@ def has_negative_zero(attrs: Attrs) -> bool:
     return bool(zeros) and min([math.copysign(1.0, zero) for zero in zeros]) < 0
 
 
-def _apart(table: Array) -> list[Array]:
+def _element_views(table: Array) -> list[Array]:
     """Each element of a table as a view of one element."""
     return [table[i, ...] for i in range(len(table))]
 
@@ -250,7 +250,7 @@ class Formula:
         if not plain or module is not xp or dtype is not new.dtype or last_attrs != attrs:  # as for the previous weight
             schedule, numbers, last = self._schedule(xp, len(arrays), new.dtype, attrs)
             if plain and xp is np:  # an array of one element costs a ufunc half as much as a Python number
-                numbers = _apart(np.array(numbers, new.dtype))
+                numbers = _element_views(np.array(numbers, new.dtype))
             if plain:
                 self._last = attrs, xp, new.dtype, schedule, numbers, last
         schedule.run([*arrays, *numbers, new, *arrays[2:last]], tmp)
@@ -271,7 +271,7 @@ class Formula:
         They are valid as long as the expression is the same.
         """
         schedule, _, last = self._schedule(np, len(arrays), new.dtype, rates.attrs)
-        numbers = _apart(rates.table(new.dtype))
+        numbers = _element_views(rates.table(new.dtype))
         return schedule.bind([*arrays, *numbers, new, *arrays[2:last]], new.shape, scratch, 0)
 
     def _schedule(self, xp: ArrayModule, count: int, dtype: np.dtype, attrs: Attrs

@@ -24,7 +24,7 @@ from ...core.spec import Shape
 from ...elementwise.tiling import pieces
 from ...typing import Array, ArrayModule
 
-__all__ = ["Mover", "Update", "divided", "movers", "single", "together", "widened"]
+__all__ = ["GroupUpdater", "Update", "divided", "movers", "single", "together", "widened"]
 
 # Number of elements up to which no faster kernel is sought.
 SMALL = 1 << 14
@@ -43,7 +43,7 @@ Scratch = Callable[[int], Array]
 Update = tuple[Array, Sequence[Array]]
 
 
-class Mover(NamedTuple):
+class GroupUpdater(NamedTuple):
     """How a back end runs a rule for several weights.
 
     Attributes
@@ -66,7 +66,7 @@ class Mover(NamedTuple):
 
 
 #: Movers of back ends.
-movers: list[Mover] = []
+movers: list[GroupUpdater] = []
 
 
 # Number of shapes whose scratch is cached.
@@ -81,7 +81,7 @@ class _TileScratch(OwnWorkspace):
         self.views: dict[tuple[Shape, np.dtype], Scratch] = {}
 
 
-class _OnDemand(dict):
+class _LazyArrays(dict):
     """Arrays by number, created on first use."""
 
     def __init__(self, make: Scratch):
@@ -99,14 +99,14 @@ def _scratch(xp: ArrayModule, like: Array, dtype: np.dtype | None = None) -> Scr
     """Scratch arrays by number; those of a tile on the host are cached."""
     shape, size, dtype = like.shape, like.size, dtype or like.dtype
     if size > TILE or xp is not np:
-        return _OnDemand(lambda number: xp.empty(shape, dtype)).__getitem__
+        return _LazyArrays(lambda number: xp.empty(shape, dtype)).__getitem__
     views = _tile_scratch.views
     scratch = views.get((shape, dtype))
     if scratch is None:
         if len(views) >= _SHAPES:
             views.clear()
         array = _tile_scratch.array
-        scratch = views[shape, dtype] = _OnDemand(lambda number: array(number, shape, dtype)).__getitem__
+        scratch = views[shape, dtype] = _LazyArrays(lambda number: array(number, shape, dtype)).__getitem__
     return scratch
 
 

@@ -68,13 +68,13 @@ def quantize_v2(data, *, out_type: AutoByte = "int8", min_calib_range: float | N
         low, high = _least_and_most(data)
         reach = distance(low, high)
         return whole(data * per_unit(EDGES[kind], reach), dtype=kind), *_ends(kind, low, high, reach)
-    told: tuple[Any, Any] = min_calib_range, max_calib_range
+    limits: tuple[Any, Any] = min_calib_range, max_calib_range
     if made not in EDGES:
         data = whole(data * per_unit(EDGES[kind], limit), dtype=kind)
-        told = (-limit, limit) if kind == "int8" else told
+        limits = (-limit, limit) if kind == "int8" else limits
     elif limit is None:
-        told = -EDGES[made] if made == "int8" else 0, EDGES[made]
-    return data, *[number(ops.size_array(data), end) for end in told]
+        limits = -EDGES[made] if made == "int8" else 0, EDGES[made]
+    return data, *[number(ops.size_array(data), end) for end in limits]
 
 
 @quantize_v2.types

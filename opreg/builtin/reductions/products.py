@@ -20,7 +20,7 @@ __all__: list[str] = []
 Axes = int | tuple[int, ...] | None
 
 
-class _Parted:
+class _ZeroFree:
     """Numbers that are multiplied with each other along some axes, apart from the zeros among them."""
 
     def __init__(self, xp: ArrayModule, a: Array, axis: Axes, exclude: bool):
@@ -50,7 +50,7 @@ along(of_others)
 
 @of_others.kernel()  # no body: zeros are counted on the way
 def of_others_xp(xp, data, *, axis, exclude):
-    parted = _Parted(xp, data, axis, exclude)
+    parted = _ZeroFree(xp, data, axis, exclude)
     return xp.where(parted.zeros == 0, parted.product, 0).reshape(data.shape)
 
 
@@ -69,7 +69,7 @@ along(of_pairs)
 
 @of_pairs.kernel()  # no body: zeros are counted on the way
 def of_pairs_xp(xp, h, data, *, axis, exclude):
-    parted = _Parted(xp, data, axis, exclude)
+    parted = _ZeroFree(xp, data, axis, exclude)
     h = wide(h).reshape(parted.data.shape)
     of_zeros = parted.sums(xp, xp.where(parted.zero, h, 0))
     of_rest = parted.sums(xp, xp.where(parted.zero, 0, h / parted.rest))

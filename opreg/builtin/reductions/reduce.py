@@ -17,7 +17,7 @@ from ...core.attrs import Limit
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.rules import Again, Rule
+from ...core.rules import BatchedCall, Rule
 from ...core.spec import Shape, check_axes, flattened, is_narrow, is_numpy_float, reduced_axes
 from ...elementwise.expression import absolute, equal, sqrt, square, where
 from ...elementwise.loops import check_some, reduced, sets
@@ -139,7 +139,8 @@ def _spread_at_once(op: Op) -> None:
     def spread_vmap(ins, batched, *, axis, keepdims, exclude):
         g, data = repeated(ins, batched)
         axes = tuple([i + 1 for i in reduced_axes(axis, exclude, len(data.shape) - 1)])
-        return Again([g.reshape(reduced(data.shape, axes, True)), data], {"axis": axes, "keepdims": True}) if axes \
+        return BatchedCall([g.reshape(reduced(data.shape, axes, True)), data],
+                           {"axis": axes, "keepdims": True}) if axes \
             else NotImplemented
 
 

@@ -82,7 +82,7 @@ def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
 # --------------------------------------------------------------------------------------- to a shape given
 
 
-def _kept(data: Shape, *, shape: int | Sequence[int]) -> Shape:
+def _broadcast_target(data: Shape, *, shape: int | Sequence[int]) -> Shape:
     """The target shape of ``broadcast_to``, where 0 keeps the dimension of ``data``."""
     shape = (shape,) if isinstance(shape, int) else shape
     skipped = len(shape) - len(data)
@@ -96,13 +96,13 @@ def broadcast_to(data, *, shape: int | tuple[int, ...] = ()):
     """``data`` broadcast to ``shape``, in which 0 keeps a length."""
 
 
-_broadcasting(broadcast_to, _kept)
+_broadcasting(broadcast_to, _broadcast_target)
 
 
 @broadcast_to.vmap
 def broadcast_to_vmap(ins, batched, *, shape):
     size, *sample = ins[0].shape
-    shape = _kept(sample, shape=shape)
+    shape = _broadcast_target(sample, shape=shape)
     return ops.broadcast_to(padded(ins[0], len(shape)), shape=(size, *shape)) if all(shape) else NotImplemented
 
 

@@ -273,7 +273,7 @@ def split(data, *, num_outputs: Few, axis: int = 1, squeeze_axis: bool = False):
 _splitting(split, _even)
 
 
-def _whole(outs: Sequence[Shape | None], axis: int, squeeze_axis: bool) -> Shape | None:
+def _unsplit_shape(outs: Sequence[Shape | None], axis: int, squeeze_axis: bool) -> Shape | None:
     """The shape of a split array, as far as it is determined by its parts."""
     some: Any = None
     for shape in outs:
@@ -288,7 +288,7 @@ def _whole(outs: Sequence[Shape | None], axis: int, squeeze_axis: bool) -> Shape
 
 @split.fill
 def split_fill(ins, outs, *, axis, squeeze_axis):
-    return [_whole([together(outs)] * len(outs), axis, squeeze_axis)]
+    return [_unsplit_shape([together(outs)] * len(outs), axis, squeeze_axis)]
 
 
 def _edges(shape: Shape, axis: int, *, indices: int | Sequence[int], sections: int) -> list[int]:
@@ -320,7 +320,7 @@ _splitting(split_v2, _edges)
 
 @split_v2.fill
 def split_v2_fill(ins, outs, *, axis, squeeze_axis):
-    return [_whole(outs, axis, squeeze_axis)]
+    return [_unsplit_shape(outs, axis, squeeze_axis)]
 
 
 # --------------------------------------------------------------------------------------------- khatri_rao

@@ -186,7 +186,7 @@ def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) ->
     if reverse:
         return reshape_codes(codes[::-1], source[::-1])[::-1]
     result: list[Any] = []
-    asked: list[int] = []  # dimensions given as numbers
+    fixed: list[int] = []  # dimensions given as numbers
     free: list[int] = []  # dimensions of the source that no code has used
     inferred, position = None, 0
     numbers = iter(codes)
@@ -195,7 +195,7 @@ def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) ->
         position += max(1, len(taken))
         if code > 0:
             result.append(code)
-            asked.append(code)
+            fixed.append(code)
             free += taken
         elif code == -1:
             if inferred is not None:
@@ -215,7 +215,7 @@ def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) ->
         else:
             result.append(math.prod(taken))
     free += source[position:]
-    have, want = math.prod(free), math.prod(asked)
+    have, want = math.prod(free), math.prod(fixed)
     if inferred is not None and have % want == 0:
         result[inferred] = have // want
     elif inferred is not None or have != want:

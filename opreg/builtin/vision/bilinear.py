@@ -31,14 +31,14 @@ def corners(xp: ArrayModule, y: Array, x: Array, size: tuple[int, int], image: A
     """
     height, width = size
     top, left = xp.floor(y), xp.floor(x)
-    below, aside = y - top, x - left
+    below, right_part = y - top, x - left
     neighbours = []
     for down in (0, 1):
         for right in (0, 1):
             row, column = top + down, left + right
             inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
             place = xp.where(inside, row, 0).astype(xp.int64) * width + xp.where(inside, column, 0).astype(xp.int64)
-            vertical, horizontal = below if down else 1 - below, aside if right else 1 - aside
+            vertical, horizontal = below if down else 1 - below, right_part if right else 1 - right_part
             neighbours.append(Corner(image * (height * width) + place,
                                 xp.where(inside, vertical * horizontal, 0),
                                 xp.where(inside, horizontal if down else -horizontal, 0),

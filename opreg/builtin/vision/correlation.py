@@ -74,7 +74,7 @@ def _form(data: Shape, kernel_size: int, max_displacement: int, stride1: int, st
     return form
 
 
-def _framed(xp: ArrayModule, x: Array, form: _Form) -> Array:
+def _padded_images(xp: ArrayModule, x: Array, form: _Form) -> Array:
     """Images padded with zeros."""
     if not form.pad:
         return x
@@ -83,7 +83,7 @@ def _framed(xp: ArrayModule, x: Array, form: _Form) -> Array:
     return frame
 
 
-def _inside(frame: Array, form: _Form) -> Array:
+def _unpadded_images(frame: Array, form: _Form) -> Array:
     """Images without their padding."""
     return frame[:, :, form.pad:frame.shape[2] - form.pad, form.pad:frame.shape[3] - form.pad]
 
@@ -116,7 +116,7 @@ def correlation_infer(data1, data2, *, kernel_size, max_displacement, stride1, s
 @correlation.kernel()  # no body: one pass for each displacement, all into one array
 def correlation_xp(xp, data1, data2, *, kernel_size, max_displacement, stride1, stride2, pad_size, is_multiply):
     form = _form(data1.shape, kernel_size, max_displacement, stride1, stride2, pad_size)
-    a, b = [_framed(xp, x, form) for x in wide(xp, data1, data2)]
+    a, b = [_padded_images(xp, x, form) for x in wide(xp, data1, data2)]
     y = xp.zeros((a.shape[0], len(form.shifts) ** 2, *form.places), a.dtype)
     for shift, own, other in form.parts():
         alike = (a[own] * b[other] if is_multiply else xp.abs(a[own] - b[other])).sum(1)
@@ -139,7 +139,7 @@ gradient_by(correlation, correlation_data)
 def correlation_data_xp(xp, g, data1, data2, *, kernel_size, max_displacement, stride1, stride2, pad_size, is_multiply):
     form = _form(data1.shape, kernel_size, max_displacement, stride1, stride2, pad_size)
     g, *data = wide(xp, g, data1, data2)
-    a, b = [_framed(xp, x, form) for x in data]
+    a, b = [_padded_images(xp, x, form) for x in data]
     of_a, of_b = xp.zeros_like(a), xp.zeros_like(b)
     for shift, own, other in form.parts():
         spread = xp.zeros((a.shape[0], *form.inner()), g.dtype)
@@ -153,4 +153,4 @@ def correlation_data_xp(xp, g, data1, data2, *, kernel_size, max_displacement, s
             signed = xp.where(a[own] >= b[other], spread, -spread)  # equal ones count as the first being greater
             of_a[own] += signed
             of_b[other] -= signed
-    return _inside(of_a, form), _inside(of_b, form)
+    return _unpadded_images(of_a, form), _unpadded_images(of_b, form)

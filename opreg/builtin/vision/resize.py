@@ -143,8 +143,8 @@ def _resized(n: int, size: int, scale: float | None, mode: str) -> int:
     return int(np.float32(n - odd) * np.float32(scale)) + odd
 
 
-def _asked(data: Shape, like: Shape | None = None, *, height: int, width: int, scale_height: float | None,
-           scale_width: float | None, mode: Mode) -> Shape:
+def _resized_shape(data: Shape, like: Shape | None = None, *, height: int, width: int, scale_height: float | None,
+                   scale_width: float | None, mode: Mode) -> Shape:
     """The shape of the resized images."""
     _image(data)
     if like is not None:
@@ -177,10 +177,10 @@ def bilinear_resize_data(g, data, *, align_corners: bool = True):
     """The gradient of resized images."""
 
 
-bilinear_resize.infer(_asked)
+bilinear_resize.infer(_resized_shape)
 bilinear_resize_data.infer(like_inputs(1))
 gradient_by(bilinear_resize, bilinear_resize_data)
-_weighs(bilinear_resize, _asked, between)
+_weighs(bilinear_resize, _resized_shape, between)
 _weighs(bilinear_resize_data, _like, between, turned=True)
 
 

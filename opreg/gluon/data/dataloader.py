@@ -38,7 +38,7 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
         return stack(*data) if raw is None else faced(NDArray(_stacked(raw), first.context))
     if isinstance(first, tuple):
         return [default_batchify_fn(part) for part in zip(*data, strict=False)]
-    if _alike(data):
+    if _same_spec(data):
         return faced(NDArray(_stacked(data), cpu()))
     numbers = np.asarray(data)
     return faced(array(numbers, dtype=numbers.dtype))
@@ -53,10 +53,10 @@ def _on_host(data: Sequence[NDArray]) -> list[Any] | None:
     if autograd.is_recording():
         return None
     raw = [getattr(sample, "_data", None) for sample in data]
-    return raw if _alike(raw) else None
+    return raw if _same_spec(raw) else None
 
 
-def _alike(arrays: Sequence[Any]) -> bool:
+def _same_spec(arrays: Sequence[Any]) -> bool:
     """Whether all are arrays on the host, of one shape and dtype."""
     first = arrays[0]
     return all(type(each) is np.ndarray and each.shape == first.shape and each.dtype == first.dtype for each in arrays)

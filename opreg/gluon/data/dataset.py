@@ -11,7 +11,7 @@ from opreg.ndarray import NDArray
 
 from ...core.locks import lock
 from ...data.recordio import MXIndexedRecordIO
-from .sampler import FilterSampler, Numbered, Sampler, SequentialSampler
+from .sampler import FilterSampler, Sampler, SampleSequence, SequentialSampler
 
 __all__ = ["Dataset", "SimpleDataset", "ArrayDataset", "RecordFileDataset"]
 
@@ -102,7 +102,7 @@ class SimpleDataset(Dataset):
     2
     """
 
-    def __init__(self, data: Numbered):
+    def __init__(self, data: SampleSequence):
         self._data = data
 
     def __len__(self) -> int:
@@ -115,7 +115,7 @@ class SimpleDataset(Dataset):
 class _LazyTransformDataset(SimpleDataset):
     """Samples of another dataset, transformed by a function at each access."""
 
-    def __init__(self, data: Numbered, fn: Callable[..., Any]):
+    def __init__(self, data: SampleSequence, fn: Callable[..., Any]):
         super().__init__(data)
         self._fn = fn
 
@@ -137,7 +137,7 @@ class _First:
 class _SampledDataset(SimpleDataset):
     """Samples of another dataset, in the order of a sampler."""
 
-    def __init__(self, data: Numbered, sampler: Sampler):
+    def __init__(self, data: SampleSequence, sampler: Sampler):
         super().__init__(data)
         self._numbers = list(sampler)
 
@@ -167,7 +167,7 @@ class ArrayDataset(Dataset):
     (2, 20)
     """
 
-    def __init__(self, *args: Numbered):
+    def __init__(self, *args: SampleSequence):
         if not args:
             raise ArgumentError("ArrayDataset: expected one array or more")
         for number, data in enumerate(args):

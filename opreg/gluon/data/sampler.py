@@ -12,7 +12,7 @@ from opreg.errors import ArgumentError, did_you_mean
 __all__ = ["Sampler", "SequentialSampler", "RandomSampler", "FilterSampler", "BatchSampler"]
 
 
-class Numbered(Protocol):
+class SampleSequence(Protocol):
     """A sequence of samples with a length: a list, an array, a dataset."""
 
     def __len__(self) -> int: ...
@@ -93,7 +93,7 @@ class FilterSampler(Sampler):
     [1, 2]
     """
 
-    def __init__(self, fn: Callable[[Any], Any], dataset: Numbered):
+    def __init__(self, fn: Callable[[Any], Any], dataset: SampleSequence):
         self._numbers = [number for number in range(len(dataset)) if fn(dataset[number])]
 
     def __iter__(self) -> Iterator[int]:

@@ -54,16 +54,16 @@ class _Windows(HybridBlock):
 def described(layer: HybridBlock, settings: Mapping[str, Any], weight: Any, bias: Any, act: Any) -> str:
     """The repr of a convolution."""
     shape, dims = weight.shape or (0, 0), len(settings["kernel"])
-    said = [f"{shape[1] or None} -> {shape[0]}", f"kernel_size={settings['kernel']}", f"stride={settings['stride']}"]
+    parts = [f"{shape[1] or None} -> {shape[0]}", f"kernel_size={settings['kernel']}", f"stride={settings['stride']}"]
     for name, key, usual in (("padding", "pad", (0,) * dims), ("dilation", "dilate", (1,) * dims),
                              ("groups", "num_group", 1)):
         if settings[key] != usual:
-            said.append(f"{name}={settings[key]}")
+            parts.append(f"{name}={settings[key]}")
     if bias is None:
-        said.append("bias=False")
+        parts.append("bias=False")
     if act is not None:
-        said.append(repr(act))
-    return f"{type(layer).__name__}({', '.join(said)})"
+        parts.append(repr(act))
+    return f"{type(layer).__name__}({', '.join(parts)})"
 
 
 class _Conv(_Windows):

@@ -69,11 +69,11 @@ class _RNNLayer(HybridBlock):
 
     def __repr__(self) -> str:
         rows, columns = self.l0_i2h_weight.shape or (0, 0)
-        said = [f"{columns or None} -> {rows // self._gates}", self._layout]
-        said += [f"num_layers={self._num_layers}"] if self._num_layers != 1 else []
-        said += [f"dropout={self._dropout}"] if self._dropout else []
-        said += ["bidirectional"] if self._dir == 2 else []
-        return f"{type(self).__name__}({', '.join(said)})"
+        parts = [f"{columns or None} -> {rows // self._gates}", self._layout]
+        parts += [f"num_layers={self._num_layers}"] if self._num_layers != 1 else []
+        parts += [f"dropout={self._dropout}"] if self._dropout else []
+        parts += ["bidirectional"] if self._dir == 2 else []
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
         """Parameters by the paths that the same weights have in a stack of cells, so that both read the same files."""

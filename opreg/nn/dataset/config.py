@@ -26,7 +26,7 @@ _streams: list[np.random.Generator] = []
 
 def set_seed(seed: int) -> None:
     """Seed the shuffling: orders differ between epochs, and are the same in every run."""
-    _chosen["seed"] = _whole("set_seed", seed, 0)
+    _chosen["seed"] = _check_integer("set_seed", seed, 0)
     _streams.clear()
 
 
@@ -78,7 +78,7 @@ def start_stream(*place: int) -> None:
 
 def set_num_parallel_workers(num: int) -> None:
     """Set the default number of worker processes for ``python_multiprocessing``."""
-    _chosen["num_parallel_workers"] = _whole("set_num_parallel_workers", num, 1)
+    _chosen["num_parallel_workers"] = _check_integer("set_num_parallel_workers", num, 1)
 
 
 def get_num_parallel_workers() -> int:
@@ -88,7 +88,7 @@ def get_num_parallel_workers() -> int:
 
 def set_prefetch_size(size: int) -> None:
     """Store the length of queues, without effect."""
-    _chosen["prefetch_size"] = _whole("set_prefetch_size", size, 1)
+    _chosen["prefetch_size"] = _check_integer("set_prefetch_size", size, 1)
 
 
 def get_prefetch_size() -> int:
@@ -122,7 +122,7 @@ def _truth(owner: str, value: Any) -> bool:
     return value
 
 
-def _whole(owner: str, number: Any, least: int) -> int:
+def _check_integer(owner: str, number: Any, least: int) -> int:
     if not isinstance(number, (int, np.integer)) or number < least:
         raise ArgumentError(f"{owner}: expected an int of {least} at least, got {number!r}")
     return int(number)

@@ -28,7 +28,7 @@ class _Row(NamedTuple):
         return str(self.number)
 
 
-class _Asked:
+class _MappedDataset:
     """A function as a worker's dataset; each row has random values of its own, whichever process computes it."""
 
     def __init__(self, function: Callable[[int, Any], Any]):
@@ -71,7 +71,7 @@ def computed(owner: str, workers: int, function: Callable[[int, Any], Any], rows
     if not workers:
         yield from (function(number, given) for number, given in enumerate(rows))
         return
-    processes = Processes(workers, _Asked(function), _only, owner, "row")
+    processes = Processes(workers, _MappedDataset(function), _only, owner, "row")
     ordered: deque[int] = deque()
     try:
         for number, given in enumerate(rows):

@@ -29,12 +29,12 @@ from .combined import *  # noqa: F403
 from .containers import *  # noqa: F403
 from .conv import *  # noqa: F403
 from .decoder import *  # noqa: F403
-from .held import attach
 from .images import *  # noqa: F403
 from .math import *  # noqa: F403
 from .norm import *  # noqa: F403
 from .pads import *  # noqa: F403
 from .pooling import *  # noqa: F403
+from .primitive_attribute import attach
 from .recurrent import *  # noqa: F403
 from .resizing import *  # noqa: F403
 from .windows import *  # noqa: F403

@@ -33,7 +33,7 @@ class _Plain(Cell):
         raise NotImplementedError
 
 
-def _plain(name: str, says: str, function: Callable[[Tensor], Tensor]) -> type[_Plain]:
+def _elementwise_cell(name: str, says: str, function: Callable[[Tensor], Tensor]) -> type[_Plain]:
     """A Cell that applies a function of every element."""
 
     def __init__(self: Cell) -> None:
@@ -47,20 +47,20 @@ def _plain(name: str, says: str, function: Callable[[Tensor], Tensor]) -> type[_
                                 "__module__": __name__})
 
 
-ReLU = _plain("ReLU", "The number, or zero if that is more.", functions.relu)
-ReLU6 = _plain("ReLU6", "The number, no less than 0 and no more than 6.", functions.relu6)
-SeLU = _plain("SeLU", "The scaled exponential linear unit.", functions.selu)
+ReLU = _elementwise_cell("ReLU", "The number, or zero if that is more.", functions.relu)
+ReLU6 = _elementwise_cell("ReLU6", "The number, no less than 0 and no more than 6.", functions.relu6)
+SeLU = _elementwise_cell("SeLU", "The scaled exponential linear unit.", functions.selu)
 SELU = SeLU
-FastGelu = _plain("FastGelu", "``x * sigmoid(1.702 x)``.", functions.fast_gelu)
-SiLU = _plain("SiLU", "``x * sigmoid(x)``.", functions.silu)
-Mish = _plain("Mish", "``x * tanh(log(1 + exp(x)))``.", functions.mish)
-Sigmoid = _plain("Sigmoid", "1 / (1 + exp(-x)).", functions.sigmoid)
-LogSigmoid = _plain("LogSigmoid", "The logarithm of the sigmoid.", functions.logsigmoid)
-Tanh = _plain("Tanh", "The hyperbolic tangent.", tanh)
-Softsign = _plain("Softsign", "``x / (1 + |x|)``.", functions.softsign)
-HSigmoid = _plain("HSigmoid", "(x + 3) / 6, no less than 0 and no more than 1.", functions.hardsigmoid)
-HSwish = _plain("HSwish", "``x`` times the HSigmoid of x.", functions.hardswish)
-Tanhshrink = _plain("Tanhshrink", "``x - tanh(x)``.", functions.tanhshrink)
+FastGelu = _elementwise_cell("FastGelu", "``x * sigmoid(1.702 x)``.", functions.fast_gelu)
+SiLU = _elementwise_cell("SiLU", "``x * sigmoid(x)``.", functions.silu)
+Mish = _elementwise_cell("Mish", "``x * tanh(log(1 + exp(x)))``.", functions.mish)
+Sigmoid = _elementwise_cell("Sigmoid", "1 / (1 + exp(-x)).", functions.sigmoid)
+LogSigmoid = _elementwise_cell("LogSigmoid", "The logarithm of the sigmoid.", functions.logsigmoid)
+Tanh = _elementwise_cell("Tanh", "The hyperbolic tangent.", tanh)
+Softsign = _elementwise_cell("Softsign", "``x / (1 + |x|)``.", functions.softsign)
+HSigmoid = _elementwise_cell("HSigmoid", "(x + 3) / 6, no less than 0 and no more than 1.", functions.hardsigmoid)
+HSwish = _elementwise_cell("HSwish", "``x`` times the HSigmoid of x.", functions.hardswish)
+Tanhshrink = _elementwise_cell("Tanhshrink", "``x - tanh(x)``.", functions.tanhshrink)
 
 
 # ---------------------------------------------------------------------------------------- with numbers

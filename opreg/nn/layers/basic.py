@@ -436,8 +436,8 @@ class TimeDistributed(Cell):
         along = self.reshape_with_axis % rank
         if along == time:
             raise ArgumentError("TimeDistributed: reshape_with_axis must be another axis than time_axis")
-        beside = along + 1 if time > along else along - 1
-        moved, at = array.moveaxis(inputs, time, beside), min(along, beside)
+        folded_axis = along + 1 if time > along else along - 1
+        moved, at = array.moveaxis(inputs, time, folded_axis), min(along, folded_axis)
         pair = moved.shape[at:at + 2]
         out = self.layer(moved.reshape((*moved.shape[:at], pair[0] * pair[1], *moved.shape[at + 2:])))
         if len(out.shape) <= at or out.shape[at] != pair[0] * pair[1]:

@@ -15,7 +15,7 @@ from .norm import BatchNorm1d, BatchNorm2d
 __all__ = ["Conv2dBnAct", "DenseBnAct"]
 
 
-class _Behind(Cell):
+class _NormAndActivation(Cell):
     """Base of both: the optional norm and activation."""
 
     def _attach(self, norm: Cell | None, activation: Activation | None, alpha: float, after_fake: bool) -> None:
@@ -31,7 +31,7 @@ class _Behind(Cell):
         return x if self.activation is None else self.activation(x)
 
 
-class Conv2dBnAct(_Behind):
+class Conv2dBnAct(_NormAndActivation):
     """A convolution of images, with an optional batch norm and activation.
 
     Parameters
@@ -68,7 +68,7 @@ class Conv2dBnAct(_Behind):
         return self._finished(self.conv(x))
 
 
-class DenseBnAct(_Behind):
+class DenseBnAct(_NormAndActivation):
     """A dense layer, with an optional batch norm and activation.
 
     Parameters

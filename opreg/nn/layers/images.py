@@ -22,7 +22,7 @@ from .containers import CellList
 __all__ = ["CentralCrop", "ImageGradients", "MSSSIM", "PSNR", "SSIM"]
 
 
-def _alike(cell: Cell, img1: Tensor, img2: Tensor) -> tuple[Tensor, Tensor]:
+def _image_batches(cell: Cell, img1: Tensor, img2: Tensor) -> tuple[Tensor, Tensor]:
     """Two batches of images as float32, checked to have the same shape and dtype."""
     if len(img1.shape) != 4 or img1.shape != img2.shape:
         raise ShapeError(f"{type(cell).__name__}: expected images (batch, channels, height, width) of one shape, got "
@@ -54,7 +54,7 @@ class PSNR(Cell):
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
         """One value for each pair of images (batch, channels, height, width)."""
-        x, y = _alike(self, img1, img2)
+        x, y = _image_batches(self, img1, img2)
         error = ops._npi_mean(ops.square(x - y), axis=(1, 2, 3))
         return ops.log(self.max_val ** 2 / error) * (10 / math.log(10))
 
@@ -128,7 +128,7 @@ class SSIM(_Structure):
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
         """One value for each pair of images (batch, channels, height, width)."""
-        return ops._npi_mean(self._compared(*_alike(self, img1, img2), self.conv.weight)[0], axis=-1)
+        return ops._npi_mean(self._compared(*_image_batches(self, img1, img2), self.conv.weight)[0], axis=-1)
 
 
 class MSSSIM(_Structure):
@@ -155,7 +155,7 @@ class MSSSIM(_Structure):
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
         """One value for each pair of images (batch, channels, height, width)."""
-        x, y = _alike(self, img1, img2)
+        x, y = _image_batches(self, img1, img2)
         product: Tensor | None = None
         for level, (factor, window) in enumerate(zip(self.power_factors, self.multi_convs_list), 1):
             similarity, structure = self._compared(x, y, window.weight)

@@ -111,12 +111,12 @@ class _Recurrent(Cell):
 
     def extend_repr(self) -> str:
         """Sizes, and settings that differ from the default."""
-        said = [f"{name}={getattr(self, name)}" for name in ("input_size", "hidden_size")]
+        parts = [f"{name}={getattr(self, name)}" for name in ("input_size", "hidden_size")]
         for name, usual in (("num_layers", 1), ("has_bias", True), ("batch_first", False), ("dropout", 0.0),
                             ("bidirectional", False)):
             if getattr(self, name) != usual:
-                said.append(f"{name}={getattr(self, name)}")
-        return ", ".join(said)
+                parts.append(f"{name}={getattr(self, name)}")
+        return ", ".join(parts)
 
 
 class RNN(_Recurrent):

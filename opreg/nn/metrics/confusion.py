@@ -153,10 +153,10 @@ def _positives(y_pred: np.ndarray, y: np.ndarray, first: bool) -> np.ndarray:
     """True and false positives, true and false negatives, for each sample and class."""
     if not first and y.shape[1] > 1:
         y_pred, y = y_pred[:, 1:], y[:, 1:]
-    said, there = (each.reshape(*each.shape[:2], -1).astype(float) for each in (y_pred, y))
-    both, neither = ((said + there == n).sum(axis=2, dtype=float) for n in (2, 0))
-    positives = there.sum(axis=2)
-    return np.stack([both, there.shape[2] - positives - neither, neither, positives - both], axis=-1)
+    predicted, actual = (each.reshape(*each.shape[:2], -1).astype(float) for each in (y_pred, y))
+    both, neither = ((predicted + actual == n).sum(axis=2, dtype=float) for n in (2, 0))
+    positives = actual.sum(axis=2)
+    return np.stack([both, actual.shape[2] - positives - neither, neither, positives - both], axis=-1)
 
 
 def _divided(numerator: Any, denominator: Any) -> Any:

@@ -72,12 +72,12 @@ class OcclusionSensitivity(Metric):
         first, last = self._bounds(sample.shape[1:])
         column = int(label.item())
         points = list(np.ndindex(*(last - first + 1)))
-        said: list[float] = []
+        scores: list[float] = []
         for start in range(0, len(points), self.n_batch):
             covered = [self._covered(sample, first + point) for point in points[start:start + self.n_batch]]
-            said += model(Tensor(np.concatenate(covered))).asnumpy()[:, column].tolist()
+            scores += model(Tensor(np.concatenate(covered))).asnumpy()[:, column].tolist()
         whole = model(Tensor(sample)).asnumpy()[0, column].item()
-        self._falls = np.squeeze(whole - np.array(said).reshape(last - first + 1))
+        self._falls = np.squeeze(whole - np.array(scores).reshape(last - first + 1))
 
     def _covered(self, sample: np.ndarray, point: np.ndarray) -> np.ndarray:
         result = sample.copy()

@@ -163,14 +163,14 @@ class Perplexity(_PerSample):
             raise RuntimeError(f"Perplexity.update: labels have the shape {y.shape}, predictions {y_pred.shape}")
         labels = y.reshape(-1).astype(int)
         counts = np.ones(len(rows), bool) if self.ignore_label is None else labels != self.ignore_label
-        said = rows[np.flatnonzero(counts), labels[counts]]
-        return -np.log(np.maximum(said, 1e-10)).sum(), int(counts.sum())
+        probabilities = rows[np.flatnonzero(counts), labels[counts]]
+        return -np.log(np.maximum(probabilities, 1e-10)).sum(), int(counts.sum())
 
     def eval(self) -> float:
         return math.exp(super().eval())
 
 
-class _OfClasses(Metric):
+class _ClassMeasure(Metric):
     """Base of measures of predicted classes.
 
     Parameters
@@ -209,7 +209,7 @@ class _OfClasses(Metric):
         return y_pred, y
 
 
-class Accuracy(_OfClasses):
+class Accuracy(_ClassMeasure):
     """The fraction of samples that are predicted correctly.
 
     Parameters
@@ -240,7 +240,7 @@ class Accuracy(_OfClasses):
         return self._right / self._samples
 
 
-class _Positives(_OfClasses):
+class _Positives(_ClassMeasure):
     """Base of precision and recall: counts of predictions, of labels, and of both, by class; by sample for several
     classes."""
 

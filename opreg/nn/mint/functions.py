@@ -457,15 +457,15 @@ def index_add(input: TensorLike, dim: int, index: TensorLike, source: TensorLike
 
 def scatter(input: TensorLike, dim: int, index: TensorLike, src: TensorLike) -> Tensor:
     """``input`` with elements of ``src`` written at indices along an axis."""
-    return ops.scatter(input, dim, index, _beside(index, src))
+    return ops.scatter(input, dim, index, _indexed_elements(index, src))
 
 
 def scatter_add(input: TensorLike, dim: int, index: TensorLike, src: TensorLike) -> Tensor:
     """``input`` with elements of ``src`` added at indices along an axis."""
-    return ops.tensor_scatter_elements(input, index, _beside(index, src), dim, "add")
+    return ops.tensor_scatter_elements(input, index, _indexed_elements(index, src), dim, "add")
 
 
-def _beside(index: TensorLike, src: TensorLike) -> Tensor:
+def _indexed_elements(index: TensorLike, src: TensorLike) -> Tensor:
     """The elements of ``src`` that have an index."""
     x, shape = tensor(src), tensor(index).shape
     return x if x.shape == shape or x.ndim != len(shape) else x[tuple(slice(length) for length in shape)]

@@ -203,7 +203,7 @@ class Model:
                 if tests is not None and _due(number + 1, frequency):
                     scores = self._evaluated_between(tests, valid, called, params, line)
                 called.call("on_train_epoch_end", context)
-                line.end(number + 1, _Shown(params).get_global_name_value(), list(scores.items()))
+                line.end(number + 1, _ProgressText(params).get_global_name_value(), list(scores.items()))
                 params.pop("metrics", None)
                 params.pop("eval_results", None)
                 if context.get_stop_requested():
@@ -216,7 +216,7 @@ class Model:
 
     def _epoch(self, batches: Batches, called: Callbacks, context: RunContext, line: TrainingLine) -> None:
         params = context.original_args()
-        watchers, shown = line.begin(), _Shown(params)
+        watchers, shown = line.begin(), _ProgressText(params)
         called.call("on_train_epoch_begin", context)
         for done, columns in enumerate(batches.epoch()):
             if self._loss_fn is not None and len(columns) != 2:
@@ -339,7 +339,7 @@ class Model:
         return self._network(*predict_data)
 
 
-class _Shown:
+class _ProgressText:
     """Text of the progress line of a training: the loss of the last step."""
 
     def __init__(self, params: Params):

@@ -42,7 +42,7 @@ def _unary(name: str, function: Callable[[Tensor], Tensor], doc: str, lift: Call
     return call
 
 
-def _whole(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+def _keeping_integer_dtype(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """The function with a result in the dtype of an integer argument."""
     return lambda x: function(x)._cast(x._dt)
 
@@ -57,7 +57,7 @@ trunc = _unary("trunc", ops.trunc, "The next whole number towards zero.", as_rea
 rint = _unary("rint", ops.round, "The nearest whole number, the even one of two.", as_real)
 sign = _unary("sign", ops.sign, "-1, 0 or 1.", as_real)
 exp = _unary("exp", ops.exp, "The exponential.")
-exp2 = _unary("exp2", _whole(ops.exp2), "Two to the power of the number.")
+exp2 = _unary("exp2", _keeping_integer_dtype(ops.exp2), "Two to the power of the number.")
 expm1 = _unary("expm1", ops.expm1, "The exponential less one, exact near zero.")
 log = _unary("log", ops.log, "The natural logarithm.")
 log2 = _unary("log2", ops.log2, "The logarithm to base two.")

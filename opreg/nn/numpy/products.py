@@ -115,7 +115,7 @@ def norm(x: TensorLike, ord: Number | str | None = None, axis: Axes = None, keep
 # ------------------------------------------------------------------------------------------ vectors past vectors
 
 
-def _slid(x: Tensor, y: Tensor, mode: str, what: str) -> Tensor:
+def _convolved_vectors(x: Tensor, y: Tensor, mode: str, what: str) -> Tensor:
     """The convolution of two vectors."""
     if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
         raise ShapeError(f"{what}: expected two vectors, got the shapes {x.shape} and {y.shape}")
@@ -146,15 +146,15 @@ def convolve(a: TensorLike, v: TensorLike, mode: str = "full") -> Tensor:
     >>> print(convolve([1.0, 2.0, 4.0], [1.0, 1.0]))
     [1. 3. 6. 4.]
     """
-    return _slid(*_pair(a, v), mode, "convolve")
+    return _convolved_vectors(*_pair(a, v), mode, "convolve")
 
 
 def correlate(a: TensorLike, v: TensorLike, mode: str = "valid") -> Tensor:
     """The cross-correlation of two vectors; see ``convolve``."""
     x, y = _pair(a, v)
-    answer = _slid(x, ops.flip(y, (0,)), mode, "correlate")
+    answer = _convolved_vectors(x, ops.flip(y, (0,)), mode, "correlate")
     if mode == "same" and x.size < y.size and not x.size % 2:  # counted from the other end, as the longer one is moved
-        whole = _slid(x, ops.flip(y, (0,)), "full", "correlate")
+        whole = _convolved_vectors(x, ops.flip(y, (0,)), "full", "correlate")
         start = whole.size - y.size - (x.size - 1) // 2
         return whole[start:start + y.size]
     return answer

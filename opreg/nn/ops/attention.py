@@ -74,7 +74,7 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
     lengths = heads[0].shape[2], heads[1].shape[2]
     hidden = None if attn_mask is None or sparse_mode > 1 else tensor(attn_mask)._cast(np.dtype(np.bool_))
     causal = sparse_mode == 2 or (sparse_mode == 3 and lengths[0] == lengths[1])
-    outside = None if causal else _outside(sparse_mode, hidden is not None, pre_tokens, next_tokens, *lengths)
+    outside = None if causal else _mode_mask(sparse_mode, hidden is not None, pre_tokens, next_tokens, *lengths)
     if outside is not None:
         hidden = tensor(outside) if hidden is None else ops.broadcast_logical_or(hidden, tensor(outside))
     mask, words = [], dict[str, Any](causal=causal)
@@ -89,7 +89,7 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
         words["fill"] = float(np.finfo(np.float16 if q._dt.itemsize == 2 else q._dt).min)
     output = ops._contrib_scaled_dot_product_attention(*heads, *mask, use_mask=bool(mask), scale=float(scalar_value),
                                                        **words)
-    return _laid(output, q.shape, input_layout)
+    return _in_layout(output, q.shape, input_layout)
 
 
 def _size(query: Tensor, head_num: Any, layout: str) -> int:
@@ -116,12 +116,12 @@ def _by_head(name: str, x: Tensor, size: int, layout: str) -> Tensor:
     return x.transpose([layout.index(axis) for axis in "BNSD"])
 
 
-def _laid(output: Tensor, shape: tuple[int, ...], layout: str) -> Tensor:
+def _in_layout(output: Tensor, shape: tuple[int, ...], layout: str) -> Tensor:
     """The output, with axes batch, heads, length and size, in the given layout."""
     return output.transpose(["BNSD".index(axis) for axis in layout.replace("H", "ND")]).reshape(shape)
 
 
-def _outside(mode: int, masked: bool, before: float, behind: float, queries: int, keys: int) -> np.ndarray | None:
+def _mode_mask(mode: int, masked: bool, before: float, behind: float, queries: int, keys: int) -> np.ndarray | None:
     """A mask of the keys that a mode excludes besides the given mask; None without any."""
     if mode == 3:
         before, behind = math.inf, 0

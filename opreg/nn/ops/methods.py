@@ -62,8 +62,8 @@ def listed(*names: str) -> Callable[[Callable[..., _R]], Callable[..., _R]]:
             if keywords:
                 given = [name for name in names if name in keywords]
                 if len(given) > 1 or (given and args):
-                    said = " and ".join([*given, *["arguments"] * bool(args)])
-                    raise TypeError(f"{function.__name__}: {said} are one parameter")
+                    passed = " and ".join([*given, *["arguments"] * bool(args)])
+                    raise TypeError(f"{function.__name__}: {passed} are one parameter")
                 args = (*args, *[keywords.pop(name) for name in given])
             return function(self, *args, **keywords)
 

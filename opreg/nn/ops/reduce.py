@@ -42,7 +42,7 @@ def sum(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: Te
     """
     x = tensor(input)
     x = x if dtype is None else x.astype(dtype)
-    return ops._np_sum(x, axis=axes(dim), keepdims=bool(keepdim), dtype=_whole(x._dt) if dtype is None else x._dt)
+    return ops._np_sum(x, axis=axes(dim), keepdims=bool(keepdim), dtype=_sum_dtype(x._dt) if dtype is None else x._dt)
 
 
 def mean(x: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
@@ -71,10 +71,11 @@ def prod(input: TensorLike, axis: Axes = None, keep_dims: bool = False, dtype: T
     """The product; with ``dtype``, of the elements cast to it."""
     x = tensor(input)
     x = x if dtype is None else x.astype(dtype)
-    return ops._np_prod(x, axis=axes(axis), keepdims=bool(keep_dims), dtype=_whole(x._dt) if dtype is None else x._dt)
+    return ops._np_prod(x, axis=axes(axis), keepdims=bool(keep_dims),
+                        dtype=_sum_dtype(x._dt) if dtype is None else x._dt)
 
 
-def _whole(dtype: np.dtype) -> np.dtype | None:
+def _sum_dtype(dtype: np.dtype) -> np.dtype | None:
     """The dtype of sums of integers: int64, or the dtype itself if it is unsigned and wider than a byte."""
     if is_floating(dtype):
         return None
@@ -238,13 +239,13 @@ def _matrix_norm(x: Tensor, ord: Number | str, axis: tuple[int, ...], keepdim: b
     if not is_number(ord) or ord in (2, -2):
         values = _singular_values(x.transpose((*(i for i in range(x.ndim) if i not in (row, column)), row, column)))
         found = ops._np_sum(values, axis=-1) if ord == "nuc" else values[..., -1 if ord == 2 else 0]
-        return _kept(found, (row, column)) if keepdim else found
+        return _with_reduced_axes(found, (row, column)) if keepdim else found
     first = row if ord in (1, -1) else column
     sums = ops._np_sum(ops.abs(x), axis=first, keepdims=True)
     return (ops._np_max if ord > 0 else ops._np_min)(sums, axis=(row, column), keepdims=bool(keepdim))
 
 
-def _kept(x: Tensor, gone: tuple[int, ...]) -> Tensor:
+def _with_reduced_axes(x: Tensor, gone: tuple[int, ...]) -> Tensor:
     """The result with an axis of length one for each reduced axis."""
     for place in sorted(gone):
         x = ops.expand_dims(x, axis=place)
@@ -273,7 +274,7 @@ def vector_norm(x: TensorLike, ord: Number = 2, axis: Axes = None, keepdims: boo
     rest = [place for place in range(x.ndim) if place not in last]
     rows = x.transpose((*rest, *last)) if x.ndim > 1 else x
     found = norm(rows.reshape((*(x.shape[place] for place in rest), -1)), ord, -1, dtype=dtype)
-    return _kept(found, tuple(last)) if keepdims else found
+    return _with_reduced_axes(found, tuple(last)) if keepdims else found
 
 
 def matrix_norm(A: TensorLike, ord: Number | str = "fro", axis: tuple[int, int] = (-2, -1), keepdims: bool = False, *,

@@ -13,7 +13,7 @@ from ...cells.tensor import Tensor, tensor
 from ...core.registry import ops
 from ...core.spec import Shape
 from .optimizer import Params, Rate, store
-from .rule import FLOAT, Rule, norm, pair, rest
+from .rule import FLOAT, Rule, norm, one_minus, pair
 from .settings import flag, number
 
 __all__ = ["Adam", "LazyAdam", "AdamOffload", "AdamWeightDecay", "Lamb", "AdaFactor", "AdaMax"]
@@ -82,7 +82,7 @@ class Adam(Rule):
             m = self._mean(self.moment1[i], g, self.beta1)
             v = self._mean(self.moment2[i], g * g, self.beta2)
             if self.use_nesterov:
-                m = average(m, g, self.beta1, rest(self.beta1))
+                m = average(m, g, self.beta1, one_minus(self.beta1))
             if self.use_amsgrad:
                 v = ops.broadcast_maximum(self.vhat[i]._cast(v._dt), v)
                 store(self.vhat[i], v)

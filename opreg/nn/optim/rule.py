@@ -14,12 +14,12 @@ from ...core.registry import ops
 from .optimizer import Optimizer, store
 from .settings import number
 
-__all__ = ["FLOAT", "Rule", "norm", "pair", "rest"]
+__all__ = ["FLOAT", "Rule", "norm", "one_minus", "pair"]
 
 FLOAT = np.dtype(np.float32)
 
 
-def rest(decay: float) -> float:
+def one_minus(decay: float) -> float:
     """``1 - decay`` in float32, the value with which the bias correction is computed, too."""
     return float(np.float32(1.0) - np.float32(decay))
 
@@ -37,7 +37,7 @@ class Rule(Optimizer):
 
     def _mean(self, state: Parameter, value: Tensor, decay: float) -> Tensor:
         """A moving average updated by a value; it is stored as the state."""
-        now = average(state, value, decay, rest(decay))
+        now = average(state, value, decay, one_minus(decay))
         store(state, now)
         return now
 

@@ -244,7 +244,7 @@ def _add_n(g: Builder, use: Use, *xs: Value) -> Value:
 @says("BlockGrad", "_copy", "_CrossDeviceCopy", "cast_storage", "make_loss", "MakeLoss",
       "IdentityAttachKLSparseReg", "_identity_with_attr_like_rhs", "LinearRegressionOutput", "MAERegressionOutput",
       "SVMOutput", "_contrib_gradientmultiplier")
-def _same(g: Builder, use: Use, x: Value, *others: Any) -> Value:
+def _identity(g: Builder, use: Use, x: Value, *others: Any) -> Value:
     return x
 
 

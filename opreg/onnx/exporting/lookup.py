@@ -113,9 +113,9 @@ def _unique(g: Builder, use: Use, x: Value) -> list[Value]:
     axis = attrs["axis"]
     kind = x.dtype
     found = g("Unique", x, count=4, axis=None if axis is None else axis % len(x.shape))
-    asked = ("return_index", "return_inverse", "return_counts")
+    options = ("return_index", "return_inverse", "return_counts")
     found[0].dtype = kind
-    return [found[0], *[each for each, name in zip(found[1:], asked) if attrs[name]]]
+    return [found[0], *[each for each, name in zip(found[1:], options) if attrs[name]]]
 
 
 @says("_histogram")

@@ -321,7 +321,7 @@ def _of_symbol(symbol: Symbol, given: list[_Input], values: dict[str, np.ndarray
     program = _Program(f"Symbol {symbol.name or 'of several outputs'!r}", [graph],
                        [(each, by_name[each.name]) for each in given],
                        {by_name[name]: value for name, value in values.items()}, symbol.list_outputs())
-    return _made(program, opset)
+    return _model_of(program, opset)
 
 
 def _of_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset: int | None) -> ModelProto:
@@ -364,7 +364,7 @@ def _of_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset
     program = _Program(getattr(function, "__name__", type(function).__name__), [Graph(trace.heads) for trace in traces],
                        list(zip(given, first.inputs)), {node: array.asnumpy() for array, node in first.captured},
                        outputs or ([f"output{i}" for i in range(count)] if count > 1 else ["output"]), training=True)
-    return _made(program, opset)
+    return _model_of(program, opset)
 
 
 def _is_leaf(value: object) -> bool:
@@ -443,7 +443,7 @@ def _agrees(graph: Graph, shapes: Mapping[Node, Any]) -> bool:
 # --------------------------------------------------------------------------------------------- the model
 
 
-def _made(program: _Program, opset: int | None) -> ModelProto:
+def _model_of(program: _Program, opset: int | None) -> ModelProto:
     """The ONNX model of a program."""
     newest = package("defs").onnx_opset_version()
     opset = newest if opset is None else opset
@@ -579,9 +579,9 @@ def _save(model: ModelProto, file: str, external: bool | None) -> str:
     size = sum(len(each.raw_data) for each in model.graph.initializer)
     if external or (external is None and size >= EXTERNAL):
         data = f"{os.path.basename(file)}.data"
-        beside = os.path.join(os.path.dirname(file), data)
-        if os.path.exists(beside):
-            os.remove(beside)  # the package modifies it
+        data_file = os.path.join(os.path.dirname(file), data)
+        if os.path.exists(data_file):
+            os.remove(data_file)  # the package modifies it
         package().save_model(model, file, save_as_external_data=True, location=data, size_threshold=1024)
         return file
     package("checker").check_model(model)

@@ -31,7 +31,7 @@ def _fractions(g: Builder, x: Value, reach: Value) -> Value:
     return g.cast(x, reach.dtype) * (reach / EDGES[x.dtype.name])
 
 
-def _whole(g: Builder, x: Value, dtype: Any) -> Value:
+def _rounded_to_integer(g: Builder, x: Value, dtype: Any) -> Value:
     """Values rounded to an integer dtype, saturating."""
     least, most = limits(np.dtype(dtype))
     return g.cast(g.clip(g("Round", x), float(least), float(most)), np.dtype(dtype))
@@ -66,7 +66,7 @@ def _weighted(g: Builder, use: Use, data: Value, weight: Value, *rest: Value) ->
 @says("_contrib_quantized_pooling")
 def _pooling(g: Builder, use: Use, data: Value, low: Value, high: Value) -> list[Value]:
     y = _layer(g, use, "Pooling", use.attrs, g.cast(data, np.float32))
-    return [_whole(g, y, data.dtype), low, high]
+    return [_rounded_to_integer(g, y, data.dtype), low, high]
 
 
 @says("_contrib_quantized_flatten")
@@ -82,7 +82,8 @@ def _batch_norm(g: Builder, use: Use, data: Value, gamma: Value, beta: Value, lo
     numbers = _fractions(g, data, _distance(g, low, high))
     y = _layer(g, use, "BatchNorm", attrs, numbers, gamma, beta, *states)
     steps = EDGES["int8"] / (max(abs(least), abs(most)) or 1.0)
-    return [_whole(g, y * steps, np.int8), *[g.constant(np.full((1,), end, np.float32)) for end in (least, most)]]
+    return [_rounded_to_integer(g, y * steps, np.int8),
+            *[g.constant(np.full((1,), end, np.float32)) for end in (least, most)]]
 
 
 @says("_contrib_quantized_elemwise_mul")
@@ -97,5 +98,5 @@ def _multiply(g: Builder, use: Use, left: Value, right: Value, *ends: Value) -> 
         far = _products(left, *reaches)
         return [g.cast(left, np.int32) * g.cast(right, np.int32), -far, far]
     steps = EDGES["int8"] / (max(abs(least), abs(most)) or 1.0)
-    return [_whole(g, fractions * steps, np.int8), *[g.constant(np.full((1,), end, np.float32))
-                                                     for end in (least, most)]]
+    return [_rounded_to_integer(g, fractions * steps, np.int8), *[g.constant(np.full((1,), end, np.float32))
+                                                                  for end in (least, most)]]

@@ -80,7 +80,7 @@ def _body(g: Builder, body: Symbol, given: Sequence[Value]) -> list[Value]:
     return walk(g, [[node] * g.sizes for node in graph.nodes], values, graph.heads)
 
 
-def _inside(inner: Builder, x: Value) -> Value:
+def _outer_value(inner: Builder, x: Value) -> Value:
     """A value of the outer graph, inside a body."""
     return Value(inner, x.name, x.shapes, x.dtype, x.array)
 
@@ -106,7 +106,7 @@ def _foreach(g: Builder, use: Use, *ins: Value) -> Any:
     before = [_input(inner, f"state{i}", x) for i, x in enumerate(states)]
     rows = [inner.reshape(x, (1,)) if x.shape == () else x for x in slices]
     given: list[Any] = [None] * len(places)
-    for place, value in zip(places, [*rows, *before, *[_inside(inner, x) for x in rest]]):
+    for place, value in zip(places, [*rows, *before, *[_outer_value(inner, x) for x in rest]]):
         given[place] = value
     found = _body(inner, attrs["subgraphs"][0], given)
     after = [_like(inner, value, state) for value, state in zip(found[count:], before)]
@@ -144,7 +144,7 @@ def _while(g: Builder, use: Use, *ins: Value) -> Any:
     number = Value(inner, inner.names(f"{g.prefix}_round"), [()] * g.sizes, np.dtype(np.int64))
     going = Value(inner, inner.names(f"{g.prefix}_going"), [()] * g.sizes, _BOOL)
     before = [_input(inner, f"variable{i}", ins[place]) for i, place in enumerate(at)]
-    values = [_inside(inner, x) for x in ins]
+    values = [_outer_value(inner, x) for x in ins]
     for place, value in zip(at, before):
         values[place] = value
     found = _body(inner, body, [values[place] for place in attrs["func_input_locs"]])
@@ -175,7 +175,7 @@ def _cond(g: Builder, use: Use, *ins: Value) -> Any:
     for which, key in enumerate(("then", "else"), 1):
         inner = g.body()
         found = _body(inner, attrs["subgraphs"][which],
-                      [_inside(inner, ins[place]) for place in attrs[f"{key}_input_locs"]])
+                      [_outer_value(inner, ins[place]) for place in attrs[f"{key}_input_locs"]])
         branches[f"{key}_branch"] = inner.graph(f"{use.name}_{key}", [], found)
     outs = g("If", g.reshape(g.truth(predicate), ()), count=attrs["num_outputs"], **branches)
     return _typed(use, [outs] if attrs["num_outputs"] == 1 else outs)

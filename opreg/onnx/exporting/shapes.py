@@ -68,14 +68,14 @@ def _broadcast_like(g: Builder, use: Use, x: Value, like: Value) -> Value:
     return g.broadcast_like(x, like)
 
 
-def _several(value: Any) -> list[Any]:
+def _number_list(value: Any) -> list[Any]:
     """One number or several, as a list."""
     return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
 @says("tile")
 def _tile(g: Builder, use: Use, x: Value) -> Value:
-    reps = _several(use.attrs["reps"])
+    reps = _number_list(use.attrs["reps"])
     rank = len(x.shape)
     x = g.unsqueeze(x, range(len(reps) - rank)) if len(reps) > rank else x
     reps = [1] * (len(x.shape) - len(reps)) + reps
@@ -165,7 +165,7 @@ def _split(g: Builder, use: Use, x: Value) -> Sequence[Value]:
 
 
 def _pieces(g: Builder, use: Use, x: Value, axis: int) -> Sequence[Value]:
-    starts = _several(use.attrs["indices"])
+    starts = _number_list(use.attrs["indices"])
     starts = starts if starts[:1] == [0] else [0, *starts]
     ends = [*starts[1:], 2 ** 31 - 1]
     return [g.reshape(g.slice(x, [start], [max(end, start)], [axis]), out.shape) if use.attrs["squeeze_axis"] else
@@ -174,9 +174,9 @@ def _pieces(g: Builder, use: Use, x: Value, axis: int) -> Sequence[Value]:
 
 @says("slice")
 def _slice(g: Builder, use: Use, x: Value) -> Value:
-    steps = [*_several(use.attrs["step"]), *[None] * len(x.shape)]
+    steps = [*_number_list(use.attrs["step"]), *[None] * len(x.shape)]
     return g.subscript(x, [slice(begin, end, step) for begin, end, step in zip(
-        _several(use.attrs["begin"]), _several(use.attrs["end"]), steps)])
+        _number_list(use.attrs["begin"]), _number_list(use.attrs["end"]), steps)])
 
 
 @says("slice_axis")
@@ -203,7 +203,7 @@ def _subscript(g: Builder, use: Use, x: Value) -> Value:
 
 @says("slice_like")
 def _slice_like(g: Builder, use: Use, x: Value, like: Value) -> Value:
-    named = _several(use.attrs["axes"]) or range(len(x.shape))
+    named = _number_list(use.attrs["axes"]) or range(len(x.shape))
     axes, others = [[axis % len(shape) for axis in named] for shape in (x.shape, like.shape)]
     if any(dynamic(like.shape[axis]) for axis in others):
         if g.opset < 10:
@@ -258,9 +258,9 @@ def _assigned(g: Builder, use: Use, x: Value, *values: Value) -> Value:
     attrs = use.attrs
     key: Any = attrs.get("key")
     if use.op.name != "_subscript_assign":
-        steps = [*_several(attrs["step"]), *[None] * len(x.shape)]
+        steps = [*_number_list(attrs["step"]), *[None] * len(x.shape)]
         key = tuple([slice(begin, end, step) for begin, end, step in zip(
-            _several(attrs["begin"]), _several(attrs["end"]), steps)])
+            _number_list(attrs["begin"]), _number_list(attrs["end"]), steps)])
     count = product(x.shape)
     try:
         places = np.arange(count).reshape(x.shape)[key]

@@ -114,16 +114,16 @@ def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value]
                          node.in_training(g.model.training),
                          None if known is None else [shapes[each] for shapes, each in zip(known, alike)])
         except Untranslatable as error:
-            raise _told(error, node) from None
+            raise _with_innermost_node(error, node) from None
         for i, out in enumerate(outs):
             values[node, i] = out
     missing = next((entry for entry in heads if entry not in values), None)
     if missing is not None:
-        raise _told(Untranslatable(f"its output {missing[1]} has no form in ONNX"), missing[0])
+        raise _with_innermost_node(Untranslatable(f"its output {missing[1]} has no form in ONNX"), missing[0])
     return [values[entry] for entry in heads]
 
 
-def _told(error: Untranslatable, node: Node) -> Untranslatable:
+def _with_innermost_node(error: Untranslatable, node: Node) -> Untranslatable:
     """The error with the innermost node that it concerns."""
     if getattr(error, "told", False):
         return error
@@ -145,7 +145,7 @@ def apply(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[
     if op.name not in _SHAPED and any(each != attrs[0] for each in attrs[1:]) and not op.traits.traced:
         raise Untranslatable(f"operator {op.name} computes with the length of a dynamic dimension")
     with g.of(name):
-        found = _said(g, use, attrs, ins)
+        found = _user_translation(g, use, attrs, ins)
         return [_fitted(g, value, out) for value, out in zip(found, use.outs)]
 
 
@@ -179,7 +179,7 @@ def _fitted(g: Builder, value: Value, out: Value) -> Value:
     return value
 
 
-def _said(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Any]) -> Sequence[Value]:
+def _user_translation(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Any]) -> Sequence[Value]:
     op = use.op
     if op.rules.onnx is not None:
         return _listed(op.rules.onnx(g, use, *ins))
@@ -260,7 +260,7 @@ def computed(g: Builder, expression: Expression, ins: Sequence[Value], out: Valu
         wide = np.dtype(np.int64 if expression.exact else np.float64)
         ins = [g.cast(x, wide) for x in ins]
         if expression.exact and len(expression.code) == 1 and expression.code[0].prim.whole is not None:
-            return g.cast(_whole(g, expression, ins, out), out.dtype)
+            return g.cast(_integer_instruction(g, expression, ins, out), out.dtype)
     registers: list[Value] = list(ins)
     for prim, args in expression.code:
         if prim.dtype is None and prim.name not in g.primitives:
@@ -273,14 +273,14 @@ def computed(g: Builder, expression: Expression, ins: Sequence[Value], out: Valu
     return g.cast(value, out.dtype)
 
 
-def _whole(g: Builder, expression: Expression, ins: Sequence[Value], out: Value) -> Value:
+def _integer_instruction(g: Builder, expression: Expression, ins: Sequence[Value], out: Value) -> Value:
     """One instruction that has a special form for integers."""
     prim, args = expression.code[0]
     values = [ins[arg] if type(arg) is int else g.number(arg, ins[0]) for arg in args]
     return g.primitives[f"whole {prim.name}"](g, *values, out.dtype)
 
 
-class _Words:
+class _BuilderDialect:
     """The builder as a dialect of the shared translations: instructions are functions of values."""
 
     def __init__(self, g: Builder):
@@ -298,7 +298,7 @@ def _by_dialect(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | N
         return None
     outs = [Spec(out.known_shape, out.dtype) for out in use.outs]
     named = {"name": use.op.name} if rule in translation.NAMED else {}
-    return _listed(rule(_Words(g), use.attrs, outs, *ins, **named))
+    return _listed(rule(_BuilderDialect(g), use.attrs, outs, *ins, **named))
 
 
 # ------------------------------------------------------------------------------------------------- functions
@@ -361,14 +361,14 @@ def _registered(g: Builder, name: str, inner: Builder, ins: Sequence[str], outs:
     while True:
         made = helper.make_function(DOMAIN, tried, list(ins), list(outs), inner.nodes, g.model.opsets)
         there = functions.get((DOMAIN, tried))
-        if there is None or _same(there, made):
+        if there is None or _equal_functions(there, made):
             functions.setdefault((DOMAIN, tried), made)
             return tried
         count += 1
         tried = f"{name}_{count}"
 
 
-def _same(left: FunctionProto, right: FunctionProto) -> bool:
+def _equal_functions(left: FunctionProto, right: FunctionProto) -> bool:
     return (list(left.input), list(left.output), list(left.node)) == (
         list(right.input), list(right.output), list(right.node))
 

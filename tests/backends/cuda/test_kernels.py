@@ -19,7 +19,7 @@ from opreg.core.array_module import backend
 from opreg.core.registry import ops
 from opreg.elementwise import expression as e
 from opreg.elementwise.expression import PRIMITIVES, Expression, Instruction, Term, astype, trace
-from opreg.elementwise.rows import Along, trace_rows, traced
+from opreg.elementwise.rows import RowLayout, trace_rows, traced
 from opreg.errors import OpError
 from tests.cuda import host, nvrtc, strict
 from tests.cuda.device import gpus
@@ -163,7 +163,7 @@ def test_16_bits_round_to_the_nearest_and_ties_to_even(dtype: Any) -> None:
 
 # ---------------------------------------------------------------------------------------------------- rows
 
-ELEMENT, ROW, COLUMN = Along.ELEMENT, Along.ROW, Along.COLUMN
+ELEMENT, ROW, COLUMN = RowLayout.ELEMENT, RowLayout.ROW, RowLayout.COLUMN
 #: Rows and their length: a warp, with a tail, a block, and longer than registers hold.
 SIZES = [(5, 7), (9, 64), (3, 300), (2, 3000), (1, 33000)]
 
@@ -182,8 +182,8 @@ class RowCase(NamedTuple):
     """A function of rows, what its inputs and results have a number for, and the same in NumPy."""
 
     function: Callable
-    inputs: tuple[Along, ...]
-    results: tuple[Along, ...]
+    inputs: tuple[RowLayout, ...]
+    results: tuple[RowLayout, ...]
     reference: Callable
     settings: dict[str, float] = {}
 
@@ -201,7 +201,7 @@ ROW_CASES = {
 }
 
 
-def _shaped(along: Along, count: int, n: int) -> tuple[int, ...]:
+def _shaped(along: RowLayout, count: int, n: int) -> tuple[int, ...]:
     return {ELEMENT: (count, n), ROW: (count,), COLUMN: (n,)}[along]
 
 

@@ -11,7 +11,7 @@ import opreg as mx
 from opreg.backends.cuda import rows
 from opreg.backends.cuda.operators import losses
 from opreg.builtin.layers.losses import _through_svm
-from opreg.elementwise.rows import Along, trace_rows
+from opreg.elementwise.rows import RowLayout, trace_rows
 from tests.backends.cuda.test_reductions import compared
 from tests.cuda import host, nvrtc
 from tests.cuda.host import array
@@ -65,16 +65,16 @@ def test_softmax_output_of_places_is_computed_by_columns(shape: tuple[int, ...],
 @needs_nvrtc
 @pytest.mark.parametrize("architecture", [75, 80, 90])
 def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
-    cases = [(losses._cross_entropy, (Along.ELEMENT, Along.ROW), {}),
-             (losses._backward_cross_entropy, (Along.CYCLE, Along.ELEMENT, Along.ROW), {}),
-             (_through_svm, (Along.ELEMENT, Along.ROW), {"margin": 1.0, "factor": 1.0, "linear": False})]
+    cases = [(losses._cross_entropy, (RowLayout.ELEMENT, RowLayout.ROW), {}),
+             (losses._backward_cross_entropy, (RowLayout.CYCLE, RowLayout.ELEMENT, RowLayout.ROW), {}),
+             (_through_svm, (RowLayout.ELEMENT, RowLayout.ROW), {"margin": 1.0, "factor": 1.0, "linear": False})]
     texts = []
     for function, inputs, settings in cases:
         expression = trace_rows(function, inputs, **settings)
         for dtype in ("float16", "float32", "float64"):
             for n in (100, 8192, 100000):
-                ins = [array(np.zeros((1, n) if each is Along.ELEMENT else (1,)), dtype) for each in inputs]
-                outs = [array(np.zeros((1, n) if each is Along.ELEMENT else (1,)), dtype)
+                ins = [array(np.zeros((1, n) if each is RowLayout.ELEMENT else (1,)), dtype) for each in inputs]
+                outs = [array(np.zeros((1, n) if each is RowLayout.ELEMENT else (1,)), dtype)
                         for each in expression.results]
                 texts.append(rows.rows_source(expression, rows.shape_of(expression, ins, outs, 1, n)))
     for made in nvrtc.compile(texts, architecture):

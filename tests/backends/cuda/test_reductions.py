@@ -15,7 +15,7 @@ from opreg.backends.cuda.folds import bound_fold, groups_of
 from opreg.builtin.reductions import reduce
 from opreg.core.registry import get
 from opreg.elementwise.expression import equal
-from opreg.elementwise.rows import Along, RowExpression, column, row_size, row_sum, traced
+from opreg.elementwise.rows import RowExpression, RowLayout, column, row_size, row_sum, traced
 from tests.cuda import host, nvrtc
 from tests.cuda.device import gpus
 from tests.cuda.host import Host, KernelError, array
@@ -44,7 +44,7 @@ def blank(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return array(np.full(shape, np.nan), dtype)
 
 
-def fold(device: Host, expression: Any, ins: list[Any], roles: list[Along], shape: tuple[int, ...],
+def fold(device: Host, expression: Any, ins: list[Any], roles: list[RowLayout], shape: tuple[int, ...],
          axes: tuple[int, ...], dtype: Any, count: int = 1) -> list[np.ndarray]:
     kept = tuple([n for i, n in enumerate(shape) if i not in axes])
     outs = [blank(kept, dtype) for _ in range(count)]
@@ -66,7 +66,7 @@ def test_every_function_of_axes_is_numpys(dtype: Any) -> None:
         if name.startswith("nan"):
             values.reshape(-1)[::3] = np.nan
         data = array(values, dtype)
-        (out,) = fold(device, _function(name), [data], [Along.ELEMENT], shape, axes, dtype)
+        (out,) = fold(device, _function(name), [data], [RowLayout.ELEMENT], shape, axes, dtype)
         cases.append((f"{name} {shape} {axes}", out, FUNCTIONS[name](np.asarray(data, float), axis=axes), data))
     device.run("address")
     for name, out, expected, data in cases:
@@ -79,7 +79,7 @@ def test_every_function_of_axes_is_numpys(dtype: Any) -> None:
 def test_what_is_no_number_stays_none_and_the_largest_may_be_infinite() -> None:
     device = Host()
     data = array([[1, np.nan, 3], [-np.inf, -np.inf, -np.inf], [np.inf, 0, 1]], np.float32)
-    outs = [fold(device, _function(name), [data], [Along.ELEMENT], (3, 3), axes, np.float32)[0]
+    outs = [fold(device, _function(name), [data], [RowLayout.ELEMENT], (3, 3), axes, np.float32)[0]
             for name in ("max", "min") for axes in ((0,), (1,))]
     device.run()
     with np.errstate(all="ignore"):
@@ -100,8 +100,8 @@ def test_sets_have_numbers_of_their_own_in_any_order_of_blocks(order: str) -> No
         x, y = (array(rng.standard_normal(shape), np.float32) for _ in range(2))
         kept = tuple([1 if i in axes else n for i, n in enumerate(shape)])
         mean = array(rng.standard_normal(kept), np.float32)
-        outs = fold(device, expression, [x, y, mean], [Along.ELEMENT, Along.ELEMENT, Along.ROW], shape, axes,
-                    np.float32, 2)
+        outs = fold(device, expression, [x, y, mean], [RowLayout.ELEMENT, RowLayout.ELEMENT, RowLayout.ROW], shape,
+                    axes, np.float32, 2)
         wide = [np.array(each, float) for each in (x, y, mean)]
         cases.append((outs, [((wide[0] - wide[2]) * wide[1]).mean(axes), (wide[1] - wide[2] / (
             x.size / mean.size)).sum(axes)]))
@@ -121,10 +121,10 @@ def test_counts_of_large_sets_are_exact(along: str) -> None:
     device, x, out = Host(), array(np.ones((1, 8)), np.float64), blank((1,), np.float64)
     expression = _function("mean")
     if along == "rows":
-        rows.bound_rows(RowExpression(expression, [Along.ELEMENT]), [x], [out], 1, 8, device,  # type: ignore[arg-type]
+        rows.bound_rows(RowExpression(expression, [RowLayout.ELEMENT]), [x], [out], 1, 8, device,  # type: ignore[arg-type]
                         size=LARGE)()
     else:
-        columns.bound_columns(RowExpression(expression, [Along.ELEMENT], Along.COLUMN), [x], [out], 1, 8, 1,
+        columns.bound_columns(RowExpression(expression, [RowLayout.ELEMENT], RowLayout.COLUMN), [x], [out], 1, 8, 1,
                               device, size=LARGE)()  # type: ignore[arg-type]
     device.run()
     assert out[0] == 8 / LARGE
@@ -134,7 +134,8 @@ def test_counts_of_large_sets_are_exact(along: str) -> None:
 def test_a_label_chooses_one_of_many_columns() -> None:
     device, n = Host(), LARGE + 7
     y, label, out = array(np.zeros((1, n)), np.float16), array([LARGE - 1], np.float32), blank((1, n), np.float16)
-    expression = RowExpression(traced(lambda y, label: y - equal(column(), label), 2), [Along.ELEMENT, Along.ROW])
+    expression = RowExpression(traced(lambda y, label: y - equal(column(), label), 2),
+                               [RowLayout.ELEMENT, RowLayout.ROW])
     rows.bound_rows(expression, [y, label], [out], 1, n, device)()  # type: ignore[arg-type]
     device.run("")
     assert np.flatnonzero(out).tolist() == [LARGE - 1]
@@ -145,7 +146,7 @@ def test_threads_do_not_race() -> None:
     device, rng = Host(), np.random.default_rng(2)
     for shape, axes in (((100, 5), (0,)), ((2, 9000), (1,))):
         data = array(rng.standard_normal(shape), np.float32)
-        fold(device, traced(row_sum, 1), [data], [Along.ELEMENT], shape, axes, np.float32)
+        fold(device, traced(row_sum, 1), [data], [RowLayout.ELEMENT], shape, axes, np.float32)
     device.run("thread")
 
 
@@ -153,7 +154,7 @@ def test_threads_do_not_race() -> None:
 def test_a_kernel_that_reads_beyond_its_part_is_found() -> None:
     device = Host()
     data = array(np.ones((2, 9001)), np.float32)
-    fold(device, traced(row_sum, 1), [data], [Along.ELEMENT], (2, 9001), (1,), np.float32)
+    fold(device, traced(row_sum, 1), [data], [RowLayout.ELEMENT], (2, 9001), (1,), np.float32)
     device.rewrite("n - begin < part ? n - begin : part", "part")
     with pytest.raises(KernelError, match="heap-buffer-overflow"):
         device.run("address")
@@ -168,13 +169,13 @@ def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
         for function, count in ((reduce._mean, 1), (spread, 3)):
             expression = traced(function, count)
             outs = (dtype,) * len(expression.results)
-            alongs = [Along.ELEMENT, Along.ELEMENT, Along.COLUMN][:count]
-            texts.append(columns.columns_source(RowExpression(expression, alongs, Along.COLUMN), (dtype,) * count, outs,
-                                                False))
+            alongs = [RowLayout.ELEMENT, RowLayout.ELEMENT, RowLayout.COLUMN][:count]
+            texts.append(columns.columns_source(RowExpression(expression, alongs, RowLayout.COLUMN), (dtype,) * count,
+                                                outs, False))
             for n, part in ((64, None), (100000, None), (100000, 4096)):
-                inputs = [Along.ELEMENT, Along.ELEMENT, Along.CYCLE][:count]
+                inputs = [RowLayout.ELEMENT, RowLayout.ELEMENT, RowLayout.CYCLE][:count]
                 along = RowExpression(expression, inputs)
-                arrays = [blank((1, n) if each is Along.ELEMENT else (1,), dtype) for each in inputs]
+                arrays = [blank((1, n) if each is RowLayout.ELEMENT else (1,), dtype) for each in inputs]
                 shape = rows.shape_of(along, arrays, [blank((1,), dtype)] * len(outs), 1, n, part)
                 texts.append(rows.rows_source(along, shape))
     for made in nvrtc.compile(texts, architecture):

@@ -30,7 +30,7 @@ from opreg.core.spec import Shape, Spec, strides_of
 from opreg.typing import Array, ArrayModule
 
 from ..compiler import can_compile, keep
-from ..cudnn import DTYPES, Built, Convolution, Convolve, Frontend, Part, Tensor, aligned, build, frontend
+from ..cudnn import DTYPES, BuiltGraph, Convolution, Convolve, Frontend, Part, Tensor, aligned, build, frontend
 
 __all__: list[str] = []
 
@@ -39,7 +39,7 @@ class _Plan(NamedTuple):
     """A convolution and what cuDNN built for it."""
 
     kind: Convolution
-    built: Built
+    built: BuiltGraph
 
 
 def _tensor(shape: Shape, layout: str | None) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 from opreg.builtin.layers import losses
 from opreg.core.launch import Call
 from opreg.elementwise.expression import equal, exp, log, maximum, trunc, where
-from opreg.elementwise.rows import Along, column, row_max, row_sum, trace_rows, traced
+from opreg.elementwise.rows import RowLayout, column, row_max, row_sum, trace_rows, traced
 
 from ..compiler import attach, in_pieces
 from ..folds import bound_fold
@@ -18,7 +18,7 @@ from ..rows import bound_rows
 
 __all__: list[str] = []
 
-_ELEMENT, _ROW, _CYCLE = Along.ELEMENT, Along.ROW, Along.CYCLE
+_ELEMENT, _ROW, _CYCLE = RowLayout.ELEMENT, RowLayout.ROW, RowLayout.CYCLE
 
 
 # --------------------------------------------------------------------------------------- rows of scores

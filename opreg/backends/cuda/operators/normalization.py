@@ -13,7 +13,7 @@ from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.spec import Shape
 from opreg.elementwise.expression import maximum, sqrt, square
-from opreg.elementwise.rows import Along, row_size, row_sum, traced
+from opreg.elementwise.rows import RowLayout, row_size, row_sum, traced
 from opreg.typing import Array
 
 from .. import elementwise
@@ -22,13 +22,13 @@ from ..sets import bound_sets
 
 __all__: list[str] = []
 
-_ELEMENT, _SET, _CYCLE = Along.ELEMENT, Along.ROW, Along.CYCLE
+_ELEMENT, _SET, _CYCLE = RowLayout.ELEMENT, RowLayout.ROW, RowLayout.CYCLE
 # One of so many samples is read first, for estimates of the means.
 _PART = 16
 
 
-def _sets(call: Call, function: Callable[..., Any], ins: Sequence[tuple[Array, Along]], outs: Sequence[Array | None],
-          axes: Sequence[int], **settings: Any) -> list[Callable]:
+def _sets(call: Call, function: Callable[..., Any], ins: Sequence[tuple[Array, RowLayout]],
+          outs: Sequence[Array | None], axes: Sequence[int], **settings: Any) -> list[Callable]:
     return bound_sets(traced(function, len(ins), **settings), [array for array, _ in ins], [role for _, role in ins],
                       outs, axes, call.xp, call.scratch)
 

@@ -21,7 +21,7 @@ from opreg.core.spec import limits
 from opreg.core.steps import own_bytes
 from opreg.elementwise.expression import cbrt as cube_root
 from opreg.elementwise.expression import equal, maximum, sqrt, where
-from opreg.elementwise.rows import Along, row_max, row_size, row_sum, traced
+from opreg.elementwise.rows import RowLayout, row_max, row_size, row_sum, traced
 from opreg.typing import Array
 
 from ..compiler import Launch, attach, grid_of, in_pieces, kernel_of
@@ -201,7 +201,7 @@ def _held(pool: Pool) -> float:
     return part
 
 
-def _reached(pool: Pool) -> float:
+def _share_with_inputs(pool: Pool) -> float:
     """The fraction of the outputs whose windows contain any input."""
     return math.prod(sum(max(q * s - p, 0) < min(q * s - p + k, n) for q in range(places)) / places
                      for _, n, k, s, p, places in pool.axes)
@@ -230,11 +230,11 @@ def _launch(call: Call, text: Callable[[Shape], str], name: str, pool: Pool, arr
 def _read(name: str, pool: Pool, arrays: Sequence[Array]) -> int:
     """Bytes that are read; an element in several windows counts once. Whether the gradient of a maximum reads inputs
     that are in no window depends on the compiler; they are counted."""
-    parts = [_held(pool)] if name == "pool" else [_reached(pool), 1.0, _reached(pool)]
+    parts = [_held(pool)] if name == "pool" else [_share_with_inputs(pool), 1.0, _share_with_inputs(pool)]
     return sum(round(own_bytes(array) * part) for array, part in zip(arrays, parts))
 
 
-def _whole(kind: str, power: int, lowest: float) -> Callable[[Any], Any]:
+def _whole_image_pooling(kind: str, power: int, lowest: float) -> Callable[[Any], Any]:
     """Pooling over whole images, as a reduction of rows."""
     if kind == "max":
         return lambda x: maximum(row_max(where(equal(x, x), x, lowest)), lowest)
@@ -249,8 +249,8 @@ def pooling_cuda(call: Call) -> list[Callable]:
     if pool.whole:
         attrs = call.attrs
         power = attrs["p_value"] if attrs["pool_type"] == "lp" else 1
-        function = _whole(attrs["pool_type"], power, float(limits(data.dtype)[0]))
-        return bound_fold(traced(function, 1), [data], [Along.ELEMENT], [out],
+        function = _whole_image_pooling(attrs["pool_type"], power, float(limits(data.dtype)[0]))
+        return bound_fold(traced(function, 1), [data], [RowLayout.ELEMENT], [out],
                           groups_of(pool.x, range(1, len(pool.x) - 1)), call.xp, call.scratch)
     return [_launch(call, source, "pool", pool, [data, out], math.prod(pool.y))]
 

@@ -16,7 +16,7 @@ from opreg.builtin.matrices.dense import FACTORS, dense_weight, factors_of, view
 from opreg.core.launch import Call, Rank
 from opreg.core.registry import REGISTERED
 from opreg.core.rounding import tf32
-from opreg.elementwise.rows import Along, row_sum, traced
+from opreg.elementwise.rows import RowLayout, row_sum, traced
 from opreg.errors import OpError
 from opreg.typing import Array
 
@@ -24,7 +24,7 @@ from .. import cublaslt
 from ..compiler import can_compile, declined, keep
 from ..cublaslt import Epilogue
 from ..folds import bound_fold, groups_of
-from ..products import Chosen, Multiply, Product, choose, describe
+from ..products import ChosenAlgorithm, Multiply, Product, choose, describe
 from .private import dense_backward
 
 __all__: list[str] = []
@@ -34,7 +34,7 @@ class _Plan(NamedTuple):
     """A product with its algorithm and its arrays: the factors and the output."""
 
     product: Product
-    chosen: Chosen
+    chosen: ChosenAlgorithm
     arrays: tuple[Array, Array, Array]
 
 
@@ -121,7 +121,7 @@ def dense_backward_cuda(call: Call) -> list[Callable]:
     g, bias = call.ins[0], call.outs[1]
     if call.found.product.epilogue is Epilogue.BGRADB:
         return [_multiply(call, bias)]
-    return [_multiply(call), *bound_fold(traced(row_sum, 1), [g], [Along.ELEMENT], [bias],
+    return [_multiply(call), *bound_fold(traced(row_sum, 1), [g], [RowLayout.ELEMENT], [bias],
                                          groups_of(g.shape, range(g.ndim - 1)), call.xp, call.scratch)]
 
 

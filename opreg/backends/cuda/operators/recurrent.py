@@ -15,7 +15,7 @@ import numpy as np
 
 from opreg.builtin.layers.rnn import backward_rnn, rnn, run, run_back
 from opreg.builtin.layers.rnn_layer import products, rows_of
-from opreg.builtin.layers.rnn_parts import GATES, Kept, Kind, Part, kind_of, of_gates
+from opreg.builtin.layers.rnn_parts import GATES, Kind, Part, Residuals, kind_of, of_gates
 from opreg.builtin.outputs import wide
 from opreg.core.cache import cached
 from opreg.core.launch import Call
@@ -126,7 +126,7 @@ class _Steps:
 
 
 def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, x: Sequence[Array],
-            kept: Kept, counts: Array | None) -> None:
+            kept: Residuals, counts: Array | None) -> None:
     """Run a layer, as ``rnn_layer.forward`` does."""
     gates = kept.gates if kind.gates > 1 else kept.states[:, None, 1:]
     time, batch = gates.shape[2:4]
@@ -151,8 +151,8 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
         steps(t)
 
 
-def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, x: list[Array], kept: Kept,
-             counts: Array | None, dy: Array, ends: tuple[Array, Array | None], d_parameters: Array,
+def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, x: list[Array],
+             kept: Residuals, counts: Array | None, dy: Array, ends: tuple[Array, Array | None], d_parameters: Array,
              dx: Sequence[Array] | None) -> tuple[Array, Array | None]:
     """The gradient of a layer, as ``rnn_layer.backward`` computes it."""
     directions, time, batch, size = dy.shape

@@ -8,7 +8,7 @@ from opreg.builtin.layers.convolution import convolution_bias
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.registry import REGISTERED
-from opreg.elementwise.rows import Along, row_sum, traced
+from opreg.elementwise.rows import RowLayout, row_sum, traced
 
 from ..compiler import attach
 from ..folds import bound_fold, groups_of
@@ -25,8 +25,8 @@ def _attach(op: Op, axes_of: Callable[[Call], Sequence[int]]) -> None:
 
     def steps(call: Call) -> list[Callable]:
         data = call.ins[0]
-        return bound_fold(traced(row_sum, 1), [data], [Along.ELEMENT], call.outs, groups_of(data.shape, axes_of(call)),
-                          call.xp, call.scratch)
+        return bound_fold(traced(row_sum, 1), [data], [RowLayout.ELEMENT], call.outs,
+                          groups_of(data.shape, axes_of(call)), call.xp, call.scratch)
 
     attach(op, accepts, steps)
 

@@ -15,7 +15,7 @@ from opreg.core.registry import REGISTERED
 from opreg.core.spec import Shape
 from opreg.elementwise.expression import equal, trunc
 from opreg.elementwise.loops import folded
-from opreg.elementwise.rows import Along, RowExpression, column, row_size, row_sum, trace_rows, traced
+from opreg.elementwise.rows import RowExpression, RowLayout, column, row_size, row_sum, trace_rows, traced
 
 from .. import elementwise, updates
 from ..compiler import attach, can_compile, keep
@@ -26,7 +26,7 @@ from ..sets import bound_sets
 
 __all__: list[str] = []
 
-_ELEMENT, _ROW, _COLUMN = Along.ELEMENT, Along.ROW, Along.COLUMN
+_ELEMENT, _ROW, _COLUMN = RowLayout.ELEMENT, RowLayout.ROW, RowLayout.COLUMN
 #: A row expression, and the shape to which data are reshaped, in which rows lie along the second axis.
 Rows = tuple[RowExpression, Shape]
 
@@ -96,7 +96,7 @@ def _layer_norm_sums(g: Any, x: Any, mean: Any, inverse: Any) -> Any:
     return row_sum(g * ((x - mean) * inverse)), row_sum(g)
 
 
-def _between(view: Shape) -> Shape:
+def _row_vector_shape(view: Shape) -> Shape:
     """The shape of a vector along the second axis."""
     return (1, view[1], *(1,) * (len(view) - 2))
 
@@ -141,7 +141,7 @@ def _gradient_along(call: Call, view: Shape) -> list[Callable]:
     dtype = np.dtype(np.float64 if call.ins[1].dtype.itemsize == 8 else np.float32)
     normal, scaled = [call.scratch(400 + i, view, dtype) for i in range(2)]
     g, data, gamma, mean, inverse = [array.reshape(shape) for array, shape in zip(
-        call.ins, (view, view, _between(view), keep, keep))]
+        call.ins, (view, view, _row_vector_shape(view), keep, keep))]
     steps: list[Callable] = [elementwise.bound_to(traced(_normal, 5), [g, data, gamma, mean, inverse],
                                                   [normal, scaled], call.xp)]
     if any(out is not None for out in call.outs[1:]):
@@ -158,4 +158,4 @@ _attach(layer_norm.backward_layer_norm, _rows_of_gradient, _gradient_steps)
 
 # --------------------------------------------------------------------------------------- optimizer updates
 
-updating.movers.append(updating.Mover("cuda", can_compile, updates.move, updates.bind))
+updating.movers.append(updating.GroupUpdater("cuda", can_compile, updates.move, updates.bind))

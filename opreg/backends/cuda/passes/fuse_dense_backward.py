@@ -11,7 +11,7 @@ from opreg.core.graph import Node
 from opreg.core.registry import get
 from opreg.symbol.program import Program
 
-from ...passes.joint import Joint, Pair, join
+from ...passes.operator_pairs import Joint, Pair, join
 from ..compiler import can_compile, declined
 from ..cublaslt import library
 from ..operators.private import dense_backward

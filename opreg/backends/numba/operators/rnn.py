@@ -10,7 +10,7 @@ import numpy as np
 from opreg.builtin.layers import rnn_layer
 from opreg.builtin.layers.rnn import backward_rnn, rnn, run, run_back
 from opreg.builtin.layers.rnn_layer import scratch
-from opreg.builtin.layers.rnn_parts import Kept, Kind, Part, kind_of, of_gates
+from opreg.builtin.layers.rnn_parts import Kind, Part, Residuals, kind_of, of_gates
 from opreg.builtin.outputs import wide
 from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
@@ -28,31 +28,31 @@ def _room(direction: int) -> recurrent.Room:
     return lambda name, shape, dtype: scratch(np, f"{name} {direction}", shape, dtype)
 
 
-def _kept(kept: Kept, direction: int) -> tuple[Array, Array, Array]:
+def _direction_residuals(kept: Residuals, direction: int) -> tuple[Array, Array, Array]:
     return kept.gates[direction], kept.cells[direction], kept.states[direction]
 
 
 def forward(xp: ArrayModule, kind: Kind, parts: Sequence[dict[str, Part]], parameters: Array, x: Sequence[Array],
-            kept: Kept, counts: Array | None) -> None:
+            kept: Residuals, counts: Array | None) -> None:
     """Run a layer, as ``rnn_layer.forward`` does."""
     directions = []
     for d, part in enumerate(parts):
         w_input, w_state, input_bias, state_bias = [of_gates(kind, part[name], parameters) for name in (
             "input", "state", "input_bias", "state_bias")]
         directions.append(recurrent.forward(kind.mode, np.ascontiguousarray(x[d]), w_input, w_state,
-                                            (input_bias, state_bias), _kept(kept, d), _room(d)))
+                                            (input_bias, state_bias), _direction_residuals(kept, d), _room(d)))
     for stage in zip(*directions):
         together([call for calls in stage for call in calls], apart=True)
 
 
 def backward(xp: ArrayModule, kind: Kind, parts: Sequence[dict[str, Part]], parameters: Array, x: Sequence[Array],
-             kept: Kept, counts: Array | None, dy: Array, ends: tuple[Array, Array | None], d_parameters: Array,
+             kept: Residuals, counts: Array | None, dy: Array, ends: tuple[Array, Array | None], d_parameters: Array,
              dx: Array | None) -> tuple[Array, Array | None]:
     """The gradient of a layer, as ``rnn_layer.backward`` computes it."""
     dc = None if ends[1] is None else ends[1].copy()
     gradients = [recurrent.backward(kind.mode, np.ascontiguousarray(dy[d]), of_gates(kind, part["input"], parameters),
-                                    of_gates(kind, part["state"], parameters), _kept(kept, d), ends[0][d],
-                                    None if dc is None else dc[d], None if dx is None else dx[d], _room(d))
+                                    of_gates(kind, part["state"], parameters), _direction_residuals(kept, d),
+                                    ends[0][d], None if dc is None else dc[d], None if dx is None else dx[d], _room(d))
                  for d, part in enumerate(parts)]
     together([call for direction in gradients for call in direction.calls], apart=True)
     x = [np.ascontiguousarray(data) for data in x]

@@ -114,14 +114,14 @@ def _stand_in(shape: Shape, dtype: np.dtype | None) -> Array:
     return np.lib.stride_tricks.as_strided(number, shape, [step * number.itemsize for step in strides_of(shape)])
 
 
-class _Works(threading.local):
+class _EagerPrimitives(threading.local):
     """Primitives made by eager calls of one thread; each call binds them to its arrays."""
 
     def __init__(self) -> None:
         self.by_kind: dict[tuple[Part, Description], engine.Work] = {}
 
 
-_WORKS = _Works()
+_WORKS = _EagerPrimitives()
 
 
 def compute(part: Part, description: Description, arrays: Sequence[Array]) -> None:

@@ -8,7 +8,7 @@ from opreg.builtin.layers.normalize import backward_normalize, backward_sums
 from opreg.core.graph import Node
 from opreg.symbol.program import Program
 
-from ...passes.joint import Joint, Pair, join
+from ...passes.operator_pairs import Joint, Pair, join
 from ..operators.private import batch_norm_gradient
 from ..shared_library import missing
 

@@ -103,7 +103,7 @@ def metrics_of(metrics: Any) -> list[EvalMetric]:
     return list(several)
 
 
-def _said(metrics: Sequence[EvalMetric]) -> str:
+def _metrics_text(metrics: Sequence[EvalMetric]) -> str:
     return ", ".join("{}: {:.4f}".format(*metric.get()) for metric in metrics)
 
 
@@ -238,7 +238,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
 
     def train_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
         estimator.logger.info("Train finished using total %ds with %d epochs. %s", time.time() - self.train_start,
-                              self.current_epoch, _said(self.metrics))
+                              self.current_epoch, _metrics_text(self.metrics))
 
     def batch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
         self.batch_start = time.time()
@@ -250,7 +250,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
             if self.batch_index % self.log_interval == 0:
                 estimator.logger.info("[Epoch %d][Batch %d][Samples %s] time/interval: %.3fs %s", self.current_epoch,
                                       self.batch_index, self.processed_samples, self.log_interval_time,
-                                      _said(self.metrics))
+                                      _metrics_text(self.metrics))
                 self.log_interval_time = 0.0
         self.batch_index += 1
 
@@ -264,7 +264,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
 
     def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
         estimator.logger.info("[Epoch %d] Finished in %.3fs, %s", self.current_epoch, time.time() - self.epoch_start,
-                              _said(self.metrics))
+                              _metrics_text(self.metrics))
         self.current_epoch += 1
         self.batch_index = 0
 

@@ -39,8 +39,8 @@ class _BlockV1(HybridBlock):
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""
-        beside = x if self.downsample is None else self.downsample(x)
-        return F.Activation(self.body(x) + beside, act_type="relu")
+        shortcut = x if self.downsample is None else self.downsample(x)
+        return F.Activation(self.body(x) + shortcut, act_type="relu")
 
 
 class BasicBlockV1(_BlockV1):
@@ -95,13 +95,13 @@ class _BlockV2(HybridBlock):
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""
-        beside = x
+        shortcut = x
         for number, (norm, conv) in enumerate(self._pairs):
             x = F.Activation(getattr(self, norm)(x), act_type="relu")
             if number == 0 and self.downsample is not None:
-                beside = self.downsample(x)
+                shortcut = self.downsample(x)
             x = getattr(self, conv)(x)
-        return x + beside
+        return x + shortcut
 
 
 class BasicBlockV2(_BlockV2):

@@ -234,9 +234,9 @@ def adaptive_max_pool2d(input: TensorLike, output_size: int | Sequence[int | Non
     return adaptive_pool("max", 2, input, output_size)
 
 
-def _no_indices(name: str, return_indices: bool) -> None:
+def _no_indices(name: str, requested: bool) -> None:
     """Refuse ``return_indices``."""
-    if return_indices:
+    if requested:
         raise ArgumentError(f"{name}: return_indices must be False; max_pool2d says where the largest numbers are")
 
 

@@ -181,7 +181,7 @@ class ZeroPad3d(_ZeroPad):
 # ------------------------------------------------------------------------------------------------- with weights
 
 
-def _made(init: InitializerLike, shape: Sequence[int], name: str, dtype: TensorDType) -> Parameter:
+def _new_parameter(init: InitializerLike, shape: Sequence[int], name: str, dtype: TensorDType) -> Parameter:
     return Parameter(initializer(init, tuple(shape), float32 if dtype is None else dtype), name)
 
 
@@ -209,8 +209,8 @@ class _Conv(Cell):
         first, second = (in_channels, out_channels) if self._transposed else (out_channels, in_channels)
         shape = (first, second // groups, *self.kernel_size)
         bound = 1 / math.sqrt(math.prod(shape[1:]))
-        self.weight = _made(Uniform(bound), shape, "weight", dtype)
-        self.bias = _made(Uniform(bound), (out_channels,), "bias", dtype) if flag(self, "bias", bias) else None
+        self.weight = _new_parameter(Uniform(bound), shape, "weight", dtype)
+        self.bias = _new_parameter(Uniform(bound), (out_channels,), "bias", dtype) if flag(self, "bias", bias) else None
 
     def construct(self, input: Tensor) -> Tensor:
         """The convolution of ``input`` (batch, in_channels, ...)."""
@@ -314,8 +314,8 @@ class _BatchNorm(Cell):
         self.eps, self.momentum, self.affine = eps, momentum, flag(self, "affine", affine)
         self.track_running_stats = flag(self, "track_running_stats", track_running_stats)
         shape = (num_features,)
-        self.weight = _made("ones", shape, "weight", dtype) if affine else None
-        self.bias = _made("zeros", shape, "bias", dtype) if affine else None
+        self.weight = _new_parameter("ones", shape, "weight", dtype) if affine else None
+        self.bias = _new_parameter("zeros", shape, "bias", dtype) if affine else None
         if track_running_stats:
             self.running_mean = Parameter(initializer("zeros", shape, float32), "running_mean", requires_grad=False)
             self.running_var = Parameter(initializer("ones", shape, float32), "running_var", requires_grad=False)
@@ -395,8 +395,8 @@ class GroupNorm(Cell):
         if num_channels % num_groups:
             raise ArgumentError(f"GroupNorm: num_groups {num_groups} must divide num_channels {num_channels}")
         self.eps, self.affine = eps, flag(self, "affine", affine)
-        self.weight = _made("ones", (num_channels,), "weight", dtype) if affine else None
-        self.bias = _made("zeros", (num_channels,), "bias", dtype) if affine else None
+        self.weight = _new_parameter("ones", (num_channels,), "weight", dtype) if affine else None
+        self.bias = _new_parameter("zeros", (num_channels,), "bias", dtype) if affine else None
 
     def construct(self, input: Tensor) -> Tensor:
         """The normalized data."""
@@ -431,8 +431,8 @@ class LayerNorm(Cell):
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.normalized_shape = several(self, "normalized_shape", shape, len(shape))
         self.eps, self.elementwise_affine = eps, flag(self, "elementwise_affine", elementwise_affine)
-        self.weight = _made("ones", shape, "weight", dtype) if elementwise_affine else None
-        self.bias = _made("zeros", shape, "bias", dtype) if elementwise_affine and bias else None
+        self.weight = _new_parameter("ones", shape, "weight", dtype) if elementwise_affine else None
+        self.bias = _new_parameter("zeros", shape, "bias", dtype) if elementwise_affine and bias else None
 
     def construct(self, input: TensorLike) -> Tensor:
         """The normalized data."""
@@ -499,7 +499,7 @@ class PReLU(Cell):
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: TensorDType = None):
         super().__init__()
-        self.weight = _made(init, (whole(self, "num_parameters", num_parameters),), "weight", dtype)
+        self.weight = _new_parameter(init, (whole(self, "num_parameters", num_parameters),), "weight", dtype)
 
     def construct(self, input: TensorLike) -> Tensor:
         """The activation."""

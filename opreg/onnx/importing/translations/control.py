@@ -68,7 +68,7 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
         if fixed is not None:
             raise ArgumentError(f"Loop: it never ends: no round changes its condition {fixed!r}, and {_ENDLESS}")
         kept = results[1:1 + count]
-        if on and watched and _alike(before, kept):
+        if on and watched and _same_states(before, kept):
             raise ArgumentError(f"Loop: it never ends: after round {step + 1} its states are those of round {since}, "
                                 f"and {_ENDLESS}")
         if step + 1 == 2 * since or step == 0:  # states that come back are found, however many rounds that takes
@@ -87,7 +87,7 @@ def _repeats(body: Graph) -> bool:
                    ) and number not in body.outputs
 
 
-def _alike(before: Sequence[Any], now: Sequence[Any]) -> bool:
+def _same_states(before: Sequence[Any], now: Sequence[Any]) -> bool:
     """Whether two rounds have the same states, number for number; the smallest are asked first."""
     if any(isinstance(value, list) or value is None for value in (*before, *now)):
         return False

@@ -100,7 +100,7 @@ for _name, _ours in _BINARY.items():
     _binary(_name, _ours)
 
 
-def _several(name: str, ours: str) -> None:
+def _register_folded(name: str, ours: str) -> None:
     def apply(node: Node, *values: Given) -> Any:
         result = values[0]
         for value in values[1:]:
@@ -111,7 +111,7 @@ def _several(name: str, ours: str) -> None:
 
 
 for _name, _ours in _SEVERAL.items():
-    _several(_name, _ours)
+    _register_folded(_name, _ours)
 
 
 @row("Mean")

@@ -195,7 +195,7 @@ def grid_sample(node: Node, x: Any, grid: Any, *, align_corners: int = 0, mode: 
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     limits = [(0.0, length - 1.0) if align_corners else (-0.5, length - 0.5) for length in lengths]
     if mode != "cubic" and padding_mode != "zeros":
-        at = [_inside(each, length, limit, padding_mode) for each, length, limit in zip(at, lengths, limits)]
+        at = [_indices_in_range(each, length, limit, padding_mode) for each, length, limit in zip(at, lengths, limits)]
     taps: list[list[tuple[Any, Any]]] = []  # pairs of index and weight for each axis
     for each in at:
         if mode == "nearest":
@@ -218,7 +218,7 @@ def grid_sample(node: Node, x: Any, grid: Any, *, align_corners: int = 0, mode: 
                 mask = node.cast(within, node.dtype(x))
                 share = mask if share is None else share * mask
             else:
-                place = _inside(place, length, limit, padding_mode)
+                place = _indices_in_range(place, length, limit, padding_mode)
             place = node.cast(ops.clip(ops._npi_around(place), a_min=0, a_max=length - 1), np.int64)
             index = place if index is None else index * length + place
             weight = share if weight is None else weight if share is None else weight * share
@@ -235,7 +235,7 @@ def _cubic_weight(distance: Any, a: float = -0.75) -> Any:
     return ops._npi_where(ops._npi_less_equal_scalar(d, scalar=1.0), near, far)
 
 
-def _inside(place: Any, length: int, limit: tuple[float, float], how: str) -> Any:
+def _indices_in_range(place: Any, length: int, limit: tuple[float, float], how: str) -> Any:
     """Indices moved inside an axis: clamped, or reflected."""
     if how == "border":
         return ops.clip(place, a_min=0, a_max=length - 1)

@@ -486,11 +486,11 @@ def _extreme(node: Node, x: Any, places: Any, updates: Any, least: bool) -> Any:
     mine = node.cast(ops._npi_equal(ops.BlockGrad(own), best), dtype)
     theirs = node.cast(ops._npi_equal(ops.BlockGrad(given), ops.gather_nd(best, flat)), dtype)
     count = mine + ops._backward_gather_nd(theirs, flat, own)
-    total = _kept(own, mine) + ops._backward_gather_nd(_kept(given, theirs), flat, own)
+    total = _masked_elements(own, mine) + ops._backward_gather_nd(_masked_elements(given, theirs), flat, own)
     return ops._np_reshape(total / count, newshape=shape)
 
 
-def _kept(x: Any, where: Any) -> Any:
+def _masked_elements(x: Any, where: Any) -> Any:
     """Elements where a mask is nonzero, else zero, even for infinite elements."""
     return ops.where(where, x, ops.zeros_like(x))
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ..core.spec import Shape
 
-__all__ = ["Dropped", "Laid", "Part", "Product", "Seen", "Weights", "multiplies"]
+__all__ = ["DroppedWeights", "MatrixView", "Part", "Product", "MaskedScores", "Weights", "multiplies"]
 
 #: The matrices in an input, by operators: a value of shape (*lead, rows, columns), where ``lead`` are two batch axes.
-Laid: TypeAlias = Callable[[Any, Shape], Any]
+MatrixView: TypeAlias = Callable[[Any, Shape], Any]
 
 
 class Product(NamedTuple):
@@ -24,7 +24,7 @@ class Product(NamedTuple):
     factor : float
     places : tuple of two int
         The inputs that are multiplied.
-    laid : tuple of two Laid or None
+    laid : tuple of two MatrixView or None
         For an input whose matrices are not its last two axes, the operators that extract them.
     result : function or None
         Makes the output from products (*lead, rows, columns), if its layout differs.
@@ -34,11 +34,11 @@ class Product(NamedTuple):
     transpose_b: bool
     factor: float = 1.0
     places: tuple[int, int] = (0, 1)
-    laid: tuple[Laid | None, Laid | None] = (None, None)
+    laid: tuple[MatrixView | None, MatrixView | None] = (None, None)
     result: Callable[[Any], Any] | None = None
 
 
-class Seen(NamedTuple):
+class MaskedScores(NamedTuple):
     """The second input, with a constant in the masked positions.
 
     Attributes
@@ -57,7 +57,7 @@ class Weights(NamedTuple):
     """The softmax of the first input along its last axis, in its dtype."""
 
 
-class Dropped(NamedTuple):
+class DroppedWeights(NamedTuple):
     """Dropout with a separate draw for each element.
 
     Attributes
@@ -71,7 +71,7 @@ class Dropped(NamedTuple):
     mode: str
 
 
-Part: TypeAlias = Product | Seen | Weights | Dropped
+Part: TypeAlias = Product | MaskedScores | Weights | DroppedWeights
 
 
 def multiplies(a: Shape, b: Shape, *, transpose_a: bool = False, transpose_b: bool = False) -> Part | None:

@@ -17,7 +17,7 @@ from opreg.custom.prop import RegisteredProp
 from opreg.errors import ArgumentError, OpError, did_you_mean
 from opreg.testing import examine
 
-from .given import imported
+from .parsing import imported
 
 if TYPE_CHECKING:
     import pytest

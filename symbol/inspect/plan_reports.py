@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from opreg.core.looks import Explanation, Shown, report
+from opreg.core.reports import Explanation, NotebookTable, report
 from opreg.errors import ArgumentError
 from opreg.ndarray.context import Context
 
@@ -20,13 +20,13 @@ from .checking import KernelReport
 from .estimate import Estimate, Machine, estimate, machine_of
 from .explain import explained
 from .memory_use import MemoryUse, results_between
-from .monitor import Told
+from .monitor import MonitorCallback
 from .profile import Profile, profile
 
-__all__ = ["Asked", "Questions"]
+__all__ = ["ReportedPlan", "PlanReports"]
 
 
-class Asked(NamedTuple):
+class ReportedPlan(NamedTuple):
     """A plan, with all that reports on it need.
 
     Attributes
@@ -57,7 +57,7 @@ class Asked(NamedTuple):
         return [*explained(self.plan, self.segments), *self.more]
 
 
-class Questions(Shown):
+class PlanReports(NotebookTable):
     """An object that reports on its plans."""
 
     _symbol: Symbol
@@ -65,20 +65,20 @@ class Questions(Shown):
     _alone: Callable[[], AbstractContextManager[object]]  # a block of code for one thread at a time
     _nbytes_bound: Callable[[], Mapping[str, int]]  # bytes of the caller's arrays, by kind
     _held: Callable[[], str]  # the memory of the plans, as text
-    _tell: Callable[[Told | None, bool], None]  # sets the monitor of the plans, or None
+    _tell: Callable[[MonitorCallback | None, bool], None]  # sets the monitor of the plans, or None
     #: The callback, and whether it is called with inputs, too.
-    _monitor: tuple[Told | None, bool] = None, False
+    _monitor: tuple[MonitorCallback | None, bool] = None, False
 
     @property
     def _keeps_gradients(self) -> bool:
         """Whether reports are on the plan for training by default."""
         raise NotImplementedError
 
-    def _asked(self, is_train: bool) -> Sequence[Asked]:
+    def _asked(self, is_train: bool) -> Sequence[ReportedPlan]:
         """The plans for a mode. The plans that ran last, if several exist."""
         raise NotImplementedError
 
-    def _every(self, is_train: bool) -> Sequence[Asked]:
+    def _every(self, is_train: bool) -> Sequence[ReportedPlan]:
         """All plans for a mode that exist side by side."""
         return self._asked(is_train)
 
@@ -94,7 +94,7 @@ class Questions(Shown):
             The mode of the plan; by default training if there are gradients.
         """
         with self._alone():
-            return Explanation(report(line for asked in self._asked(self._mode_of(is_train)) for line in asked.lines))
+            return Explanation(report(line for plan in self._asked(self._mode_of(is_train)) for line in plan.lines))
 
     def memory(self, is_train: bool | None = None) -> MemoryUse:
         """The memory use of a plan.
@@ -140,11 +140,11 @@ class Questions(Shown):
         if not isinstance(runs, int) or runs < 1:  # type: ignore[redundant-expr]
             raise ArgumentError(f"profile: runs={runs!r}: expected a positive number")
         with self._alone():
-            found = [profile(asked.plan, asked.segments, asked.bound, asked.run, runs)
-                     for asked in self._measured(self._mode_of(is_train))]
+            found = [profile(plan.plan, plan.segments, plan.bound, plan.run, runs)
+                     for plan in self._measured(self._mode_of(is_train))]
         return Profile.joined(found)
 
-    def _measured(self, is_train: bool) -> Sequence[Asked]:
+    def _measured(self, is_train: bool) -> Sequence[ReportedPlan]:
         """The plans for a mode, which ``profile`` is about to run."""
         return self._asked(is_train)
 
@@ -167,9 +167,9 @@ class Questions(Shown):
         """
         is_train = self._mode_of(is_train)
         with self._alone():
-            asked = self._asked(is_train)
+            plans = self._asked(is_train)
         found = machine_of(machine, self._ctx.backend.title(self._ctx.device_id))
-        return Estimate.joined([estimate(each.plan, each.segments, found) for each in asked], found, is_train)
+        return Estimate.joined([estimate(each.plan, each.segments, found) for each in plans], found, is_train)
 
     def kernel_report(self, is_train: bool | None = None) -> KernelReport:
         """The differences between kernels and the reference, in all runs of a plan so far.
@@ -185,12 +185,12 @@ class Questions(Shown):
             If the executor was bound without ``check_kernels``.
         """
         with self._alone():
-            reports = [asked.report for asked in self._every(self._mode_of(is_train))]
+            reports = [plan.report for plan in self._every(self._mode_of(is_train))]
         if None in reports:
             raise ArgumentError("kernel_report: kernels are not checked; bind with check_kernels=True")
         return KernelReport.joined([report() for report in reports if report is not None])
 
-    def set_monitor_callback(self, callback: Told | None, monitor_all: bool = False) -> None:
+    def set_monitor_callback(self, callback: MonitorCallback | None, monitor_all: bool = False) -> None:
         """Call a function with the name and the value of every output of every node when it is computed.
 
         Parameters
@@ -206,7 +206,7 @@ class Questions(Shown):
             self._monitor = callback, monitor_all
             self._tell(callback, monitor_all)
 
-    def _watch_as(self, other: Questions) -> None:
+    def _watch_as(self, other: PlanReports) -> None:
         """Set the monitor of another object."""
         if self._monitor != other._monitor:
             self.set_monitor_callback(*other._monitor)

@@ -9,10 +9,10 @@ from threading import get_ident
 
 from opreg.errors import OpError
 
-__all__ = ["OneAtATime"]
+__all__ = ["SingleThread"]
 
 
-class OneAtATime:
+class SingleThread:
     """An object that one thread runs at a time. A second thread that enters meanwhile gets an ``OpError``."""
 
     def __init__(self) -> None:

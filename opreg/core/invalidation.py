@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["EDITION", "following", "keep", "renew", "tell", "watch"]
 
 
-class Keeper(Protocol):
+class CacheOwner(Protocol):
     """An object that caches results which depend on operators, as executors cache plans."""
 
     def on_register(self, op: Op | None) -> None:
@@ -22,14 +22,14 @@ class Keeper(Protocol):
         where this may concern any operator."""
 
 
-_WATCHERS: weakref.WeakSet[Keeper] = weakref.WeakSet()
+_WATCHERS: weakref.WeakSet[CacheOwner] = weakref.WeakSet()
 _FOLLOWING: list[Recent] = []
 _WATCHING = lock()
 #: The number of registrations for operators that had been used.
 EDITION = [0]
 
 
-def watch(keeper: Keeper) -> None:
+def watch(keeper: CacheOwner) -> None:
     """Call ``keeper.on_register(op)`` at each registration for an operator that was used already.
 
     Executors and compiled functions use it, since they cache results that depend on operators.

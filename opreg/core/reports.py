@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from .slots import Slot
 
-__all__ = ["Explanation", "HTML", "SVG", "Shown", "escaped", "printable", "report", "shown"]
+__all__ = ["Explanation", "HTML", "SVG", "NotebookTable", "escaped", "printable", "report", "shown"]
 
 #: Convert a value to HTML, and to SVG.
 HTML, SVG = Slot("pictures"), Slot("pictures")
@@ -68,7 +68,7 @@ def report(lines: Iterable[str]) -> str:
     return "\n".join(shown(line).replace("\n", "␊") for line in lines)
 
 
-class Shown:
+class NotebookTable:
     """An object that notebooks display as a table."""
 
     __slots__ = ()
@@ -78,7 +78,7 @@ class Shown:
         return html
 
 
-class Explanation(Shown, str):
+class Explanation(NotebookTable, str):
     """An explanation as text, in which lines without indentation are titles.
 
     Examples

@@ -25,7 +25,7 @@ from opreg.symbol.symbol import Symbol
 from .drawing import Drawing, of_graph, of_plan
 from .names import Path
 
-__all__ = ["Seen", "by_sample", "examples", "roles", "seen"]
+__all__ = ["GraphFacts", "by_sample", "examples", "roles", "seen"]
 
 # Names of learned inputs, and the suffixes of variables' names for them.
 _LEARNED = frozenset({"weight", "bias", "gamma", "beta", "parameters", "moving_mean", "moving_var", "moving_avg",
@@ -34,7 +34,7 @@ _ENDINGS = tuple(f"_{name}" for name in sorted(_LEARNED))
 
 
 @dataclass
-class Seen:
+class GraphFacts:
     """A graph and what is known about it.
 
     Attributes
@@ -103,7 +103,7 @@ def roles(graph: Graph) -> tuple[set[Node], set[Node], set[Node]]:
 
 def seen(what: str, value: object, shape: Mapping[str, Sequence[int]] | None = None,
          dtype: Mapping[str, Any] | None = None, hide_weights: bool = True, inputs: Any = None,
-         is_train: bool | None = None) -> Seen:
+         is_train: bool | None = None) -> GraphFacts:
     """The graph of a Symbol, a Cell or an executor, with what is known about it.
 
     Parameters
@@ -136,7 +136,7 @@ def seen(what: str, value: object, shape: Mapping[str, Sequence[int]] | None = N
 
 
 def _symbol(what: str, symbol: Symbol, shape: Mapping[str, Sequence[int]] | None,
-            dtype: Mapping[str, Any] | None) -> Seen:
+            dtype: Mapping[str, Any] | None) -> GraphFacts:
     graph = resolve(symbol._graph(), strict=False)
     variables = {node.name: node for node in graph.nodes if node.op is None}
     for given in (shape, dtype):
@@ -146,7 +146,7 @@ def _symbol(what: str, symbol: Symbol, shape: Mapping[str, Sequence[int]] | None
     shapes = inference.infer_shapes(graph, {variables[name]: stated(dims) for name, dims in (shape or {}).items()})
     dtypes = {variables[name]: as_dtype(each) for name, each in (dtype or {}).items()}
     rule = inference.decide_dtypes if shape or dtype else inference.infer_dtypes
-    return Seen(symbol, graph, _joined(graph, shapes, rule(graph, dtypes)), set())
+    return GraphFacts(symbol, graph, _joined(graph, shapes, rule(graph, dtypes)), set())
 
 
 def _joined(graph: Graph, shapes: Mapping[Node, Sequence[Shape | None]],
@@ -163,7 +163,7 @@ def examples(inputs: Any) -> tuple[Any, ...]:
     return (tuple(inputs) if isinstance(inputs, (tuple, list)) else inputs,)
 
 
-def _cell(cell: Cell, inputs: Any) -> Seen:
+def _cell(cell: Cell, inputs: Any) -> GraphFacts:
     values = examples(inputs)
     symbol = cell.to_symbol(*values)
     graph = symbol._graph()
@@ -180,17 +180,17 @@ def _cell(cell: Cell, inputs: Any) -> Seen:
     parameters = {parameter.name for parameter in cell.get_parameters()}
     titles = {tuple(path.split(".")): f"{path.rpartition('.')[2]} · {type(each).__name__}"
               for path, each in cell.cells_and_names() if path}
-    return Seen(symbol, graph, specs, set(), titles, parameters=parameters)
+    return GraphFacts(symbol, graph, specs, set(), titles, parameters=parameters)
 
 
-def _executor(executor: Executor, is_train: bool | None) -> Seen:
+def _executor(executor: Executor, is_train: bool | None) -> GraphFacts:
     symbol = executor._symbol
     graph = resolve(symbol._graph())
     arguments, states = graph.variables()
     arrays = dict(zip([*arguments, *states], [*executor.arg_arrays, *executor.aux_arrays]))
     specs = _joined(graph, inference.infer_shapes(graph, {node: array.shape for node, array in arrays.items()}),
                     inference.decide_dtypes(graph, {node: array._data.dtype for node, array in arrays.items()}))
-    found = Seen(symbol, graph, specs, set(), None, executor)
+    found = GraphFacts(symbol, graph, specs, set(), None, executor)
     if not isinstance(executor, Staged):  # an executor with several plans is shown as its graph
         found.plan = executor.plan(executor._keeps_gradients if is_train is None else is_train)
         found.segments = list(executor._asked(found.plan.is_train)[0].segments)

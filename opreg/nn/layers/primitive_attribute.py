@@ -16,13 +16,13 @@ from ..ops import primitives as _primitives
 from ..ops.primitive import Primitive
 from . import activation, basic, conv, norm, pooling
 
-__all__ = ["Held", "attach"]
+__all__ = ["PrimitiveAttribute", "attach"]
 
 _layers: Any = _layer_primitives  # classes whose names are generated
 _plain: Any = _primitives
 
 
-class Held:
+class PrimitiveAttribute:
     """An attribute that is a primitive, made from the Cell's settings when it is first read.
 
     A program may set the attribute to another callable, for its own ``construct``.
@@ -104,4 +104,4 @@ def attach() -> None:
     """Add these attributes to the layers."""
     for layers, name, make in _HELD:
         for layer in layers:
-            setattr(layer, name, Held(layer, name, make))
+            setattr(layer, name, PrimitiveAttribute(layer, name, make))

@@ -16,7 +16,7 @@ from opreg.ndarray import NDArray, array
 from opreg.ndarray.autograd import vmap
 from opreg.ndarray.context import cpu, gpu, num_gpus
 
-from ..core.loads import loads
+from ..core.bytecode_names import loads
 from ..core.mode import Recording
 from ..core.spec import is_numpy_float, known, show
 from ..custom.function import FunctionUse as CustomUse

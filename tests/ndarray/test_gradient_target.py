@@ -9,7 +9,7 @@ import pytest
 
 import opreg as ms
 from opreg import nn
-from opreg.ndarray.landing import Landing
+from opreg.ndarray.gradient_target import GradientTarget
 
 SHAPE = 160, 128  # large enough for a place of its own
 
@@ -32,12 +32,12 @@ def simple():
 
 
 def lies_there(parameter, gradient) -> bool:
-    return parameter._landing.holds(gradient._data)
+    return parameter._gradient_target.holds(gradient._data)
 
 
 def test_a_gradient_is_computed_where_the_optimizer_reads_it():
     layer, optimizer, gradients, (x, y, *_) = simple()
-    assert layer.weight._landing is None
+    assert layer.weight._gradient_target is None
     optimizer(gradients(x))
     found = gradients(y)
     assert lies_there(layer.weight, found[0])
@@ -72,14 +72,14 @@ def test_kept_results_do_not_change(keep):
 @pytest.mark.parametrize("rule", [nn.SGD, nn.Momentum, nn.Adam, nn.RMSProp])
 def test_steps_are_the_same_however_long_gradients_are_kept(rule, kept):
     found = []
-    for lands in (True, False):
+    for gradient_targets in (True, False):
         layer, _, gradients, inputs = network()
         settings = {"momentum": 0.9} if rule is nn.Momentum else {}
         optimizer, held = rule(layer.trainable_params(), learning_rate=0.1, **settings), []
         for x in inputs:
             held.append(gradients(x))
-            if not lands:
-                layer.weight._landing = None
+            if not gradient_targets:
+                layer.weight._gradient_target = None
             optimizer(held[-1])
             del held[:len(held) - kept]
         found.append([p.asnumpy().copy() for p in optimizer.parameters])
@@ -91,7 +91,7 @@ def test_a_weight_that_is_used_twice_has_the_sum():
     layer, optimizer, gradients, (x, y, *_) = network()
     optimizer(gradients(x))
     found = gradients(y)[0].asnumpy().copy()
-    layer.weight._landing = None
+    layer.weight._gradient_target = None
     np.testing.assert_array_equal(gradients(y)[0].asnumpy(), found)
 
 
@@ -106,17 +106,17 @@ def test_two_gradients_at_once_lie_apart():
 def test_places_go_with_the_optimizer():
     layer, optimizer, gradients, (x, *_) = simple()
     optimizer(gradients(x))
-    landing = layer.weight._landing
+    gradient_target = layer.weight._gradient_target
     del optimizer, gradients
-    assert landing.reserve() is None
+    assert gradient_target.reserve() is None
 
 
 def test_one_thread_at_a_time_writes_to_a_place():
-    array, landing = Landing.of(ms.core.spec.Spec((256, 256), np.dtype(np.float32)))
+    array, gradient_target = GradientTarget.of(ms.core.spec.Spec((256, 256), np.dtype(np.float32)))
     inside, held = threading.Event(), []
 
     def other():
-        held.append(landing.fill(lambda out=None: np.ones((256, 256), np.float32) if out is None else
+        held.append(gradient_target.fill(lambda out=None: np.ones((256, 256), np.float32) if out is None else
                                  np.copyto(out, 2.0), []))
         inside.set()
 
@@ -127,12 +127,12 @@ def test_one_thread_at_a_time_writes_to_a_place():
         thread.join()
         out[...] = 3.0
 
-    mine = landing.fill(slow, [])
+    mine = gradient_target.fill(slow, [])
     assert (mine == 3.0).all() and (held[0] == 1.0).all()
     assert np.shares_memory(mine, array) and not np.shares_memory(held[0], array)
-    assert landing.reserve() is None
+    assert gradient_target.reserve() is None
     del mine
-    assert landing.reserve() is array
-    assert landing.reserve() is None
-    landing.release()
-    assert landing.reserve() is array
+    assert gradient_target.reserve() is array
+    assert gradient_target.reserve() is None
+    gradient_target.release()
+    assert gradient_target.reserve() is array

@@ -1,6 +1,6 @@
-"""Landings: arrays from which a compiled update reads gradients, so that backward can compute them in place.
+"""Gradient targets: arrays from which a compiled update reads gradients, so that backward can compute them in place.
 
-A backward pass writes a gradient into its landing only if the array that was returned there before is dead: an array
+A backward pass writes a gradient into its target only if the array that was returned there before is dead: an array
 that a caller still holds, or a view of it, is never overwritten. If it is held, the next gradient is computed in new
 memory and copied.
 """
@@ -18,12 +18,12 @@ from opreg.core.host_memory import LARGE, empty
 from opreg.core.spec import Spec
 from opreg.typing import Array
 
-__all__ = ["Landing"]
+__all__ = ["GradientTarget"]
 
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
-class Landing:
+class GradientTarget:
     """The memory of one gradient at a time. Its reader holds the array; this object does not.
 
     A backward pass or a copy takes the only token while it writes, so that no other thread does.
@@ -46,12 +46,12 @@ class Landing:
 
     @staticmethod
     def fits(spec: Spec) -> bool:
-        """Whether a gradient is large enough for a landing."""
+        """Whether a gradient is large enough for a target."""
         return spec.shape is not None and spec.dtype in _DTYPES and math.prod(spec.shape) * spec.dtype.itemsize >= LARGE
 
     @classmethod
-    def of(cls, spec: Spec) -> tuple[Array, Landing]:
-        """A new array of zeros, and its landing."""
+    def of(cls, spec: Spec) -> tuple[Array, GradientTarget]:
+        """A new array of zeros, and its target."""
         array = empty(spec.shape, spec.dtype)  # type: ignore[arg-type]  # it fits
         array.fill(0)
         return array, cls(array)
@@ -73,7 +73,7 @@ class Landing:
         self._tokens.append(None)
 
     def fill(self, function: Callable[..., Array], arrays: Sequence[Array]) -> Array:
-        """Compute a function of arrays into the landing, or into new memory if a caller holds the last gradient."""
+        """Compute a function of arrays into the array, or into new memory if a caller holds the last gradient."""
         array = self.reserve()
         if array is None:
             return function(*arrays)
