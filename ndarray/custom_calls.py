@@ -10,7 +10,7 @@ operator class, and its first backward for the same inputs, are checked as those
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,10 +26,10 @@ from opreg.typing import Array
 
 from .context import Context, current_context
 
-if TYPE_CHECKING:
-    from .ndarray import NDArray
+__all__ = ["CustomRun", "Wrap", "custom_run"]
 
-__all__ = ["CustomRun", "custom_run"]
+#: A function that makes an NDArray over a raw array, in a context.
+Wrap: TypeAlias = Callable[..., Any]
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -101,7 +101,7 @@ class CustomRun:
         except ValueError:  # answers that contain arrays
             return False
 
-    def outputs(self, wrap: Callable[..., NDArray]) -> list[NDArray]:
+    def outputs(self, wrap: Wrap) -> list[Any]:
         """New arrays for the outputs. Since their memory is not shared, writes need not be marked."""
         ctx = self._ctx
         if self._host:
@@ -114,8 +114,7 @@ class CustomRun:
     def _memory(self, number: int, shape: Shape, dtype: np.dtype) -> Array:
         return self._ctx.backend.empty(shape, dtype, self._ctx.device_id)
 
-    def run(self, attrs: Any, arrays: Sequence[Array], outs: list[NDArray], wrap: Callable[..., NDArray]
-            ) -> list[Array]:
+    def run(self, attrs: Any, arrays: Sequence[Array], outs: list[Any], wrap: Wrap) -> list[Array]:
         """Make an operator and compute the outputs by it."""
         ctx, is_train, (shapes, dtypes), thread = self._ctx, self.is_train, self._asked, MODE.__dict__
         mode = thread["now"]()
@@ -138,7 +137,7 @@ class CustomRun:
         return [out._data for out in outs]
 
     def _first(self, attrs: Any, arrays: Sequence[Any], outs: list[Any], specs: Sequence[Spec],
-               wrap: Callable) -> None:
+               wrap: Wrap) -> None:
         """Run with the checks of a first run."""
         ctx = self._ctx
         call = Call(attrs.op, attrs, list(arrays), outs, ["write"] * len(outs), ctx.xp, ctx, MODE.training, None, specs,
@@ -147,7 +146,7 @@ class CustomRun:
             step()
 
     def back(self, attrs: Any, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
-             needs: tuple[bool, ...], wrap: Callable[..., NDArray]) -> list[Array | None] | None:
+             needs: tuple[bool, ...], wrap: Wrap) -> list[Array | None] | None:
         """Raw gradients of the inputs, by ``backward`` of the operator whose forward ran. None for a Prop with a
         gradient rule and for a traced body, whose gradients are computed elsewhere."""
         prop, ctx, thread = attrs.prop, self._ctx, MODE.__dict__
@@ -185,8 +184,7 @@ class _CustomRunOnDevice(CustomRun):
 
     __slots__ = ()
 
-    def run(self, attrs: Any, arrays: Sequence[Array], outs: list[NDArray], wrap: Callable[..., NDArray]
-            ) -> list[Array]:
+    def run(self, attrs: Any, arrays: Sequence[Array], outs: list[Any], wrap: Wrap) -> list[Array]:
         with self._ctx.entered():
             return super().run(attrs, arrays, outs, wrap)
 

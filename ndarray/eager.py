@@ -25,10 +25,9 @@ from opreg.errors import ArgumentError, ShapeError, listed, note
 from opreg.typing import Array, ArrayModule
 
 from .context import Context
-from .custom_calls import CustomRun, custom_run
+from .custom_calls import CustomRun, Wrap, custom_run
 
 if TYPE_CHECKING:
-    from .ndarray import NDArray
     from .traced_rules import Recipe
 
 __all__ = ["BODY", "CachedUse", "Runner", "Prepared", "inferred", "run", "runner_of"]
@@ -78,7 +77,7 @@ class CachedUse:
     takes_out: bool
     recipes: dict[tuple[object, ...], Recipe | None] | None
     constants: Sequence[Array] = ()
-    wrap: Callable[..., NDArray] | None = None
+    wrap: Wrap | None = None
 
     def __call__(self, arrays: Sequence[Array], out: Array | None = None) -> list[Array]:
         raise NotImplementedError
@@ -242,7 +241,7 @@ class BoundRunner:
     recipes = None
 
     def __init__(self, op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_train: bool,
-                 wrap: Callable[..., NDArray] | None):
+                 wrap: Wrap | None):
         self.op, self.is_train = op, is_train
         shapes, dtypes = inferred(op, attrs, arrays)
         self.count, self.visible = len(shapes), op.signature.visible(attrs)
@@ -277,7 +276,7 @@ class FunctionRunner:
     recipes = None
 
     def __init__(self, op: Any, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_train: bool,
-                 wrap: Callable[..., NDArray]):
+                 wrap: Wrap):
         _check_count(op, attrs, arrays)
         self.op, self.ctx, self._wrap = op, ctx, wrap
         self._inputs, self.is_train = len(op.signature.arguments(attrs)), is_train

@@ -25,10 +25,11 @@ from opreg.core.versions import held, wrote
 from opreg.custom.prop import CallCache, RegisteredProp
 from opreg.errors import ArgumentError, AttrError, DTypeError, ShapeError
 
-from . import changes, sparse_arrays
+from . import changes, sparse_arrays, sparse_creation
+from .arithmetic import leave_trace
 from .context import Context, current_context
 from .control_flow import cond, foreach, while_loop
-from .ndarray import SURFACE, NDArray, _compute, leave_trace
+from .ndarray import SURFACE, NDArray, _compute
 from .sparse_rules import cast_storage
 
 __all__ = ["surface", "invoke", "Custom", "linalg", "contrib", "image", "op", "custom", "sparse"]
@@ -269,8 +270,8 @@ contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond, rand_zipfian=z
 image = Namespace("nd.image", ("_image_",), _function)
 custom = Namespace("nd.custom", ("custom.",), _function)
 sparse = Namespace("nd.sparse", ("_sparse_", "", "_"), _function)
-sparse.extend(array=sparse_arrays.sparse_array, cast_storage=cast_storage, csr_matrix=sparse_arrays.csr_matrix,
-              empty=sparse_arrays.empty, row_sparse_array=sparse_arrays.row_sparse_array, zeros=sparse_arrays.zeros,
+sparse.extend(array=sparse_creation.sparse_array, cast_storage=cast_storage, csr_matrix=sparse_creation.csr_matrix,
+              empty=sparse_arrays.empty, row_sparse_array=sparse_creation.row_sparse_array, zeros=sparse_arrays.zeros,
               BaseSparseNDArray=sparse_arrays.BaseSparseNDArray, CSRNDArray=sparse_arrays.CSRNDArray, NDArray=NDArray,
               RowSparseNDArray=sparse_arrays.RowSparseNDArray, **_by_shape())
 op = Namespace("nd.op", ("", "_"), _function)

@@ -418,7 +418,7 @@ def did_you_mean(word: str, options: Iterable[str], *, limit: int = 12) -> str:
 def refuse_misspelt(what: str, given: Iterable[str], names: Sequence[str], *, stacklevel: int = 1) -> None:
     """Refuse a name that a graph has not, where it may be meant for one that is not given; warn of others.
 
-    Programs give several graphs one dict, so a name that is like none counts for nothing.
+    Programs give several graphs one dict, so a name that is like none is ignored.
 
     Raises
     ------
@@ -439,7 +439,7 @@ def refuse_misspelt(what: str, given: Iterable[str], names: Sequence[str], *, st
         text = f"{what}: there is no {name!r} in the graph"
         if nearest(name, missing):
             raise ArgumentError(f"{text}. {did_you_mean(name, names)}")
-        warnings.warn(f"{text}: it counts for nothing", UserWarning, stacklevel=stacklevel + 1)
+        warnings.warn(f"{text}: it is ignored", UserWarning, stacklevel=stacklevel + 1)
 
 
 def refuse_keywords(function: str, keywords: Iterable[str], valid: Iterable[str]) -> None:

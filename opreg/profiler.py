@@ -110,7 +110,7 @@ def set_config(**kwargs: Any) -> None:
     profile_nvtx : bool
         Whether what is noted of a GPU is also in ranges of NVTX, under operator and node, for NVIDIA's profilers.
     aggregate_stats, profile_api, continuous_dump, dump_period, profile_process
-        As MXNet has them; they count for nothing: ``dumps`` always has statistics, and a trace is written by ``dump``.
+        As MXNet has them; they have no effect: ``dumps`` always has statistics, and a trace is written by ``dump``.
 
     Raises
     ------

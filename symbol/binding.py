@@ -286,7 +286,7 @@ def _shapes(keywords: Mapping[str, object], names: Sequence[str]) -> dict[str, S
     shapes = {name: value for name, value in keywords.items() if isinstance(value, (tuple, list))}
     others = ", ".join(f"{name}={value!r}" for name, value in keywords.items() if name not in shapes)
     if others:
-        warnings.warn(f"simple_bind: {others} counts for nothing: keywords are shapes of arguments, as tuples",
+        warnings.warn(f"simple_bind: {others} ignored: keywords are shapes of arguments, as tuples",
                       UserWarning, stacklevel=5)
     refuse_misspelt("simple_bind", shapes, names, stacklevel=5)
     return {name: shapes[name] for name in names if name in shapes}

@@ -654,7 +654,7 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
         tags = _tags(op, tags, keywords)
         if not op.signature.input_names and not op.signature.variadic and not op.signature.per_instance:
             for key in [key for key, value in keywords.items() if isinstance(value, Symbol)]:
-                warn(f"operator {op.name} has no inputs: {key} counts for nothing")
+                warn(f"operator {op.name} has no inputs: {key} is ignored")
                 del keywords[key]
     try:
         inputs, given = split(op, args, keywords, lambda value: isinstance(value, Symbol))

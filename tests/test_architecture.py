@@ -172,7 +172,7 @@ CIRCLES = {
     "opreg.core": [9],
     "opreg.custom": [2],
     "opreg.gluon": [2],
-    "opreg.ndarray": [7, 2],
+    "opreg.ndarray": [5, 2, 2],
     "opreg.symbol": [11],
     "opreg.train": [2],
 }

@@ -100,8 +100,8 @@ def _outputs(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], siz
     batched = [each.batched for each in ins]
     values = [each.value for each in ins]
     if op.traits.mutates or effects.moved(op, attrs) or (op.traits.states and node.in_training(True)):
-        raise ArgumentError(f"operator {op.op_type or op.name} changes what it is given in place, which samples that "
-                            "are computed at once cannot share: return what is new; layers with moving statistics "
+        raise ArgumentError(f"operator {op.op_type or op.name} changes its inputs in place, which samples that "
+                            "are computed at once cannot share: return new values; layers with moving statistics "
                             "leave them alone after set_train(False)")
     if op.rules.inline is not None:
         return _application(node, ins, size)
@@ -148,8 +148,8 @@ def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], s
     results = []
     for i, (out, spec) in enumerate(zip(outs, specs)):
         if not isinstance(out, NDArray) and not isinstance(out, TensorBase):
-            raise ArgumentError(f"{title} returned {type(out).__name__} for output {i}, expected what operators make "
-                                "of its inputs: a gradient passes through it")
+            raise ArgumentError(f"{title} returned {type(out).__name__} for output {i}, expected the result of "
+                                "operators on its inputs: a gradient passes through it")
         out = ops._copy(out) if any(out is value for value in ins) else as_tensor(out)
         expected = (size, *(spec.shape or ()))
         if op.where is None and out.shape == spec.shape != expected and size != 1:
@@ -162,7 +162,7 @@ def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], s
             out = out.reshape(expected)
         if op.where is not None and out.__class__ is Tensor and out._entry is None and MODE.recording and any(
                 getattr(value, "_entry", None) is not None for value in ins) and op.differentiable:
-            raise NotDifferentiableError(f"{title} computes output {i} by other means than operators, so it has no "
+            raise NotDifferentiableError(f"{title} computes output {i} without operators, so it has no "
                                          "gradient: write it in operators of its inputs, as op(…) itself")
         results.append(BatchedValue(out if out._dt == spec.dtype else out._cast(spec.dtype), True))
     return results
@@ -340,7 +340,7 @@ class SampleTracer(FunctionTracer):
                          "once. Use ops.select for a choice of values, or a plain loop over the samples")
 
     def leave(self, reason: str) -> NoReturn:
-        """Refuse an operation that no graph can do."""
+        """Refuse an operation that a graph cannot express."""
         raise TraceError(f"{self.title} computes all samples at once, and cannot: {reason}")
 
 
@@ -364,8 +364,8 @@ def mapped(function: Callable[..., Any], values: Sequence[BatchedValue], size: i
         structure = tree.flatten(function(*arguments), leaves)
         heads = [trace.read(leaf)._entry for leaf in leaves]
     for parameter in trace.updated.values():
-        raise ArgumentError(f"{title} assigns {getattr(parameter, 'name', 'a tensor')}, of which each sample would "
-                            "have its own: return what is new")
+        raise ArgumentError(f"{title} assigns {getattr(parameter, 'name', 'a tensor')}, which would differ from "
+                            "sample to sample: return the new value")
     entries = {**trace.samples, **trace.outside()}
     token = MODE.set(MODE.now().but(np_shape=True))
     try:

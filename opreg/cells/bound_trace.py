@@ -65,8 +65,8 @@ class BoundTrace:
         def empty(entry: Entry) -> Array:
             spec = specs[entry[0]][entry[1]]
             if spec.shape is None or not known(spec.shape):
-                raise OpError("a compiled function needs shapes that follow from those of its inputs: one operator's "
-                              "depends on numbers")
+                raise OpError("a compiled function needs shapes that follow from those of its inputs: the output shape "
+                              "of one operator depends on values")
             return stretches.array(ctx, spec)
 
         private = bool(late)  # an assigned parameter's old value is still read by the second half
@@ -96,7 +96,7 @@ class BoundTrace:
         variables = [node for node in specs if node.op is None and node in arrays]
         graph = Graph(heads, [*variables, *trace.nodes])
         self.outputs = [empty(entry) for entry in traced.heads]
-        self.stored: list[tuple[NDArray, Array]] = []  # what assigned arrays become when a run is over
+        self.stored: list[tuple[NDArray, Array]] = []  # values assigned at the end of a run
         targets = []
         for array, entry in traced.assigned:
             targets.append(empty(entry) if temporary else array._data)

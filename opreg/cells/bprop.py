@@ -161,7 +161,7 @@ def _fitted(cell: Cell, place: int | str, value: TensorBase, g: object) -> Tenso
         g = tensor(np.asarray(g, value._dt))
     if not isinstance(g, TensorBase):
         raise TypeError(f"Cell {cell.path}: Unreasonable data type: the gradient of {what} that bprop returned is of "
-                        f"type {type(g).__name__}, expected a Tensor: only what operators compute can be compiled, or "
+                        f"type {type(g).__name__}, expected a Tensor: only results of operators can be compiled or "
                         "differentiated again")
     try:
         return in_dtype_of(fitted(g, value, f"Cell {cell.path}: For custom function, grad tensor should be broadcast "

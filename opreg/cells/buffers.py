@@ -43,7 +43,7 @@ class Buffer:
 
 
 class IncompatibleKeys(NamedTuple):
-    """Names missing from a ``state_dict``, and names that nothing takes."""
+    """Names missing from a ``state_dict``, and names in it that the Cell does not have."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -212,5 +212,5 @@ class Buffered:
 
 def _returned_nothing(hook: Hook, returned: object) -> None:
     if returned is not None:
-        raise ArgumentError(f"the state dict hook {hook} must return None and change what it is given, got "
+        raise ArgumentError(f"the state dict hook {hook} must change its argument and return None, got "
                             f"{type(returned).__name__}")

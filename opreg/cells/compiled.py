@@ -340,8 +340,9 @@ def _recorded(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -
     compiled, count = run.compiled, run.count
     changed = compiled.changed()
     if changed is not None:
-        raise OpError(f"{_TAPED.name}: a gradient that can be differentiated again runs its code again, and {changed} "
-                      "has changed since it ran. Ask for the gradient before, or call the function without jit")
+        raise OpError(f"{_TAPED.name}: a gradient that can be differentiated again runs the function anew, and "
+                      f"{changed} has changed since its call. Compute the gradient before that, or call the function "
+                      "without jit")
     weights = list(zip(compiled._weights, variables[count:]))
     before = [(array, array._data, array._entry)
               for array in {id(array): array for array, _ in (*weights, *run.plan.copied)}.values()]

@@ -54,12 +54,12 @@ def set_rng_state(state: Tensor) -> None:
     >>> set_rng_state(get_rng_state())
     """
     if not isinstance(state, Tensor):
-        raise ArgumentError(f"set_rng_state: expected a Tensor that get_rng_state gave, got {type(state).__name__}")
+        raise ArgumentError(f"set_rng_state: expected a Tensor returned by get_rng_state, got {type(state).__name__}")
     try:
         value = json.loads(state.asnumpy().astype(np.uint8).tobytes(), object_hook=_decoded)
         devices = {tuple(place): tuple(drawn) for place, drawn in value["devices"]}
     except (KeyError, TypeError, ValueError):
-        raise ArgumentError("set_rng_state: expected a tensor that get_rng_state gave, this one holds something else"
+        raise ArgumentError("set_rng_state: expected a tensor returned by get_rng_state, got other contents"
                             ) from None
     generators.restore({"seed": value["seed"], "devices": devices})
 

@@ -273,7 +273,7 @@ class GradOperation:
             elif args:
                 args, seed = args[:-1], args[-1]
             else:
-                raise ArgumentError("GradOperation: with sens_param the last argument is the gradient that arrives")
+                raise ArgumentError("GradOperation: with sens_param the last argument must be the output gradient")
         positions = asked([*args, *kwargs.values()], self.get_all, self.get_by_list)
         _, grads, by_weight = differentiate(fn, args, kwargs, positions, weights, False, seed)
         return answer(grads, by_weight[0] if bare else tuple(by_weight), self.get_all, self.get_by_list)

@@ -32,7 +32,7 @@ class CustomVjp(Cell):
 
     def bprop(self, *args: Any) -> Any:
         if self.bwd is None:
-            raise ArgumentError("custom_vjp: there is no gradient yet; defbwd says which function it is")
+            raise ArgumentError("custom_vjp: there is no gradient yet; set it by defbwd(function)")
         return self.bwd(*args)
 
 

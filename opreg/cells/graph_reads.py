@@ -33,7 +33,7 @@ class GraphObserver(Observer):
         super().__init__(Reads())
 
     def check(self) -> Check | None:
-        """A function that says what of all that was read has changed; None where nothing was read."""
+        """A function that names the reads that have changed; None where nothing was read."""
         self.reads.close()
         return self.reads.changed if self.reads.counted else self.reads.check
 
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 @OBSERVED.provide
 def observed(title: str, trace: Callable[[], T]) -> tuple[T, Check | None]:
-    """The result of a trace, and a function that says what has changed of what users' code read meanwhile; a warning
+    """The result of a trace, and a function that names the values read by users' code that have changed; a warning
     names reads that cannot be compared.
 
     Examples
@@ -67,7 +67,7 @@ def observed(title: str, trace: Callable[[], T]) -> tuple[T, Check | None]:
 
 
 def tell(text: str, observer: Observer) -> None:
-    """Warn of what an observer has met that cannot be compared."""
+    """Warn of reads of an observer that cannot be compared."""
     unseen = [*([f"what it asks for, since {observer.reason}"] if observer.reason else []),
               *observer.comparisons.unseen]
     if unseen:

@@ -147,8 +147,8 @@ def _fit(cell: Cell, kind: str, returned: T, before: object) -> T:
     for constant in constants(returned):
         if not (constant is None or is_number(constant) or isinstance(constant, np.ndarray)
                 or type(constant) in known):
-            raise TypeError(f"{cell.path}: the {kind} must return None, or tensors in the place of what it was given, "
-                            f"got {type(constant).__name__}")
+            raise TypeError(f"{cell.path}: the {kind} must return None, or tensors that replace its arguments, got "
+                            f"{type(constant).__name__}")
     return returned
 
 
@@ -243,7 +243,7 @@ def _are_numbers(groups: Sequence[Gradients]) -> bool:
 
 
 def through_hooks(function: Chain, groups: Sequence[Sequence[Any]], specs: Sequence[Sequence[Spec]],
-                  which: int | None, title: Title) -> Sequence[Any]:
+                  number: int | None, title: Title) -> Sequence[Any]:
     """Call a function with groups of gradients; it returns one group, replaced or not.
 
     ``which`` is the number of that group, or None if the result is not used.
@@ -251,10 +251,10 @@ def through_hooks(function: Chain, groups: Sequence[Sequence[Any]], specs: Seque
     if _are_numbers(groups):
         lent_groups = [tuple([None if g is None else lent(g) for g in group]) for group in groups]
         returned = function(*lent_groups)
-        return groups[which] if which is not None and returned is lent_groups[which] else returned
+        return groups[number] if number is not None and returned is lent_groups[number] else returned
     present = [(i, j) for i, group in enumerate(groups) for j, g in enumerate(group) if g is not None]
     values = [groups[i][j] for i, j in present]
-    expected = [j for i, j in present if i == which]
+    expected = [j for i, j in present if i == number]
     counts = list(map(len, groups))  # the original lists would keep nodes alive that keep the function alive
 
     def on_tensors(*values: Tensor) -> list[Tensor | None]:
@@ -263,21 +263,21 @@ def through_hooks(function: Chain, groups: Sequence[Sequence[Any]], specs: Seque
             arranged[i][j] = lent(value)
         shown = [tuple(group) for group in arranged]
         returned = function(*shown)
-        if which is None:
+        if number is None:
             return []
-        if returned is shown[which]:  # the hook replaced nothing; its in-place changes are ignored
-            return [value for (i, _), value in zip(present, values) if i == which]
+        if returned is shown[number]:  # the hook replaced nothing; its in-place changes are ignored
+            return [value for (i, _), value in zip(present, values) if i == number]
         if any(new is not None and j not in expected for j, new in enumerate(returned)):
             raise ArgumentError(f"{title}: a gradient was returned in the place of a missing one, which a "
                                 "compiled function does not support; return None there, or use PYNATIVE_MODE")
         return [returned[j] for j in expected]
 
     title = title() if callable(title) else title
-    outs = [] if which is None else [specs[which][j] for j in expected]
+    outs = [] if number is None else [specs[number][j] for j in expected]
     results = call(on_tensors, values, [specs[i][j] for i, j in present], outs, title)
-    if which is None:
+    if number is None:
         return results
-    replaced: list[Any] = [None] * len(groups[which])
+    replaced: list[Any] = [None] * len(groups[number])
     for j, value in zip(expected, results):
         replaced[j] = value
     return replaced

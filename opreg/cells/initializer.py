@@ -174,7 +174,7 @@ class Initializer:
         return arr
 
     def _initialize(self, arr: np.ndarray) -> None:
-        raise NotImplementedError(f"{type(self).__name__} does not say what numbers are: define _initialize")
+        raise NotImplementedError(f"{type(self).__name__} must define _initialize, which fills an array")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self._kwargs.items())})"

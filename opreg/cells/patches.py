@@ -35,7 +35,7 @@ class _Replaced:
 
 
 class Patched(type):
-    """The type of classes of tensors: what a program gives to one makes compiled functions anew."""
+    """The type of tensor classes: when a program replaces an attribute of one, functions are compiled anew."""
 
     def __setattr__(cls, name: str, value: Any) -> None:
         before = inspect.getattr_static(cls, name, ABSENT)
@@ -56,7 +56,7 @@ _ORIGINALS: dict[str, _Original] = {}
 
 
 def follow(tensors: type, traced: type) -> None:
-    """Give the tensors of traces what a program gives to tensors from now on.
+    """From now on give tensors of traces the attributes that a program gives to tensors.
 
     A method that both have alike, or that is new, is taken over; in the place of one that tensors of traces have for
     themselves, the new one leaves a compiled function to Python.
@@ -65,7 +65,7 @@ def follow(tensors: type, traced: type) -> None:
 
 
 def _patch(cls: type, name: str, before: object) -> None:
-    """A program has changed what a class has by a name."""
+    """Follow a program that has set or deleted an attribute of a class."""
     renew()
     traced = _FOLLOWERS.get(cls)
     if traced is None:

@@ -43,7 +43,7 @@ def check_positions(function: Callable, positions: Sequence[int], inputs: Sequen
     numbers = []
     for i in positions:
         if i >= len(inputs):
-            raise _NoArgumentError(f"grad of {name_of(function)}: there is no argument {i}, it was given "
+            raise _NoArgumentError(f"grad of {name_of(function)}: there is no argument {i}, got "
                                    f"{len(inputs)}")
         if tree.varies(inputs[i]):
             continue

@@ -231,7 +231,7 @@ class _InTrace(Pullback):
                  weights: Sequence[Parameter], first_only: bool):
         self._inputs, self._positions, self._weights = inputs, positions, weights
         if trace.root.hooked.intersection([leaf._entry for leaf in inputs.leaves]):
-            trace.leave("it is differentiated in an argument that has hooks, which each call has others of")
+            trace.leave("it is differentiated with respect to an argument with hooks, which differ from call to call")
         for leaf in inputs.leaves:
             if leaf.__class__ is Tensor and leaf._entry is None:  # a tensor from outside, which may get hooks later
                 trace.reads.comparisons.path(leaf, "{}._entry", None, "the hooks of a tensor")

@@ -102,8 +102,8 @@ def _checked(op: Op, returned: Any, outs: Sequence[Any]) -> list[Any]:
         if result is None:
             continue
         if not hasattr(result, "_entry"):
-            raise ArgumentError(f"{title} returned {type(result).__name__} for output {i}, expected what operators "
-                                "make of its inputs: it may be differentiated again")
+            raise ArgumentError(f"{title} returned {type(result).__name__} for output {i}, expected the result "
+                                "of operators on its inputs: it may be differentiated again")
         result = result if isinstance(result, TensorBase) else as_tensor(result)
         if result.shape != out.shape:
             raise ShapeError(f"{title} returned shape {show(result.shape)} for output {i}, expected {show(out.shape)}")

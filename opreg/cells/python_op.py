@@ -121,8 +121,8 @@ class Record:
         for i, (result, spec) in enumerate(zip(checked, self.outs)):
             if result._data.shape != spec.shape or result._data.dtype != spec.dtype:
                 raise ArgumentError(
-                    f"{self.title}: result {i} has shape {show(result.shape)} and dtype {result._dt}, when it was "
-                    f"compiled {show(spec.shape)} and {spec.dtype} were expected")
+                    f"{self.title}: result {i} has shape {show(result.shape)} and dtype {result._dt}, expected "
+                    f"{show(spec.shape)} and {spec.dtype}, as in the trace")
         return checked
 
     def back(self) -> Record:

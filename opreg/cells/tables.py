@@ -1,4 +1,4 @@
-"""Tables: what a Cell or a block has registered by names, told to it when somebody edits them past it."""
+"""Tables of the parameters and children of a Cell or a block, which notify it when a program edits them directly."""
 
 from __future__ import annotations
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard
 import numpy as np
 
 from opreg.ndarray import tape
+from opreg.ndarray.arithmetic import attach
 from opreg.ndarray.context import Context, cpu, current_context
-from opreg.ndarray.ndarray import FOREIGN, NDArray, _compute, attach, numbers_of
+from opreg.ndarray.ndarray import FOREIGN, NDArray, _compute, numbers_of
 from opreg.ndarray.nesting import arrays_in, hosted, leaves
 from opreg.ndarray.tape import Taped, TapeEntry, TapeNode, Variable, frame
 
@@ -189,7 +190,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return str(self._shown())
 
     def _shown(self) -> np.ndarray:
-        """The elements that its text has, which are looked at in every run of a trace that goes on."""
+        """The elements for repr. In a trace that prints them they are computed again by each run."""
         variable = self._variable()
         return self._copied() if variable is None or not variable.has_text else variable.asnumpy()
 
@@ -363,7 +364,7 @@ class OpenTensor(Tensor):
     def __init__(self, input_data: TensorLike | None = None, dtype: TensorDType = None, shape: OpenShape | None = None,
                  init: Initializer | None = None):
         if input_data is not None or init is not None or dtype is None:
-            raise ValueError("Tensor: a shape with unknown lengths goes with a dtype, and with no numbers and no init")
+            raise ValueError("Tensor: a shape with unknown lengths needs a dtype, and neither values nor init")
         lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
         self._shape = tuple([-1 if length is None else int(length) for length in lengths])
         self._dtype, self._ctx, self._entry = as_dtype(dtype), current_context(), None
@@ -380,8 +381,8 @@ class OpenTensor(Tensor):
 
     @property
     def _data(self) -> Any:  # type: ignore[override]
-        raise ArgumentError(f"a tensor of shape {show(self._shape)} has no numbers: it says what a Cell is called "
-                            "with, as an argument of set_inputs")
+        raise ArgumentError(f"a tensor of shape {show(self._shape)} has no values: it describes an argument, for "
+                            "set_inputs")
 
     def __repr__(self) -> str:
         return f"Tensor(shape={list(self._shape)}, dtype={self.dtype}, value=\n)"

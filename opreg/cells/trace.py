@@ -497,9 +497,9 @@ class FunctionTracer(Tracer):
         the operators before the node run once more."""
         root, op = self.root, node.op
         assert op is not None
-        what = f"the shape of what operator {op.op_type or op.name!r} gives depends on values"
+        what = f"the output shape of operator {op.op_type or op.name!r} depends on values"
         if root.numbers is None or not op.rules.data_dependent:
-            self.leave(f"{what}, which are not there yet")
+            self.leave(f"{what}, which a trace does not have")
 
         def find() -> Answer:
             numbers = root.numbers
@@ -565,7 +565,7 @@ class FunctionTracer(Tracer):
         root, read = self.root, TENSOR_READS[title]
         entry = self.read(value)._entry
         if root.numbers is None and not root.symbolic:
-            self.leave(f"its gradient asks for {title} of what arrives")
+            self.leave(f"its gradient asks for {title} of an output gradient")
         if root.path is None or root.numbers is None:
             raise TraceError(f"{title} needs the numbers of a tensor, which a Symbol does not know. Use "
                              "ops.select for a choice of values, ops.cond for one of computations, ops.while_loop for "
@@ -592,7 +592,7 @@ class FunctionTracer(Tracer):
             return self.parent._guarded(look, find, [each._entry for each in outside if each is not None], what, node)
         assert root.path is not None
         if len(root.path.steps) >= ASKED:
-            self.leave(f"it asks for more than {ASKED} numbers; ops.while_loop asks for none")
+            self.leave(f"it reads more than {ASKED} values of tensors; ops.while_loop reads none")
         try:
             fork, answer = root.path.ask(look, find)
         except NotComputable as error:

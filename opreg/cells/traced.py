@@ -106,7 +106,7 @@ class Traced:
         return tree.flatten(out, leaves, lambda value: id(value) in self._outside), leaves
 
     def computed(self, out: object) -> list[Any]:
-        """The tensors among the results that its heads stand for."""
+        """The results that the heads of the graph compute, in their order."""
         return [leaf for leaf, as_it_is in zip(self._taken_apart(out)[1], self._kept) if not as_it_is]
 
 

@@ -534,7 +534,7 @@ class Values:
             self._field(owner, name)
 
     def _asked_by_name(self, owner: Any, name: Any) -> None:
-        """Code asks for an attribute by a name that it has computed: all are noted where the name is not known."""
+        """Note an attribute that code reads by a computed name, as ``getattr`` does; all if the name is unknown."""
         if isinstance(owner, type):
             names = [each for each in vars(owner) if not each.startswith("__")] if is_user_module(
                 owner.__module__) else []

@@ -207,11 +207,11 @@ def _swap(array: np.ndarray, i: int, j: int) -> None:
     array[[i, j]] = array[[j, i]]
 
 
-def _pack(boxes: np.ndarray, rows: np.ndarray, gone: np.ndarray) -> int:
+def _pack(boxes: np.ndarray, rows: np.ndarray, removed: np.ndarray) -> int:
     """Move the last remaining boxes into the places of removed ones; return the number that remain."""
     count = len(boxes)
-    for place in np.flatnonzero(gone):
-        while count > place and gone[count - 1]:
+    for place in np.flatnonzero(removed):
+        while count > place and removed[count - 1]:
             count -= 1
         if count <= place:
             break

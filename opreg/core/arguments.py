@@ -105,7 +105,7 @@ def superfluous(op: Op, keywords: Mapping[str, Any], is_value: Callable[[object]
     names = [name for name, value in keywords.items()
              if name not in op.signature.input_names and value is not None and not is_value(value)]
     if names:
-        warn(f"operator {op.name} has no attributes: {listed(names)} count{'s' * (len(names) == 1)} for nothing")
+        warn(f"operator {op.name} has no attributes: {listed(names)} {'is' if len(names) == 1 else 'are'} ignored")
     return names
 
 

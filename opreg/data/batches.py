@@ -105,7 +105,7 @@ def leave(what: str, keywords: Iterable[str], valid: Iterable[str]) -> None:
     for name in keywords:
         near = nearest(name, list(valid))
         meant = f"; did you mean {near[0]!r}?" if near else ""
-        warnings.warn(f"{what}: there is no keyword {name!r}: it counts for nothing{meant}", UserWarning, stacklevel=3)
+        warnings.warn(f"{what}: there is no keyword {name!r}: it is ignored{meant}", UserWarning, stacklevel=3)
 
 
 class DataIter:
@@ -144,7 +144,7 @@ class DataIter:
 
     def iter_next(self) -> bool:
         """Advance to the next batch; returns whether there is one."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what comes: define next, or iter_next")
+        raise NotImplementedError(f"{type(self).__name__} must define next, or iter_next and getdata")
 
     def getdata(self) -> Any:
         """Inputs of this batch."""
@@ -279,7 +279,7 @@ class NDArrayIter(DataIter):
         if batch_size > self.num_data:
             warn(f"{type(self).__name__}: batch_size={batch_size} is more than the {self.num_data} rows: "
                  + {"pad": "every batch repeats rows, pad says how many", "discard": "there is no batch",
-                    "roll_over": "a batch comes when the rows of several rounds fill it"}[last_batch_handle])
+                    "roll_over": "rows are collected over several rounds until they fill a batch"}[last_batch_handle])
         self.idx = np.arange(self.num_data)
         self._order = self.idx.copy()
         self._rows: list[np.ndarray] = []
@@ -498,8 +498,8 @@ class Prefetched(Generic[T]):
         self.thread.start()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("an iterator that makes batches on a thread ahead of time is not copied: make it again, of "
-                        "copies of what it reads")
+        raise TypeError("an iterator that reads ahead on a thread cannot be copied: make another over copies of its "
+                        "sources")
 
     def get(self) -> T:
         """The next result."""

@@ -107,7 +107,7 @@ def _check_size(size: tuple[int, int], length: int) -> None:
     width, height = size
     if width * height > most:
         raise FileFormatError(f"{width} by {height} pixels in a file of {length} bytes: expected at most {most}; "
-                              f"{_MOST} says otherwise")
+                              f"set {_MOST} to allow more")
 
 
 def _pixels(image: Any, flag: int) -> np.ndarray:

@@ -56,7 +56,7 @@ def _read(path: str | os.PathLike, file: BinaryIO, most: int) -> np.ndarray:
     """The content of a file of at most ``most`` bytes; no more than its header announces is read or unpacked."""
     head = file.read(4)
     if len(head) < 4 or head[:3] != b"\0\0\x08":
-        raise FileFormatError(f"{path}: expected a file of bytes as MNIST has them")
+        raise FileFormatError(f"{path}: expected a file in the format of MNIST")
     axes = head[3]
     numbers = file.read(4 * axes)
     if len(numbers) < 4 * axes:

@@ -145,11 +145,11 @@ class DetAugmentation:
         for sampler in rng.permutation(self.num_crop_sampler):
             for _ in range(self.max_crop_trials[sampler]):
                 window = self._window(sampler, width / height, rng)
-                kept = self._kept(sampler, rows, window)
-                if kept is not None:
+                boxes = self._boxes(sampler, rows, window)
+                if boxes is not None:
                     x, y = int(window[0] * width), int(window[1] * height)
                     w, h = max(1, int(window[2] * width)), max(1, int(window[3] * height))
-                    return image[y:y + h, x:x + w], kept
+                    return image[y:y + h, x:x + w], boxes
         return image, rows
 
     def _window(self, sampler: int, ratio: float, rng: np.random.Generator) -> Window:
@@ -160,7 +160,7 @@ class DetAugmentation:
         width, height = min(1.0, scale * stretch), min(1.0, scale / stretch)
         return rng.uniform(0, 1 - width), rng.uniform(0, 1 - height), width, height
 
-    def _kept(self, sampler: int, rows: np.ndarray, window: Window) -> np.ndarray | None:
+    def _boxes(self, sampler: int, rows: np.ndarray, window: Window) -> np.ndarray | None:
         """The boxes relative to a crop, or None if the crop is invalid."""
         if not len(rows):
             return rows
@@ -198,7 +198,7 @@ def _split(label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     head = int(label[0]) if len(label) >= 7 else 0
     width = int(label[1]) if head >= 2 else 0
     if head < 2 or width < 5 or (len(label) - head) % width:
-        raise FileFormatError(f"a label of {len(label)} numbers is no head of at least two with boxes of at least five "
-                              f"behind: it begins with {label[:2].tolist()}")
+        raise FileFormatError(f"a label of {len(label)} numbers must be a head of at least two and boxes of at least "
+                              f"five: it begins with {label[:2].tolist()}")
     rows = label[head:].reshape(-1, width)
     return label[:head], rows[(rows[:, 3] > rows[:, 1]) & (rows[:, 4] > rows[:, 2])]

@@ -125,7 +125,7 @@ class _Reader:
         if len(data) < length:
             raise _Damage("ends early, the file has become shorter")
         if any(filling) or not _MAGIC.startswith(self.file.peek(4)[:4]) or _mark(data) >= 0:
-            raise _Damage(f"has not the {length} bytes that its head says")
+            raise _Damage(f"is shorter than the {length} bytes that its head says")
         return kind, data
 
     def _next(self, start: int) -> int:
@@ -367,7 +367,7 @@ class MXIndexedRecordIO(MXRecordIO):
                         continue
                     key, place = self.key_type(parts[0]), int(parts[1])
                 except (ValueError, IndexError) as error:
-                    raise FileFormatError(f"{self.idx_path}: line {number}: expected a key, a tab and a place, got "
+                    raise FileFormatError(f"{self.idx_path}: line {number}: expected a key, a tab and an offset, got "
                                           f"{line[:50]!r}: {error}") from None
                 self.idx[key] = place
                 self.keys.append(key)

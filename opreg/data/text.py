@@ -258,9 +258,9 @@ def _columns(path: str | os.PathLike, shape: object, dtype: np.dtype, part: int,
         text = file.read()
     size, place = -(-len(text) // parts), 0
     for number, line in enumerate(text.splitlines(keepends=True), 1):
-        mine, place = part * size <= place < (part + 1) * size, place + len(line)
+        in_part, place = part * size <= place < (part + 1) * size, place + len(line)
         words = line.split()
-        if not mine or not words:
+        if not in_part or not words:
             continue
         seen = set()
         try:

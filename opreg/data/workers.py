@@ -222,13 +222,13 @@ class Processes:
     def _gone(self, worker: _Worker) -> None:
         """Report which process ended, how, and at which samples; end all processes."""
         worker.process.join(_GRACE)
-        code, who = worker.process.exitcode, f"{worker.number} (process {worker.process.pid})"
-        how = "ended" if code is None else \
+        code, label = worker.process.exitcode, f"{worker.number} (process {worker.process.pid})"
+        ending = "ended" if code is None else \
             f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         at = f", making {self._batch} {_shown(worker.tasks[0][1])}" if worker.tasks else ""
         self.close()
-        raise OpError(f"{self._owner}: worker {who} {how}{at}. Without workers the same happens in the program itself, "
-                      "where it can be looked at")
+        raise OpError(f"{self._owner}: worker {label} {ending}{at}. Without workers the same happens in the program "
+                      "itself, where a debugger reaches it")
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Drop batches that will not be read."""
@@ -254,8 +254,8 @@ def _seed(number: int) -> int:
     stands.setstate(random.getstate())
     numbers = np.random.RandomState()
     numbers.set_state(np.random.get_state())  # noqa: NPY002  it is what programs seed
-    mine = (stands.getrandbits(32), int(numbers.randint(1 << 32, dtype=np.uint64)), number)
-    return int(np.random.SeedSequence(mine).generate_state(1, np.uint64)[0])
+    seeds = (stands.getrandbits(32), int(numbers.randint(1 << 32, dtype=np.uint64)), number)
+    return int(np.random.SeedSequence(seeds).generate_state(1, np.uint64)[0])
 
 
 def _serve(connection: Connection, others: list[Connection], dataset: Any, batchify_fn: Batchify, where: str) -> None:

@@ -75,7 +75,7 @@ class _BlockScope:
 
 
 class _CurrentScope(NamedTuple):
-    """The scope that a thread is in, the names in it, and what it was in before: a scope is of all threads."""
+    """The scope that a thread has entered, its names, and the scope entered before; threads share scopes."""
 
     scope: _BlockScope
     names: Prefix

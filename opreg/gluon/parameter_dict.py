@@ -225,21 +225,10 @@ class ParameterDict:
 
         Parameters
         ----------
-        ctx : Context or list of Context, optional
-            Contexts of parameters that are not initialized yet; the host by default.
-        allow_missing, ignore_extra : bool
-            Whether the file may lack parameters, or have others.
+        ctx, allow_missing, ignore_extra, cast_dtype, dtype_source
+            See ``Block.load_parameters``, also for errors.
         restore_prefix : str
             Prefix that is added to names of the file.
-        cast_dtype : bool
-            Whether arrays of other dtypes are cast.
-        dtype_source : {"current", "saved"}
-            Dtype of the result: the parameter's, or the file's.
-
-        Raises
-        ------
-        BlockError
-            When names, shapes or dtypes do not agree.
         """
         for name in self.keys() if restore_prefix else ():
             if not name.startswith(restore_prefix):

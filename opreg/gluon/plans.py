@@ -120,8 +120,8 @@ class BlockPlans:
 
     def watched(self, data: Sequence[NDArray], callback: Callable[[str, str, NDArray], object], everything: bool
                 ) -> list[NDArray]:
-        """The outputs, with operators run one by one: ``told(name, operator, array)`` is called with each output, and
-        with inputs if ``everything``."""
+        """The outputs, with operators run one by one: ``callback(name, operator, array)`` is called with each output,
+        and with inputs if ``everything``."""
         weights = [parameter.data(data[0]._ctx) for parameter in self._parameters]
         symbol = Symbol(self._sized(data, weights).heads)
         inside = symbol.get_internals()

@@ -264,8 +264,8 @@ class Trainer:
                 if not array._fresh_grad:
                     raise StaleGradient(
                         f"Gradient of Parameter `{parameter.name}` on context {array.context} has not been updated by "
-                        "backward since last `step`: it is not part of what was computed. Where only some parameters "
-                        "are, call step with ignore_stale_grad=True")
+                        "backward since last `step`: the loss does not depend on it. Where that is meant, call step "
+                        "with ignore_stale_grad=True")
         if self._update_on_kvstore:
             return
         for k, updater in enumerate(self._updaters):

@@ -166,7 +166,7 @@ def download(url: str, path: str | os.PathLike | None = None, overwrite: bool = 
         An address; a local path or ``file://`` address is copied.
     path : str or None
         The file, or its folder. If it is not there, it is copied from the current folder, its ``data``, ``MXNET_HOME``,
-        or a dataset's folder in there.
+        or the folder of a dataset in one of these.
     overwrite : bool
         Whether to look in the other folders even if it is there.
     sha1_hash : str or None

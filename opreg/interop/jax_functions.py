@@ -149,8 +149,8 @@ def _called(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
     def gradient_kept(given: list[Any], heads: list[Any]) -> tuple[list[Any], Any]:
         return gradient(given, heads), (given, heads)
 
-    def gradient_pulled(kept: Any, tops: list[Any]) -> tuple[list[Any], list[Any]]:
-        given, heads = kept
+    def gradient_pulled(residuals: Any, tops: list[Any]) -> tuple[list[Any], list[Any]]:
+        given, heads = residuals
         found = host(second, [*heads_of, *grads_of], given, heads, tops)
         return spread(found[len(heads):]), found[:len(heads)]
 
@@ -294,15 +294,15 @@ def _dialect() -> Any:
             def function(xs: list[Any]) -> list[Any]:
                 return list(forward(*xs))
 
-            def kept(xs: list[Any]) -> tuple[list[Any], Any]:
+            def residuals(xs: list[Any]) -> tuple[list[Any], Any]:
                 outs = function(xs)
                 return outs, (xs, outs)
 
-            def pulled(kept: Any, heads: list[Any]) -> tuple[list[Any]]:
-                found = iter(backward(heads, *kept))
+            def pulled(residuals: Any, heads: list[Any]) -> tuple[list[Any]]:
+                found = iter(backward(heads, *residuals))
                 return ([next(found) if moves else None for moves in floating],)
 
-            function.defvjp(kept, pulled)
+            function.defvjp(residuals, pulled)
             return function(list(xs))
 
     return JaxDialect()

@@ -140,7 +140,7 @@ class Source:
             self.inputs, self.states = op.signature.arguments(use), op.signature.auxiliary(use)
             self.outputs = op.signature.outputs(use)[:op.signature.visible(use)]
         except Exception as error:
-            note(error, f"{self.way}: {self.title}: attributes that inputs and outputs follow from are given here")
+            note(error, f"{self.way}: {self.title}: attributes that decide the inputs and outputs are given here")
             raise
         if not self.inputs:
             raise ArgumentError(f"{self.way}: {self.title} has no input")
@@ -226,8 +226,8 @@ class Program:
             inputs = op.signature.arguments(use)
             if inputs != source.inputs or op.signature.auxiliary(use) != source.states:
                 raise ArgumentError(f"{source.title} takes {', '.join(inputs) or 'nothing'} with these attributes, not "
-                                    f"{', '.join(source.inputs)}: give attributes that inputs follow from to "
-                                    f"{source.way}")
+                                    f"{', '.join(source.inputs)}: attributes that decide the inputs are "
+                                    f"given to {source.way}")
             values: list[Any] = [Variable(name) for name in source.inputs + source.states]
             self.symbol = values[0]._apply(op, values, given)
         else:
@@ -275,13 +275,13 @@ class Program:
         given = [*arrays[:count], *[array.copy() for array in arrays[count:]]]
         with Recording(False, self.is_train), drawn(seed, given):
             results = [*self._apply(given), *given[count:]]
-        taken = {address_of(array._data) for array in arrays}
+        addresses = {address_of(array._data) for array in arrays}
         owned = []
         for result in results:
             data = result._data
-            if getattr(data, "base", None) is not None or not data.flags.c_contiguous or address_of(data) in taken:
+            if getattr(data, "base", None) is not None or not data.flags.c_contiguous or address_of(data) in addresses:
                 result = result.copy()
-            taken.add(address_of(result._data))
+            addresses.add(address_of(result._data))
             owned.append(result)
         return owned
 

@@ -193,11 +193,11 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
         return source.program({key: tuple(value) if isinstance(value, list) else value
                                for key, value in attrs.items()}, is_train)
 
-    def taken(tensors: Sequence[Any]) -> tuple[list[NDArray], int | None]:
+    def as_arrays(tensors: Sequence[Any]) -> tuple[list[NDArray], int | None]:
         return [*map(_array, tensors[:count])], int(tensors[count]) if extra else None
 
     def forward(*tensors: Any, **attrs: Any) -> Any:
-        arrays, seed = taken(tensors)
+        arrays, seed = as_arrays(tensors)
         results = [torch.from_dlpack(result) for result in fixed(attrs).forward(arrays, seed)]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -212,15 +212,14 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
         return results[0] if len(results) == 1 else tuple(results)
 
     def gradients(heads: Sequence[Any], inputs: Sequence[Any], *, needs: Sequence[int], **attrs: Any) -> list[Any]:
-        arrays, seed = taken(inputs)
+        arrays, seed = as_arrays(inputs)
         return _tensors_over(fixed(attrs).gradients(arrays, [*map(_array, heads)], needs, seed), [*heads, *inputs])
 
     def second(tops: Sequence[Any], heads: Sequence[Any], inputs: Sequence[Any], *, needs: Sequence[int], **attrs: Any
                ) -> list[Any]:
-        arrays, seed = taken(inputs)
+        arrays, seed = as_arrays(inputs)
         return _tensors_over(fixed(attrs).second(arrays, [*map(_array, heads)], needs, [*map(_array, tops)],
-                                                 wanted(inputs),
-                                                   seed), [*tops, *heads, *inputs])
+                                                 wanted(inputs), seed), [*tops, *heads, *inputs])
 
     def wanted(inputs: Sequence[Any]) -> list[int]:
         return needed([_spec(tensor).dtype for tensor in inputs[:len(source.inputs)]], [True] * len(source.inputs))
@@ -269,7 +268,7 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
 
 
 def _function(source: Source, operator: Any) -> Any:
-    """The function for users: the operator itself, if its signature is what they see."""
+    """The function for users: the operator itself, unless it has states or draws random values."""
     import torch
 
     if not source.states and not source.random:
@@ -353,13 +352,13 @@ def _tensors_over(arrays: Sequence[NDArray], tensors: Sequence[Any]) -> list[Any
     """Tensors over arrays; an array that shares memory with a given tensor is copied."""
     import torch
 
-    taken = {tensor.data_ptr() for tensor in tensors if tensor.numel()}
+    pointers = {tensor.data_ptr() for tensor in tensors if tensor.numel()}
     results = []
     for array in arrays:
         tensor = torch.from_dlpack(array.detach())
-        if tensor.numel() and tensor.data_ptr() in taken:
+        if tensor.numel() and tensor.data_ptr() in pointers:
             tensor = tensor.clone()
-        taken.add(tensor.data_ptr())
+        pointers.add(tensor.data_ptr())
         results.append(tensor)
     return results
 

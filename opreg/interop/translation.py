@@ -4,8 +4,8 @@ A ``Dialect`` has a library's operations for element-wise instructions, and for 
 operators is written. Nodes are applied one by one to the library's values; a traced body is expanded. An operator
 without a translation raises ``Untranslatable``, and the caller then calls the operator.
 
-A translation has the derivative that the operator has here, where a maximum has two equal arguments as well: the
-library differentiates what stands in the table. A gradient that a user wrote is translated, too.
+The library differentiates the operations of the table. They are chosen so that the derivative is the one of the
+operator here, also where both arguments of a maximum are equal. A gradient that a user wrote is translated, too.
 """
 
 from __future__ import annotations
@@ -487,14 +487,14 @@ _BODIES = following(256, "bodies in other libraries")
 
 
 def trace_of(op: Op, attrs: Any, ins: list[Spec], outs: list[Spec], is_train: bool) -> Traced:
-    """The trace of a body for inputs of these specs, kept while what the body reads stays as it was."""
+    """The trace of a body for inputs of these specs, cached until a value that the body reads changes."""
     version = attrs.version(cpu(), [_Sized(_shape(spec), _dtype(spec)) for spec in ins])
     key, edition = (op, version, is_train, *ins), EDITION[0]
     traced = None if version is None else _BODIES[key]
     if traced is None:
         try:
             traced = trace_body(op, attrs, Use(op.name, {}, None, cpu(), is_train, ins, outs, {}))
-        except (TraceError, NeedsNumbers) as error:  # whoever calls it is told
+        except (TraceError, NeedsNumbers) as error:  # the caller is told
             raise Untranslatable from error
         if version is not None:
             keep(_BODIES, key, traced, edition)

@@ -22,8 +22,9 @@ from opreg.core.spec import as_dtype, is_floating
 from opreg.core.value import COMPARISONS, FORMS, LOGIC, Value
 from opreg.core.versions import view_at
 from opreg.errors import ArgumentError, SubscriptError
+from opreg.ndarray.arithmetic import attach, leave_trace
 from opreg.ndarray.context import Context, current_context
-from opreg.ndarray.ndarray import AS_NUMPY, NDArray, attach, leave_trace, numbers_of
+from opreg.ndarray.ndarray import AS_NUMPY, NDArray, numbers_of
 from opreg.ndarray.nesting import hosted
 from opreg.symbol.symbol import Symbol
 from opreg.typing import Array, DTypeLike

@@ -189,19 +189,19 @@ class _Part:
         A node that its own group alone reads, such as a weight, is counted with its reader.
         """
         turns = dict.fromkeys(self.members, 0)
-        coming: dict[int, list[int]] = {}
-        going: dict[int, list[int]] = {}
+        sources: dict[int, list[int]] = {}
+        targets: dict[int, list[int]] = {}
         for wire in inner:
             one, other = cycle.get(self.thing[wire.source]), cycle.get(self.thing[wire.target])
             if one is not None and one == other:
-                coming.setdefault(wire.target, []).append(wire.source)
-                going.setdefault(wire.source, []).append(wire.target)
+                sources.setdefault(wire.target, []).append(wire.source)
+                targets.setdefault(wire.source, []).append(wire.target)
         for number in self.members:
-            for source in coming.get(number, ()):
+            for source in sources.get(number, ()):
                 turns[number] = max(turns[number], turns[source] + (self.thing[source] != self.thing[number]))
         for number in reversed(self.members):
-            if number in going and all(self.thing[target] == self.thing[number] for target in going[number]):
-                turns[number] = min(turns[target] for target in going[number])
+            if number in targets and all(self.thing[target] == self.thing[number] for target in targets[number]):
+                turns[number] = min(turns[target] for target in targets[number])
         return turns
 
     def level(self) -> Level:

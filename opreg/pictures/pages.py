@@ -112,7 +112,7 @@ def page(value: object, shape: Mapping[str, Any] | Any = None, *, dtype: Mapping
     found = seen("page", value, shape if named else None, dtype, hide_weights, None if named else shape, is_train)
     if profile is not None:
         if found.plan is None:
-            raise ArgumentError("page: a profile belongs to the executor that it was made by")
+            raise ArgumentError("page: the profile is of another executor")
         if profile.is_train is not found.plan.is_train:
             raise ArgumentError(f"page: the profile is of the {'training' if profile.is_train else 'inference'} plan; "
                                 f"give is_train={profile.is_train}")

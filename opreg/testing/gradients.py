@@ -143,7 +143,7 @@ _INFERENCE_ONLY = ("outside of training: the gradient leaves out that in trainin
 def gradient(use: Subject) -> str | None:
     """Gradients agree with central differences in float64, along random directions, and are never NaN."""
     if use.loss:
-        raise Skipped("a loss: its gradient is not that of what it returns")
+        raise Skipped("a loss: its gradient is not the derivative of its output")
     if use.count and not any(is_floating(each.dtype) for each in use.arrays):
         raise Skipped(NOT_LOOKED_AT + whole_numbers(use))
     given = output_gradients(use)
@@ -210,7 +210,7 @@ def _mend(use: Subject, i: int, every: Sequence[Slope]) -> str:
 def second_order(use: Subject) -> str | None:
     """Second derivatives agree with central differences of the gradient."""
     if use.loss:
-        raise Skipped("a loss: its gradient is not that of what it returns")
+        raise Skipped("a loss: its gradient is not the derivative of its output")
     wide, coarse = _wide(use)
     given = output_gradients(wide)
     wanted = [i for i in wide.wanted if not (isinstance(wide, TensorUse) and i >= len(wide.places))]
@@ -349,8 +349,8 @@ def _look_for_cached(use: Use, other: Use, name: str, value: object, changed: ob
     except Exception:  # other numbers of rows are refused
         return
     if any(map(disagreement, new, first)) and not any(map(disagreement, first, second)):
-        raise Failed(f"with {name}={changed!r} its results are those of {name}={value!r} for inputs of a "
-                     "shape that it has seen", f"make {name} part of the key of its cache, or cache nothing "
+        raise Failed(f"with {name}={changed!r} its results are still those of {name}={value!r} for inputs "
+                     "of the same shape", f"make {name} part of the key of its cache, or cache nothing "
                                                "outside of the call")
 
 

@@ -59,7 +59,7 @@ def pure(use: Subject) -> None:
         first, second = (use.op.infer_shapes([each.shape for each in use.arrays], [None] * count,
                                              Use(use.op, use.arrays, use.given).attrs) for _ in range(2))
         if first != second:
-            raise Failed(f"infer answers {first[1]}, then {second[1]}, to the same shapes",
+            raise Failed(f"infer returns {first[1]}, then {second[1]}, for the same shapes",
                          "compute it from the shapes and attributes alone")
         return
     prop, again = use.attrs.prop, Use(use.op, use.arrays, use.given).attrs.prop  # type: ignore[attr-defined]
@@ -77,8 +77,8 @@ def pure(use: Subject) -> None:
                              f"make a new list in {method}, as in [in_shape[0], …]")
         for found in answers[1:]:
             if found != answers[0]:
-                raise Failed(f"{kind}.{method} answers {answers[0]}, then {found}, to the same question",
-                             "compute the answer from attributes and arguments alone")
+                raise Failed(f"{kind}.{method} returns {answers[0]}, then {found}, for the same arguments",
+                             "compute it from attributes and arguments alone")
 
 
 def _copied_answer(answer: Any) -> Any:
@@ -176,8 +176,8 @@ def _assigned(use: Use, shapes: Sequence[Any], kinds: Sequence[Any]) -> None:
         if (is_floating(found) and not is_floating(kind)) or (
                 is_floating(found) and kind.itemsize < min(found.itemsize, widest)):
             raise Failed(f"{names[i]!r} is inferred to be {kind} and is assigned {found}: values are rounded",
-                         f"let infer_type answer {found} for it" if not is_floating(kind) else
-                         "let infer_type answer the dtype of the input, in_type[0], for it")
+                         f"let infer_type return {found} for it" if not is_floating(kind) else
+                         "let infer_type return the dtype of the input, in_type[0], for it")
 
 
 # ---------------------------------------------------------------------------------------------------- requests
@@ -424,7 +424,7 @@ def saved(use: Subject) -> None:
     loaded: Any = load_json(made.tojson(remove_amp_cast=False))
     for question in ("list_arguments", "list_outputs", "list_auxiliary_states"):
         if getattr(loaded, question)() != getattr(made, question)():
-            raise Failed(f"{question} answers {getattr(loaded, question)()} once loaded, "
+            raise Failed(f"{question} returns {getattr(loaded, question)()} after loading, "
                          f"{getattr(made, question)()} before", "compute it from the attributes alone")
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "check.params")

@@ -223,10 +223,10 @@ def heads(use: Subject, outs: Sequence[np.ndarray]) -> list[np.ndarray | None] |
 
 def _differentiable(outs: Sequence[NDArray], given: Sequence[Any] | None, ctx: Any) -> tuple[list, list | None]:
     """The outputs that have gradients, and the gradients given for them."""
-    kept = [i for i, out in enumerate(outs) if out._entry is not None and is_floating(out._data.dtype)]
+    places = [i for i, out in enumerate(outs) if out._entry is not None and is_floating(out._data.dtype)]
     if given is None:
-        return [outs[i] for i in kept], None
-    return [outs[i] for i in kept], [array(given[i], ctx, given[i].dtype) for i in kept]
+        return [outs[i] for i in places], None
+    return [outs[i] for i in places], [array(given[i], ctx, given[i].dtype) for i in places]
 
 
 def eager(use: Subject, ctx: Any = None, given: Sequence[np.ndarray | None] | None = None, grads: bool = False,
@@ -298,11 +298,11 @@ def bind(use: Use, ctx: Any = None, reqs: dict[int, str] | None = None, before: 
     ctx = ctx or cpu()
     names, count = use.names, len(use.op.signature.arguments(use.attrs))
     values = {name: array(each, ctx, each.dtype) for name, each in zip(names, use.arrays)}
-    kept, requests = {}, {}
+    grads, requests = {}, {}
     for i, req in (reqs or {}).items():
         held = (before or {}).get(i, np.zeros_like(use.arrays[i]))
-        kept[names[i]], requests[names[i]] = array(held, ctx, held.dtype), req
-    return symbol(use, around, ctx).bind(ctx, {name: values[name] for name in names[:count]}, kept, requests,
+        grads[names[i]], requests[names[i]] = array(held, ctx, held.dtype), req
+    return symbol(use, around, ctx).bind(ctx, {name: values[name] for name in names[:count]}, grads, requests,
                                          {name: values[name] for name in names[count:]})
 
 

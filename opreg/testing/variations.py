@@ -227,7 +227,7 @@ def _run_like(use: Subject, given: Heads, expected: Result) -> Result:
 def dtypes(use: Subject) -> str | None:
     """Results in float16 and float32 agree with float64, within the precision of the dtype."""
     if not any(is_numpy_float(each.dtype) for each in use.arrays) or use.stochastic:
-        raise Skipped("it draws random numbers, others for each" if use.stochastic else "no floating input")
+        raise Skipped("its random numbers differ from call to call" if use.stochastic else "no floating input")
     try:
         rounded = use.cast(np.float16).cast(np.float64)
         wide = differentiated(rounded)[1]
@@ -343,7 +343,7 @@ def devices(use: Subject) -> None:
         raise Skipped("no GPU here")
     given, expected = differentiated(use)
     if use.stochastic:
-        raise Skipped("it draws random numbers, others on each device")
+        raise Skipped("its random numbers differ between devices")
     tolerance = max([1e-6, *[{2: 2e-2, 4: 1e-3}.get(out.dtype.itemsize, 1e-6) for out in expected.outs]])
     compare(use.run(given, grads=bool(expected.grads), ctx=gpu(0)), expected, use, "on the GPU",
             "use nd, or the array's own module", tolerance)

@@ -166,8 +166,8 @@ class AsyncKVStore(DistKVStore):
             When another rank has failed or ended.
         """
         if self._updater is None:
-            raise ArgumentError(f"kvstore: push: stores of the kind {self.type!r} have nothing that sums of all "
-                                "processes could take the place of; set_optimizer says how a weight moves")
+            raise ArgumentError(f"kvstore: push: a store of the kind {self.type!r} needs an optimizer; call "
+                                "set_optimizer first")
         for name, total in KVStore._merged(self, "push", key, value).items():
             entry = self._entries[name]
             with entry.locked(f"push of {name!r}"):

@@ -248,7 +248,7 @@ class BaseModule:
         ----------
         eval_data : DataIter
             The batches.
-        eval_metric : EvalMetric, or what ``metric.create`` takes
+        eval_metric : EvalMetric, or an argument of ``metric.create``
             The metric.
         num_batch : int or None
             Largest number of batches.
@@ -330,7 +330,7 @@ class BaseModule:
         ----------
         train_data, eval_data : DataIter
             Batches for training, and for validation after each epoch.
-        eval_metric, validation_metric : EvalMetric, or what ``metric.create`` takes
+        eval_metric, validation_metric : EvalMetric, or an argument of ``metric.create``
             Metrics of training and of validation; the second is the first by default.
         epoch_end_callback : function of epoch, symbol, weights and auxiliary states
             Called after each epoch.

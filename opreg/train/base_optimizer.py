@@ -334,7 +334,7 @@ class Optimizer:
 
     def _operator(self, state: Any) -> tuple[str, tuple[NDArray, ...]]:
         """The operator that updates a weight with this state, and the arrays of the state for it."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how a weight moves: define update")
+        raise NotImplementedError(f"{type(self).__name__} must define update, which moves a weight")
 
     def _attributes(self, count: int, lr: float, wd: float) -> dict[str, Any]:
         """Attributes of the operator, given the number of the update, rate and decay; the operator may ignore some."""

@@ -99,7 +99,7 @@ class BucketingModule(BaseModule):
         self._needs("binded", "params_initialized")
         for key in self._buckets:
             if isinstance(key, bool) or not isinstance(key, (int, np.integer)):
-                raise ArgumentError(f"save_checkpoint: keys are saved that are numbers, got {key!r}")
+                raise ArgumentError(f"save_checkpoint: expected bucket keys that are integers, got {key!r}")
         with together():
             self.save_params(f"{prefix}-{epoch:04d}.params")
             for key, module in self._buckets.items():

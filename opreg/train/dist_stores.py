@@ -92,9 +92,9 @@ class DistKVStore(KVStore):
         codes = xp.zeros((-(-sent.size // 4), 4), "uint8")
         codes.reshape(-1)[:sent.size] = (sent > 0) + 2 * (sent < 0)
         shifts = xp.arange(0, 8, 2, dtype="uint8")
-        came = self._group.all_gather((codes << shifts).sum(axis=1, dtype="uint8").reshape(1, -1))
+        gathered = self._group.all_gather((codes << shifts).sum(axis=1, dtype="uint8").reshape(1, -1))
         total = xp.zeros_like(sent)
-        for row in came:
+        for row in gathered:
             codes = ((row[:, None] >> shifts) & 3).reshape(-1)[:sent.size]
             total += ((codes == 1).astype(total.dtype) - (codes == 2)) * self._threshold
         return total.reshape(array.shape)

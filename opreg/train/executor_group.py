@@ -92,7 +92,7 @@ class DataParallelExecutorGroup(GroupSteps):
         self.label_shapes = describe("label_shapes", label_shapes)
         self.grad_req = self._requests(grad_req)
         if shared_group is not None and len(shared_group.contexts) != len(self.contexts):
-            raise ArgumentError(f"bind: what is shared is bound on {len(shared_group.contexts)} contexts, expected "
+            raise ArgumentError(f"bind: shared_group is bound on {len(shared_group.contexts)} contexts, expected "
                                 f"{len(self.contexts)}")
         #: Arrays of each context that are no weights; groups that share weights share these.
         self.shared_data_arrays: list[dict[str, NDArray]] = \

@@ -255,7 +255,7 @@ class FeedForward:
             A DataIter; or an array of samples, and an array of labels.
         eval_data : DataIter, or pair of data and labels
             Data for validation after each epoch.
-        eval_metric : EvalMetric, or what ``metric.create`` takes
+        eval_metric : EvalMetric, or an argument of ``metric.create``
             The metric of training and validation.
         epoch_end_callback : function of epoch, symbol, weights and auxiliary states
             Called after each epoch.

@@ -220,14 +220,14 @@ class Initializer:
         arr[:] = 0.0
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
-        raise NotImplementedError(f"{type(self).__name__} does not say how weights begin: define _init_weight")
+        raise NotImplementedError(f"{type(self).__name__} must define _init_weight, which fills a weight")
 
     def _init_default(self, name: str, arr: NDArray) -> None:
         if getattr(name, "is_state", False):
             arr[:] = 0.0
             return
         ends = ", ".join(suffix for suffix, _ in self._suffixes[:9])
-        raise ArgumentError(f"the name {str(name)!r} does not say what the array is. Names end in {ends}; for others "
+        raise ArgumentError(f"no kind of array has the name {str(name)!r}. Names end in {ends}; for others "
                             "give the variable its initializer, sym.var(name, init=...); inputs are named by a "
                             "Module's data_names and label_names")
 
@@ -238,7 +238,7 @@ def _numbers(value: object) -> Any:
         value = value.asnumpy()
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
-    raise TypeError(f"an initializer is written down with numbers and words, not with {type(value).__name__}")
+    raise TypeError(f"dumps: settings of an initializer must be numbers or text, got {type(value).__name__}")
 
 
 def _from_zero(name: str, value: float) -> float:

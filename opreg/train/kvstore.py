@@ -57,7 +57,7 @@ def create(name: str = "local") -> KVStoreBase:
         return AsyncKVStore()
     if kind.startswith(_ELSEWHERE):
         raise ArgumentError(f"kvstore {name!r} needs servers, which are no part of opreg; 'dist_sync' adds up over all "
-                            "processes without, and a class that KVStoreBase.register knows does what it likes")
+                            "processes without, and another way is a class of your own, by KVStoreBase.register")
     known = (*_KINDS, *_DISTRIBUTED, _ASYNC)
     raise ArgumentError(f"kvstore: there is no kind {name!r}. {did_you_mean(kind, known)}")
 

@@ -57,7 +57,7 @@ class LRScheduler:
 
     def __call__(self, num_update: int) -> float:
         """The rate for a number of updates, the largest one of all weights."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how the rate changes: define __call__")
+        raise NotImplementedError(f"{type(self).__name__} must define __call__, which returns the rate")
 
 
 def _check_factor(factor: float) -> None:

@@ -143,7 +143,7 @@ class EvalMetric:
 
     def update(self, labels: Any, preds: Any) -> None:
         """Add a batch."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what it measures: define update")
+        raise NotImplementedError(f"{type(self).__name__} must define update, which adds a batch")
 
     def _add(self, value: float, count: int = 1) -> None:
         self.sum_metric += value
@@ -347,9 +347,8 @@ class _Binary(EvalMetric):
             if len(numpy.unique(wanted)) > 2:
                 raise ArgumentError(f"{type(self).__name__} is for two classes; the labels have "
                                     f"{len(numpy.unique(wanted))}")
-            counts = numpy.array([((predicted == 1) & (wanted == 1)).sum(), ((predicted == 1) & (wanted == 0)).sum(),
-                                  ((predicted == 0) & (wanted == 1)).sum(), ((predicted == 0) & (wanted == 0)).sum()],
-                                 float)
+            counts = numpy.array([((predicted == guess) & (wanted == truth)).sum()
+                                  for guess, truth in ((1, 1), (1, 0), (0, 1), (0, 0))], float)
             self._counts, self._global_counts = self._counts + counts, self._global_counts + counts
         if self.average == "macro":
             self._add(self.score(*self._counts))

@@ -38,7 +38,7 @@ class Named(dict[str, type]):
         self.kind = kind
 
     def of(self, base_class: C) -> C:
-        """A decorator of a base class: ``get_registry`` finds this registry for it."""
+        """A decorator of a base class, for which ``get_registry`` then returns this registry."""
         BASES[base_class] = self
         return base_class
 

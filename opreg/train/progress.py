@@ -42,8 +42,8 @@ class TrainingLine:
 
     def __init__(self, wish: bool | None, data: Any, epochs: int, callbacks: Sequence[Callable[..., object]],
                  logger: Any):
-        mine = wanted(wish) and not any(isinstance(each, ProgressBar) for each in callbacks)
-        self._line = Line() if mine else None
+        draws = wanted(wish) and not any(isinstance(each, ProgressBar) for each in callbacks)
+        self._line = Line() if draws else None
         self._callbacks, self._epochs, self._logger = callbacks, epochs, logger
         self._data, self._total = data, batches_in(data)
         self._first = self._done = 0

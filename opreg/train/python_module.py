@@ -153,7 +153,7 @@ class PythonLossModule(PythonModule):
     def backward(self, out_grads: NDArray | Sequence[NDArray] | None = None) -> None:
         """Compute the gradient of the scores."""
         if out_grads is not None:
-            raise ArgumentError("PythonLossModule: it is the last, no gradients come from above")
+            raise ArgumentError("PythonLossModule: expected no out_grads, since a loss is the last module")
         if not self.for_training:
             raise ArgumentError("backward: the module is bound for inference; bind with for_training=True")
         self._backward_impl()

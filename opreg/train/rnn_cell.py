@@ -110,7 +110,7 @@ class BaseRNNCell:
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         """Output and next states of a step."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what a step is: define __call__")
+        raise NotImplementedError(f"{type(self).__name__} must define __call__, which computes a step")
 
     @property
     def params(self) -> RNNParams:

@@ -111,16 +111,16 @@ class SequentialModule(BaseModule):
         if not self._modules:
             raise ArgumentError("SequentialModule: there is no module in it; add one")
         takes = [bool(meta.get(self.META_TAKE_LABELS)) for meta in self._metas]
-        coming: Any = data_shapes
+        shapes: Any = data_shapes
         for i, (module, meta) in enumerate(zip(self._modules, self._metas)):
             if meta.get(self.META_AUTO_WIRING):
-                if len(module.data_names) != len(coming):
+                if len(module.data_names) != len(shapes):
                     raise ArgumentError(f"SequentialModule: module {i} has the inputs {', '.join(module.data_names)}; "
-                                        f"{len(coming)} arrays come")
-                coming = [(name, desc[1]) for name, desc in zip(module.data_names, coming)]
-            module.bind(coming, label_shapes if takes[i] else None, for_training,
+                                        f"got {len(shapes)} arrays")
+                shapes = [(name, desc[1]) for name, desc in zip(module.data_names, shapes)]
+            module.bind(shapes, label_shapes if takes[i] else None, for_training,
                         bool(for_training and (inputs_need_grad or i > 0)), force_rebind, grad_req=grad_req)
-            coming = module.output_shapes
+            shapes = module.output_shapes
         self._labels = [desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in label_shapes] \
             if label_shapes is not None and any(takes) else None
         self.for_training, self.inputs_need_grad, self.binded = for_training, inputs_need_grad, True

@@ -100,7 +100,7 @@ def loads(content: bytes) -> Saved:
         When the bytes have another format, or are damaged.
     """
     if not content.startswith(b"PK"):
-        raise FileFormatError(f"{_NAME}: expected what get_states gave, which is a .npz file. States that another "
+        raise FileFormatError(f"{_NAME}: expected the result of get_states, a .npz file. States that another "
                               "program has pickled are not read, because that would run code from the file")
     records, names = read_npz(content, _NAME)
     arrays = {name: record.array for name, record in zip(names, records)}

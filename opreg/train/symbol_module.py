@@ -258,7 +258,7 @@ class Module(BaseModule):
         if self._stays_bound(force_rebind):
             return
         if inputs_need_grad and not for_training:
-            raise ArgumentError("bind: inputs_need_grad goes with for_training")
+            raise ArgumentError("bind: inputs_need_grad=True needs for_training=True")
         before = self.get_params() if self.binded and self.params_initialized else self._preset
         self._data_shapes, self._label_shapes = self._checked(data_shapes, label_shapes)
         self.for_training, self.inputs_need_grad, self._grad_req = for_training, inputs_need_grad, grad_req

@@ -68,7 +68,7 @@ def default_numeric_eps() -> dict[np.dtype, float]:
 
 
 def effective_dtype(dat: Any) -> np.dtype:
-    """The dtype that tells the precision of an array: its own."""
+    """The dtype of an array, from which its tolerance follows."""
     return np.dtype(dat.dtype)
 
 

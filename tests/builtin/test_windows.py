@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opreg import autograd, nd
-from opreg.builtin.layers import convolution, pooling
+from opreg.builtin.layers import correlation, pooling
 from opreg.builtin.layers.sliding import span, window
 from opreg.builtin.vision import roi
 from opreg.core.registry import get
@@ -33,7 +33,7 @@ def _in_blocks(rows):
 def test_convolution_in_blocks(row, size, monkeypatch):
     """However little fits one block, of images, groups and rows, the sums are the same."""
     whole = eager(Use.of(row)).outs
-    monkeypatch.setitem(convolution.BLOCK, "numpy", size)
+    monkeypatch.setitem(correlation.BLOCK, "numpy", size)
     for out, expected in zip(eager(Use.of(row)).outs, whole):
         agree(out, expected)
 
@@ -68,18 +68,18 @@ def test_both_ways(images, groups, channels, kernel, pad, dilate, more, block, f
     x = normal(images, groups * channels, size, size)
     w = normal(groups * 2, channels, kernel, kernel, seed=1)
     g = normal(images, groups * 2, places, places, seed=2)
-    plan = convolution._Plan(x.shape, w.shape, g.shape, win, groups)
+    plan = correlation._Plan(x.shape, w.shape, g.shape, win, groups)
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(convolution, "_plan", lambda *_: plan)
-        patch.setitem(convolution.BLOCK, "numpy", block)
+        patch.setattr(correlation, "_plan", lambda *_: plan)
+        patch.setitem(correlation.BLOCK, "numpy", block)
         for by_rows in (True, False):
             plan.folded = folded
-            patch.setattr(convolution._Plan, "by_rows", lambda _, by_rows=by_rows: by_rows)
+            patch.setattr(correlation._Plan, "by_rows", lambda _, by_rows=by_rows: by_rows)
             y, dx, dw = np.empty_like(g), np.empty_like(x), np.empty_like(w)
-            convolution.correlate(np, x, w, y, win, groups)
-            convolution.spread(np, g, w, dx, win, groups)
-            convolution.match(np, g, x, dw, win, groups)
+            correlation.correlate(np, x, w, y, win, groups)
+            correlation.spread(np, g, w, dx, win, groups)
+            correlation.match(np, g, x, dw, win, groups)
             found.append((y, dx, dw))
     for one, other in zip(*found):
         agree(one, other)
@@ -101,7 +101,7 @@ def test_large_convolution_takes_the_way_by_rows():
 
     def by_rows(channels, filters, size, kernel, images=16):
         win = window((kernel, kernel), pad=(kernel // 2, kernel // 2))
-        return convolution._Plan((images, channels, size, size), (filters, channels, kernel, kernel),
+        return correlation._Plan((images, channels, size, size), (filters, channels, kernel, kernel),
                                  (images, filters, size, size), win, 1).by_rows()
 
     assert by_rows(32, 32, 32, 3)
@@ -113,13 +113,13 @@ def test_large_convolution_takes_the_way_by_rows():
 
 def test_images_share_a_block_while_they_stay_in_the_cache(monkeypatch):
     """One image by itself where its buffers fill the cache, several of few channels, or whose weights are more."""
-    monkeypatch.setitem(convolution.BLOCK, "numpy", 3 << 20)
-    monkeypatch.setattr(convolution, "NEAR", 1 << 19)
-    monkeypatch.setattr(convolution, "_shares", lambda: 1)
+    monkeypatch.setitem(correlation.BLOCK, "numpy", 3 << 20)
+    monkeypatch.setattr(correlation, "NEAR", 1 << 19)
+    monkeypatch.setattr(correlation, "_shares", lambda: 1)
 
     def images(channels, size):
         win, shape = window((3, 3), pad=(1, 1)), (4, channels, size, size)
-        plan = convolution._Plan(shape, (channels, channels, 3, 3), shape, win, 1)
+        plan = correlation._Plan(shape, (channels, channels, 3, 3), shape, win, 1)
         blocks = (plan.row_blocks if plan.by_rows() else plan.column_blocks)(np, np.dtype("float32"))
         return [n.stop - n.start for n, _, _ in blocks]
 

@@ -157,7 +157,7 @@ def test_an_operator_without_gradient_is_named():
 @pytest.mark.parametrize("rule, message", [
     (lambda t, ins, outs: t[0].sum(), r"returned shape \(\) for output 0, expected \(4, 3\)"),
     (lambda t, ins, outs: (t[0], t[0]), "returned 2 values, expected 1"),
-    (lambda t, ins, outs: t[0].asnumpy(), "returned ndarray for output 0, expected what operators make")])
+    (lambda t, ins, outs: t[0].asnumpy(), "returned ndarray for output 0, expected the result of operators")])
 def test_results_of_rules_are_checked(rule, message):
     op = sine("jvp_checked")
     op.jvp(rule)

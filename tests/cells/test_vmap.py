@@ -330,7 +330,7 @@ def test_a_rule_of_a_user_is_called(run):
 @pytest.mark.parametrize("rule, message", [
     (lambda ins, batched: ins[0].sum(), r"returned shape \(\) for output 0, expected \(4, 3\): 4 samples of \(3,\)"),
     (lambda ins, batched: (ins[0], ins[0]), "returned 2 values, expected 1"),
-    (lambda ins, batched: ins[0].asnumpy(), "returned ndarray for output 0, expected what operators make")])
+    (lambda ins, batched: ins[0].asnumpy(), "returned ndarray for output 0, expected the result of operators")])
 def test_results_of_rules_are_checked(rule, message):
     op = tanh([], "vmap_checked")
     op.vmap(rule)
@@ -420,7 +420,7 @@ def test_what_no_sample_can_ask(run):
         run(vmap(lambda a: a if a.sum() > 0 else -a))(x())
     with pytest.raises(TypeError, match="asks for the numbers of one sample"):
         run(vmap(lambda a: a * int(a.sum())))(x())
-    with pytest.raises(TypeError, match="'_npx_nonzero' gives depends on values"):
+    with pytest.raises(TypeError, match="shape of operator '_npx_nonzero' depends on values"):
         run(vmap(lambda a: ops.nonzero(a)))(x())
     factor = Tensor(2.0)
     close(run(vmap(lambda a: a * (2 if factor > 1 else 1)))(x()), X * 2)
@@ -439,14 +439,14 @@ def test_shapes_that_follow_from_numbers():
     def positive_infer(a):
         return (None,)
 
-    with pytest.raises(TypeError, match="'vmap_positive' gives depends on values"):
+    with pytest.raises(TypeError, match="shape of operator 'vmap_positive' depends on values"):
         vmap(lambda a: positive(a))(x())
 
 
 def test_changes_are_refused():
     net = nn.SequentialCell(nn.BatchNorm1d(3))
     net.set_train(True)
-    with pytest.raises(ArgumentError, match=r"changes what it is given in place.*set_train\(False\)"):
+    with pytest.raises(ArgumentError, match=r"changes its inputs in place.*set_train\(False\)"):
         vmap(lambda a: net(a.reshape(1, 3)))(x())
     net.set_train(False)
     close(vmap(lambda a: net(a.reshape(1, 3))[0])(x()), net(x()).asnumpy())

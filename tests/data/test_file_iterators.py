@@ -74,7 +74,7 @@ def test_files_that_hold_no_digits(tmp_path, digits):
 
 
 @pytest.mark.parametrize("content, words", [
-    (bytes(50_000_000), "expected a file of bytes"),
+    (bytes(50_000_000), "expected a file in the format of MNIST"),
     (struct.pack(">HBBI", 0, 8, 1, 3) + bytes(50_000_000), "behind it are more"),
     (struct.pack(">HBBI", 0, 8, 1, 100_000_000) + bytes(50_000_000), "head says shape")])
 def test_no_more_is_unpacked_than_a_head_announces(content, words, tmp_path):

@@ -219,7 +219,7 @@ def test_damage(ten, tmp_path):
     data[places[6] + 8 + 24] ^= 1        # no image
     (tmp_path / "broken.rec").write_bytes(data)
     broken = str(tmp_path / "broken.rec")
-    with pytest.raises(FileFormatError, match=f"the record at byte {places[2]} has not the"):
+    with pytest.raises(FileFormatError, match=f"the record at byte {places[2]} is shorter than the"):
         iterator(broken)
     batches = iterator(broken, damaged="skip", round_batch=False)
     assert labels(batches) == [([0, 1, 4, 5], 0), ([7, 8, 9, 0], 1)] and batches.skipped >= 2
@@ -258,7 +258,7 @@ def test_mistakes(keywords, error, text, ten):
 
 def test_keywords_that_mean_nothing(ten):
     iterator(ten, preprocess_threads=4, verbose=False, ctx="gpu", prefetch_buffer=1, shuffle_chunk_size=4)
-    with pytest.warns(UserWarning, match="'and_mirror': it counts for nothing; did you mean 'rand_mirror'"):
+    with pytest.warns(UserWarning, match="'and_mirror': it is ignored; did you mean 'rand_mirror'"):
         iterator(ten, and_mirror=1)
 
 

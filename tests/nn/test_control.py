@@ -417,7 +417,7 @@ def test_a_loop_that_does_not_end_soon():
             i = i + 1
         return x * i
 
-    (found,) = left(function, "asks for more than 1000 numbers", Tensor([2.0]))
+    (found,) = left(function, "reads more than 1000 values", Tensor([2.0]))
     assert found.asnumpy() == [2400.0]
 
 

@@ -299,7 +299,7 @@ def ones(*shape: int) -> Tensor:
     (lambda: nn.Dense(3, 2, activation=3), "Dense: activation must be"),
     (lambda: nn.Dense(3, 2, ones(3, 2)), "shape"),
     (lambda: nn.Flatten("a"), "Flatten: start_dim must be an int"),
-    (lambda: nn.Flatten(2, 1)(ones(2, 3, 4)), "Flatten: start_dim 2 comes behind end_dim 1"),
+    (lambda: nn.Flatten(2, 1)(ones(2, 3, 4)), "Flatten: start_dim 2 is behind end_dim 1"),
     (lambda: nn.Flatten(0, 5)(ones(2, 3)), "Flatten: start_dim 0 or end_dim 5 is not an axis"),
     (lambda: nn.Dropout(p=1.0), "Dropout: p must be a number in [0, 1), got 1.0"),
     (lambda: nn.Dropout(0), "Dropout: keep_prob must be a number in (0, 1], got 0"),

@@ -225,7 +225,7 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
                  lambda: model().train(1, BATCHES, callbacks=[3])),  # type: ignore[list-item]
     "dataset": (TypeError, "a dataset must be iterable", lambda: model().train(1, 3)),
     "empty": (ValueError, "no batches", lambda: model().train(1, [])),
-    "generator": (ValueError, "gone through only once", lambda: model().train(2, iter(BATCHES))),
+    "generator": (ValueError, "read only once", lambda: model().train(2, iter(BATCHES))),
     "columns": (ValueError, "two columns, data and labels, got 3", lambda: model().train(1, [(X, Y, Y)])),
     "frequency": (TypeError, "valid_frequency must be an int or a list",
                   lambda: model().fit(1, BATCHES, None, "a")),  # type: ignore[arg-type]

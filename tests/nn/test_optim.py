@@ -557,6 +557,128 @@ def test_weight_decay_by_a_cell():
         assert found == [8.0, 4.0, 0.0]
 
 
+# ----------------------------------------------------------------------------------------- settings set later
+
+
+#: Optimizer, its settings, and one that is set between two steps.
+SET_LATER = [
+    ("SGD", {}, "weight_decay", 0.5), ("SGD", {"weight_decay": 0.1}, "weight_decay", Tensor(np.float32(0.0))),
+    ("SGD", {"weight_decay": 0.1}, "loss_scale", 4.0), ("SGD", {"momentum": 0.5}, "momentum", Tensor(np.float32(0.9))),
+    ("SGD", {"momentum": 0.5}, "nesterov", True), ("SGD", {}, "learning_rate", Tensor(np.float32(0.5))),
+    ("Momentum", {"learning_rate": 0.1, "momentum": 0.9}, "weight_decay", np.float32(0.5)),
+    ("Adam", {"weight_decay": 0.1}, "weight_decay", 0.5), ("AdamWeightDecay", {}, "weight_decay", 0.5),
+    ("AdamWeightDecay", {}, "eps", 0.5), ("Lamb", {"learning_rate": 0.1}, "weight_decay", 0.5),
+    ("AdaFactor", {}, "weight_decay", 0.5), ("AdaMax", {}, "weight_decay", 0.5), ("RMSProp", {}, "weight_decay", 0.5),
+    ("RMSProp", {}, "decay", 0.5), ("Adagrad", {}, "update_slots", False), ("Rprop", {}, "weight_decay", 1.5),
+    ("ProximalAdagrad", {}, "l1", 0.5), ("FTRL", {}, "weight_decay", 0.5), ("FTRL", {}, "lr_power", -0.25),
+    ("Adadelta", {"weight_decay": 0.1}, "rho", 0.5), ("ASGD", {}, "weight_decay", 0.5)]
+
+
+def _set_later(step: Any, name: str, settings: dict[str, Any], attribute: str, value: Any) -> list[np.ndarray]:
+    """The parameter after each of four steps; the setting is set behind the second."""
+    p = Parameter(np.array([1.0, -2.0, 0.5], np.float32), name="w")
+    optimizer = getattr(optim, name)([p], **settings)
+    run, found = step(optimizer), []
+    for i in range(4):
+        if i == 2:
+            setattr(optimizer, attribute, value)
+        run((Tensor([0.5, 1.0, -0.25]),))
+        found.append(p.asnumpy().copy())
+    return found
+
+
+@pytest.mark.parametrize("step", [lambda o: o, lambda o: jit(lambda g: o(g))], ids=["eager", "jit"])
+@pytest.mark.parametrize("name, settings, attribute, value", SET_LATER, ids=lambda v: v if isinstance(v, str) else "")
+def test_a_setting_set_later_holds_from_the_next_step(step, name, settings, attribute, value):
+    found = _set_later(step, name, settings, attribute, value)
+    np.testing.assert_allclose(found, _set_later(lambda o: o.construct, name, settings, attribute, value), rtol=1e-6)
+    before = _set_later(step, name, settings, "note", value)  # which no step reads
+    np.testing.assert_array_equal(found[:2], before[:2])
+    assert not np.allclose(found[3], before[3], rtol=1e-5)
+
+
+@pytest.mark.parametrize("name, settings, attribute, value",
+                         [case for case in SET_LATER if case[2] in ("weight_decay", "loss_scale", "eps", "rho")],
+                         ids=lambda v: v if isinstance(v, str) else "")
+def test_a_setting_set_before_the_first_step_is_the_one_of_construction(name, settings, attribute, value):
+    moved = []
+    for given, later in (({**settings, attribute: float(value)}, {}), (settings, {attribute: value})):
+        p = Parameter(np.array([1.0, -2.0, 0.5], np.float32), name="w")
+        optimizer = getattr(optim, name)([p], **given)
+        for key, setting in later.items():
+            setattr(optimizer, key, setting)
+        for _ in range(3):
+            optimizer((Tensor([0.5, 1.0, -0.25]),))
+        moved.append((p.asnumpy(), np.asarray(optimizer.weight_decay), np.asarray(optimizer.get_weight_decay())))
+    np.testing.assert_array_equal(moved[0][0], moved[1][0])
+    np.testing.assert_array_equal(moved[0][1:], moved[1][1:])
+
+
+def _grouped() -> Optimizer:
+    params = [Parameter(np.ones(1, np.float32), name=name) for name in ("w", "v", "gamma")]
+    return optim.Momentum([{"params": params[:1], "lr": 0.5, "weight_decay": 0.25}, {"params": params[1:2]},
+                           {"params": params[2:], "weight_decay": 0.0}], 0.25, 0.0, loss_scale=2.0)
+
+
+@pytest.mark.parametrize("attribute, value, expected", [
+    ("weight_decay", 1.0, [0.75, 0.875, 0.875]),
+    ("weight_decay", (0.0, 1.0, Hundredth()), [1.0, 0.875, 0.9975]),
+    ("learning_rate", tuple(Parameter(Tensor(np.float32(i == 0)), name=f"rate{i}") for i in range(3)),
+     [0.75, 1.0, 1.0])])
+def test_settings_of_groups_set_later(attribute, value, expected):
+    optimizer = _grouped()
+    zeros = tuple([Tensor([0.0])] * 3)
+    optimizer(zeros)
+    np.testing.assert_allclose([p.asnumpy()[0] for p in optimizer.parameters], [0.875, 1.0, 1.0])
+    optimizer.parameters[0].set_data(Tensor([1.0]))
+    setattr(optimizer, attribute, value)
+    optimizer(zeros)
+    np.testing.assert_allclose([p.asnumpy()[0] for p in optimizer.parameters], expected, rtol=1e-6)
+
+
+def test_another_schedule_set_later():
+    p = Parameter(np.zeros(1, np.float32), name="w")
+    optimizer = optim.SGD([p], optim.ExponentialDecayLR(1.0, 0.5, 1))
+    optimizer((Tensor([1.0]),))
+    optimizer.learning_rate = optim.ExponentialDecayLR(8.0, 0.5, 1)
+    optimizer((Tensor([1.0]),))
+    assert p.asnumpy() == -5.0
+
+
+def test_lars_follows_the_settings_of_the_optimizer_within():
+    gradients = (Tensor([0.5, 1.0]),)
+    found = []
+    for later in (False, True):
+        p = Parameter(np.array([3.0, 4.0], np.float32), name="w")
+        inner = optim.SGD([p], 0.25, **({} if later else {"weight_decay": 0.5, "loss_scale": 2.0}))
+        lars = optim.LARS(inner, coefficient=0.5)
+        if later:
+            inner.loss_scale = 2.0
+            inner.weight_decay = 1.0  # times the loss scale, as it is shown
+        for _ in range(2):
+            lars(gradients)
+        found.append(p.asnumpy().copy())
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("make, attribute, value, error, says", [
+    (lambda p: optim.SGD(p), "weight_decay", -0.5, ValueError, "SGD: weight_decay must be at least 0"),
+    (lambda p: optim.SGD(p), "weight_decay", None, TypeError, "SGD: weight_decay must be a float, got NoneType"),
+    (lambda p: optim.SGD(p), "weight_decay", Hundredth(), TypeError, "SGD: weight_decay must be a float.*got a Cell"),
+    (lambda p: optim.SGD(p), "loss_scale", 0, ValueError, "SGD: loss_scale must be above 0"),
+    (lambda p: optim.SGD(p), "momentum", Tensor(np.float32(0.5)), AttributeError, "SGD: momentum was 0 when"),
+    (lambda p: _grouped(), "weight_decay", (0.5, 0.5), ValueError, "Momentum: weight_decay must be one number, or 3"),
+    (lambda p: _grouped(), "learning_rate", (0.5,) * 3, TypeError, "Momentum: learning_rate must be a tuple of 3"),
+    (lambda p: optim.LARS(optim.SGD(p)), "weight_decay", 0.5, AttributeError, r"LARS: .*; set it as opt\.weight_decay"),
+])
+def test_settings_refused_later(make, attribute, value, error, says):
+    optimizer = make([Parameter(np.ones(1, np.float32), name="w")])
+    before = np.asarray(optimizer.weight_decay)
+    with pytest.raises(error, match=says):
+        setattr(optimizer, attribute, value)
+    np.testing.assert_array_equal(before, np.asarray(optimizer.weight_decay))
+
+
 # -------------------------------------------------------------------------------------------- what is refused
 
 

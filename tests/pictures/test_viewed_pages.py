@@ -297,6 +297,6 @@ def test_a_profile_is_of_the_plan_that_is_shown():
     executor = mx.sym.exp(x).simple_bind(mx.cpu(), x=(2,))
     with pytest.raises(ArgumentError, match="the profile is of the inference plan; give is_train=False"):
         mx.viz.page(executor, profile=executor.profile(1, is_train=False))
-    with pytest.raises(ArgumentError, match="belongs to the executor"):
+    with pytest.raises(ArgumentError, match="is of another executor"):
         mx.viz.page(x * 2, profile=executor.profile(1))
     assert "inference plan" in mx.viz.page(executor, profile=executor.profile(1, False), is_train=False).html

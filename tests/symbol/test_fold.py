@@ -17,7 +17,7 @@ import opreg as mx
 from opreg.backends import blas
 from opreg.backends.onednn import shared_library
 from opreg.backends.onednn.operators import convolution as onednn_convolution
-from opreg.builtin.layers import convolution
+from opreg.builtin.layers import correlation
 from opreg.builtin.layers.fused_convolution import folded_convolution
 from opreg.core import registry, threads
 from opreg.core.rules import EpilogueOperator, Norm
@@ -121,9 +121,9 @@ def cases(draw):
 def test_same_numbers(case, block, count):
     """Whatever the shapes, strides, groups and layouts, however the work is divided, by whichever kernel."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(convolution.BLOCK, "numpy", block)
-        patch.setattr(convolution, "COLUMNS", 1)
-        patch.setattr(convolution, "LEAST_OUTS", 1)
+        patch.setitem(correlation.BLOCK, "numpy", block)
+        patch.setattr(correlation, "COLUMNS", 1)
+        patch.setattr(correlation, "LEAST_OUTS", 1)
         patch.setattr(blas, "LEAST", 0)
         patch.setattr(threads, "count", lambda: count)
         assert_same(*case)

@@ -197,7 +197,7 @@ def test_attributes_of_operators():
     lambda x: sym.gather_nd(x, x, foo=1), lambda x: sym.identity(x, foo=1)])
 def test_operators_without_attributes_take_any_keyword(make):
     """As in MXNet, though with a warning; the node has it, and so have files."""
-    with pytest.warns(UserWarning, match="has no attributes: foo counts for nothing"):
+    with pytest.warns(UserWarning, match="has no attributes: foo is ignored"):
         net = make(sym.Variable("x"))
     assert net.list_attr() == {"foo": "1"} and net.list_arguments()[0] == "x"
     again = mx.sym.load_json(net.tojson())
@@ -214,7 +214,7 @@ def test_others_refuse_keywords_they_do_not_know(make, kind, words):
 
 
 def test_operators_without_inputs_take_none():
-    with pytest.warns(UserWarning, match="_random_normal has no inputs: data counts for nothing"):
+    with pytest.warns(UserWarning, match="_random_normal has no inputs: data is ignored"):
         net = sym.random.randn(2, 3, data=sym.Variable("x"))
     assert net.list_arguments() == [] and net.eval()[0].shape == (2, 3)
 

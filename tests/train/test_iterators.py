@@ -75,7 +75,7 @@ def test_a_batch_larger_than_the_data_repeats_it():
     assert batch.label[0].asnumpy().tolist() == [*NUMBERS, *NUMBERS, 0, 1] and batch.pad == 9
     with pytest.warns(UserWarning, match="batch_size=16 is more than the 7 rows: there is no batch"):
         assert list(mx.io.NDArrayIter(ROWS, NUMBERS, 16, last_batch_handle="discard")) == []
-    with pytest.warns(UserWarning, match="a batch comes when the rows of several rounds fill it"):
+    with pytest.warns(UserWarning, match="rows are collected over several rounds until they fill a batch"):
         mx.io.NDArrayIter(ROWS, NUMBERS, 16, last_batch_handle="roll_over")
     mx.io.NDArrayIter(ROWS, NUMBERS, 7)
 
@@ -183,7 +183,7 @@ def test_rounds_of_text_are_those_of_mxnet(round_batch, size, rounds, tmp_path):
     (lambda: mx.io.NDArrayIter("text"), ArgumentError, "array of numbers, got str"),
     (lambda: mx.io.NDArrayIter(ROWS, batch_size=0), ArgumentError, "batch_size=0"),
     (lambda: mx.io.DataBatch(nd.ones(1)), ArgumentError, "list of arrays, got NDArray"),
-    (lambda: mx.io.DataIter().next(), NotImplementedError, "does not say what comes"),
+    (lambda: mx.io.DataIter().next(), NotImplementedError, "must define next"),
 ])
 def test_batch_errors(call, kind, words):
     with pytest.raises(kind, match=words):

@@ -387,7 +387,7 @@ def test_requests(request_, fixed, expected):
      r"data \(2, 5\): the weight 'fc1_weight' would have shape \(16, 5\), it has \(16, 3\)"),
     (lambda: mx.mod.Module(classifier()).bind([("data", (1, 2))], [("y", (1,))]), ArgumentError, "labels are soft"),
     (lambda: mx.mod.Module(classifier()).bind([("data", (1, 2))], for_training=False, inputs_need_grad=True),
-     ArgumentError, "goes with for_training"),
+     ArgumentError, "needs for_training=True"),
     (lambda: mx.mod.Module(classifier(), context=[mx.cpu(0), mx.cpu(1)]).bind([("data", (1, 2))]), ShapeError,
      "cannot be divided"),
     (lambda: trained(epochs=1, kvstore="dist_p3"), ArgumentError, "needs servers"),

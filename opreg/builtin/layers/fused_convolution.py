@@ -16,7 +16,8 @@ from ...core.op import Op
 from ...core.rules import EpilogueOperator
 from ...core.spec import Shape
 from ...typing import Array, ArrayModule
-from .convolution import Then, convolution, convolution_infer, correlate, of_weight, run_convolution, work_of
+from .convolution import convolution, convolution_infer, of_weight, run_convolution, work_of
+from .correlation import Then, correlate
 from .sliding import channels_first, window
 
 __all__ = ["folded_convolution", "factors", "parts_of"]

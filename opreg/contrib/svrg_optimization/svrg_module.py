@@ -73,7 +73,7 @@ compression_params
             self._mod_aux.backward(out_grads)
 
     def update_full_grads(self, train_data: Any) -> None:
-        """Keep the weights as they are now, and the mean of the gradients of all batches for them."""
+        """Store copies of the weights, and the mean of the gradients of all batches for them."""
         self._needs("binded", "params_initialized")
         self._mod_aux.params_initialized = False
         self._mod_aux.init_params(None, *self.get_params())

@@ -1,4 +1,4 @@
-"""Vectors of words, as files have them."""
+"""Vectors of words, read from files."""
 
 from __future__ import annotations
 

@@ -46,12 +46,12 @@ class Vocabulary:
     def __init__(self, counter: Counter | None = None, most_freq_count: int | None = None, min_freq: int = 1,
                  unknown_token: Hashable = "<unk>", reserved_tokens: Sequence[Any] | None = None):
         if min_freq < 1:
-            raise TextError(f"Vocabulary: min_freq is 1 or more, got {min_freq}")
+            raise TextError(f"Vocabulary: min_freq must be at least 1, got {min_freq}")
         if not isinstance(counter, Counter | None):
             raise TextError(f"Vocabulary: expected a collections.Counter, got {type(counter).__name__}")
         first = [unknown_token, *(reserved_tokens or ())]
         if len(set(first)) < len(first):
-            raise TextError(f"Vocabulary: reserved_tokens are different words, and not the unknown one "
+            raise TextError(f"Vocabulary: reserved_tokens must be distinct, and without the unknown token "
                             f"{unknown_token!r}, got {reserved_tokens!r}")
         self._reserved = None if reserved_tokens is None else list(reserved_tokens)
         self._words, self._numbers = [], {}
@@ -83,12 +83,12 @@ class Vocabulary:
 
     @property
     def unknown_token(self) -> Any:
-        """The word that stands for each that has no number."""
+        """The word that replaces words without a number."""
         return self._words[0]
 
     @property
     def reserved_tokens(self) -> list[Any] | None:
-        """Words that are there in any case."""
+        """Words that are in the vocabulary whatever the counts are."""
         return self._reserved
 
     def to_indices(self, tokens: Any) -> Any:

@@ -102,11 +102,11 @@ class _ConvLSTM(_ConvCell):
 
     def _step(self, F: Any, i2h: Any, h2h: Any, states: Any, at: str) -> Any:
         sums = F.SliceChannel(i2h + h2h, num_outputs=4, name=f"{at}slice", axis=self._axis)
-        taken, kept, shown = (F.Activation(sums[number], act_type="sigmoid", name=f"{at}{word}")
+        input_gate, forget_gate, output_gate = (F.Activation(sums[number], act_type="sigmoid", name=f"{at}{word}")
                               for number, word in ((0, "i"), (1, "f"), (3, "o")))
         new = self._get_activation(F, sums[2], self._activation, name=f"{at}c")
-        state = F.elemwise_add(kept * states[1], taken * new, name=f"{at}state")
-        output = F.elemwise_mul(shown, self._get_activation(F, state, self._activation), name=f"{at}out")
+        state = F.elemwise_add(forget_gate * states[1], input_gate * new, name=f"{at}state")
+        output = F.elemwise_mul(output_gate, self._get_activation(F, state, self._activation), name=f"{at}out")
         return output, [output, state]
 
 
@@ -371,10 +371,11 @@ class LSTMPCell(HybridRecurrentCell):
         i2h = F.FullyConnected(data=inputs, weight=i2h_weight, bias=i2h_bias, num_hidden=rows, name=f"{at}i2h")
         h2h = F.FullyConnected(data=states[0], weight=h2h_weight, bias=h2h_bias, num_hidden=rows, name=f"{at}h2h")
         sums = F.SliceChannel(i2h + h2h, num_outputs=4, name=f"{at}slice")
-        taken, kept, new, shown = (F.Activation(sums[number], act_type="tanh" if word == "c" else "sigmoid",
-                                                name=f"{at}{word}") for number, word in enumerate("ifco"))
-        state = F.elemwise_add(kept * states[1], taken * new, name=f"{at}state")
-        hidden = F.elemwise_mul(shown, F.Activation(state, act_type="tanh"), name=f"{at}hidden")
+        input_gate, forget_gate, new, output_gate = (
+            F.Activation(sums[number], act_type="tanh" if word == "c" else "sigmoid", name=f"{at}{word}")
+            for number, word in enumerate("ifco"))
+        state = F.elemwise_add(forget_gate * states[1], input_gate * new, name=f"{at}state")
+        hidden = F.elemwise_mul(output_gate, F.Activation(state, act_type="tanh"), name=f"{at}hidden")
         output = F.FullyConnected(data=hidden, num_hidden=self._projection_size, weight=h2r_weight, no_bias=True,
                                   name=f"{at}out")
         return output, [output, state]

@@ -133,7 +133,7 @@ class _MultiWorkerIter:
                  pin_memory: bool = False, pin_device_id: int = 0, worker_fn: Callable[..., Any] | None = None,
                  prefetch: int = 0, dataset: Any = None, data_loader: Any = None, timeout: float = 120):
         if worker_fn is None:
-            raise ArgumentError("a round over a pool of workers needs worker_fn, what a worker makes a batch by")
+            raise ArgumentError("a pool of workers needs worker_fn, the function that makes a batch")
         self._worker_pool, self._batchify_fn, self._batch_sampler = worker_pool, batchify_fn, batch_sampler
         self._pin_memory, self._pin_device_id, self._worker_fn = pin_memory, pin_device_id, worker_fn
         self._dataset, self._data_loader, self._timeout = dataset, data_loader, timeout

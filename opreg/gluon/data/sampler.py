@@ -41,7 +41,7 @@ class Sampler:
         raise NotImplementedError(f"{type(self).__name__} has no __iter__, which gives numbers of samples")
 
     def __len__(self) -> int:
-        raise NotImplementedError(f"{type(self).__name__} has no __len__, the count of what __iter__ gives")
+        raise NotImplementedError(f"{type(self).__name__} must define __len__, the number of samples of __iter__")
 
 
 class SequentialSampler(Sampler):

@@ -37,7 +37,7 @@ def as_column(value: Any, owner: str) -> np.ndarray:
 
 
 def _seen(column: np.ndarray) -> Any:
-    """A column as functions receive it: the array, or the dict inside."""
+    """The value of a column that users' functions receive: an array, or a dict that the array holds."""
     return column.item() if column.dtype.kind == "O" else column
 
 
@@ -486,8 +486,8 @@ class Dataset:
         Raises
         ------
         ArgumentError
-            For invalid boundaries or sizes; during iteration, for a row of the last bucket, which has no boundary to
-            pad to.
+            For invalid boundaries or sizes; with ``pad_to_bucket_boundary`` during iteration, for a row of the last
+            bucket, which has no largest length.
 
         Examples
         --------
@@ -644,8 +644,8 @@ def _padded(values: Sequence[Any], shape: Sequence[int | None] | None, number: f
 
 def _stacked(name: str, values: Any) -> np.ndarray:
     if any(isinstance(value, dict) for value in values):
-        raise ArgumentError(f"batch: rows of column {name!r} are dicts, which are in no array together; take from them "
-                            "what a batch has, by map or per_batch_map")
+        raise ArgumentError(f"batch: rows of column {name!r} are dicts, which cannot be stacked; make arrays of them "
+                            "with map or per_batch_map")
     arrays = [as_column(value, f"batch: column {name!r}") for value in values]
     shapes = sorted({array.shape for array in arrays})
     if len(shapes) > 1:

@@ -99,7 +99,7 @@ class Flatten(Cell):
             raise ShapeError(f"Flatten: start_dim {self.start_dim} or end_dim {self.end_dim} is not an axis of "
                              f"{show(x.shape)}")
         if rank is not None and self.start_dim % rank > self.end_dim % rank:
-            raise ShapeError(f"Flatten: start_dim {self.start_dim} comes behind end_dim {self.end_dim}")
+            raise ShapeError(f"Flatten: start_dim {self.start_dim} is behind end_dim {self.end_dim}")
         return array.flatten(x, start_dim=self.start_dim, end_dim=self.end_dim)
 
 

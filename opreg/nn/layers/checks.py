@@ -103,8 +103,8 @@ def no_tensor(x: object) -> str | None:
 
 def channels_apart(cell: Cell, x: TensorBase, axis: int, wanted: int, what: str, ranks: tuple[int, ...] = ()
                    ) -> str | None:
-    """The error text for an input whose axis has not ``wanted`` ``what``, or whose number of axes is another; None if
-    it fits."""
+    """The error text for an input with another number of axes, or with another length than ``wanted`` of the axis of
+    ``what``; None if it fits."""
     problem = no_tensor(x)
     if problem is not None:
         return problem

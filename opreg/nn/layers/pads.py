@@ -113,37 +113,49 @@ class ConstantPad3d(_ConstantPad):
     _axes = 3
 
 
-class ReflectionPad1d(_PadAround):
+class _ReflectionPad(_PadAround):
+    """Base of layers that pad by reflection at the outermost elements."""
+
+    _mode = "reflect"
+
+
+class ReflectionPad1d(_ReflectionPad):
     """Pad the last axis by reflection at its outermost elements; ``padding`` is (before, after)."""
 
-    _axes, _mode = 1, "reflect"
+    _axes = 1
 
 
-class ReflectionPad2d(ReflectionPad1d):
+class ReflectionPad2d(_ReflectionPad):
     """Pad the last two axes by reflection at their outermost elements; ``padding`` is (left, right, top, bottom)."""
 
     _axes = 2
 
 
-class ReflectionPad3d(ReflectionPad1d):
+class ReflectionPad3d(_ReflectionPad):
     """Pad the last three axes by reflection at their outermost elements; ``padding`` has six numbers."""
 
     _axes = 3
 
 
-class ReplicationPad1d(_PadAround):
+class _ReplicationPad(_PadAround):
+    """Base of layers that repeat the outermost elements."""
+
+    _mode = "replicate"
+
+
+class ReplicationPad1d(_ReplicationPad):
     """The outermost elements of the last axis repeated; ``padding`` is (before, after)."""
 
-    _axes, _mode = 1, "replicate"
+    _axes = 1
 
 
-class ReplicationPad2d(ReplicationPad1d):
+class ReplicationPad2d(_ReplicationPad):
     """The outermost elements of the last two axes repeated; ``padding`` is (left, right, top, bottom)."""
 
     _axes = 2
 
 
-class ReplicationPad3d(ReplicationPad1d):
+class ReplicationPad3d(_ReplicationPad):
     """The outermost elements of the last three axes repeated; ``padding`` has six numbers."""
 
     _axes = 3

@@ -23,7 +23,7 @@ class Params(dict[str, Any]):
         try:
             return self[name]
         except KeyError:
-            raise AttributeError(f"callbacks are told nothing of {name!r} here, but of {', '.join(sorted(self))}"
+            raise AttributeError(f"there is no {name!r} in the state of this run. Valid: {', '.join(sorted(self))}"
                                  ) from None
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -99,12 +99,12 @@ class TimeMonitor(Callback):
 
     def epoch_end(self, run_context: RunContext) -> None:
         """Print the times."""
-        taken = (time.perf_counter() - self.epoch_time) * 1000
+        elapsed = (time.perf_counter() - self.epoch_time) * 1000
         params = run_context.original_args()
         steps = whole("TimeMonitor", "data_size", params.get("batch_num") or self.data_size, 1)
         waited = f" (data time: {self._waited * 1000 / steps:5.3f} ms)" if self.data_time else ""
-        print(f"{params.get('mode', '').title()} epoch time: {taken:5.3f} ms, per step time: {taken / steps:5.3f} ms"
-              f"{waited}", flush=True)
+        print(f"{params.get('mode', '').title()} epoch time: {elapsed:5.3f} ms, "
+              f"per step time: {elapsed / steps:5.3f} ms{waited}", flush=True)
 
 
 class LambdaCallback(Callback):

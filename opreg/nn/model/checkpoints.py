@@ -228,9 +228,9 @@ def _base(prefix: object) -> str:
 
 def _unused(directory: str, prefix: str) -> str:
     """The prefix, with a number appended if there are checkpoints of that name."""
-    taken = {name.rpartition("-")[0] for name in os.listdir(directory) if name.endswith((".ckpt", ".safetensors"))
+    existing = {name.rpartition("-")[0] for name in os.listdir(directory) if name.endswith((".ckpt", ".safetensors"))
              and not name.endswith("_breakpoint.ckpt")}
     number = 0
-    while (f"{prefix}_{number}" if number else prefix) in taken:
+    while (f"{prefix}_{number}" if number else prefix) in existing:
         number += 1
     return f"{prefix}_{number}" if number else prefix

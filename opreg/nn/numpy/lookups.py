@@ -186,8 +186,8 @@ def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
 
 def unique(x: TensorLike, return_inverse: bool = False) -> Any:
     """The distinct elements in order of first occurrence, and for each element its index among them; int32."""
-    values, which = ops.unique(as_tensor(x))
-    return (values, which._cast(_INT32)) if return_inverse else values
+    values, inverse = ops.unique(as_tensor(x))
+    return (values, inverse._cast(_INT32)) if return_inverse else values
 
 
 def isin(element: TensorLike, test_elements: TensorLike, invert: bool = False) -> Tensor:
@@ -207,7 +207,7 @@ def _sorted(x: Tensor) -> Tensor:
 
 
 def setdiff1d(ar1: TensorLike, ar2: TensorLike, assume_unique: bool = False) -> Tensor:
-    """The distinct elements of the first that are not in the second; sorted, unless they are unique already."""
+    """The distinct elements of the first that are not in the second, sorted; ``assume_unique`` leaves their order."""
     x = as_tensor(ar1).reshape((-1,))
     x = x if assume_unique else _sorted(unique(x))
     return ops.masked_select(x, in1d(x, ar2, invert=True))
@@ -309,7 +309,7 @@ def histogram_bin_edges(a: TensorLike, bins: int | TensorLike = 10, range: tuple
         Number of bins, or their edges.
     """
     if isinstance(bins, str):
-        raise TypeError("histogram_bin_edges: bins are a count or edges, and no name of a rule")
+        raise TypeError("histogram_bin_edges: bins must be a number or edges; rules by name are not available")
     if not isinstance(bins, (int, np.integer)):
         return as_tensor(bins)
     if bins < 1:

@@ -22,7 +22,7 @@ __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_e
            "margin_ranking_loss", "mse_loss", "nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss"]
 
 
-#: Smallest value of which logarithms are taken.
+#: Lower bound of values whose logarithm is computed.
 _LEAST = 1e-12
 
 
@@ -294,7 +294,7 @@ def ctc_greedy_decoder(inputs: TensorLike, sequence_length: TensorLike, merge_re
     inputs : Tensor
         Scores of shape (time, n, classes), the last class being the blank.
     sequence_length : Tensor
-        Valid number of steps, of shape (n,).
+        Number of steps of each sequence, of shape (n,).
     merge_repeated : bool
         Whether repeated classes are merged.
 

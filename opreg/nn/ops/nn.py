@@ -279,7 +279,7 @@ def layer_norm(input: TensorLike, normalized_shape: int | Sequence[int], weight:
     shape = tuple([normalized_shape] if isinstance(normalized_shape, int) else normalized_shape)
     rank = rank_of(x)
     if not shape or (rank is not None and x.shape[-len(shape):] != shape):
-        raise ShapeError(f"layer_norm: {shape} is not what {x.shape} ends in")
+        raise ShapeError(f"layer_norm: normalized_shape must be the last lengths of {x.shape}, got {shape}")
     count = math.prod(shape)
     gamma = ones((count,), x._dt) if weight is None else like(weight, x)
     beta = zeros((count,), x._dt) if bias is None else like(bias, x)

@@ -46,7 +46,7 @@ class Primitive:
         self.attrs: dict[str, Any] = {}
 
     def __call__(self, *inputs: Any, **keywords: Any) -> Any:
-        raise NotImplementedError(f"Primitive {self.name} does not say how it is computed")
+        raise NotImplementedError(f"Primitive {self.name} must define __call__")
 
     def add_prim_attr(self, name: str, value: object) -> Self:
         """Store a further setting; it appears in the repr and has no effect."""

@@ -66,6 +66,10 @@ class Optimizer(Cell):
     loss_scale : float
         Factor of the loss, by which gradients are divided.
 
+    Settings set later, as ``optimizer.weight_decay = 0.1``, hold from the next step on, those of compiled functions,
+    too. ``weight_decay`` is read and set multiplied by the loss scale; with groups it is a tuple with one for each
+    parameter, and a number stands for all.
+
     Examples
     --------
     >>> class Descent(Optimizer):
@@ -86,10 +90,18 @@ class Optimizer(Cell):
     #: Whether parameters outside of groups with ``beta`` or ``gamma`` in their names are not decayed.
     _spares = True
 
+    #: Whether a weight decay may be a Cell.
+    _calls_decays = True
+
+    #: Whether another optimizer has decayed and scaled the gradients.
+    _wrapped = False
+
+    learning_rate: Any
+
     def __init__(self, learning_rate: Rate, parameters: Params, weight_decay: float | Cell = 0.0,
                  loss_scale: float = 1.0):
         super().__init__(auto_prefix=False)
-        self.loss_scale = number(self.cls_name, "loss_scale", loss_scale, inside=True)
+        self.loss_scale = loss_scale
         self.need_scale = self.loss_scale != 1.0
         self.global_step = Parameter(tensor(np.zeros(1, np.int32)), name="global_step")
         listed = self._listed(parameters, "parameters")
@@ -109,30 +121,73 @@ class Optimizer(Cell):
         else:
             rows = [_Row(p, rate, 0.0 if self._spared(p) else decay, False) for p in listed if isinstance(p, Parameter)]
         self.parameters = ParameterTuple([row.parameter for row in rows])
-        self._rates, self._decays = tuple([row.rate for row in rows]), tuple([row.decay for row in rows])
         self._centered = tuple([row.centered for row in rows])
-        self.dynamic_lr = any(isinstance(rate, Cell) for rate in self._rates)
-        if self.dynamic_lr:  # then all rates are called with the step
-            held = {id(rate): HeldRate(rate) for rate in self._rates if isinstance(rate, Parameter)}
-            self._rates = tuple([held.get(id(rate), rate) for rate in self._rates])
-        self.dynamic_weight_decay = any(isinstance(setting, Cell) for setting in self._decays)
-        self._decaying = tuple([isinstance(setting, Cell) or setting > 0 for setting in self._decays])
+        self._set_decays([row.decay for row in rows] if self.is_group else [decay])
         self.decay_flags = self._decaying if self.is_group else tuple([not self._spared(p) for p in self.parameters])
+        rates = tuple([row.rate for row in rows])
+        self.learning_rate = rates if self.is_group_lr else rates[0]
+
+    # ------------------------------------------------------------- settings, given at first or set later
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        own = self.__dict__
+        if name == "weight_decay" and "_decays" in own:
+            self._set_decays(self._given(value))
+        elif name == "learning_rate" and "_decays" in own and self.is_group_lr:
+            self._set_rates(value)
+        else:
+            if name == "loss_scale":
+                value = number(self.cls_name, name, value, inside=True)
+            super().__setattr__(name, value)
+            if name == "learning_rate" and "_decays" in own:
+                self._rates = (self.learning_rate,) * len(self.parameters)
+                self.dynamic_lr = isinstance(self.learning_rate, Cell)
+            elif name == "loss_scale" and "_decays" in own:
+                self.need_scale = value != 1.0 and not self._wrapped
+                self._set_decays(self._given_decays)
+
+    def _set_rates(self, rates: Any) -> None:
+        """Set the learning rates of groups: one for each parameter, all of them Cells if one is."""
+        if not isinstance(rates, (tuple, list)) or len(rates) != len(self.parameters) \
+                or not all(isinstance(rate, (Parameter, LearningRateSchedule)) for rate in rates):
+            raise TypeError(f"{self.cls_name}: learning_rate must be a tuple of {len(self.parameters)} Parameters or "
+                            "LearningRateSchedules, one for each parameter of the groups")
+        self.dynamic_lr = any(isinstance(rate, Cell) for rate in rates)
+        if self.dynamic_lr:
+            held = {id(rate): HeldRate(rate) for rate in rates if isinstance(rate, Parameter)}
+            rates = [held.get(id(rate), rate) for rate in rates]
+        self._rates = tuple(rates)
+        self._adopt_all(self._rates)
+        self.__dict__["learning_rate"] = self._rates
+
+    def _set_decays(self, decays: Sequence[float | Cell]) -> None:
+        """Set the weight decays: one for each parameter of groups, else the one of all that are not spared."""
+        shown = [decay if isinstance(decay, Cell) else tensor(decay * self.loss_scale, np.float32) for decay in decays]
+        super().__setattr__("weight_decay", tuple(shown) if self.is_group else shown[0])
+        self._given_decays = tuple(decays)
+        self._decays = self._given_decays if self.is_group else tuple(
+            [0.0 if self._spared(p) else decays[0] for p in self.parameters])
+        self.dynamic_weight_decay = any(isinstance(decay, Cell) for decay in self._decays)
+        self._decaying = tuple([not self._wrapped and (isinstance(decay, Cell) or decay > 0) for decay in self._decays])
         self.exec_weight_decay = any(self._decaying)
         if self.is_group:
             self._adopt_all(self._decays)
-        shown = [setting if isinstance(setting, Cell) else tensor(setting, np.float32)
-                 for setting in (self._decays if self.is_group else [decay])]
-        self.weight_decay = tuple(shown) if self.is_group else shown[0]
-        if self.is_group_lr:
-            self._adopt_all(self._rates)
-            self.__dict__["learning_rate"] = self._rates
-        else:
-            self.learning_rate = self._rates[0]
+
+    def _given(self, decay: Any) -> list[float | Cell]:
+        """Weight decays from those that the attribute shows, which are multiplied by the loss scale."""
+        several = self.is_group and isinstance(decay, (tuple, list))
+        if several and len(decay) != len(self.parameters):
+            raise ValueError(f"{self.cls_name}: weight_decay must be one number, or {len(self.parameters)}, one for "
+                             f"each parameter of the groups, got {len(decay)}")
+        plain = [value.asnumpy().item() if isinstance(value, NDArray) and value.size == 1 else value
+                   for value in (decay if several else [decay])]
+        given = [value if isinstance(value, Cell) else value / self.loss_scale for value in map(self._decay, plain)]
+        return given * len(self.parameters) if self.is_group and not several else given
 
     def _adopt_all(self, settings: Sequence[object]) -> None:
-        """Register Cells among settings as children, and Parameters as parameters."""
-        for setting in {id(setting): setting for setting in settings}.values():
+        """Register Cells among settings as children, and Parameters as parameters, each once."""
+        known = {id(member) for member in (*self._cells.values(), *self._params.values())}
+        for setting in {id(setting): setting for setting in settings if id(setting) not in known}.values():
             if isinstance(setting, Cell):
                 self.insert_child_to_cell(f"schedule{len(self._cells)}", setting)
             elif isinstance(setting, Parameter):
@@ -174,10 +229,13 @@ class Optimizer(Cell):
         return ListedRate(parameter) if values.ndim else parameter
 
     def _decay(self, decay: float | Cell) -> float | Cell:
-        """A weight decay as a float or a Cell, multiplied by the loss scale, as gradients are."""
-        if isinstance(decay, Cell):
-            return _Scaled(decay, self.loss_scale) if self.need_scale else decay
-        return number(self.cls_name, "weight_decay", decay) * self.loss_scale
+        """A weight decay, checked."""
+        if not isinstance(decay, Cell):
+            return number(self.cls_name, "weight_decay", decay)
+        if not self._calls_decays:
+            raise TypeError(f"{self.cls_name}: weight_decay must be a float, also that of a group, got a Cell; "
+                            "Momentum calls Cells")
+        return decay
 
     def _rows(self, groups: list[dict[str, Any]], rate: Parameter | LearningRateSchedule, decay: float | Cell
              ) -> list[_Row]:
@@ -239,8 +297,7 @@ class Optimizer(Cell):
 
     def get_weight_decay(self) -> Tensor | tuple[Tensor, ...]:
         """The weight decay of this step times the loss scale; with groups a tuple, one for each parameter."""
-        settings = self._decays if self.is_group else [self.weight_decay]
-        now = [tensor(setting, np.float32) for setting in self._now(settings)]
+        now = [tensor(decay * self.loss_scale, np.float32) for decay in self._now(self._given_decays)]
         return tuple(now) if self.is_group else now[0]
 
     def _now(self, settings: Sequence[Any]) -> list[Any]:
@@ -273,7 +330,7 @@ class Optimizer(Cell):
         """Gradients plus the weight decay times the parameter."""
         if not self.exec_weight_decay:
             return tuple(gradients)
-        return tuple([g + p * decay if flag else g for p, g, decay, flag in
+        return tuple([g + p * (decay * self.loss_scale) if flag else g for p, g, decay, flag in
                       zip(self.parameters, gradients, self._now(self._decays), self._decaying)])
 
     def gradients_centralization(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -369,14 +426,3 @@ class Optimizer(Cell):
 def store(parameter: Parameter, value: Tensor) -> None:
     """Assign a value that may have been computed in a wider dtype."""
     assign(parameter, value._cast(parameter._dt))
-
-
-class _Scaled(Cell):
-    """The output of another Cell, multiplied by a number."""
-
-    def __init__(self, inner: Cell, factor: float):
-        super().__init__(auto_prefix=False)
-        self.inner, self.factor = inner, factor
-
-    def construct(self, step: Tensor) -> Tensor:
-        return self.inner(step) * self.factor

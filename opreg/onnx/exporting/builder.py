@@ -268,7 +268,7 @@ class Builder:
         for dim in shape:
             found = self.ints(dim) if not dynamic(dim) else self._found(dim, x)
             if found is None and not free:
-                raise Untranslatable("a length is dynamic, and that of no input")
+                raise Untranslatable("a dynamic length that is no length of an input")
             if found is None:
                 found, free = self.ints(-1), False
             parts.append(found)
@@ -557,7 +557,7 @@ class Builder:
         elif isinstance(k, int):
             values, places = self("TopK", x, axis=axis, k=k, count=2)
         else:
-            raise Untranslatable("how many come first is dynamic, from opset 10 on")
+            raise Untranslatable("ONNX has TopK with a dynamic k from opset 10 on")
         return values, places
 
     def body(self) -> Builder:

@@ -359,7 +359,7 @@ def _of_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset
                 traces = [traced([each.open for each in given])]
         traces = traces or [traced([each.sizes(scales, which) for each in given]) for which in range(2)]
     if traces[0].assigned:
-        raise ArgumentError("onnx.export: it assigns Parameters, and a model of ONNX has none that change")
+        raise ArgumentError("onnx.export: it assigns Parameters, which a model of ONNX cannot change")
     first, count = traces[0], len(traces[0].heads)
     program = _Program(getattr(function, "__name__", type(function).__name__), [Graph(trace.heads) for trace in traces],
                        list(zip(given, first.inputs)), {node: array.asnumpy() for array, node in first.captured},
@@ -462,7 +462,8 @@ def _model_of(program: _Program, opset: int | None) -> ModelProto:
     try:
         heads = walk(g, list(zip(*[graph.nodes for graph in graphs])), values, graphs[0].heads, known)
     except Untranslatable as error:
-        raise ArgumentError(f"onnx.export: {program.title} cannot be said in ONNX of opset {opset}: {error}") from None
+        raise ArgumentError(f"onnx.export: {program.title} cannot be written in opset {opset} of ONNX: {error}"
+                            ) from None
     used = _read(g.nodes) | {head.name for head in heads}
     inputs = [(each, value) for each, value in inputs if value.name in used or each.shape is not None]
     ends = _named(g, g.ends(heads), program.outputs, {value.name for _, value in inputs})
@@ -506,7 +507,7 @@ def _variables(g: Builder, program: _Program, graphs: Sequence[Graph], scales: M
         given_as = inputs.get(node)
         found = [shape[graph.nodes[numbers[node]]][0] for shape, graph in zip(shapes, graphs)]
         if given_as is None:
-            raise ArgumentError(f"onnx.export: {program.title}: nobody gives a value for {node.name!r}")
+            raise ArgumentError(f"onnx.export: {program.title}: there is no value for {node.name!r}")
         if any(shape is None or not known(shape) for shape in found) and given_as.shape is None:
             continue  # a label, which no exported node may read
         values[node, 0] = Value(g, given_as.name, found, dtypes[node][0] or np.dtype(np.float32))

@@ -66,7 +66,7 @@ def _exponential(g: Builder, use: Use, *like: Value) -> Value:
 def _randint(g: Builder, use: Use) -> Value:
     low, high = use.attrs["low"], use.attrs["high"]
     if not -1 << 53 <= low < high <= 1 << 53:
-        raise Untranslatable("ONNX draws floating-point numbers, of which these whole numbers are no part")
+        raise Untranslatable("ONNX draws floating-point numbers, which do not hold all of these whole numbers")
     drawn = _drawn(g, "RandomUniform", use.out.shape, np.dtype(np.float64), low=float(low), high=float(high))
     return g.cast(g.smaller(g("Floor", drawn), float(high - 1)), use.out.dtype)  # rounding may give the upper bound
 
@@ -91,7 +91,7 @@ def _sampled(g: Builder, use: Use, *parameters: Value) -> Value:
 def _multinomial(g: Builder, use: Use, x: Value) -> Value | list[Value]:
     classes, count = x.shape[-1], product(use.out.shape[len(x.shape) - 1:])
     if dynamic(classes) or dynamic(count):
-        raise Untranslatable("how many numbers are drawn, and of how many, is dynamic")
+        raise Untranslatable("the number of draws, or of classes, is dynamic")
     if not all(use.out.shape[:len(x.shape) - 1]) or not count:
         raise Untranslatable("ONNX draws one number or more")
     logarithms = g("Log", g.reshape(x, (product(x.shape[:-1]), classes)))
@@ -114,7 +114,7 @@ def _shuffled(g: Builder, use: Use, x: Value) -> Value:
 def dropped(g: Builder, x: Value, rate: float) -> Value:
     """Dropout in training mode: some elements are zero, the others are scaled."""
     if g.opset < 12:
-        raise Untranslatable("it draws numbers, as in training, which ONNX says from opset 12 on")
+        raise Untranslatable("it draws numbers as in training, which ONNX has from opset 12 on")
     return g("Dropout", x, g.constant(np.asarray(rate, _FLOAT32)), g.constant(np.asarray(True)))
 
 

@@ -31,7 +31,7 @@ def _rnn(g: Builder, use: Use, x: Value, parameters: Value, state: Value, *other
     attrs = use.attrs
     kind = kind_of(**attrs)
     if kind.projection or kind.clip:
-        raise Untranslatable("ONNX's recurrent layers have no projections, and no limits of cells")
+        raise Untranslatable("ONNX's recurrent layers have no projections, and do not clip states")
     rest = list(others)
     cells = rest.pop(0) if kind.mode == "lstm" else None
     lengths = g.cast(rest.pop(0), np.int32) if kind.lengths else None

@@ -207,7 +207,7 @@ def _slice_like(g: Builder, use: Use, x: Value, like: Value) -> Value:
     axes, others = [[axis % len(shape) for axis in named] for shape in (x.shape, like.shape)]
     if any(dynamic(like.shape[axis]) for axis in others):
         if g.opset < 10:
-            raise Untranslatable("a part as long as another value is dynamic, from opset 10 on")
+            raise Untranslatable("ONNX has Slice with dynamic ends from opset 10 on")
         ends = g.concat([g.length(like, axis) for axis in others], 0)
         return g("Slice", x, g.ints(*[0] * len(axes)), ends, g.ints(*axes))
     return g.slice(x, [0] * len(axes), [like.shape[axis] for axis in others], axes)

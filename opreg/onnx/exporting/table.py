@@ -119,7 +119,7 @@ def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value]
             values[node, i] = out
     missing = next((entry for entry in heads if entry not in values), None)
     if missing is not None:
-        raise _with_innermost_node(Untranslatable(f"its output {missing[1]} is not said in ONNX"), missing[0])
+        raise _with_innermost_node(Untranslatable(f"its output {missing[1]} has no form in ONNX"), missing[0])
     return [values[entry] for entry in heads]
 
 

@@ -142,7 +142,7 @@ def _detection(g: Builder, use: Use, prob: Value, loc: Value, anchor: Value) -> 
     attrs = use.attrs
     batch, classes, count = prob.shape
     if dynamic(count) or classes < 2 or count == 0:
-        raise Untranslatable("a number of anchors that is dynamic, or no class")
+        raise Untranslatable("a dynamic number of anchors, or no classes")
     objects = g.slice(prob, [1], [classes], [1])
     kind = g("ArgMax", objects, axis=1, keepdims=0)
     score = g.reduce("Max", objects, [1], False)

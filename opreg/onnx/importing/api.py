@@ -183,7 +183,7 @@ def _spec(info: Any, given: Sequence[int] | None) -> tuple[Shape | None, np.dtyp
     kind = info.type.tensor_type
     dtype = dtype_of(kind.elem_type)
     if not computes(dtype):
-        raise ArgumentError(f"the input {info.name!r} is of {dtype}, in which nothing is computed here")
+        raise ArgumentError(f"the input {info.name!r} has dtype {dtype}, which no operator computes in")
     if given is not None:
         return tuple([ANY if dim < 0 else int(dim) for dim in given]), dtype
     if not kind.HasField("shape"):

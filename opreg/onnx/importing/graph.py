@@ -158,7 +158,7 @@ class Graph:
             self.nodes.append(node)
         for name in self.outputs:
             if name not in self.known and not function:  # functions have outputs that not every call reads
-                raise model.fail("", f"the output {name!r} of a graph is none of its nodes'")
+                raise model.fail("", f"the output {name!r} of a graph is computed by none of its nodes")
         last = {name: i for i, node in enumerate(self.nodes) for name in node.reads()}
         #: For each node the values that no later node reads.
         self.dead: list[list[str]] = [[] for _ in self.nodes]
@@ -255,7 +255,7 @@ class Node:
             return sparse_array_of(attribute.sparse_tensor)
         if kind == 13:
             return attribute.tp
-        raise FileFormatError(f"an attribute of a kind that there is not, {kind}")
+        raise FileFormatError(f"an attribute of an unknown kind, {kind}")
 
     def _body(self, proto: Any) -> Graph:
         graph = self.graph
@@ -369,7 +369,7 @@ class Node:
             values = [self.lift(value) for value in inputs if value is not None]
             stands = Placeholder(stored, None, self.name, self.model.name)
             if STATE.trace is None or not STATE.trace.root.symbolic:
-                raise ArgumentError(f"the operator {stored!r}, opset {self.opset}, is not one that can be run. {near}")
+                raise ArgumentError(f"the operator {stored!r}, opset {self.opset}, cannot be run. {near}")
             results = STATE.trace.call(stands.operator(len(values), 0, len(self.outputs)), values, texts)
             return tuple(results) if isinstance(results, (list, tuple)) else results
 
@@ -479,7 +479,7 @@ class Node:
             except _CONTRADICTED as error:
                 if bodies:
                     raise
-                raise ArgumentError(f"operator {self.op_type} does not fit what it is given: {error}") from error
+                raise ArgumentError(f"operator {self.op_type} does not fit its inputs: {error}") from error
             if fold:
                 results = tuple(map(lowered, results)) if isinstance(results, tuple) else lowered(results)
             return results
@@ -495,7 +495,7 @@ class Node:
                 raise DTypeError(f"operator {self.op_type} is not computed in {value.dtype}")
             return Tensor(np.asarray(value))
         if isinstance(value, list):
-            raise ArgumentError(f"operator {self.op_type} expects a tensor, it was given a sequence")
+            raise ArgumentError(f"operator {self.op_type} expects a tensor, got a sequence")
         return value
 
     def host(self, value: Any) -> Any:

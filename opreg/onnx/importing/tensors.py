@@ -76,8 +76,8 @@ def array_of(tensor: Any) -> np.ndarray:
         stored = max(len(getattr(tensor, field)) for field in (
             "float_data", "int32_data", "int64_data", "double_data", "uint64_data"))
     if math.prod(tensor.dims) > 8 * max(stored, len(tensor.string_data)):
-        raise FileFormatError(f"tensor {tensor.name!r}: there are not as many numbers as its shape "
-                              f"{tuple(tensor.dims)} says")
+        raise FileFormatError(f"tensor {tensor.name!r}: it has fewer or more values than its shape "
+                              f"{tuple(tensor.dims)}")
     try:
         array = onnx("numpy_helper").to_array(tensor)
     except Exception as error:

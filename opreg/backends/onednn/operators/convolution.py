@@ -27,8 +27,8 @@ from opreg.builtin.layers.convolution import (
     deconvolution_weight,
     of_deconvolution,
     of_weight,
-    product_alone,
 )
+from opreg.builtin.layers.correlation import product_alone
 from opreg.builtin.layers.fused_convolution import factors, folded_convolution, parts_of
 from opreg.builtin.layers.pooling import pooling, pooling_max, pooling_sum, window_of
 from opreg.builtin.layers.sliding import Window, channels_first, channels_last, window

@@ -139,7 +139,7 @@ class Estimator:
             self.net.initialize(ctx=self.context, **({} if initializer is None else {"init": initializer}))
             return
         if initializer is not None:
-            warn("Network already fully initialized: the initializer counts for nothing; "
+            warn("Network already fully initialized: the initializer is ignored; "
                  "net.initialize(…, force_reinit=True) begins anew")
 
     def _name_metrics(self) -> None:

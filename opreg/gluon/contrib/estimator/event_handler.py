@@ -275,7 +275,7 @@ def _better(what: str, monitor: Any, mode: str) -> Callable[[float, float], bool
         raise ArgumentError(f"{what}: monitor={monitor!r}: expected one metric, of the estimator's train_metrics or "
                             "val_metrics")
     if mode not in ("auto", "min", "max"):
-        warn(f"{what}: mode={mode!r}: expected 'auto', 'min' or 'max'; it counts as 'auto'", RuntimeWarning)
+        warn(f"{what}: mode={mode!r}: expected 'auto', 'min' or 'max'; it is taken as 'auto'", RuntimeWarning)
         mode = "auto"
     if mode == "auto":
         mode = "max" if any(word in str(monitor.get()[0]).lower() for word in ("acc", "f1")) else "min"

@@ -258,7 +258,8 @@ class Resize(HybridBlock):
     size : int or (width, height)
         Size of the result.
     keep_ratio : bool
-        Whether a single ``size`` is the length of the shorter edge, or of both edges.
+        Whether an int ``size`` is the length of the shorter edge, so that the ratio of edges stays; otherwise it is
+        the length of both edges.
     interpolation : int
         Interpolation, by OpenCV's codes.
 

@@ -59,8 +59,8 @@ class _Applied(Cell):
 
 def _applied(name: str, function: Callable[..., Any], says: str, inputs: int = 1) -> type[_Applied]:
     """The layer class of a function whose first parameters are the inputs."""
-    taken = list(inspect.signature(function).parameters.values())[inputs:]
-    signature = inspect.Signature([each.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in taken])
+    parameters = list(inspect.signature(function).parameters.values())[inputs:]
+    signature = inspect.Signature([each.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in parameters])
     return type(name, (_Applied,), {"__doc__": says, "__module__": __name__, "__signature__": signature,
                                     "_signature": signature, "_function": staticmethod(function)})
 

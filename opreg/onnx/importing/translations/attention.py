@@ -25,7 +25,7 @@ def _heads(node: Node, name: str, x: Any, heads: int | None) -> Any:
         return x
     size = node.length(x, 2)
     if not heads or size % heads:
-        raise ShapeError(f"Attention: {name} of {size} numbers a place is no whole number for each of {heads} heads")
+        raise ShapeError(f"Attention: {name} has {size} numbers a place, which {heads} heads do not divide")
     return ops.transpose(ops.reshape(x, shape=(0, 0, heads, size // heads)), axes=(0, 2, 1, 3))
 
 
@@ -58,7 +58,7 @@ def attention(node: Node, query: Any, key: Any, value: Any, mask: Any = None, pa
               right_window_size: int = -1, scale: float | None = None, softcap: float = 0.0,
               softmax_precision: int | None = None) -> Any:
     if (past_key is None) != (past_value is None):
-        raise ArgumentError("Attention: of past_key and past_value one is given without the other")
+        raise ArgumentError("Attention: expected both past_key and past_value, or neither")
     flat, dtype = node.rank(query) == 3, node.dtype(query)
     query, key = _heads(node, "Q", query, q_num_heads), _heads(node, "K", key, kv_num_heads)
     value = node.cast(_heads(node, "V", value, kv_num_heads), dtype)

@@ -161,7 +161,7 @@ def tree_ensemble(node: Node, x: Host, *, aggregate_function: int = 1, leaf_targ
                         else (nodes_falsenodeids[at], nodes_falseleafs[at]))
             if last:
                 return at
-        raise ArgumentError("TreeEnsemble: its nodes go round in a circle")
+        raise ArgumentError("TreeEnsemble: its nodes form a cycle")
 
     joins: dict[int, Callable[..., Any]] = {0: np.mean, 1: np.sum, 2: np.min, 3: np.max}
     targets = n_targets or max(leaf_targetids) + 1

@@ -1,0 +1,203 @@
+"""Sparse arrays made from their parts, from dense ones, from matrices of SciPy, and of zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.core.spec import as_dtype, show
+from opreg.errors import ArgumentError, ShapeError
+from opreg.typing import DTypeLike
+
+from .context import Context
+from .ndarray import NDArray
+from .sparse_arrays import BaseSparseNDArray, CSRNDArray, RowSparseNDArray, check_indices, empty_of, host_context
+from .sparse_numbers import INDEX, Csr, Rows
+
+__all__ = ["csr_matrix", "row_sparse_array", "sparse_array"]
+
+
+def _numbers(source: Any, dtype: DTypeLike, what: str) -> np.ndarray:
+    """Values as a NumPy array; without a given dtype, arrays keep theirs and other values become float32."""
+    host = source._data if isinstance(source, NDArray) else source
+    known = getattr(source, "dtype", None) if isinstance(source, (np.ndarray, NDArray)) else None
+    try:
+        return np.array(host, as_dtype(dtype if dtype is not None else "float32" if known is None else known))
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{what}: expected numbers, got {type(source).__name__}: {error}") from error
+
+
+def _places(source: Any, what: str) -> np.ndarray:
+    host = np.asarray(source._data if isinstance(source, NDArray) else source)
+    if host.ndim != 1:
+        raise ArgumentError(f"{what}: expected indices in one dimension, got shape {host.shape}")
+    return host.astype(INDEX)
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(each, (int, np.integer)) for each in value)
+
+
+def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | None = None, dtype: DTypeLike = None
+               ) -> CSRNDArray:
+    """A matrix in the storage type ``csr``.
+
+    Parameters
+    ----------
+    arg1 : array, tuple or SciPy matrix
+        A matrix; ``(data, indices, indptr)``; ``(data, (row, col))``, where elements of the same place are summed; or
+        ``(M, N)`` for a matrix of zeros.
+    shape : (int, int), optional
+        The shape, if ``arg1`` does not determine it.
+    ctx : Context, optional
+        The device, by default the current context.
+    dtype : dtype, optional
+        The dtype; by default that of an array, or else float32.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        If the parts do not fit each other.
+
+    Examples
+    --------
+    >>> csr_matrix(([5, 7], ([1, 0], [2, 1])), shape=(2, 3)).asnumpy().tolist()
+    [[0.0, 7.0, 0.0], [0.0, 0.0, 5.0]]
+    """
+    ctx, shape = host_context(ctx), _dims(shape)
+    if shape is not None and len(shape) != 2:
+        raise ShapeError(f"csr_matrix: expected the shape of a matrix, got {show(shape)}")
+    if _is_shape(arg1) and len(arg1) == 2:
+        return CSRNDArray(_nothing_of("csr", arg1, shape, dtype), ctx)
+    if isinstance(arg1, tuple):
+        if len(arg1) == 2 and isinstance(arg1[1], (tuple, list)) and len(arg1[1]) == 2:
+            numbers = _numbers(arg1[0], dtype, "csr_matrix: data")
+            rows, columns = (_places(each, "csr_matrix") for each in arg1[1])
+            if not len(numbers) == len(rows) == len(columns):
+                raise ArgumentError(f"csr_matrix: {len(numbers)} numbers, {len(rows)} rows and {len(columns)} columns")
+            if shape is None:
+                if not len(rows):
+                    raise ArgumentError("csr_matrix: the shape of a matrix without numbers must be given")
+                shape = (int(rows.max()) + 1, int(columns.max()) + 1)
+            if len(rows) and (min(rows.min(), columns.min()) < 0 or rows.max() >= shape[0]
+                              or columns.max() >= shape[1]):
+                raise ArgumentError(f"csr_matrix: a place lies outside of a matrix of shape {show(shape)}")
+            return CSRNDArray(Csr.placed(numbers, rows, columns, shape), ctx)
+        if len(arg1) != 3:
+            raise ArgumentError("csr_matrix: expected (data, indices, indptr), (data, (row, col)) or (M, N), got a "
+                                f"tuple of {len(arg1)}")
+        numbers = _numbers(arg1[0], dtype, "csr_matrix: data")
+        indices, indptr = _places(arg1[1], "csr_matrix: indices"), _places(arg1[2], "csr_matrix: indptr")
+        if shape is None:
+            if not len(indices):
+                raise ArgumentError("csr_matrix: the shape of a matrix without numbers must be given")
+            shape = (len(indptr) - 1, int(indices.max()) + 1)
+        stored = Csr(numbers, indices, indptr, shape)
+        check_indices(stored, False)
+        return CSRNDArray(stored, ctx)
+    if isinstance(arg1, CSRNDArray):
+        return CSRNDArray(_stored_again(arg1, shape, dtype), ctx)
+    if hasattr(arg1, "tocsr"):
+        matrix = arg1.tocsr().sorted_indices()
+        _agreeing(matrix.shape, shape)
+        return csr_matrix((matrix.data, matrix.indices, matrix.indptr), matrix.shape, ctx, dtype or matrix.dtype)
+    if isinstance(arg1, RowSparseNDArray):
+        raise ArgumentError("csr_matrix: of a RowSparseNDArray, tostype('csr') makes one")
+    dense = _numbers(arg1, dtype, "csr_matrix")
+    _agreeing(dense.shape, shape)
+    return CSRNDArray(Csr.of(dense), ctx)
+
+
+def _dims(shape: Sequence[int] | None) -> tuple[int, ...] | None:
+    return None if shape is None else tuple(map(int, shape))
+
+
+def _nothing_of(stype: str, shape: Sequence[int], given: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
+    """The `Stored` of an array of zeros; the parameter ``shape``, if given, must agree."""
+    return empty_of(stype, _agreeing(tuple(map(int, shape)), given), as_dtype(dtype or "float32"))
+
+
+def _stored_again(array: BaseSparseNDArray, shape: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
+    """A copy of the `Stored` of an array, in another dtype if one is given."""
+    _agreeing(array.shape, shape)
+    stored = array._stored
+    return stored.like(stored.numbers.astype(stored.dtype if dtype is None else as_dtype(dtype)))
+
+
+def _agreeing(own: tuple[int, ...], given: tuple[int, ...] | None) -> tuple[int, ...]:
+    if given is not None and own != given:
+        raise ShapeError(f"shape: the numbers have {show(own)}, got {show(given)}")
+    return own
+
+
+def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | None = None,
+                     dtype: DTypeLike = None) -> RowSparseNDArray:
+    """An array in the storage type ``row_sparse``.
+
+    Parameters
+    ----------
+    arg1 : array or tuple
+        An array; ``(data, indices)``, rows and their indices in any order; or a shape for an array of zeros.
+    shape : tuple of int, optional
+        The shape, if ``arg1`` does not determine it.
+    ctx : Context, optional
+        The device, by default the current context.
+    dtype : dtype, optional
+        The dtype; by default that of an array, or else float32.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        If the parts do not fit each other.
+
+    Examples
+    --------
+    >>> row_sparse_array(([[7, 8]], [2]), shape=(4, 2)).indices.asnumpy().tolist()
+    [2]
+    """
+    ctx, shape = host_context(ctx), _dims(shape)
+    if _is_shape(arg1) and len(arg1) > 1:
+        return RowSparseNDArray(_nothing_of("row_sparse", arg1, shape, dtype), ctx)
+    if isinstance(arg1, tuple):
+        if len(arg1) != 2:
+            raise ArgumentError(f"row_sparse_array: expected (data, indices) or a shape, got a tuple of {len(arg1)}")
+        numbers = _numbers(arg1[0], dtype, "row_sparse_array: data")
+        indices = _places(arg1[1], "row_sparse_array: indices")
+        if shape is None:
+            if not len(indices):
+                raise ArgumentError("row_sparse_array: the shape of an array without rows must be given")
+            shape = (int(indices.max()) + 1, *numbers.shape[1:])
+        if not len(indices):
+            numbers = numbers.reshape(0, *shape[1:])
+        if len(numbers) != len(indices) or numbers.shape[1:] != shape[1:]:
+            raise ShapeError(f"row_sparse_array: {len(indices)} indices and data of shape {show(numbers.shape)} for "
+                             f"an array of shape {show(shape)}")
+        order = np.argsort(indices, kind="stable")
+        stored = Rows(numbers[order], indices[order], shape)
+        check_indices(stored, True)
+        return RowSparseNDArray(stored, ctx)
+    if isinstance(arg1, RowSparseNDArray):
+        return RowSparseNDArray(_stored_again(arg1, shape, dtype), ctx)
+    if isinstance(arg1, CSRNDArray):
+        raise ArgumentError("row_sparse_array: of a CSRNDArray, tostype('row_sparse') makes one")
+    dense = _numbers(arg1, dtype, "row_sparse_array")
+    _agreeing(dense.shape, shape)
+    return RowSparseNDArray(Rows.of(dense), ctx)
+
+
+def sparse_array(source_array: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
+    """A copy of a sparse array, or of a matrix of SciPy.
+
+    Raises
+    ------
+    ArgumentError
+        For a dense array, which ``nd.array`` copies.
+    """
+    if isinstance(source_array, RowSparseNDArray):
+        return row_sparse_array(source_array, None, ctx, dtype)
+    if isinstance(source_array, CSRNDArray) or hasattr(source_array, "tocsr"):
+        return csr_matrix(source_array, None, ctx, dtype)
+    raise ArgumentError(f"nd.sparse.array: expected a sparse array, got {type(source_array).__name__}. "
+                        "nd.array makes a dense one")

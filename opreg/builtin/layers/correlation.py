@@ -1,0 +1,616 @@
+"""The arithmetic of convolutions: ``correlate``, ``spread`` and ``match``, for batches with channels on axis 1.
+
+``correlate`` is a convolution, ``spread`` its gradient with respect to the data, a transposed convolution, and
+``match`` its gradient with respect to the weight. Each processes one block of the batch at a time, small enough for the
+cache, in one of two ways:
+
+*Columns.* The elements under each kernel position are copied to a buffer, so that the sum over channels and positions
+is one matrix product (im2col).
+
+*Rows.* Only the taps along the trailing axes are copied. One product with the weights of all taps along the first axis
+gives that many partial images, which are added, each shifted by its tap. A 3x3 kernel copies 3 images instead of 9,
+and the product is three times as high: with as many channels out as in this takes half the time of columns. It wastes
+the border rows, and needs a stride of one along the first axis.
+
+Threads share the blocks, or the output channels of a single block; see ``opreg.backends.blas``.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...backends.blas import share
+from ...core import threads
+from ...core.cache import cached
+from ...core.processor import processor
+from ...core.spec import Shape
+from ...typing import Array, ArrayModule
+from ..matrices.dense import product
+from .sliding import Window, span
+
+__all__ = ["Then", "correlate", "spread", "match", "plus", "product_alone"]
+
+#: Bytes of one buffer: 3 MB measured best or near it for images of 7 to 224 pixels, with 3 to 512 channels, on
+#: processors with 1 MB of second-level cache a core. It decides in which order gradients of weights are added up.
+#: Buffers are made anew by each call: keeping them gained nothing. A GPU wants few and large steps.
+BLOCK = {"numpy": min(3 << 20, 3 * processor().l2)}
+BLOCK_GPU = 1 << 28
+
+#: Up to this size in bytes, or twice that of the weights, which BLAS packs for every block, images share a buffer: the
+#: inputs and outputs of a product stay in the second-level cache until partial images are added.
+NEAR = min(1 << 19, processor().l2 // 4)
+
+#: Largest number of blocks that smaller work is divided into, for as many threads, and the smallest number of columns
+#: of their matrices: narrower ones are multiplied more slowly.
+SHARES, COLUMNS = 8, 256
+
+#: Smallest number of output channels in a part of a single block.
+LEAST_OUTS = 32
+
+All = slice(None)
+
+
+# ------------------------------------------------------------------------------------------------ blocks
+
+
+def _parts(count: int, most: int, shares: int = 1) -> list[slice]:
+    """``count`` items in parts of nearly equal size, none larger than ``most``; the number of parts is a multiple of
+    ``shares`` if there are several."""
+    number = -(-count // max(1, most))
+    if number > 1:
+        number = min(count, -(-number // shares) * shares)
+    return threads.evenly(count, number)
+
+
+def _blocks(xp: ArrayModule, images: int, groups: int, rows: int, halo: int, cost: int, run: int,
+            weights: int) -> Iterator[tuple[slice, slice, slice]]:
+    """Blocks of images, groups and output rows whose buffers fit the cache.
+
+    ``cost`` is the bytes of one row of one group of one image, ``run`` the number of matrix columns that it gives; each
+    block reads ``halo`` more rows. ``weights`` is the bytes of one group's weights.
+    """
+    room = max(1, BLOCK.get(xp.__name__, BLOCK_GPU) // max(1, cost))
+    shares, near = 1, room
+    if xp.__name__ in BLOCK:
+        shares, least = _shares(), -(-COLUMNS // max(1, run))
+        room = min(max(room, least), max(-(-images * groups * rows // shares), least) + halo)
+        near = max(max(NEAR, 2 * weights) // max(1, cost), least)
+    # below eight times the halo too much work would be done twice
+    height = rows if rows + halo <= room else max(room - halo, 8 * halo)
+    in_block = max(1, min(room, near) // (min(height, rows) + halo))
+    count = in_block // groups if height >= rows else 1
+    for r in _parts(rows, height, shares if images == groups == 1 else 1):
+        for g in _parts(groups, in_block):
+            for n in _parts(images, count, shares):
+                yield n, g, r
+
+
+def _shares() -> int:
+    return min(SHARES, threads.count())
+
+
+def _length(part: slice) -> int:
+    return part.stop - part.start
+
+
+class _Buffers:
+    """Buffers of one call, reused between blocks of the same size.
+
+    They are not part of the workspace: blocks use theirs at the same time, and borders that are never written have to
+    be zeros.
+    """
+
+    def __init__(self, make: Callable[[int, int, int], tuple[Array, Array]]):
+        self.make = make
+        self.free: dict[Shape, list[tuple[Array, Array]]] = {}
+
+    def take(self, *size: int) -> tuple[Array, Array]:
+        try:
+            return self.free[size].pop()
+        except (KeyError, IndexError):
+            return self.make(*size)
+
+    def give(self, buffer: tuple[Array, Array], *size: int) -> None:
+        self.free.setdefault(size, []).append(buffer)
+
+
+class _Plan:
+    """Sizes of one convolution, and its blocks of the batch.
+
+    ``x``, ``w`` and ``y`` are the shapes of data, weight and output: (N, C, *size), (O, C / groups, *kernel) and
+    (N, O, *places).
+    """
+
+    def __init__(self, x: Shape, w: Shape, y: Shape, win: Window, groups: int):
+        self.images, self.groups, self.win = x[0], groups, win
+        self.size, self.places = x[2:], y[2:]
+        self.ins, self.outs = w[1], w[0] // groups
+        self.flat_x, self.flat_w = (x[0], math.prod(x[1:])), (w[0], math.prod(w[1:]))
+        self.first, self.rest = win.kernel[0], win.kernel[1:]
+        self.taps, self.run = math.prod(self.rest), math.prod(self.places[1:])
+        self.halo = win.reach[0] - 1
+        self.padded = any(win.pad)
+        # a kernel with more positions than the output has: single images make small matrices, so several are merged
+        self.folded = self.ins * self.first * self.taps > 4 * math.prod(self.places)
+        self.spans = list(enumerate(map(self._trailing, itertools.product(*map(range, self.rest)))))
+        self.spans.sort(key=lambda tap: tap[1][1] != tuple([slice(0, n, 1) for n in self.size[1:]]))
+
+    def _trailing(self, tap: Shape) -> tuple[tuple, tuple]:
+        """Slices of the output and of the input for a kernel position along the trailing axes."""
+        win = self.win
+        spans = [span(n, t * d - p, s, q) for n, t, d, p, s, q in
+                 zip(self.size[1:], tap, win.dilate[1:], win.pad[1:], win.stride[1:], self.places[1:])]
+        return tuple([place for place, _ in spans]), tuple([read for _, read in spans])
+
+    def split(self, array: Array) -> Array:
+        """An array of images with its channels split into groups."""
+        n, c, *size = array.shape
+        return array.reshape(n, self.groups, c // self.groups, *size)
+
+    def pointwise(self) -> bool:
+        """Whether each output element reads one input element, at the same position."""
+        return max(self.win.kernel) == max(self.win.stride) == 1 and not self.padded
+
+    def whole(self) -> bool:
+        """Whether there is one output position, which reads the whole input: a product of matrices."""
+        return (self.groups == 1 and math.prod(self.places) == 1 and self.win.kernel == self.size
+                and not self.padded)
+
+    def by_rows(self) -> bool:
+        """Whether the way by rows is estimated to be faster.
+
+        The estimate counts copied elements: columns copy each kernel position of each channel, at half speed because
+        rows of an image are short; rows add ``first`` partial images of the output and copy the weights, and 40
+        multiplications in wasted rows take the time of one copy. The constants are fitted to measurements.
+        """
+        if self.win.stride[0] != 1:
+            return False
+        rows, high = self.places[0], self.places[0] + self.halo
+        weights = self.outs * self.ins * self.first * self.taps
+        steps = self.images * self.run * self.first
+        by_rows = steps * (self.halo * self.outs * self.ins * self.taps / 40 + self.outs * high) + 4 * weights
+        return by_rows < steps * 2 * self.ins * self.taps * rows
+
+    def weights(self, dtype: np.dtype) -> int:
+        """Bytes of the weights of one group."""
+        return self.outs * self.ins * self.first * self.taps * dtype.itemsize
+
+    def row_blocks(self, xp: ArrayModule, dtype: np.dtype) -> list[tuple[slice, slice, slice]]:
+        """The blocks of the way by rows."""
+        cost = max(self.ins * self.taps, self.outs * self.first) * self.run * dtype.itemsize
+        return list(_blocks(xp, self.images, self.groups, self.places[0], self.halo, cost, self.run,
+                            self.weights(dtype)))
+
+    def row_buffers(self, xp: ArrayModule, dtype: np.dtype) -> _Buffers:
+        """Pairs: (G, trailing taps, C, N, rows, …) for the data, (G, first taps, O, N, rows, …)."""
+
+        def make(images: int, groups: int, rows: int) -> tuple[Array, Array]:
+            tail = (images, rows + self.halo, *self.places[1:])
+            return (xp.zeros((groups, self.taps, self.ins, *tail), dtype),
+                    xp.zeros((groups, self.first, self.outs, *tail), dtype))
+
+        return _Buffers(make)
+
+    def column_blocks(self, xp: ArrayModule, dtype: np.dtype) -> list[tuple[slice, slice, slice]]:
+        """The blocks of the way by columns."""
+        cost = self.ins * self.first * self.taps * self.run * dtype.itemsize
+        return list(_blocks(xp, self.images, self.groups, self.places[0], 0, cost, self.run, self.weights(dtype)))
+
+    def column_buffers(self, xp: ArrayModule, dtype: np.dtype) -> _Buffers:
+        """A buffer viewed as (N, G, C, first taps, trailing taps, rows, …), and as ``matrices``."""
+
+        def make(images: int, groups: int, rows: int) -> tuple[Array, Array]:
+            taps, tail = (self.ins, self.first, self.taps), (rows, *self.places[1:])
+            if not self.folded:
+                columns = xp.zeros((images, groups, *taps, *tail), dtype)
+                return columns, columns.reshape(images, groups, math.prod(taps), math.prod(tail))
+            columns = xp.zeros((groups, *taps, images, *tail), dtype)
+            matrices = columns.reshape(groups, math.prod(taps), images * math.prod(tail))
+            return columns.transpose(4, 0, 1, 2, 3, *range(5, columns.ndim)), matrices
+
+        return _Buffers(make)
+
+    def image_blocks(self, xp: ArrayModule, dtype: np.dtype) -> Iterator[tuple[slice, slice, slice]]:
+        """Blocks of whole images, for products that need no copy."""
+        places = math.prod(self.places)
+        cost = max(self.outs * self.ins, (self.ins + self.outs) * places) * dtype.itemsize
+        return _blocks(xp, self.images, self.groups, 1, 0, cost, places, self.weights(dtype))
+
+    def shared(self, blocks: list[tuple[slice, slice, slice]]) -> Iterator[tuple[list, list[slice]]]:
+        """Blocks that threads process at the same time, and parts of the output channels: all channels, or the parts of
+        a single block if there are few blocks and many channels."""
+        parts = _parts(self.outs, max(LEAST_OUTS, -(-self.outs // _shares())))
+        if len(blocks) > 1 or len(parts) == 1:
+            yield blocks, [All]
+        else:
+            yield blocks, parts
+
+    @property
+    def work(self) -> int:
+        """Number of multiplications."""
+        return math.prod(self.places) * math.prod(self.flat_w) * self.images
+
+    def matrices(self, part: Array) -> Array:
+        """A part of the output, (N, G, O, rows, …), as matrices of O rows: (N, G, O, columns) or (G, O, N *
+        columns)."""
+        images, groups, outs, *tail = part.shape
+        if self.folded:
+            return _turned(part).reshape(groups, outs, images * math.prod(tail))
+        return part.reshape(images, groups, outs, math.prod(tail))
+
+    def images_of(self, matrices: Array, part: Array) -> Array:
+        """The reverse of ``matrices``: an array of the shape of ``part``."""
+        if not self.folded:
+            return matrices.reshape(part.shape)
+        images, groups, outs, *tail = part.shape
+        return matrices.reshape(groups, outs, images, *tail).transpose(2, 0, 1, *range(3, part.ndim))
+
+    def summed(self, products: Array) -> Array:
+        """Products of matrices, summed over the images."""
+        return products if self.folded else products.sum(0)
+
+    def shifted(self, tall: Array, r: slice) -> list[Array]:
+        """The parts of partial images that belong to the output rows ``r``, one for each kernel position along the
+        first axis."""
+        step = self.win.dilate[0]
+        return [tall[:, i, :, :, i * step:i * step + _length(r)] for i in range(self.first)]
+
+    def row_reads(self, r: slice) -> Iterator[tuple[tuple, tuple]]:
+        """Pairs for each trailing kernel position: its part of the row buffer, and the input that output rows ``r``
+        read."""
+        to, source = span(self.size[0], r.start - self.win.pad[0], 1, _length(r) + self.halo)
+        for t, (place, read) in self.spans:
+            yield (All, t, All, All, to, *place), (..., source, *read)
+
+    def column_reads(self, r: slice) -> Iterator[tuple[tuple, tuple]]:
+        """Pairs for each kernel position: its part of the column buffer, and the input that output rows ``r`` read."""
+        for i in range(self.first):
+            start = r.start * self.win.stride[0] + i * self.win.dilate[0] - self.win.pad[0]
+            to, source = span(self.size[0], start, self.win.stride[0], _length(r))
+            for t, (place, read) in self.spans:
+                yield (All, All, All, i, t, to, *place), (..., source, *read)
+
+    def fill(self, buffer: Array, x: Array, r: slice, reads: Iterator[tuple[tuple, tuple]]) -> None:
+        """Copy the input to the buffer."""
+        if self.padded and _length(r) < self.places[0]:
+            buffer[...] = 0  # the previous block had other borders
+        for to, source in reads:
+            buffer[to] = x[source]
+
+
+def _deposit(x: Array, buffer: Array, reads: Iterator[tuple[tuple, tuple]], overwrite: bool) -> None:
+    """Add the buffer's elements to the input positions that they were read from; ``fresh`` tells that these are
+    unset."""
+    for to, source in reads:
+        part = x[source]
+        if overwrite and part.shape == x.shape:
+            part[...] = buffer[to]
+        else:
+            if overwrite:
+                x[...] = 0
+            part += buffer[to]
+        overwrite = False
+
+
+_plan = cached(1024)(_Plan)
+
+
+def _turned(array: Array) -> Array:
+    """(N, G, C, …) as (G, C, N, …), or a view of such an array back."""
+    return array.transpose(1, 2, 0, *range(3, array.ndim))
+
+
+def _matrices(buffer: Array) -> Array:
+    """A buffer of the way by rows, (G, taps, channels, …), as matrices of taps × channels rows."""
+    groups, taps, channels, *tail = buffer.shape
+    return buffer.reshape(groups, taps * channels, math.prod(tail))
+
+
+def _stacked(w: Array, plan: _Plan) -> Array:
+    """Weights for the way by rows: (G, first taps * O, trailing taps * C)."""
+    w = w.reshape(plan.groups, plan.outs, plan.ins, plan.first, plan.taps).transpose(0, 3, 1, 4, 2)
+    return w.reshape(plan.groups, plan.first * plan.outs, plan.taps * plan.ins)
+
+
+def _flat(w: Array, plan: _Plan) -> Array:
+    """Weights for the *Columns* algorithm: (G, O, C * taps)."""
+    return w.reshape(plan.groups, plan.outs, plan.ins * plan.first * plan.taps)
+
+
+def product_alone(x: Shape, w: Shape, y: Shape, win: Window, groups: int = 1) -> bool:
+    """Whether a convolution of these shapes is one matrix product of the arrays without copies.
+
+    Examples
+    --------
+    >>> product_alone((2, 3, 5, 5), (4, 3, 1, 1), (2, 4, 5, 5), window((1, 1)))
+    True
+    """
+    plan = _plan(x, w, y, win, groups)
+    return plan.pointwise() or plan.whole()
+
+
+# --------------------------------------------------------------------------------- the three functions
+
+#: A function called with each part of the output while it is in the cache: ``then((n, g, o, r), part)``; the index
+#: gives the images, groups, channels of a group and output rows of the part, of shape (N, G, O, rows, …).
+Then = Callable[[tuple[slice, slice, slice, slice], Any], None]
+
+
+def correlate(xp: ArrayModule, x: Array, w: Array, y: Array, win: Window, groups: int = 1, then: Then | None = None
+              ) -> None:
+    """Write the convolution of ``x`` with ``w`` to ``y``.
+
+    Parameters
+    ----------
+    xp : module
+        Array module.
+    x : array, shape (N, C, *size)
+    w : array, shape (O, C / groups, *kernel)
+    y : array, shape (N, O, *places)
+        The output, overwritten. All three arrays have the same dtype.
+    win : Window
+        Kernel, stride, dilation and padding.
+    groups : int
+        Number of groups of channels.
+    then : function of an index and an array
+        Called with each part of ``y`` when it is complete; see ``Then``.
+    """
+    plan = _plan(x.shape, w.shape, y.shape, win, groups)
+    if plan.whole():
+        _store(y, y.shape[:2], lambda out: product(xp, x.reshape(plan.flat_x), w.reshape(plan.flat_w).T, out))
+        if then is not None:
+            then((All, All, All, All), plan.split(y))
+    elif plan.pointwise():
+        _correlate_pointwise(xp, x, w, y, plan, then)
+    else:
+        (_correlate_by_rows if plan.by_rows() else _correlate_by_columns)(xp, x, w, y, plan, then)
+
+
+def plus(bias: Array | None, groups: int, rank: int) -> Then | None:
+    """A function that adds a bias of shape (O,) to the parts of a convolution in ``rank`` dimensions."""
+    if bias is None:
+        return None
+    shift = bias.reshape(groups, -1, *(1,) * rank)
+
+    def then(at: tuple[slice, slice, slice, slice], part: Array) -> None:
+        part += shift[at[1], at[2]]
+
+    return then
+
+
+def _store(y: Array, shape: Shape, compute: Callable[[Array | None], Array]) -> None:
+    """Let ``compute`` write to ``y`` viewed in another shape; copies its result if there is no such view."""
+    if y.flags.c_contiguous:
+        compute(y.reshape(shape))
+    else:
+        y[...] = compute(None).reshape(y.shape)
+
+
+def _correlate_pointwise(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _Plan, then: Then | None) -> None:
+    places = math.prod(plan.places)
+    weights = w.reshape(plan.groups, plan.outs, plan.ins)
+    x, out, y = x.reshape(plan.images, plan.groups, plan.ins, places), y, plan.split(y)
+    blocks = list(plan.image_blocks(xp, x.dtype))
+
+    def part(n: slice, g: slice, o: slice) -> None:
+        target = y[n, g, o]
+        products = target.reshape(*target.shape[:3], places) if out.flags.c_contiguous else None
+        products = xp.matmul(weights[g, o], x[n, g], out=products)
+        if not out.flags.c_contiguous:
+            target[...] = products.reshape(target.shape)
+        if then is not None:
+            then((n, g, o, All), target)
+
+    for several, outs in plan.shared(blocks):
+        share(xp, [functools.partial(part, n, g, o) for n, g, _ in several for o in outs], plan.work)
+
+
+def _correlate_by_rows(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _Plan, then: Then | None) -> None:
+    weights, x, y = _stacked(w, plan), plan.split(x), plan.split(y)
+    buffers = plan.row_buffers(xp, x.dtype)
+
+    def block(n: slice, g: slice, r: slice) -> None:
+        size = _length(n), _length(g), _length(r)
+        narrow, tall = buffer = buffers.take(*size)
+        plan.fill(narrow, _turned(x[n, g]), r, plan.row_reads(r))
+        xp.matmul(weights[g], _matrices(narrow), out=_matrices(tall))
+        out = _turned(y[n, g, :, r])
+        first, *others = plan.shifted(tall, r)
+        if others:
+            xp.add(first, others[0], out=out)
+        else:
+            out[...] = first
+        for other in others[1:]:
+            out += other
+        if then is not None:
+            then((n, g, All, r), y[n, g, :, r])
+        buffers.give(buffer, *size)
+
+    share(xp, [functools.partial(block, *slices) for slices in plan.row_blocks(xp, x.dtype)], plan.work)
+
+
+def _correlate_by_columns(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _Plan, then: Then | None) -> None:
+    weights, direct = _flat(w, plan), y.flags.c_contiguous and not plan.folded
+    x, y = plan.split(x), plan.split(y)
+    buffers = plan.column_buffers(xp, x.dtype)
+
+    def filled(c: slice, columns: Array, n: slice, g: slice, r: slice) -> None:
+        plan.fill(columns[:, :, c], x[n, g, c], r, plan.column_reads(r))
+
+    def multiplied(o: slice, matrices: Array, n: slice, g: slice, r: slice) -> None:
+        out = y[n, g, o, r]
+        if direct:  # blocks of whole rows are matrices without a copy
+            xp.matmul(weights[g, o], matrices, out=plan.matrices(out))
+        else:
+            out[...] = plan.images_of(xp.matmul(weights[g, o], matrices), out)
+        if then is not None:
+            then((n, g, o, r), out)
+
+    def block(n: slice, g: slice, r: slice) -> None:
+        size = _length(n), _length(g), _length(r)
+        columns, matrices = buffer = buffers.take(*size)
+        filled(All, columns, n, g, r)
+        multiplied(All, matrices, n, g, r)
+        buffers.give(buffer, *size)
+
+    blocks = plan.column_blocks(xp, x.dtype)
+    for several, outs in plan.shared(blocks):
+        if len(outs) == 1:
+            share(xp, [functools.partial(block, *slices) for slices in several], plan.work)
+            continue
+        (whole_block,) = several
+        columns, matrices = buffer = buffers.take(*map(_length, whole_block))
+        ins = _parts(plan.ins, -(-plan.ins // len(outs)))
+        share(xp, [functools.partial(filled, c, columns, *whole_block) for c in ins], plan.work)
+        share(xp, [functools.partial(multiplied, o, matrices, *whole_block) for o in outs], plan.work)
+        buffers.give(buffer, *map(_length, whole_block))
+
+
+def spread(xp: ArrayModule, y: Array, w: Array, x: Array, win: Window, groups: int = 1) -> None:
+    """Write the transposed convolution of ``y`` to ``x``: the gradient of ``correlate`` with respect to its data.
+
+    Parameters
+    ----------
+    xp, y, w, x, win, groups
+        See ``correlate``; ``x`` is overwritten.
+    """
+    plan = _plan(x.shape, w.shape, y.shape, win, groups)
+    n, o = y.shape[:2]
+    if plan.whole():
+        _store(x, plan.flat_x, lambda out: product(xp, y.reshape(n, o), w.reshape(plan.flat_w), out))
+    elif plan.pointwise():
+        places = math.prod(plan.places)
+        weights = w.reshape(groups, plan.outs, plan.ins).swapaxes(1, 2)
+        _store(x, (n, groups, plan.ins, places),
+               lambda out: product(xp, weights, y.reshape(n, groups, plan.outs, places), out))
+    else:
+        (_spread_by_rows if plan.by_rows() else _spread_by_columns)(xp, y, w, x, plan)
+
+
+def _spread_by_rows(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Plan) -> None:
+    weights, x, y = _stacked(w, plan).swapaxes(1, 2), plan.split(x), plan.split(y)
+    buffers = plan.row_buffers(xp, x.dtype)
+
+    def image(n: slice, g: slice, rows: list[slice]) -> None:
+        for r in rows:
+            size = _length(n), _length(g), _length(r)
+            narrow, tall = buffer = buffers.take(*size)
+            source = _turned(y[n, g, :, r])
+            for part in plan.shifted(tall, r):  # rows between strides stay zero
+                part[...] = source
+            xp.matmul(weights[g], _matrices(tall), out=_matrices(narrow))
+            _deposit(_turned(x[n, g]), narrow, plan.row_reads(r), r.start == 0)
+            buffers.give(buffer, *size)
+
+    share(xp, [functools.partial(image, *slices) for slices in _by_image(plan.row_blocks(xp, x.dtype))], plan.work)
+
+
+def _spread_by_columns(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Plan) -> None:
+    weights, x, y = _flat(w, plan).swapaxes(1, 2), plan.split(x), plan.split(y)
+    buffers = plan.column_buffers(xp, x.dtype)
+
+    def image(n: slice, g: slice, rows: list[slice]) -> None:
+        for r in rows:
+            size = _length(n), _length(g), _length(r)
+            columns, matrices = buffer = buffers.take(*size)
+            xp.matmul(weights[g], plan.matrices(y[n, g, :, r]), out=matrices)
+            _deposit(x[n, g], columns, plan.column_reads(r), r.start == 0)
+            buffers.give(buffer, *size)
+
+    share(xp, [functools.partial(image, *slices) for slices in _by_image(plan.column_blocks(xp, x.dtype))], plan.work)
+
+
+def _by_image(blocks: list[tuple[slice, slice, slice]]) -> list[tuple[slice, slice, list[slice]]]:
+    """Blocks grouped by images and groups, in order: blocks of one group write overlapping rows."""
+    by_images: dict[tuple[int, int], tuple[slice, slice, list[slice]]] = {}
+    for n, g, r in blocks:
+        by_images.setdefault((n.start, g.start), (n, g, []))[2].append(r)
+    return list(by_images.values())
+
+
+def match(xp: ArrayModule, y: Array, x: Array, w: Array, win: Window, groups: int = 1) -> None:
+    """Write the gradient of ``correlate`` with respect to the weight to ``w``.
+
+    Parameters
+    ----------
+    xp, y, x, w, win, groups
+        See ``correlate``; ``w`` is overwritten.
+    """
+    plan = _plan(x.shape, w.shape, y.shape, win, groups)
+    n, o = y.shape[:2]
+    if plan.whole():
+        _store(w, plan.flat_w, lambda out: product(xp, y.reshape(n, o).T, x.reshape(plan.flat_x), out))
+    elif plan.pointwise():
+        _match_pointwise(xp, y, x, w, plan)
+    else:
+        (_match_by_rows if plan.by_rows() else _match_by_columns)(xp, y, x, w, plan)
+
+
+def _summed(xp: ArrayModule, blocks: Sequence[tuple], shape: Shape, dtype: np.dtype, plan: _Plan,
+            products: Callable[..., Array]) -> Array:
+    """The sum of ``products(n, g, r)`` over blocks, as partial sums in a fixed order."""
+    parts = _parts(len(blocks), -(-len(blocks) // SHARES))
+    totals = [xp.zeros(shape, dtype) for _ in parts or [All]]
+
+    def part(number: int, which: slice) -> None:
+        for n, g, r in blocks[which]:
+            totals[number][g] += products(n, g, r)
+
+    share(xp, [functools.partial(part, *numbered) for numbered in enumerate(parts)], plan.work)
+    for other in totals[1:]:
+        totals[0] += other
+    return totals[0]
+
+
+def _match_pointwise(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan) -> None:
+    x, y = plan.split(x), plan.split(y)
+
+    def products(n: slice, g: slice, r: slice) -> Array:
+        return plan.summed(xp.matmul(plan.matrices(y[n, g]), plan.matrices(x[n, g]).swapaxes(-1, -2)))
+
+    blocks = list(plan.image_blocks(xp, x.dtype))
+    w[...] = _summed(xp, blocks, (plan.groups, plan.outs, plan.ins), x.dtype, plan, products).reshape(w.shape)
+
+
+def _match_by_rows(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan) -> None:
+    x, y = plan.split(x), plan.split(y)
+    buffers = plan.row_buffers(xp, x.dtype)
+
+    def products(n: slice, g: slice, r: slice) -> Array:
+        size = _length(n), _length(g), _length(r)
+        narrow, tall = buffer = buffers.take(*size)
+        plan.fill(narrow, _turned(x[n, g]), r, plan.row_reads(r))
+        source = _turned(y[n, g, :, r])
+        for part in plan.shifted(tall, r):
+            part[...] = source
+        slopes = xp.matmul(_matrices(tall), _matrices(narrow).swapaxes(1, 2))
+        buffers.give(buffer, *size)
+        return slopes
+
+    total = _summed(xp, plan.row_blocks(xp, x.dtype), (plan.groups, plan.first * plan.outs, plan.taps * plan.ins),
+                    x.dtype, plan, products)
+    total = total.reshape(plan.groups, plan.first, plan.outs, plan.taps, plan.ins)
+    w[...] = total.transpose(0, 2, 4, 1, 3).reshape(w.shape)
+
+
+def _match_by_columns(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan) -> None:
+    x, y = plan.split(x), plan.split(y)
+    buffers = plan.column_buffers(xp, x.dtype)
+
+    def products(n: slice, g: slice, r: slice) -> Array:
+        size = _length(n), _length(g), _length(r)
+        columns, matrices = buffer = buffers.take(*size)
+        plan.fill(columns, x[n, g], r, plan.column_reads(r))
+        slopes = plan.summed(xp.matmul(plan.matrices(y[n, g, :, r]), matrices.swapaxes(-1, -2)))
+        buffers.give(buffer, *size)
+        return slopes
+
+    w[...] = _summed(xp, plan.column_blocks(xp, x.dtype),
+                     (plan.groups, plan.outs, plan.ins * plan.first * plan.taps), x.dtype, plan,
+                     products).reshape(w.shape)
