@@ -1244,3 +1244,179 @@ def test_layers_of_integers_are_symbols(kind: str) -> None:
         np.testing.assert_allclose(import_to_cell(made)(mx.Tensor(x)).asnumpy(), want, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(onnx.reference.ReferenceEvaluator(again).run(None, {"x": x})[0], want, rtol=1e-5,
                                    atol=1e-6)
+
+
+# ----------------------------------------------------------------------------- ONNX Runtime's quantized operators
+
+
+def bytes_of(x: np.ndarray, scale: float, zero: int) -> np.ndarray:
+    return np.clip(np.rint(x / np.float32(scale)) + zero, 0, 255).astype(np.uint8)
+
+
+def real(numbers: np.ndarray, scale: float, zero: int) -> np.ndarray:
+    return (numbers.astype(np.float32) - zero) * np.float32(scale)
+
+
+def windows(x: np.ndarray) -> np.ndarray:
+    return x.reshape(*x.shape[:2], x.shape[2] // 2, 2, x.shape[3] // 2, 2).mean((3, 5))
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    return np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+
+
+#: An operator, its inputs behind the quantized image ``a`` (``b`` is another), attributes, and its real values.
+MICROSOFT: dict[str, tuple[str, dict[str, Any], Any]] = {
+    "QLinearAdd": ("a sa za b sb zb sy zy", {}, lambda a, b: a + b),
+    "QLinearMul": ("a sa za b sb zb sy zy", {}, lambda a, b: a * b),
+    "QLinearSigmoid": ("a sa za sy zy", {}, lambda a, b: 1 / (1 + np.exp(-a))),
+    "QLinearLeakyRelu": ("a sa za sy zy", {"alpha": 0.3}, lambda a, b: np.where(a > 0, a, a * np.float32(0.3))),
+    "QLinearSoftmax": ("a sa za sy zy", {"axis": -1, "opset": 13}, lambda a, b: softmax(a)),
+    "QLinearSoftmax of all axes": ("a sa za sy zy", {"axis": 1, "opset": 11}, lambda a, b: softmax(
+        a.reshape(len(a), -1)).reshape(a.shape)),
+    "QLinearAveragePool": ("a sa za sy zy", {"kernel_shape": [2, 2], "strides": [2, 2]}, lambda a, b: windows(a)),
+    "QLinearAveragePool of last channels": (
+        "a sa za sy zy", {"kernel_shape": [2, 2], "strides": [2, 2], "channels_last": 1},
+        lambda a, b: windows(a.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)),
+    "QLinearGlobalAveragePool": ("a sa za sy zy", {"channels_last": 0}, lambda a, b: a.mean((2, 3), keepdims=True)),
+    "QLinearConcat": ("sy zy a sa za b sb zb", {"axis": 1}, lambda a, b: np.concatenate([a, b], 1)),
+    "QLinearWhere": ("which a sa za b sb zb sy zy", {}, lambda a, b: np.where(WHICH, a, b)),
+}
+WHICH = np.arange(4) % 2 == 0
+
+
+@pytest.mark.parametrize("title", MICROSOFT)
+def test_operators_of_onnx_runtime_over_real_values(title: str) -> None:
+    """Numbers are made real, computed with, and rounded to bytes again, as Cells and as symbols."""
+    inputs, attrs, function = MICROSOFT[title]
+    steps = {"a": (0.02, 120), "b": (0.03, 140), "y": (0.015, 110)}
+    more: dict[str, Any] = {"which": WHICH}
+    for name, (scale, zero) in steps.items():
+        more.update({f"s{name}": np.float32(scale), f"z{name}": np.uint8(zero)})
+    made = model([*chain(("QuantizeLinear", "x sa za", "a"), ("QuantizeLinear", "v sb zb", "b")),
+                  helper.make_node(title.split()[0], inputs.split(), ["q"], domain="com.microsoft", **attrs),
+                  *chain(("DequantizeLinear", "q sy zy", "y"))],
+                 {"x": ("n", 2, 2, 4), "v": ("n", 2, 2, 4)}, ["y"], more)
+    x, v = numbers(3, 2, 2, 4) * 2, numbers(3, 2, 2, 4) * 2
+    a, b = (real(bytes_of(each, *steps[name]), *steps[name]) for each, name in ((x, "a"), (v, "b")))
+    want = real(bytes_of(function(a, b), *steps["y"]), *steps["y"])
+    symbol, args, _ = import_model(made, shapes={"x": x.shape})
+    given = {name: mx.nd.array(each) for name, each in (("x", x), ("v", v)) if name in symbol.list_arguments()}
+    (found,) = symbol.bind(mx.cpu(), {**given, **args}).forward()
+    for result in (import_to_cell(made)(mx.Tensor(x), mx.Tensor(v)), found):
+        np.testing.assert_allclose(result.asnumpy(), want, atol=1e-6)
+
+
+@pytest.mark.parametrize("rounded", [True, False])
+@pytest.mark.parametrize("turned", [0, 1])
+def test_a_product_of_onnx_runtime(turned: int, rounded: bool) -> None:
+    """``QGemm``, whose result is real where no scale of it is given."""
+    weight = np.random.default_rng(3).integers(-100, 100, (3, 4), dtype=np.int8)
+    scales, zeros = np.float32([0.01, 0.02, 0.005]), np.int8([0, 2, -1])
+    bias = np.int32([100, -200, 0])
+    more = {"w": weight if turned else np.ascontiguousarray(weight.T), "sw": scales, "zw": zeros, "c": bias,
+            "sa": np.float32(0.02), "za": np.uint8(120), "sy": np.float32(0.03), "zy": np.uint8(100)}
+    inputs = "a sa za w sw zw c" + (" sy zy" if rounded else "")
+    made = model([*chain(("QuantizeLinear", "x sa za", "a")),
+                  helper.make_node("QGemm", inputs.split(), ["q" if rounded else "y"], domain="com.microsoft",
+                                   transB=turned, alpha=0.5),
+                  *(chain(("DequantizeLinear", "q sy zy", "y")) if rounded else ())], {"x": (2, 4)}, ["y"], more)
+    x = numbers(2, 4)
+    whole = (bytes_of(x, 0.02, 120).astype(np.int64) - 120) @ (weight.T.astype(np.int64) - zeros) + bias
+    want = whole * (0.5 * 0.02 * scales.astype(np.float64))
+    want = real(bytes_of(want, 0.03, 100), 0.03, 100) if rounded else want
+    np.testing.assert_allclose(import_to_cell(made)(mx.Tensor(x)).asnumpy(), want, rtol=1e-6, atol=1e-6)
+
+
+def packed(numbers: np.ndarray, bits: int) -> np.ndarray:
+    """Rows of numbers of so many bits in bytes, the lowest first."""
+    each = 8 // bits
+    wide = np.pad(numbers, [(0, 0), (0, -numbers.shape[1] % each)]).reshape(len(numbers), -1, each)
+    return (wide << np.arange(0, 8, bits)).sum(-1).astype(np.uint8)
+
+
+@pytest.mark.parametrize("zeros", ["none", "bytes", "floats"])
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_weights_of_a_few_bits(bits: int, zeros: str) -> None:
+    """``MatMulNBits``, its last block of a row shorter than the others, and its scales with gradients."""
+    draw = np.random.default_rng(5)
+    weight, scales = draw.integers(0, 2 ** bits, (3, 20)), draw.uniform(0.1, 0.2, (3, 2)).astype(np.float32)
+    starts = np.full((3, 2), 2 ** (bits - 1)) if zeros == "none" else draw.integers(0, 2 ** bits, (3, 2))
+    more = {"w": packed(np.pad(weight, [(0, 0), (0, 12)]), bits).reshape(3, 2, 2 * bits), "s": scales.reshape(-1),
+            "z": packed(starts, bits).reshape(-1) if zeros == "bytes" else starts.astype(np.float32), "b": numbers(3)}
+    inputs = ["x", "w", "s", "" if zeros == "none" else "z", "", "b"]
+    made = model([helper.make_node("MatMulNBits", inputs, ["y"], domain="com.microsoft", K=20, N=3, block_size=16,
+                                   bits=bits)], {"x": ("n", 20)}, ["y"], more)
+    x = numbers(2, 20)
+    steps = np.repeat(scales, 16, 1)[:, :20], np.repeat(starts, 16, 1)[:, :20]
+    want = x @ ((weight - steps[1]) * steps[0]).T + more["b"]
+    symbol, args, _ = import_model(made)
+    (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+    cell = import_to_cell(made)
+    for result in (cell(mx.Tensor(x)), found):
+        np.testing.assert_allclose(result.asnumpy(), want, rtol=1e-5, atol=1e-5)
+    assert "s" in [each.name for each in cell.trainable_params()]
+
+
+@pytest.mark.parametrize("of_bytes", [True, False])
+def test_a_table_of_a_few_bits(of_bytes: bool) -> None:
+    """``GatherBlockQuantized`` of bytes that hold two numbers each, or of four-bit numbers."""
+    draw = np.random.default_rng(6)
+    table, scales = draw.integers(0, 16, (5, 32)), draw.uniform(0.1, 0.2, (5, 2)).astype(np.float32)
+    starts = draw.integers(0, 16, (5, 2))
+    small = np.dtype(helper.tensor_dtype_to_np_dtype(onnx.TensorProto.UINT4))
+    more = {name: packed(each, 4) if of_bytes else each.astype(small) for name, each in (("t", table), ("z", starts))}
+    made = model([helper.make_node("GatherBlockQuantized", ["t", "i", "s", "z"], ["g"], domain="com.microsoft",
+                                   block_size=16, gather_axis=0, quantize_axis=1),
+                  *chain(("Add", "x g", "y"))], {"x": ("n", 32)}, ["y"], {**more, "s": scales, "i": np.array([3, 1])})
+    want = ((table - np.repeat(starts, 16, 1)) * np.repeat(scales, 16, 1))[[3, 1]]
+    found = import_to_cell(made)(mx.Tensor(np.zeros((2, 32), np.float32)))
+    np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-6)
+
+
+def test_a_recurrent_layer_of_quantized_weights() -> None:
+    """``DynamicQuantizeLSTM`` is the layer of the real weights; its weights lie the other way around."""
+    draw = np.random.default_rng(9)
+    w, r = draw.integers(-100, 100, (2, 8, 3), dtype=np.int8), draw.integers(-100, 100, (2, 8, 2), dtype=np.int8)
+    more: dict[str, Any] = {"b": numbers(2, 16), "sw": np.float32([0.01, 0.02]), "zw": np.int8([3, -3]),
+                            "sr": np.full((2, 8), 0.01, np.float32), "zr": np.zeros((2, 8), np.int8)}
+    inputs = ["x", "w", "r", "b", "", "", "", "", "sw", "zw", "sr", "zr"]
+    attrs = {"hidden_size": 2, "direction": "bidirectional"}
+    own = model([helper.make_node("DynamicQuantizeLSTM", inputs, ["y"], domain="com.microsoft", **attrs)],
+                {"x": (4, 2, 3)}, ["y"], {**more, "w": w.transpose(0, 2, 1).copy(),
+                                          "r": r.transpose(0, 2, 1).copy()})
+    plain = model([helper.make_node("LSTM", ["x", "w", "r", "b"], ["y"], **attrs)], {"x": (4, 2, 3)}, ["y"],
+                  {"b": more["b"], "r": r * np.float32(0.01),
+                   "w": (w - more["zw"][:, None, None].astype(np.float32)) * more["sw"][:, None, None]})
+    x = mx.Tensor(numbers(4, 2, 3))
+    np.testing.assert_allclose(import_to_cell(own)(x).asnumpy(), import_to_cell(plain)(x).asnumpy(), atol=1e-6)
+
+
+def test_constants_of_four_bits_in_a_symbol() -> None:
+    """Weights of four bits with scales that are parameters."""
+    small = np.dtype(helper.tensor_dtype_to_np_dtype(onnx.TensorProto.INT4))
+    whole = np.random.default_rng(2).integers(-8, 8, (4, 3))
+    made = model(chain(("DequantizeLinear", "w s z", "d", {"axis": 1}), ("MatMul", "x d", "y")), {"x": ("n", 4)}, ["y"],
+                 {"w": whole.astype(small), "s": np.float32([0.1, 0.2, 0.3]), "z": np.array([1, 0, -1]).astype(small)},
+                 opset=21)
+    symbol, args, _ = import_model(made)
+    x = numbers(2, 4)
+    (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+    want = x @ ((whole - [1, 0, -1]) * np.float32([0.1, 0.2, 0.3]))
+    np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("op, inputs, attrs, words", [
+    ("QLinearAdd", "a s", {}, "node 'q' .QLinearAdd.*: an input is missing"),
+    ("QLinearSigmoid", "a s", {}, "node 'q' .QLinearSigmoid.*: an input is missing"),
+    ("QLinearConcat", "s z a s", {"axis": 0}, "scale and zero point of each part, got 2 inputs"),
+    ("QLinearSoftmax", "a s z s z", {}, "the attribute 'opset' is missing"),
+    ("QLinearSoftmax", "a s z s z", {"opset": 0}, "opset=0: there is no Softmax of it"),
+    ("MatMulNBits", "x a s", {"K": 2, "N": 1, "block_size": 16, "bits": 3}, "bits=3: expected 2, 4 or 8"),
+    ("MatMulNBits", "x a s", {"K": 200, "N": 1, "block_size": 16}, "MatMulNBits"),
+], ids=lambda each: each if isinstance(each, str) and each.isalnum() else "")
+def test_mistakes_in_operators_of_onnx_runtime(op: str, inputs: str, attrs: dict[str, Any], words: str) -> None:
+    made = model([helper.make_node(op, inputs.split(), ["y"], "q", domain="com.microsoft", **attrs)], {"x": (1, 2)},
+                 ["y"], {"a": np.arange(2, dtype=np.uint8), "s": np.float32(0.1), "z": np.uint8(1)})
+    with pytest.raises((FileFormatError, OpError), match=words):
+        import_to_cell(made)(mx.Tensor(numbers(1, 2)))

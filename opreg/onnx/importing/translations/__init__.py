@@ -10,6 +10,7 @@ from . import (
     equations,
     images,
     layers,
+    microsoft,
     quantized,
     recurrent,
     reductions,
@@ -18,5 +19,5 @@ from . import (
     training,
 )
 
-__all__ = ["attention", "columns", "control", "elementwise", "equations", "images", "layers", "quantized", "recurrent",
-           "reductions", "shapes", "text", "training"]
+__all__ = ["attention", "columns", "control", "elementwise", "equations", "images", "layers", "microsoft", "quantized",
+           "recurrent", "reductions", "shapes", "text", "training"]

@@ -41,6 +41,11 @@ def _spread(node: Node, x: Any, value: Any, axis: int, block: int) -> Any:
     return value
 
 
+def _held(value: Any) -> Any:
+    """A constant of a dtype in which nothing is computed as float32, which holds all numbers of few bits."""
+    return value.astype(np.float32) if isinstance(value, np.ndarray) and not computes(value.dtype) else value
+
+
 def _range(dtype: np.dtype) -> tuple[int, int]:
     name = dtype.name
     if name in ("int4", "uint4", "int2", "uint2"):
@@ -78,6 +83,7 @@ def quantize(node: Node, x: Given, scale: Given, zero: Given = None, *, axis: in
 def dequantize(node: Node, x: Given, scale: Given, zero: Given = None, *, axis: int = 1, block_size: int = 0,
                output_dtype: int = 0) -> Any:
     result = dtype_of(output_dtype) if output_dtype else node.dtype(scale)
+    x, zero = _held(x), _held(zero)
     if computes(node.dtype(x)) and not (isinstance(x, np.ndarray) and isinstance(scale, np.ndarray)):
         wide = node.cast(node.lift(x), np.float32)
         if zero is not None:
@@ -138,9 +144,9 @@ def _single(node: Node, value: Any) -> Any:
 
 
 def _factor(node: Node, a: Any, b: Any, result: Any) -> Any:
-    """Scales of two factors, by that of their product."""
-    a, b, result = (_wide(node, each, np.float32) for each in (a, b, result))
-    return _wide(node, ops.broadcast_div(ops.broadcast_mul(a, b), result))
+    """Scales of two factors, by that of their product, if it has one."""
+    product = ops.broadcast_mul(_wide(node, a, np.float32), _wide(node, b, np.float32))
+    return _wide(node, product if result is None else ops.broadcast_div(product, _wide(node, result, np.float32)))
 
 
 @row("MatMulInteger")
@@ -179,3 +185,18 @@ def q_linear_conv(node: Node, x: Any, x_scale: Any, x_zero: Any, w: Any, w_scale
         scales = ops._np_reshape(scales, newshape=wide)
     factor = _factor(node, _single(node, x_scale), scales, _single(node, y_scale))
     return _requantized(node, ops.broadcast_mul(whole, factor), y_zero)
+
+
+@row("QGemm", domain="com.microsoft")
+def q_gemm(node: Node, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, bias: Any = None,
+           y_scale: Any = None, y_zero: Any = None, *, alpha: float = 1.0, transA: int = 0, transB: int = 0) -> Any:
+    a, b = ops.transpose(a) if transA else a, ops.transpose(b) if transB else b
+    whole = _wide(node, _multiplied(node, a, a_zero, b, b_zero))
+    if bias is not None:
+        whole = ops.broadcast_add(whole, _wide(node, bias))
+    factor = _factor(node, _single(node, a_scale) * alpha, _single(node, b_scale), None if y_scale is None else _single(
+        node, y_scale))
+    numbers = ops.broadcast_mul(whole, factor)
+    if y_scale is None:
+        return node.cast(numbers, node.dtype(a_scale))
+    return _requantized(node, numbers, np.zeros((), node.dtype(a)) if y_zero is None else y_zero)
