@@ -1246,6 +1246,41 @@ def test_layers_of_integers_are_symbols(kind: str) -> None:
                                    atol=1e-6)
 
 
+# ------------------------------------------------------------------------------------------- halves
+
+
+@pytest.mark.parametrize("states", ["half", "FLOAT"])
+@pytest.mark.parametrize("kind", ["FLOAT16", "BFLOAT16"])
+def test_norms_of_halves(kind: str, states: str) -> None:
+    """Moving statistics are of the input's dtype or of another; the result is of the input's."""
+    half = getattr(onnx.TensorProto, kind)
+    kinds = [helper.tensor_dtype_to_np_dtype(each) for each in (half, half if states == "half" else 1)]
+    made = model(chain(("Cast", "x", "h", {"to": half}), ("BatchNormalization", "h s b m v", "n"),
+                       ("Cast", "n", "y", {"to": 1})), {"x": (2, 3, 4)}, ["y"],
+                 {"s": np.array([1, 2, 0.5], kinds[0]), "b": np.array([0, 1, -1], kinds[0]),
+                  "m": np.array([0.5, 0, -0.5], kinds[1]), "v": np.array([1, 4, 0.25], kinds[1])})
+    x = numbers(2, 3, 4)
+    s, b, m, v = (np.float32(each).reshape(3, 1) for each in ([1, 2, 0.5], [0, 1, -1], [0.5, 0, -0.5], [1, 4, 0.25]))
+    found = import_to_cell(made)(mx.Tensor(x)).asnumpy()
+    np.testing.assert_allclose(found, (x - m) / np.sqrt(v) * s + b, atol=2e-3 if kind == "FLOAT16" else 2e-2)
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@pytest.mark.parametrize("kind, other", [("FLOAT16", "FLOAT"), ("FLOAT", "FLOAT16")])
+def test_points_of_another_dtype(kind: str, other: str, mode: str) -> None:
+    """The dtype of a grid is its own; the result is of the picture's."""
+    made = model(chain(("Cast", "x", "h", {"to": getattr(onnx.TensorProto, kind)}),
+                       ("Cast", "g", "p", {"to": getattr(onnx.TensorProto, other)}),
+                       ("GridSample", "h p", "y", {"mode": mode})), {"x": (2, 3, 4, 5), "g": (2, 3, 2, 2)}, ["y"],
+                 opset=20)
+    plain = model(chain(("GridSample", "x g", "y", {"mode": mode})), {"x": (2, 3, 4, 5), "g": (2, 3, 2, 2)}, ["y"],
+                  opset=20)
+    x, places = numbers(2, 3, 4, 5), np.round(numbers(2, 3, 2, 2), 1) * 0.9
+    found = import_to_cell(made)(mx.Tensor(x), mx.Tensor(places)).asnumpy()
+    assert found.dtype == {"FLOAT16": np.float16, "FLOAT": np.float32}[kind]
+    np.testing.assert_allclose(found, import_to_cell(plain)(mx.Tensor(x), mx.Tensor(places)).asnumpy(), atol=1e-2)
+
+
 # ----------------------------------------------------------------------------- ONNX Runtime's quantized operators
 
 

@@ -215,7 +215,7 @@ def grid_sample(node: Node, x: Any, grid: Any, *, align_corners: int = 0, mode: 
             if padding_mode == "zeros":
                 within = ops._npi_logical_and(ops._npi_greater_equal_scalar(place, scalar=0.0),
                                               ops._npi_less_equal_scalar(place, scalar=length - 1.0))
-                mask = node.cast(within, node.dtype(x))
+                mask = node.cast(within, node.dtype(grid))
                 share = mask if share is None else share * mask
             else:
                 place = _inside(place, length, limit, padding_mode)
@@ -223,7 +223,7 @@ def grid_sample(node: Node, x: Any, grid: Any, *, align_corners: int = 0, mode: 
             index = place if index is None else index * length + place
             weight = share if weight is None else weight if share is None else weight * share
         picked = along(node, flat, ops.broadcast_axis(index, axis=(1,), size=(shape[1],)), 2)
-        picked = picked if weight is None else ops.broadcast_mul(picked, weight)
+        picked = picked if weight is None else ops.broadcast_mul(picked, node.cast(weight, node.dtype(x)))
         total = picked if total is None else total + picked
     return ops._np_reshape(total, newshape=(*shape[:2], *places))
 
