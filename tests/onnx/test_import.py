@@ -363,10 +363,14 @@ def test_tensors_in_files_of_their_own(tmp_path: Path) -> None:
     np.testing.assert_array_equal(args["w"].asnumpy().tobytes(), (tmp_path / "w.bin").read_bytes())
     (tmp_path / "inner").mkdir()
     for location in ("../w.bin", str(tmp_path / "w.bin"), "", "nothing.bin"):
-        with pytest.raises(FileFormatError, match="its file"):
+        with pytest.raises(FileFormatError, match=r"model\.onnx: tensor 'w': its file"):
             import_model(external(tmp_path / "inner", location))
     with pytest.raises(FileFormatError, match="has 96 bytes"):
         import_model(external(tmp_path, "w.bin", 97))
+    path = external(tmp_path, "w.bin")
+    path.write_bytes(path.read_bytes().replace(b"w.bin", b"w.bi\xff"))
+    with pytest.raises(FileFormatError, match=r"model\.onnx: tensor 'w': .* is no UTF-8"):
+        import_model(path)
     with pytest.raises(FileFormatError, match=r"give the name of the model's file"):
         import_model((tmp_path / "model.onnx").read_bytes())
 
@@ -488,10 +492,23 @@ def damaged(made: Any, change: Any) -> Any:
     (lambda graph: graph.initializer[0].dims.__setitem__(0, -4), "a length is negative"),
     (lambda graph: graph.initializer[0].__setattr__("data_type", 99), "no dtype of number 99"),
     (lambda graph: graph.node[0].attribute[0].__setattr__("name", "transC"), "unknown attribute 'transC'"),
+    (lambda graph: graph.input[0].type.tensor_type.__setattr__("elem_type", 99),
+     "no dtype of number 99.*\n.*input 'x'"),
 ])
 def test_damaged_models(change: Any, words: str) -> None:
     with pytest.raises(FileFormatError, match=words):
         import_model(damaged(dense(), change))
+
+
+@pytest.mark.parametrize("node, words", [
+    (helper.make_node("Scan", ["x"], ["y"], num_scan_inputs=[1], body=helper.make_graph([], "b", [], [])),
+     "'num_scan_inputs' is of kind INTS, expected INT"),
+    (helper.make_node("Loop", ["two", "", "x"], ["y"], body=3), "'body' is of kind INT, expected GRAPH"),
+], ids=lambda each: getattr(each, "op_type", ""))
+def test_attributes_of_another_kind(node: Any, words: str) -> None:
+    made = model([node], {"x": (2, 3)}, ["y"], {"two": np.array(2)})
+    with pytest.raises(FileFormatError, match=words):
+        import_to_cell(made)(mx.Tensor(numbers(2, 3)))
 
 
 def test_no_model_at_all(tmp_path: Path) -> None:
