@@ -528,6 +528,29 @@ def test_models_that_ask_for_much() -> None:
         import_to_cell(made)(mx.Tensor(np.zeros(1, np.float32)))
 
 
+def grams(**words: Any) -> Any:
+    """Words counted alone and in pairs."""
+    attrs = {"max_gram_length": 2, "max_skip_count": 1, "min_gram_length": 1, "mode": "TF", "ngram_counts": [0, 2],
+             "ngram_indexes": [0, 1, 2], "pool_int64s": [2, 3, 5, 4], **words}
+    made = model([helper.make_node("TfIdfVectorizer", ["i"], ["c"], **attrs), *chain(("Add", "x c", "y"))], {"x": (3,)},
+                 ["y"], {"i": np.array([5, 4, 2, 5, 4])})
+    return import_to_cell(made)(mx.Tensor(np.zeros(3, np.float32))).asnumpy()
+
+
+def test_numbers_of_a_damaged_file_take_no_time() -> None:
+    """Lengths and numbers of rounds beyond an array's own are those of the array, or mistakes."""
+    np.testing.assert_array_equal(grams(max_gram_length=1 << 60, max_skip_count=1 << 60), [1, 0, 3])
+    for counts in ([0, 1 << 60], [-1 << 60, 2], [2, 0]):
+        with pytest.raises(OpError, match="expected ascending places in a pool of 4"):
+            grams(ngram_counts=counts)
+    with pytest.raises(OpError, match="asks for an array of shape"):
+        grams(ngram_indexes=[0, 1, 1 << 60])
+    made = model([helper.make_node("Scan", ["x"], ["y"], num_scan_inputs=1 << 60,
+                                   body=helper.make_graph([], "b", [], []))], {"x": (2, 3)}, ["y"])
+    with pytest.raises(OpError, match="num_scan_inputs=1152921504606846976 of 1 inputs"):
+        import_to_cell(made)(mx.Tensor(numbers(2, 3)))
+
+
 @pytest.mark.parametrize("make", [dense, convolution, recurrent, indexed])
 def test_changed_bytes(make: Any) -> None:
     """A changed file is read, or refused by an error of ours, and never by a crash or another's error."""
@@ -1465,7 +1488,10 @@ def test_constants_of_four_bits_in_a_symbol() -> None:
     ("QLinearSoftmax", "a s z s z", {}, "the attribute 'opset' is missing"),
     ("QLinearSoftmax", "a s z s z", {"opset": 0}, "opset=0: there is no Softmax of it"),
     ("MatMulNBits", "x a s", {"K": 2, "N": 1, "block_size": 16, "bits": 3}, "bits=3: expected 2, 4 or 8"),
+    ("MatMulNBits", "x a s", {"K": 2, "N": 1, "block_size": 16, "bits": 1 << 40}, "bits=1099511627776: expected"),
+    ("GatherBlockQuantized", "a z s", {"bits": 1 << 40}, "bits=1099511627776: expected"),
     ("MatMulNBits", "x a s", {"K": 200, "N": 1, "block_size": 16}, "MatMulNBits"),
+    ("QLinearConcat", "s z x s z", {"axis": helper.make_graph([], "b", [], [])}, "QLinearConcat does not fit"),
 ], ids=lambda each: each if isinstance(each, str) and each.isalnum() else "")
 def test_mistakes_in_operators_of_onnx_runtime(op: str, inputs: str, attrs: dict[str, Any], words: str) -> None:
     made = model([helper.make_node(op, inputs.split(), ["y"], "q", domain="com.microsoft", **attrs)], {"x": (1, 2)},

@@ -452,7 +452,7 @@ class Node:
                 raise self.model.fail(self.title, f"unknown attribute {name!r}. {did_you_mean(name, row.attributes)}")
 
         # Bodies read outer values, and decide themselves which of their values are known, and report their own errors.
-        bodies = bool(self.bodies())
+        bodies = not self.domain and bool(self.bodies())
         folds = not row.draws and not bodies
 
         def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:

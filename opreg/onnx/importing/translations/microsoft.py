@@ -146,10 +146,15 @@ def _by_direction(node: Node, value: Any) -> Any:
 
 def _unpacked(numbers: np.ndarray, bits: int, count: int) -> np.ndarray:
     """The unsigned numbers of so many bits each, ``count`` of them in each row of bytes, the lowest bits first."""
-    if bits not in (2, 4, 8):
-        raise AttrError(f"bits={bits}: expected 2, 4 or 8")
     parts = numbers[..., None] >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8(2 ** bits - 1)
     return parts.reshape(*numbers.shape[:-1], -1)[..., :count]
+
+
+def _middle(bits: int) -> np.uint8:
+    """The zero point of numbers of so many bits that have none of their own."""
+    if bits not in (2, 4, 8):
+        raise AttrError(f"bits={bits}: expected 2, 4 or 8")
+    return np.uint8(1 << bits - 1)
 
 
 @row("MatMulNBits", domain=DOMAIN)
@@ -158,9 +163,9 @@ def mat_mul_n_bits(node: Node, a: Any, b: Host, scales: Any, zeros: Given = None
                    weight_prepacked: int = 0) -> Any:
     if groups is not None or weight_prepacked:
         raise ArgumentError("MatMulNBits: weights in an order of their own, by g_idx or prepacked, are not read")
-    blocks = -(-K // block_size)
+    blocks, middle = -(-K // block_size), _middle(bits)
     if zeros is None:
-        zeros = np.full((1, 1), 2 ** (bits - 1), np.uint8)
+        zeros = middle.reshape(1, 1)
     elif node.dtype(zeros) == np.uint8:
         zeros = _unpacked(node.host(zeros).reshape(N, -1), bits, blocks)
     else:
@@ -175,7 +180,8 @@ def mat_mul_n_bits(node: Node, a: Any, b: Host, scales: Any, zeros: Given = None
 def gather_block_quantized(node: Node, data: Host, indices: Given, scales: Host, zeros: Host = None, *, bits: int = 4,
                            block_size: int = 128, gather_axis: int = 0, quantize_axis: int = 1) -> Any:
     if data.dtype == np.uint8:
+        middle = _middle(bits)
         data = _unpacked(data, bits, data.shape[-1] * 8 // bits)
-        zeros = np.uint8(2 ** (bits - 1)) if zeros is None else _unpacked(zeros, bits, scales.shape[-1])
+        zeros = middle if zeros is None else _unpacked(zeros, bits, scales.shape[-1])
     table = dequantize(node, data, scales, zeros, axis=quantize_axis, block_size=block_size)
     return gather(node, table, indices, axis=gather_axis)
