@@ -456,7 +456,7 @@ CONTRADICTIONS = {
     "pairs": (("Einsum", ["x"], {"equation": "a->a"}), {"x": (4, 3)}, {}, "names 1 axes"),
     "steps": (("RNN", ["x", "w", "r"], {"hidden_size": 2}), {"x": (4, 3)},
               fixed(w=np.ones((1, 2, 3), np.float32), r=np.ones((1, 2, 2), np.float32)), "expected shape"),
-    "axes": (("Gather", ["x", "i"], {"axis": [0, 1]}), {"x": (4, 3)}, fixed(i=[0]), "not supported"),
+    "axes": (("Gather", ["x", "i"], {"axis": [0, 1]}), {"x": (4, 3)}, fixed(i=[0]), "of kind INTS, expected INT"),
 }
 
 

@@ -8,6 +8,7 @@ from . import (
     control,
     elementwise,
     equations,
+    estimators,
     images,
     layers,
     microsoft,
@@ -19,5 +20,5 @@ from . import (
     training,
 )
 
-__all__ = ["attention", "columns", "control", "elementwise", "equations", "images", "layers", "microsoft", "quantized",
-           "recurrent", "reductions", "shapes", "text", "training"]
+__all__ = ["attention", "columns", "control", "elementwise", "equations", "estimators", "images", "layers", "microsoft",
+           "quantized", "recurrent", "reductions", "shapes", "text", "training"]

@@ -690,7 +690,7 @@ def depth_to_space(node: Node, x: Any, *, blocksize: int, mode: str = "DCR") -> 
 
 
 @row("ArrayFeatureExtractor", domain="ai.onnx.ml")
-def array_feature_extractor(node: Node, x: Given, indices: Host) -> Any:
+def array_feature_extractor(node: Node, x: Given, indices: Given) -> Any:
     if isinstance(x, np.ndarray) and not computes(x.dtype):
-        return np.take(x, indices.reshape(-1), axis=-1)
-    return ops.take(node.lift(x), node.lift(indices.reshape(-1)), axis=-1)
+        return np.take(x, node.host(indices).reshape(-1), axis=-1)
+    return ops.take(node.lift(x), ops._np_reshape(node.lift(indices), newshape=(-1,)), axis=-1)
