@@ -1286,6 +1286,27 @@ def test_layers_of_integers_are_symbols(kind: str) -> None:
                                    atol=1e-6)
 
 
+@pytest.mark.parametrize("computed", [True, False])
+@pytest.mark.parametrize("size, zero", [(1, 0), (127, 0), (100, -27)])
+def test_sums_of_bytes_are_exact(size: int, zero: int, computed: bool) -> None:
+    """Whether float32 holds the sums or not, which constant weights tell."""
+    weight = np.full((601, 2), size, np.int8) * np.int8([1, -1])
+    more: dict[str, Any] = {"w": weight, "z": np.int8(zero), "zero": np.uint8(0), "one": np.float32(1)}
+    steps = [("QuantizeLinear", "x one zero", "q"), ("MatMulInteger", f"q {'v' if computed else 'w'} zero z", "i"),
+             ("Cast", "i", "y", {"to": 11})]
+    if computed:  # known only when the graph runs
+        steps = [("ReduceMin", "x", "least", {"keepdims": 0}), ("Mul", "least zeros", "none"), ("Cast", "w", "f", {
+            "to": 1}), ("Add", "f none", "g"), ("Cast", "g", "v", {"to": 3}), *steps]
+        more["zeros"] = np.float32(0)
+    made = model(chain(*steps), {"x": (1, 601)}, ["y"], more)
+    x = np.full((1, 601), 255, np.float32)
+    want = (x.astype(np.int64) @ (weight.astype(np.int64) - zero))
+    symbol, args, _ = import_model(made)
+    (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+    for result in (import_to_cell(made)(mx.Tensor(x)), found):
+        np.testing.assert_array_equal(result.asnumpy(), want)
+
+
 # ------------------------------------------------------------------------------------------- halves
 
 
