@@ -37,9 +37,9 @@ from opreg.core.slots import Slot
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean, listed, warn
 
 __all__ = ["DENSE_FLOOR", "DENSE_RATIO", "MINDSPORE_WRITER", "NPZ_WRITER", "Pairs", "READ_MINDSPORE", "READ_NPZ",
-           "READ_SAFETENSORS", "READ_TORCH", "Record", "SAFETENSORS_WRITER", "Sparse", "TORCH_WRITER", "bytes_of",
-           "check_names", "from_bytes", "load", "meant", "of_others", "read", "save", "to_bytes", "whole_arrays",
-           "write", "writer"]
+           "READ_SAFETENSORS", "READ_TORCH", "Record", "SAFETENSORS_WRITER", "Sparse", "TORCH_MAGIC", "TORCH_WRITER",
+           "bytes_of", "check_names", "from_bytes", "load", "meant", "of_others", "read", "save", "to_bytes",
+           "whole_arrays", "write", "writer"]
 
 #: Readers and writers of other formats, imported for the first such file.
 READ_NPZ, NPZ_WRITER = Slot("npz"), Slot("npz")
@@ -57,6 +57,8 @@ Pairs = Sequence[Any]  # records, or pairs of an array and a device
 FILE_MAGIC = 0x112
 #: The first bytes of a checkpoint of MindSpore: a field of any length that begins with a name, or the checksum.
 _PROTOBUF = re.compile(rb"\n[\x80-\xff]*[\x00-\x7f]\n[\x80-\xff]*[\x01-\x7f][ -~\xc2-\xf4]|crc_num")
+#: Among the first bytes of a file of PyTorch from before 1.6: a pickle of its magic number.
+TORCH_MAGIC = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 VERSIONS = {V1: 1, V2: 2, V3: 3}
 DEVICES = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
@@ -247,6 +249,8 @@ def _format(file: BinaryIO) -> Slot | None:
         first = file.read(min(length, _LONGEST_ENTRY))
         file.seek(0)
         return READ_TORCH if first.endswith(b"/data.pkl") else READ_NPZ
+    if TORCH_MAGIC in start:
+        return READ_TORCH
     if start[8:9] == b"{":  # zero in a .params file
         return READ_SAFETENSORS
     return READ_MINDSPORE if _PROTOBUF.match(start) else None

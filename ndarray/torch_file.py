@@ -1,6 +1,10 @@
-"""Parameter files of PyTorch, as ``torch.save`` writes them from 1.6 on: a zip of a pickle and of storages.
+"""Parameter files of PyTorch, as ``torch.save`` writes them from 1.6 on, a zip of a pickle and of storages::
 
     NAME/data.pkl | NAME/byteorder | NAME/data/0 | NAME/data/1 | … | NAME/version
+
+and before, or with ``_use_new_zipfile_serialization=False``, pickles and behind them the storages::
+
+    magic number | version 1001 | the system | the dict | keys of storages | storages × (i64 count | numbers)
 
 A written file is a dict of tensors, which ``torch.load`` reads with ``weights_only`` or maps into memory. Reading runs
 no code of the pickle: it may name only the functions and classes of which dicts of tensors consist, and each of these
@@ -138,6 +142,7 @@ def _ignored_object(*what: Any) -> _IgnoredObject:
 #: Functions and classes that a pickle may name.
 _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     ("collections", "OrderedDict"): _Dict, ("torch._utils", "_rebuild_tensor_v2"): _tensor,
+    ("torch._utils", "_rebuild_tensor"): _tensor,
     ("torch._utils", "_rebuild_tensor_v3"): _tensor_of_bytes,
     ("torch._utils", "_rebuild_parameter"): _parameter, ("torch", "Size"): tuple, ("torch", "device"): _ignored_object,
 }
@@ -150,7 +155,7 @@ class _Unpickler(pickle.Unpickler):
         for opcode, argument, _ in pickletools.genops(content):
             if opcode.name in _PLACED and int(argument or 0) > len(content):  # would allocate the memo up to there
                 raise FileFormatError(f"expected at most {len(content)} places, found place {argument}")
-        super().__init__(io.BytesIO(content))
+        super().__init__(io.BytesIO(content), encoding="utf-8")  # of texts that Python 2 wrote
         self.storage = storage
 
     def find_class(self, module: str, name: str) -> Any:
@@ -165,10 +170,71 @@ class _Unpickler(pickle.Unpickler):
 
     def persistent_load(self, pid: Any) -> _Storage:
         """The storage that a persistent id names."""
-        if not isinstance(pid, tuple) or len(pid) != 5 or pid[0] != "storage" or not isinstance(pid[1], _Kind) or \
-                not isinstance(pid[2], str) or type(pid[4]) is not int:
+        if not isinstance(pid, tuple) or len(pid) not in (5, 6) or pid[0] != "storage" or \
+                not isinstance(pid[1], _Kind) or not isinstance(pid[2], str) or type(pid[4]) is not int:
             raise FileFormatError(f"expected a storage, found {str(pid)[:80]}")
-        return self.storage(pid[1], pid[2], pid[4])
+        found = self.storage(pid[1], pid[2], pid[4])
+        return found if len(pid) == 5 or pid[5] is None else _part(found, pid[5])
+
+
+def _part(storage: _Storage, view: Any) -> _Storage:
+    """A part of a storage, as files of the oldest versions name it: by a key, where it begins, and its length."""
+    if not isinstance(view, tuple) or len(view) != 3 or not all(type(n) is int and n >= 0 for n in view[1:]) or \
+            view[1] + view[2] > len(storage.values):
+        raise FileFormatError(f"expected a part of {len(storage.values)} numbers, found {str(view)[:80]}")
+    return storage._replace(values=storage.values[view[1]:view[1] + view[2]])
+
+
+class _Pickles:
+    """A file from before 1.6. Its storages are behind the pickle that names them, and are filled when it is read."""
+
+    def __init__(self, content: bytes, name: str):
+        self.content, self.name, self.room = memoryview(content), name, len(content)
+        self.storages: dict[str, _Storage] = {}
+
+    def fail(self, what: str) -> NoReturn:
+        raise FileFormatError(f"{self.name}: {what}")
+
+    def storage(self, kind: _Kind, key: str, count: int) -> _Storage:
+        """Make room for a storage."""
+        if key not in self.storages:
+            dtype = np.dtype("<" + kind.stored)
+            self.room -= max(count, 0) * dtype.itemsize
+            if count < 0 or self.room < 0:
+                self.fail(f"storage {key!r}: expected numbers that the file has, found {count} of {kind.dtype}")
+            self.storages[key] = _Storage(kind, np.empty(count, dtype), "<")
+        found = self.storages[key]
+        if (found.kind, len(found.values)) != (kind, count):
+            self.fail(f"storage {key!r}: expected {len(found.values)} numbers of {found.kind.dtype}, as before, found "
+                      f"{count} of {kind.dtype}")
+        return found
+
+    def value(self) -> Any:
+        """The object of the file."""
+        parts, stream = [], io.BytesIO(self.content)
+        for _ in range(5):
+            start = stream.tell()
+            for _ in pickletools.genops(stream):  # up to its end
+                pass
+            parts.append(bytes(self.content[start:stream.tell()]))
+        _, version, _, value, keys = [_Unpickler(part, self.storage).load() for part in parts]
+        if version != 1001:
+            self.fail(f"expected version 1001 of the format, found {str(version)[:80]}")
+        self.fill(keys, stream.tell())
+        return value
+
+    def fill(self, keys: Any, at: int) -> None:
+        """Read the storages, which are in the order of their keys."""
+        if not isinstance(keys, list) or sorted(map(str, keys)) != sorted(self.storages):
+            self.fail(f"expected storages {listed(sorted(self.storages), 5)}, found {str(keys)[:80]}")
+        for key in keys:
+            values = self.storages[key].values
+            count, end = int.from_bytes(self.content[at:at + 8], "little"), at + 8 + values.nbytes
+            if count != len(values) or end > len(self.content):
+                self.fail(f"storage {key!r}: expected {len(values)} numbers, found {count}, and "
+                          f"{len(self.content) - at - 8} bytes")
+            values[:] = np.frombuffer(self.content[at + 8:end], values.dtype)
+            at = end
 
 
 class _Reader:
@@ -221,10 +287,15 @@ def _tensors(value: Any, prefix: str, left: list[str], depth: int = 0) -> Iterat
 
 @READ_TORCH.provide
 def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]]:
+    zipped = file.read(2) == b"PK"
+    file.seek(0)
     try:
-        with zipfile.ZipFile(file) as archive:
-            reader = _Reader(archive, size, name)
-            value = _Unpickler(reader.content("data.pkl"), reader.storage).load()
+        if zipped:
+            with zipfile.ZipFile(file) as archive:
+                reader = _Reader(archive, size, name)
+                value = _Unpickler(reader.content("data.pkl"), reader.storage).load()
+        else:
+            value = _Pickles(file.read(), name).value()
     except FileFormatError as error:
         raise FileFormatError(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
     except (OpError, pickle.UnpicklingError, KeyError, IndexError, TypeError, AttributeError, MemoryError,

@@ -89,7 +89,7 @@ OTHERWISE = {
         onnx.importing.graph: _DEEPEST
         onnx.importing.open_lengths: _DEEPEST
         onnx.importing.translations.recurrent: _ALPHAS _BETAS _GATES
-        onnx.importing.translations.shapes: MOST
+        onnx.importing.translations.shapes: MOST END
         onnx.exporting.builder: _FAR
         onnx.exporting.model: OLDEST EXTERNAL
         symbol.json: _MOST_OUTPUTS _DEEPEST

@@ -24,6 +24,7 @@ ml_dtypes = pytest.importorskip("ml_dtypes", reason="has bfloat16")
 
 DATA = Path(__file__).parent.parent / "recorded"
 TORCH, TRAINING = DATA / "torch_state.pt", DATA / "torch_training.pt"
+OLD = DATA / "torch_old_state.pt"  # the same, as PyTorch wrote it before 1.6
 PLAIN, CHECKED = DATA / "mindspore_plain.ckpt", DATA / "mindspore_checked.ckpt"
 MOST_DAMAGED = 300
 
@@ -41,11 +42,12 @@ def compared(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> Non
         np.testing.assert_array_equal(array, wanted[name])
 
 
-def test_a_state_dict_of_pytorch() -> None:
+@pytest.mark.parametrize("path", [TORCH, OLD], ids=lambda path: path.name)
+def test_a_state_dict_of_pytorch(path: Path) -> None:
     """Every dtype, views that share a storage, parameters, and empty tensors."""
     w = np.arange(12, dtype=np.float32).reshape(3, 4)
     halves = np.array([1.5, -2])
-    compared(read(TORCH), {
+    compared(read(path), {
         "w": w, "turned": w.T, "row": w[1], "half": halves.astype(np.float16),
         "brain": halves.astype(ml_dtypes.bfloat16), "double": np.array([0.1]), "count": np.array(7),
         "small": np.array([-1, 2], np.int8), "byte": np.array([200], np.uint8), "flag": np.array([True, False]),
@@ -251,7 +253,53 @@ def test_a_file_within_is_packed(tmp_path: Path) -> None:
         load(path)
 
 
-@pytest.mark.parametrize("path", [TORCH, TRAINING, PLAIN, CHECKED], ids=lambda path: path.name)
+def old(path: Path, value: bytes | None = None, *, keys: Any = ("7",), version: int = 1001, part: Any = None,
+        count: int = 6, stored: int = 6) -> Path:
+    """A file from before 1.6, as Python 2 wrote it: a tensor of two rows, of a storage of six numbers."""
+    plain = [pickle.dumps(each, 2)[2:-1] for each in (0, (2, 3), (3, 1), count, part)]
+    text = {name: pickle.SHORT_BINSTRING + bytes([len(name)]) + name for name in (b"w", b"storage", b"7", b"cpu")}
+    tensor = [pickle.GLOBAL, b"torch._utils\n_rebuild_tensor\n", pickle.MARK, pickle.MARK, text[b"storage"],
+              pickle.GLOBAL, b"torch\nFloatStorage\n", text[b"7"], text[b"cpu"], *plain[3:], pickle.TUPLE,
+              pickle.BINPERSID, *plain[:3], pickle.TUPLE, pickle.REDUCE]
+    dict_ = [pickle.PROTO, b"\2", pickle.EMPTY_DICT, text[b"w"], *tensor, pickle.SETITEM, pickle.STOP]
+    numbers = np.arange(stored, dtype="<f4").tobytes()
+    path.write_bytes(b"".join([
+        pickle.dumps(0x1950A86A20F9469CFC6C, 2), pickle.dumps(version, 2), pickle.dumps({"little_endian": True}, 2),
+        b"".join(dict_) if value is None else value, pickle.dumps(list(keys), 2), struct.pack("<q", stored), numbers]))
+    return path
+
+
+@pytest.mark.parametrize("part, begins", [(None, 0), (("8", 2, 6), 2)])
+def test_a_file_of_an_old_version(tmp_path: Path, part: Any, begins: int) -> None:
+    """Texts of Python 2, tensors without hooks, and parts of storages."""
+    path = old(tmp_path / "a.pth", part=part, count=begins + 6, stored=begins + 6)
+    compared(read(path), {"w": np.arange(begins, begins + 6, dtype=np.float32).reshape(2, 3)})
+
+
+@pytest.mark.parametrize("words, message", [
+    ({"version": 1002}, "expected version 1001 of the format, found 1002"),
+    ({"keys": ("7", "9")}, "expected storages 7, found"), ({"keys": ()}, "expected storages 7, found"),
+    ({"keys": ("7", "7")}, "expected storages 7, found"), ({"count": 9}, "expected 9 numbers, found 6"),
+    ({"count": 1 << 40}, "expected numbers that the file has, found 1099511627776"),
+    ({"count": -1}, "expected numbers that the file has, found -1"),
+    ({"part": ("8", 1, 6)}, "expected a part of 6 numbers"), ({"part": ("8", 1, 5)}, "expected a tensor within its 5"),
+    ({"stored": 5}, "expected 6 numbers, found 5"),
+])
+def test_damage_of_an_old_version(tmp_path: Path, words: dict[str, Any], message: str) -> None:
+    with pytest.raises(FileFormatError, match=message):
+        load(old(tmp_path / "a.pth", **words))
+
+
+def test_nothing_of_an_old_version_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileFormatError, match=r"a\.pth: expected tensors and dicts of them, found .*mkdir"):
+        load(old(tmp_path / "a.pth", pickle.dumps({"w": Runs(os.mkdir, "made")}, 2)))
+    with pytest.raises(FileFormatError, match="expected tensors and dicts of them"):
+        load(old(tmp_path / "a.pth", keys=(Runs(os.mkdir, "made"),)))
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("path", [TORCH, OLD, TRAINING, PLAIN, CHECKED], ids=lambda path: path.name)
 @settings(max_examples=MOST_DAMAGED, deadline=None)
 @given(data=st.data())
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -148,6 +148,22 @@ def test_matrices_that_have_no_inverse() -> None:
     assert sign.tolist() == [0, -1, 0] and logarithm.tolist() == [-np.inf, 0, -np.inf]
 
 
+# ------------------------------------------------------------------------------------------------ lookups
+
+
+@pytest.mark.parametrize("like", [True, False])
+def test_parts_that_are_added_at_coordinates(like: bool) -> None:
+    """Equal coordinates are added, from opset 16 on, whether an array or a shape says how large the sum is."""
+    values, places = np.float32([[1, 2], [3, 4], [5, 6]]), np.array([[2, 0, 2]])
+    arrays = {"x0": mx.nd.array(values), "x1": mx.nd.array(places, dtype="int64"), "x2": mx.nd.zeros((4, 2))}
+    given = [Variable(name) for name in arrays][:3 if like else 2]
+    symbol = mx.sym._backward_gather_nd(*given, **({} if like else {"shape": (4, 2)}))
+    examples = [arrays[name].asnumpy() for name in symbol.list_arguments()]
+    _same(_run(to_model(symbol, *examples), arrays), [np.float32([[3, 4], [0, 0], [6, 8], [0, 0]])])
+    with pytest.raises(OpError, match="from opset 16 on, and opset 15 is asked for"):
+        to_model(symbol, *examples, opset_version=15)
+
+
 # ------------------------------------------------------------------------------------------- loops, branches
 
 

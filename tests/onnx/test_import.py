@@ -363,10 +363,14 @@ def test_tensors_in_files_of_their_own(tmp_path: Path) -> None:
     np.testing.assert_array_equal(args["w"].asnumpy().tobytes(), (tmp_path / "w.bin").read_bytes())
     (tmp_path / "inner").mkdir()
     for location in ("../w.bin", str(tmp_path / "w.bin"), "", "nothing.bin"):
-        with pytest.raises(FileFormatError, match="its file"):
+        with pytest.raises(FileFormatError, match=r"model\.onnx: tensor 'w': its file"):
             import_model(external(tmp_path / "inner", location))
     with pytest.raises(FileFormatError, match="has 96 bytes"):
         import_model(external(tmp_path, "w.bin", 97))
+    path = external(tmp_path, "w.bin")
+    path.write_bytes(path.read_bytes().replace(b"w.bin", b"w.bi\xff"))
+    with pytest.raises(FileFormatError, match=r"model\.onnx: tensor 'w': .* is no UTF-8"):
+        import_model(path)
     with pytest.raises(FileFormatError, match=r"give the name of the model's file"):
         import_model((tmp_path / "model.onnx").read_bytes())
 
@@ -452,7 +456,7 @@ CONTRADICTIONS = {
     "pairs": (("Einsum", ["x"], {"equation": "a->a"}), {"x": (4, 3)}, {}, "names 1 axes"),
     "steps": (("RNN", ["x", "w", "r"], {"hidden_size": 2}), {"x": (4, 3)},
               fixed(w=np.ones((1, 2, 3), np.float32), r=np.ones((1, 2, 2), np.float32)), "expected shape"),
-    "axes": (("Gather", ["x", "i"], {"axis": [0, 1]}), {"x": (4, 3)}, fixed(i=[0]), "not supported"),
+    "axes": (("Gather", ["x", "i"], {"axis": [0, 1]}), {"x": (4, 3)}, fixed(i=[0]), "of kind INTS, expected INT"),
 }
 
 
@@ -488,10 +492,23 @@ def damaged(made: Any, change: Any) -> Any:
     (lambda graph: graph.initializer[0].dims.__setitem__(0, -4), "a length is negative"),
     (lambda graph: graph.initializer[0].__setattr__("data_type", 99), "no dtype of number 99"),
     (lambda graph: graph.node[0].attribute[0].__setattr__("name", "transC"), "unknown attribute 'transC'"),
+    (lambda graph: graph.input[0].type.tensor_type.__setattr__("elem_type", 99),
+     "no dtype of number 99.*\n.*input 'x'"),
 ])
 def test_damaged_models(change: Any, words: str) -> None:
     with pytest.raises(FileFormatError, match=words):
         import_model(damaged(dense(), change))
+
+
+@pytest.mark.parametrize("node, words", [
+    (helper.make_node("Scan", ["x"], ["y"], num_scan_inputs=[1], body=helper.make_graph([], "b", [], [])),
+     "'num_scan_inputs' is of kind INTS, expected INT"),
+    (helper.make_node("Loop", ["two", "", "x"], ["y"], body=3), "'body' is of kind INT, expected GRAPH"),
+], ids=lambda each: getattr(each, "op_type", ""))
+def test_attributes_of_another_kind(node: Any, words: str) -> None:
+    made = model([node], {"x": (2, 3)}, ["y"], {"two": np.array(2)})
+    with pytest.raises(FileFormatError, match=words):
+        import_to_cell(made)(mx.Tensor(numbers(2, 3)))
 
 
 def test_no_model_at_all(tmp_path: Path) -> None:
@@ -509,6 +526,29 @@ def test_models_that_ask_for_much() -> None:
                  {"s": np.array([1 << 40, 1 << 20])})
     with pytest.raises(OpError, match="asks for an array of shape"):
         import_to_cell(made)(mx.Tensor(np.zeros(1, np.float32)))
+
+
+def grams(**words: Any) -> Any:
+    """Words counted alone and in pairs."""
+    attrs = {"max_gram_length": 2, "max_skip_count": 1, "min_gram_length": 1, "mode": "TF", "ngram_counts": [0, 2],
+             "ngram_indexes": [0, 1, 2], "pool_int64s": [2, 3, 5, 4], **words}
+    made = model([helper.make_node("TfIdfVectorizer", ["i"], ["c"], **attrs), *chain(("Add", "x c", "y"))], {"x": (3,)},
+                 ["y"], {"i": np.array([5, 4, 2, 5, 4])})
+    return import_to_cell(made)(mx.Tensor(np.zeros(3, np.float32))).asnumpy()
+
+
+def test_numbers_of_a_damaged_file_take_no_time() -> None:
+    """Lengths and numbers of rounds beyond an array's own are those of the array, or mistakes."""
+    np.testing.assert_array_equal(grams(max_gram_length=1 << 60, max_skip_count=1 << 60), [1, 0, 3])
+    for counts in ([0, 1 << 60], [-1 << 60, 2], [2, 0]):
+        with pytest.raises(OpError, match="expected ascending places in a pool of 4"):
+            grams(ngram_counts=counts)
+    with pytest.raises(OpError, match="asks for an array of shape"):
+        grams(ngram_indexes=[0, 1, 1 << 60])
+    made = model([helper.make_node("Scan", ["x"], ["y"], num_scan_inputs=1 << 60,
+                                   body=helper.make_graph([], "b", [], []))], {"x": (2, 3)}, ["y"])
+    with pytest.raises(OpError, match="num_scan_inputs=1152921504606846976 of 1 inputs"):
+        import_to_cell(made)(mx.Tensor(numbers(2, 3)))
 
 
 @pytest.mark.parametrize("make", [dense, convolution, recurrent, indexed])
@@ -600,6 +640,42 @@ OPEN: list[tuple[str, list[Any], dict[str, np.ndarray], tuple[int, ...]]] = [
                       helper.make_node("Concat", ["first", "rest"], ["sizes"], axis=0),
                       helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear")],
      {"rest": np.array([5, 3])}, (2, 3, 4)),
+    ("elements at places", [helper.make_node("TopK", ["x", "two"], ["v", "p"], axis=2),
+                            helper.make_node("GatherElements", ["x", "p"], ["g"], axis=2),
+                            helper.make_node("Sub", ["g", "v"], ["y"])], {"two": np.array([2])}, (3, 4)),
+    ("elements put at places", [helper.make_node("TopK", ["x", "two"], ["v", "p"], axis=1),
+                                helper.make_node("ScatterElements", ["x", "p", "v"], ["y"], axis=1)],
+     {"two": np.array([2])}, (3, 4)),
+    ("elements added at places of rows", chain(
+        ("Shape", "x", "s", {"end": 1}), ("Squeeze", "s", "n"), ("Range", "zero n one", "r"), ("Neg", "r", "back"),
+        ("Unsqueeze", "back axes", "u"), ("Expand", "u wide", "places"), ("ReduceSum", "x last", "v", {"keepdims": 0}),
+        ("ScatterElements", "v places v", "y", {"reduction": "add"})),
+     {"one": np.array(1), "axes": np.array([1]), "wide": np.array([1, 3]), "last": np.array([2])}, (3, 4)),
+    ("parts put at places", chain(
+        ("Shape", "x", "s", {"end": 1}), ("Squeeze", "s", "n"), ("Range", "zero n one", "r"), ("Neg", "r", "back"),
+        ("Unsqueeze", "back axes", "u"), ("ScatterND", "x u x", "y")),
+     {"one": np.array(1), "axes": np.array([1])}, (3, 4)),
+    ("parts of each row", [helper.make_node("TopK", ["x", "two"], ["v", "p"], axis=1),
+                           helper.make_node("Slice", ["p", "zeros", "two", "last"], ["q"]),
+                           helper.make_node("GatherND", ["x", "q"], ["y"], batch_dims=1)],
+     {"two": np.array([2]), "zeros": np.array([0]), "last": np.array([2])}, (3, 4)),
+    ("an expansion of rows", chain(
+        ("ReduceSum", "x axes", "s", {"keepdims": 1}), ("Shape", "x", "to"), ("Expand", "s to", "y")),
+     {"axes": np.array([1])}, (3, 4)),
+    ("rows of an expansion", chain(
+        ("ReduceSum", "x axes", "s", {"keepdims": 0}), ("Shape", "x", "n", {"end": 1}),
+        ("Concat", "three n", "to", {"axis": 0}), ("Expand", "s to", "y")),
+     {"axes": np.array([1, 2]), "three": np.array([3])}, (3, 4)),
+    ("a table as long", chain(
+        ("Shape", "x", "n", {"end": 1}), ("Slice", "table zeros n axes", "t"), ("ReduceSum", "x axes", "s"),
+        ("Mul", "t s", "y")),
+     {"axes": np.array([1]), "zeros": np.array([0]), "table": numbers(1, 9, 4)}, (3, 4)),
+    ("points of a picture", chain(
+        ("Slice", "x zeros two last", "g"), ("Transpose", "g", "grid", {"perm": [0, 2, 3, 1]}),
+        ("GridSample", "x grid", "y")),
+     {"zeros": np.array([0]), "two": np.array([2]), "last": np.array([1])}, (3, 4, 5)),
+    ("a spectrum", chain(("Unsqueeze", "x last", "u"), ("DFT", "u", "y", {"axis": 2})), {"last": np.array([3])},
+     (3, 4)),
     ("a mask", [helper.make_node("ReduceSum", ["x", "axes"], ["s"], keepdims=0),
                 helper.make_node("Less", ["s", "limit"], ["m"]),
                 helper.make_node("Compress", ["x", "m"], ["y"], axis=0)],
@@ -1208,3 +1284,238 @@ def test_layers_of_integers_are_symbols(kind: str) -> None:
         np.testing.assert_allclose(import_to_cell(made)(mx.Tensor(x)).asnumpy(), want, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(onnx.reference.ReferenceEvaluator(again).run(None, {"x": x})[0], want, rtol=1e-5,
                                    atol=1e-6)
+
+
+@pytest.mark.parametrize("computed", [True, False])
+@pytest.mark.parametrize("size, zero", [(1, 0), (127, 0), (100, -27)])
+def test_sums_of_bytes_are_exact(size: int, zero: int, computed: bool) -> None:
+    """Whether float32 holds the sums or not, which constant weights tell."""
+    weight = np.full((601, 2), size, np.int8) * np.int8([1, -1])
+    more: dict[str, Any] = {"w": weight, "z": np.int8(zero), "zero": np.uint8(0), "one": np.float32(1)}
+    steps = [("QuantizeLinear", "x one zero", "q"), ("MatMulInteger", f"q {'v' if computed else 'w'} zero z", "i"),
+             ("Cast", "i", "y", {"to": 11})]
+    if computed:  # known only when the graph runs
+        steps = [("ReduceMin", "x", "least", {"keepdims": 0}), ("Mul", "least zeros", "none"), ("Cast", "w", "f", {
+            "to": 1}), ("Add", "f none", "g"), ("Cast", "g", "v", {"to": 3}), *steps]
+        more["zeros"] = np.float32(0)
+    made = model(chain(*steps), {"x": (1, 601)}, ["y"], more)
+    x = np.full((1, 601), 255, np.float32)
+    want = (x.astype(np.int64) @ (weight.astype(np.int64) - zero))
+    symbol, args, _ = import_model(made)
+    (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+    for result in (import_to_cell(made)(mx.Tensor(x)), found):
+        np.testing.assert_array_equal(result.asnumpy(), want)
+
+
+# ------------------------------------------------------------------------------------------- halves
+
+
+@pytest.mark.parametrize("states", ["half", "FLOAT"])
+@pytest.mark.parametrize("kind", ["FLOAT16", "BFLOAT16"])
+def test_norms_of_halves(kind: str, states: str) -> None:
+    """Moving statistics are of the input's dtype or of another; the result is of the input's."""
+    half = getattr(onnx.TensorProto, kind)
+    kinds = [helper.tensor_dtype_to_np_dtype(each) for each in (half, half if states == "half" else 1)]
+    made = model(chain(("Cast", "x", "h", {"to": half}), ("BatchNormalization", "h s b m v", "n"),
+                       ("Cast", "n", "y", {"to": 1})), {"x": (2, 3, 4)}, ["y"],
+                 {"s": np.array([1, 2, 0.5], kinds[0]), "b": np.array([0, 1, -1], kinds[0]),
+                  "m": np.array([0.5, 0, -0.5], kinds[1]), "v": np.array([1, 4, 0.25], kinds[1])})
+    x = numbers(2, 3, 4)
+    s, b, m, v = (np.float32(each).reshape(3, 1) for each in ([1, 2, 0.5], [0, 1, -1], [0.5, 0, -0.5], [1, 4, 0.25]))
+    found = import_to_cell(made)(mx.Tensor(x)).asnumpy()
+    np.testing.assert_allclose(found, (x - m) / np.sqrt(v) * s + b, atol=2e-3 if kind == "FLOAT16" else 2e-2)
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@pytest.mark.parametrize("kind, other", [("FLOAT16", "FLOAT"), ("FLOAT", "FLOAT16")])
+def test_points_of_another_dtype(kind: str, other: str, mode: str) -> None:
+    """The dtype of a grid is its own; the result is of the picture's."""
+    made = model(chain(("Cast", "x", "h", {"to": getattr(onnx.TensorProto, kind)}),
+                       ("Cast", "g", "p", {"to": getattr(onnx.TensorProto, other)}),
+                       ("GridSample", "h p", "y", {"mode": mode})), {"x": (2, 3, 4, 5), "g": (2, 3, 2, 2)}, ["y"],
+                 opset=20)
+    plain = model(chain(("GridSample", "x g", "y", {"mode": mode})), {"x": (2, 3, 4, 5), "g": (2, 3, 2, 2)}, ["y"],
+                  opset=20)
+    x, places = numbers(2, 3, 4, 5), np.round(numbers(2, 3, 2, 2), 1) * 0.9
+    found = import_to_cell(made)(mx.Tensor(x), mx.Tensor(places)).asnumpy()
+    assert found.dtype == {"FLOAT16": np.float16, "FLOAT": np.float32}[kind]
+    np.testing.assert_allclose(found, import_to_cell(plain)(mx.Tensor(x), mx.Tensor(places)).asnumpy(), atol=1e-2)
+
+
+# ----------------------------------------------------------------------------- ONNX Runtime's quantized operators
+
+
+def bytes_of(x: np.ndarray, scale: float, zero: int) -> np.ndarray:
+    return np.clip(np.rint(x / np.float32(scale)) + zero, 0, 255).astype(np.uint8)
+
+
+def real(numbers: np.ndarray, scale: float, zero: int) -> np.ndarray:
+    return (numbers.astype(np.float32) - zero) * np.float32(scale)
+
+
+def windows(x: np.ndarray) -> np.ndarray:
+    return x.reshape(*x.shape[:2], x.shape[2] // 2, 2, x.shape[3] // 2, 2).mean((3, 5))
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    return np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+
+
+#: An operator, its inputs behind the quantized image ``a`` (``b`` is another), attributes, and its real values.
+MICROSOFT: dict[str, tuple[str, dict[str, Any], Any]] = {
+    "QLinearAdd": ("a sa za b sb zb sy zy", {}, lambda a, b: a + b),
+    "QLinearMul": ("a sa za b sb zb sy zy", {}, lambda a, b: a * b),
+    "QLinearSigmoid": ("a sa za sy zy", {}, lambda a, b: 1 / (1 + np.exp(-a))),
+    "QLinearLeakyRelu": ("a sa za sy zy", {"alpha": 0.3}, lambda a, b: np.where(a > 0, a, a * np.float32(0.3))),
+    "QLinearSoftmax": ("a sa za sy zy", {"axis": -1, "opset": 13}, lambda a, b: softmax(a)),
+    "QLinearSoftmax of all axes": ("a sa za sy zy", {"axis": 1, "opset": 11}, lambda a, b: softmax(
+        a.reshape(len(a), -1)).reshape(a.shape)),
+    "QLinearAveragePool": ("a sa za sy zy", {"kernel_shape": [2, 2], "strides": [2, 2]}, lambda a, b: windows(a)),
+    "QLinearAveragePool of last channels": (
+        "a sa za sy zy", {"kernel_shape": [2, 2], "strides": [2, 2], "channels_last": 1},
+        lambda a, b: windows(a.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)),
+    "QLinearGlobalAveragePool": ("a sa za sy zy", {"channels_last": 0}, lambda a, b: a.mean((2, 3), keepdims=True)),
+    "QLinearConcat": ("sy zy a sa za b sb zb", {"axis": 1}, lambda a, b: np.concatenate([a, b], 1)),
+    "QLinearWhere": ("which a sa za b sb zb sy zy", {}, lambda a, b: np.where(WHICH, a, b)),
+}
+WHICH = np.arange(4) % 2 == 0
+
+
+@pytest.mark.parametrize("title", MICROSOFT)
+def test_operators_of_onnx_runtime_over_real_values(title: str) -> None:
+    """Numbers are made real, computed with, and rounded to bytes again, as Cells and as symbols."""
+    inputs, attrs, function = MICROSOFT[title]
+    steps = {"a": (0.02, 120), "b": (0.03, 140), "y": (0.015, 110)}
+    more: dict[str, Any] = {"which": WHICH}
+    for name, (scale, zero) in steps.items():
+        more.update({f"s{name}": np.float32(scale), f"z{name}": np.uint8(zero)})
+    made = model([*chain(("QuantizeLinear", "x sa za", "a"), ("QuantizeLinear", "v sb zb", "b")),
+                  helper.make_node(title.split()[0], inputs.split(), ["q"], domain="com.microsoft", **attrs),
+                  *chain(("DequantizeLinear", "q sy zy", "y"))],
+                 {"x": ("n", 2, 2, 4), "v": ("n", 2, 2, 4)}, ["y"], more)
+    x, v = numbers(3, 2, 2, 4) * 2, numbers(3, 2, 2, 4) * 2
+    a, b = (real(bytes_of(each, *steps[name]), *steps[name]) for each, name in ((x, "a"), (v, "b")))
+    want = real(bytes_of(function(a, b), *steps["y"]), *steps["y"])
+    symbol, args, _ = import_model(made, shapes={"x": x.shape})
+    given = {name: mx.nd.array(each) for name, each in (("x", x), ("v", v)) if name in symbol.list_arguments()}
+    (found,) = symbol.bind(mx.cpu(), {**given, **args}).forward()
+    for result in (import_to_cell(made)(mx.Tensor(x), mx.Tensor(v)), found):
+        np.testing.assert_allclose(result.asnumpy(), want, atol=1e-6)
+
+
+@pytest.mark.parametrize("rounded", [True, False])
+@pytest.mark.parametrize("turned", [0, 1])
+def test_a_product_of_onnx_runtime(turned: int, rounded: bool) -> None:
+    """``QGemm``, whose result is real where no scale of it is given."""
+    weight = np.random.default_rng(3).integers(-100, 100, (3, 4), dtype=np.int8)
+    scales, zeros = np.float32([0.01, 0.02, 0.005]), np.int8([0, 2, -1])
+    bias = np.int32([100, -200, 0])
+    more = {"w": weight if turned else np.ascontiguousarray(weight.T), "sw": scales, "zw": zeros, "c": bias,
+            "sa": np.float32(0.02), "za": np.uint8(120), "sy": np.float32(0.03), "zy": np.uint8(100)}
+    inputs = "a sa za w sw zw c" + (" sy zy" if rounded else "")
+    made = model([*chain(("QuantizeLinear", "x sa za", "a")),
+                  helper.make_node("QGemm", inputs.split(), ["q" if rounded else "y"], domain="com.microsoft",
+                                   transB=turned, alpha=0.5),
+                  *(chain(("DequantizeLinear", "q sy zy", "y")) if rounded else ())], {"x": (2, 4)}, ["y"], more)
+    x = numbers(2, 4)
+    whole = (bytes_of(x, 0.02, 120).astype(np.int64) - 120) @ (weight.T.astype(np.int64) - zeros) + bias
+    want = whole * (0.5 * 0.02 * scales.astype(np.float64))
+    want = real(bytes_of(want, 0.03, 100), 0.03, 100) if rounded else want
+    np.testing.assert_allclose(import_to_cell(made)(mx.Tensor(x)).asnumpy(), want, rtol=1e-6, atol=1e-6)
+
+
+def packed(numbers: np.ndarray, bits: int) -> np.ndarray:
+    """Rows of numbers of so many bits in bytes, the lowest first."""
+    each = 8 // bits
+    wide = np.pad(numbers, [(0, 0), (0, -numbers.shape[1] % each)]).reshape(len(numbers), -1, each)
+    return (wide << np.arange(0, 8, bits)).sum(-1).astype(np.uint8)
+
+
+@pytest.mark.parametrize("zeros", ["none", "bytes", "floats"])
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_weights_of_a_few_bits(bits: int, zeros: str) -> None:
+    """``MatMulNBits``, its last block of a row shorter than the others, and its scales with gradients."""
+    draw = np.random.default_rng(5)
+    weight, scales = draw.integers(0, 2 ** bits, (3, 20)), draw.uniform(0.1, 0.2, (3, 2)).astype(np.float32)
+    starts = np.full((3, 2), 2 ** (bits - 1)) if zeros == "none" else draw.integers(0, 2 ** bits, (3, 2))
+    more = {"w": packed(np.pad(weight, [(0, 0), (0, 12)]), bits).reshape(3, 2, 2 * bits), "s": scales.reshape(-1),
+            "z": packed(starts, bits).reshape(-1) if zeros == "bytes" else starts.astype(np.float32), "b": numbers(3)}
+    inputs = ["x", "w", "s", "" if zeros == "none" else "z", "", "b"]
+    made = model([helper.make_node("MatMulNBits", inputs, ["y"], domain="com.microsoft", K=20, N=3, block_size=16,
+                                   bits=bits)], {"x": ("n", 20)}, ["y"], more)
+    x = numbers(2, 20)
+    steps = np.repeat(scales, 16, 1)[:, :20], np.repeat(starts, 16, 1)[:, :20]
+    want = x @ ((weight - steps[1]) * steps[0]).T + more["b"]
+    symbol, args, _ = import_model(made)
+    (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+    cell = import_to_cell(made)
+    for result in (cell(mx.Tensor(x)), found):
+        np.testing.assert_allclose(result.asnumpy(), want, rtol=1e-5, atol=1e-5)
+    assert "s" in [each.name for each in cell.trainable_params()]
+
+
+@pytest.mark.parametrize("of_bytes", [True, False])
+def test_a_table_of_a_few_bits(of_bytes: bool) -> None:
+    """``GatherBlockQuantized`` of bytes that hold two numbers each, or of four-bit numbers."""
+    draw = np.random.default_rng(6)
+    table, scales = draw.integers(0, 16, (5, 32)), draw.uniform(0.1, 0.2, (5, 2)).astype(np.float32)
+    starts = draw.integers(0, 16, (5, 2))
+    small = np.dtype(helper.tensor_dtype_to_np_dtype(onnx.TensorProto.UINT4))
+    more = {name: packed(each, 4) if of_bytes else each.astype(small) for name, each in (("t", table), ("z", starts))}
+    made = model([helper.make_node("GatherBlockQuantized", ["t", "i", "s", "z"], ["g"], domain="com.microsoft",
+                                   block_size=16, gather_axis=0, quantize_axis=1),
+                  *chain(("Add", "x g", "y"))], {"x": ("n", 32)}, ["y"], {**more, "s": scales, "i": np.array([3, 1])})
+    want = ((table - np.repeat(starts, 16, 1)) * np.repeat(scales, 16, 1))[[3, 1]]
+    found = import_to_cell(made)(mx.Tensor(np.zeros((2, 32), np.float32)))
+    np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-6)
+
+
+def test_a_recurrent_layer_of_quantized_weights() -> None:
+    """``DynamicQuantizeLSTM`` is the layer of the real weights; its weights lie the other way around."""
+    draw = np.random.default_rng(9)
+    w, r = draw.integers(-100, 100, (2, 8, 3), dtype=np.int8), draw.integers(-100, 100, (2, 8, 2), dtype=np.int8)
+    more: dict[str, Any] = {"b": numbers(2, 16), "sw": np.float32([0.01, 0.02]), "zw": np.int8([3, -3]),
+                            "sr": np.full((2, 8), 0.01, np.float32), "zr": np.zeros((2, 8), np.int8)}
+    inputs = ["x", "w", "r", "b", "", "", "", "", "sw", "zw", "sr", "zr"]
+    attrs = {"hidden_size": 2, "direction": "bidirectional"}
+    own = model([helper.make_node("DynamicQuantizeLSTM", inputs, ["y"], domain="com.microsoft", **attrs)],
+                {"x": (4, 2, 3)}, ["y"], {**more, "w": w.transpose(0, 2, 1).copy(),
+                                          "r": r.transpose(0, 2, 1).copy()})
+    plain = model([helper.make_node("LSTM", ["x", "w", "r", "b"], ["y"], **attrs)], {"x": (4, 2, 3)}, ["y"],
+                  {"b": more["b"], "r": r * np.float32(0.01),
+                   "w": (w - more["zw"][:, None, None].astype(np.float32)) * more["sw"][:, None, None]})
+    x = mx.Tensor(numbers(4, 2, 3))
+    np.testing.assert_allclose(import_to_cell(own)(x).asnumpy(), import_to_cell(plain)(x).asnumpy(), atol=1e-6)
+
+
+def test_constants_of_four_bits_in_a_symbol() -> None:
+    """Weights of four bits with scales that are parameters."""
+    small = np.dtype(helper.tensor_dtype_to_np_dtype(onnx.TensorProto.INT4))
+    whole = np.random.default_rng(2).integers(-8, 8, (4, 3))
+    made = model(chain(("DequantizeLinear", "w s z", "d", {"axis": 1}), ("MatMul", "x d", "y")), {"x": ("n", 4)}, ["y"],
+                 {"w": whole.astype(small), "s": np.float32([0.1, 0.2, 0.3]), "z": np.array([1, 0, -1]).astype(small)},
+                 opset=21)
+    symbol, args, _ = import_model(made)
+    x = numbers(2, 4)
+    (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+    want = x @ ((whole - [1, 0, -1]) * np.float32([0.1, 0.2, 0.3]))
+    np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("op, inputs, attrs, words", [
+    ("QLinearAdd", "a s", {}, "node 'q' .QLinearAdd.*: an input is missing"),
+    ("QLinearSigmoid", "a s", {}, "node 'q' .QLinearSigmoid.*: an input is missing"),
+    ("QLinearConcat", "s z a s", {"axis": 0}, "scale and zero point of each part, got 2 inputs"),
+    ("QLinearSoftmax", "a s z s z", {}, "the attribute 'opset' is missing"),
+    ("QLinearSoftmax", "a s z s z", {"opset": 0}, "opset=0: there is no Softmax of it"),
+    ("MatMulNBits", "x a s", {"K": 2, "N": 1, "block_size": 16, "bits": 3}, "bits=3: expected 2, 4 or 8"),
+    ("MatMulNBits", "x a s", {"K": 2, "N": 1, "block_size": 16, "bits": 1 << 40}, "bits=1099511627776: expected"),
+    ("GatherBlockQuantized", "a z s", {"bits": 1 << 40}, "bits=1099511627776: expected"),
+    ("MatMulNBits", "x a s", {"K": 200, "N": 1, "block_size": 16}, "MatMulNBits"),
+    ("QLinearConcat", "s z x s z", {"axis": helper.make_graph([], "b", [], [])}, "QLinearConcat does not fit"),
+], ids=lambda each: each if isinstance(each, str) and each.isalnum() else "")
+def test_mistakes_in_operators_of_onnx_runtime(op: str, inputs: str, attrs: dict[str, Any], words: str) -> None:
+    made = model([helper.make_node(op, inputs.split(), ["y"], "q", domain="com.microsoft", **attrs)], {"x": (1, 2)},
+                 ["y"], {"a": np.arange(2, dtype=np.uint8), "s": np.float32(0.1), "z": np.uint8(1)})
+    with pytest.raises((FileFormatError, OpError), match=words):
+        import_to_cell(made)(mx.Tensor(numbers(1, 2)))

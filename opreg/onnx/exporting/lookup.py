@@ -87,9 +87,17 @@ def _scatter_set(g: Builder, use: Use, x: Value, values: Value, indices: Value) 
     return _scattered(g, x, indices, values)
 
 
-def _scattered(g: Builder, x: Value, indices: Value, values: Value) -> Value:
+@says("_backward_gather_nd")
+def _gather_sum(g: Builder, use: Use, values: Value, indices: Value, *data: Value) -> Value:
+    if g.opset < 16:
+        raise Untranslatable(f"ONNX adds at indices from opset 16 on, and opset {g.opset} is asked for")
+    zeros = g.filled(0, data[0], values.dtype) if data else g.constant(np.zeros(use.attrs["shape"], values.dtype))
+    return _scattered(g, zeros, indices, values, reduction="add")
+
+
+def _scattered(g: Builder, x: Value, indices: Value, values: Value, **attrs: Any) -> Value:
     rank = len(indices.shape)
-    return g("ScatterND", x, g.transpose(g.cast(indices, _INT64), [*range(1, rank), 0]), values)
+    return g("ScatterND", x, g.transpose(g.cast(indices, _INT64), [*range(1, rank), 0]), values, **attrs)
 
 
 @says("_contrib_index_copy")

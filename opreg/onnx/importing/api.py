@@ -78,7 +78,10 @@ def read_model(model: Any, folder: str | None = None) -> Model:
             if folder is None:
                 raise FileFormatError(f"{name}: tensor {tensor.name!r} is in a file of its own: give the name of the "
                                       "model's file")
-            load_external(tensor, folder)
+            try:
+                load_external(tensor, folder)
+            except FileFormatError as error:
+                raise FileFormatError(f"{name}: {error}") from None
     return Model(proto, name)
 
 
@@ -232,7 +235,13 @@ def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
     for name in shapes or {}:
         if name not in graph.inputs:
             raise ArgumentError(f"shapes: {name!r} is no input. {did_you_mean(name, graph.inputs)}")
-    specs = [_spec(graph.infos[name], (shapes or {}).get(name)) for name in graph.inputs]
+    specs = []
+    for name in graph.inputs:
+        try:
+            specs.append(_spec(graph.infos[name], (shapes or {}).get(name)))
+        except (ArgumentError, FileFormatError) as error:
+            note(error, f"{cell.model.name}: input {name!r}")
+            raise
     arguments = Structure(("list", None, tuple([tree.LEAF] * len(specs))))
     structure = Structure(("list", None, (arguments, tree.flatten({}, []))))
     try:

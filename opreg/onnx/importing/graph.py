@@ -452,7 +452,7 @@ class Node:
                 raise self.model.fail(self.title, f"unknown attribute {name!r}. {did_you_mean(name, row.attributes)}")
 
         # Bodies read outer values, and decide themselves which of their values are known, and report their own errors.
-        bodies = bool(self.bodies())
+        bodies = not self.domain and bool(self.bodies())
         folds = not row.draws and not bodies
 
         def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:
@@ -477,6 +477,7 @@ class Node:
             except OpError:
                 raise
             except _CONTRADICTED as error:
+                self._check_kinds()
                 if bodies:
                     raise
                 raise ArgumentError(f"operator {self.op_type} does not fit its inputs: {error}") from error
@@ -485,6 +486,16 @@ class Node:
             return results
 
         return apply
+
+    def _check_kinds(self) -> None:
+        """Raise the error of an attribute that is of another kind than its operator's."""
+        schema = self._schema()
+        for each in self.proto.attribute if schema is not None else ():
+            wanted = schema.attributes.get(each.name)
+            if each.type and wanted is not None and each.type != wanted.type.value:
+                kind = onnx().AttributeProto.AttributeType.Name(each.type)
+                raise self.model.fail(self.title, f"the attribute {each.name!r} is of kind {kind}, expected "
+                                                  f"{wanted.type.name}")
 
     # ---------------------------------------------------------------------------------------- what rows ask
 

@@ -120,6 +120,8 @@ def load_external(tensor: Any, folder: str) -> None:
     if tensor.data_location != 1:
         return
     entries = {entry.key: entry.value for entry in tensor.external_data}
+    if any(isinstance(value, bytes) for value in entries.values()):
+        raise FileFormatError(f"tensor {tensor.name!r}: the name of its file, or another entry, is no UTF-8")
     where, base = entries.get("location", ""), os.path.realpath(folder)
     path = os.path.realpath(os.path.join(base, where))
     if not where or os.path.isabs(where) or os.path.commonpath([base, path]) != base:

@@ -8,8 +8,10 @@ from . import (
     control,
     elementwise,
     equations,
+    estimators,
     images,
     layers,
+    microsoft,
     quantized,
     recurrent,
     reductions,
@@ -18,5 +20,5 @@ from . import (
     training,
 )
 
-__all__ = ["attention", "columns", "control", "elementwise", "equations", "images", "layers", "quantized", "recurrent",
-           "reductions", "shapes", "text", "training"]
+__all__ = ["attention", "columns", "control", "elementwise", "equations", "estimators", "images", "layers", "microsoft",
+           "quantized", "recurrent", "reductions", "shapes", "text", "training"]

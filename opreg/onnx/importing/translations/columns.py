@@ -10,7 +10,7 @@ import numpy as np
 from opreg.core.registry import ops
 
 from ..graph import Node
-from ..rows import Given, Host, row
+from ..rows import Given, row
 
 __all__: list[str] = []
 
@@ -35,12 +35,13 @@ def normalizer(node: Node, x: Any, *, norm: str = "MAX") -> Any:
 
 
 @row("Imputer", domain="ai.onnx.ml")
-def imputer(node: Node, x: Host, *, imputed_value_floats: Any = None, imputed_value_int64s: Any = None,
+def imputer(node: Node, x: Any, *, imputed_value_floats: Any = None, imputed_value_int64s: Any = None,
             replaced_value_float: float = 0.0, replaced_value_int64: int = 0) -> Any:
-    if x.dtype.kind == "i":
-        return np.where(x == replaced_value_int64, np.asarray(imputed_value_int64s, x.dtype), x)
-    missing = np.isnan(x) if math.isnan(replaced_value_float) else x == replaced_value_float
-    return np.where(missing, np.asarray(imputed_value_floats, x.dtype), x)
+    dtype = node.dtype(x)
+    if dtype.kind == "i":
+        return ops._npi_where(x == replaced_value_int64, node.lift(np.asarray(imputed_value_int64s, dtype)), x)
+    missing = ops._npi_isnan(x) if math.isnan(replaced_value_float) else x == replaced_value_float
+    return ops._npi_where(missing, node.lift(np.asarray(imputed_value_floats, dtype)), x)
 
 
 @row("FeatureVectorizer", domain="ai.onnx.ml")

@@ -175,6 +175,8 @@ def _at(node: Node, value: Any, axis: int, place: int) -> Any:
 
 def _scanned(node: Node, values: list[Any], body: Graph, count: int, directions: Any, axes: Any, out_axes: Any,
              out_directions: Any) -> tuple[Any, ...]:
+    if not 0 <= count <= len(values):
+        raise ArgumentError(f"Scan: num_scan_inputs={count} of {len(values)} inputs")
     states, data = values[:len(values) - count], values[len(values) - count:]
     along = [node.axis(axis, value) for axis, value in zip(axes or [0] * count, data)]
     backwards = list(directions or [0] * count)

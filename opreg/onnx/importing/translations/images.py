@@ -183,7 +183,7 @@ def _resized(node: Node, x: Any, places: Sequence[int], sizes: Any, scales: Sequ
 @row("GridSample")
 def grid_sample(node: Node, x: Any, grid: Any, *, align_corners: int = 0, mode: str = "linear",
                 padding_mode: str = "zeros") -> Any:
-    shape, places = node.shape(x), node.shape(grid)[1:-1]
+    shape, places = node.lengths_but_one(x), node.lengths_but_one(grid)[1:-1]
     lengths, count = shape[2:], len(shape) - 2
     many = math.prod(places)
     flat = ops._np_reshape(x, newshape=(*shape[:2], math.prod(lengths)))
@@ -215,15 +215,15 @@ def grid_sample(node: Node, x: Any, grid: Any, *, align_corners: int = 0, mode: 
             if padding_mode == "zeros":
                 within = ops._npi_logical_and(ops._npi_greater_equal_scalar(place, scalar=0.0),
                                               ops._npi_less_equal_scalar(place, scalar=length - 1.0))
-                mask = node.cast(within, node.dtype(x))
+                mask = node.cast(within, node.dtype(grid))
                 share = mask if share is None else share * mask
             else:
                 place = _indices_in_range(place, length, limit, padding_mode)
             place = node.cast(ops.clip(ops._npi_around(place), a_min=0, a_max=length - 1), np.int64)
             index = place if index is None else index * length + place
             weight = share if weight is None else weight if share is None else weight * share
-        picked = along(node, flat, ops._np_broadcast_to(index, shape=(*shape[:2], many)), 2)
-        picked = picked if weight is None else ops.broadcast_mul(picked, weight)
+        picked = along(node, flat, ops.broadcast_axis(index, axis=(1,), size=(shape[1],)), 2)
+        picked = picked if weight is None else ops.broadcast_mul(picked, node.cast(weight, node.dtype(x)))
         total = picked if total is None else total + picked
     return ops._np_reshape(total, newshape=(*shape[:2], *places))
 

@@ -334,7 +334,8 @@ def batch_norm(node: Node, x: Any, scale: Any, bias: Any, mean: Any, var: Any, *
         return (result, mean * momentum + flat_mean * (1 - momentum), var * momentum + flat_var * (1 - momentum))
     if node.rank(x) < 2:
         return (x - mean) / ops.sqrt(var + epsilon) * scale + bias
-    given = [node.cast(each, np.float32) if dtype == np.float16 else each for each in (scale, bias, mean, var)]
+    held = np.dtype(np.float32) if dtype.itemsize == 2 else dtype
+    given = [node.cast(each, held) for each in (scale, bias, mean, var)]
     return ops.BatchNorm(x, *given, eps=epsilon, momentum=momentum, fix_gamma=False)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opreg.core.registry import ops
-from opreg.core.spec import ANY
+from opreg.core.spec import known
 from opreg.errors import ShapeError
 
 from ..graph import Node
@@ -39,6 +39,11 @@ def _spread(node: Node, x: Any, value: Any, axis: int, block: int) -> Any:
         wide[axis] = -1
         return value.reshape(wide) if isinstance(value, np.ndarray) else ops._np_reshape(value, newshape=tuple(wide))
     return value
+
+
+def _held(value: Any) -> Any:
+    """A constant of a dtype in which nothing is computed as float32, which holds all numbers of few bits."""
+    return value.astype(np.float32) if isinstance(value, np.ndarray) and not computes(value.dtype) else value
 
 
 def _range(dtype: np.dtype) -> tuple[int, int]:
@@ -78,6 +83,7 @@ def quantize(node: Node, x: Given, scale: Given, zero: Given = None, *, axis: in
 def dequantize(node: Node, x: Given, scale: Given, zero: Given = None, *, axis: int = 1, block_size: int = 0,
                output_dtype: int = 0) -> Any:
     result = dtype_of(output_dtype) if output_dtype else node.dtype(scale)
+    x, zero = _held(x), _held(zero)
     if computes(node.dtype(x)) and not (isinstance(x, np.ndarray) and isinstance(scale, np.ndarray)):
         wide = node.cast(node.lift(x), np.float32)
         if zero is not None:
@@ -94,9 +100,17 @@ def _wide(node: Node, value: Any, dtype: type = np.float64) -> Any:
     return node.cast(node.lift(value), dtype)
 
 
-def _exact(terms: int) -> type:
-    """The dtype in which sums of so many products of bytes are exact: a product has 16 bits, float32 holds 24."""
-    return np.float32 if terms <= 2 ** 8 else np.float64
+def _exact(node: Node, weight: Any, zero: Any, axis: int, summed: tuple[int, ...]) -> type:
+    """The dtype in which sums of bytes times weights, along some axes, are exact: float32 holds 24 bits."""
+    if isinstance(weight, np.ndarray) and (zero is None or isinstance(zero, np.ndarray)):
+        whole = weight.astype(np.int32)
+        if zero is not None:
+            whole -= _spread(node, weight, zero, axis, 0)
+        reach: Any = np.abs(whole).sum(summed).max(initial=0)
+    else:
+        lengths = tuple([node.lengths(weight)[each] for each in summed])
+        reach = 255 * math.prod(lengths) if known(lengths) else math.inf
+    return np.float32 if reach * 255 <= 2 ** 24 else np.float64
 
 
 def _centred(node: Node, x: Any, zero: Any, axis: int, dtype: type) -> Any:
@@ -107,15 +121,14 @@ def _centred(node: Node, x: Any, zero: Any, axis: int, dtype: type) -> Any:
 
 def _multiplied(node: Node, a: Any, a_zero: Any, b: Any, b_zero: Any) -> Any:
     """The product of matrices of integers."""
-    length = node.lengths(b)[max(node.rank(b) - 2, 0)]
-    dtype = np.float64 if length is ANY else _exact(length)
+    dtype = _exact(node, b, b_zero, node.rank(b) - 1, (max(node.rank(b) - 2, 0),))
     return ops._npi_matmul(_centred(node, a, a_zero, max(node.rank(a) - 2, 0), dtype),
                            _centred(node, b, b_zero, node.rank(b) - 1, dtype))
 
 
 def _convolved(node: Node, x: Any, x_zero: Any, w: Any, w_zero: Any, given: dict[str, Any]) -> Any:
     """The convolution of integers; kernels of any kind leave it within a rounding."""
-    dtype = _exact(math.prod(node.shape(w)[1:]))
+    dtype = _exact(node, w, w_zero, 0, tuple(range(1, node.rank(w))))
     return ops._npi_around(conv(node, _centred(node, x, x_zero, 0, dtype), _centred(node, w, w_zero, 0, dtype), None,
                                 **given))
 
@@ -138,19 +151,19 @@ def _single(node: Node, value: Any) -> Any:
 
 
 def _factor(node: Node, a: Any, b: Any, result: Any) -> Any:
-    """Scales of two factors, by that of their product."""
-    a, b, result = (_wide(node, each, np.float32) for each in (a, b, result))
-    return _wide(node, ops.broadcast_div(ops.broadcast_mul(a, b), result))
+    """Scales of two factors, by that of their product, if it has one."""
+    product = ops.broadcast_mul(_wide(node, a, np.float32), _wide(node, b, np.float32))
+    return _wide(node, product if result is None else ops.broadcast_div(product, _wide(node, result, np.float32)))
 
 
 @row("MatMulInteger")
-def mat_mul_integer(node: Node, a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
+def mat_mul_integer(node: Node, a: Any, b: Given, a_zero: Any = None, b_zero: Given = None) -> Any:
     return _summed(node, _multiplied(node, a, a_zero, b, b_zero))
 
 
 @row("QLinearMatMul")
-def q_linear_mat_mul(node: Node, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, y_scale: Any,
-                     y_zero: Any) -> Any:
+def q_linear_mat_mul(node: Node, a: Any, a_scale: Any, a_zero: Any, b: Given, b_scale: Any, b_zero: Given,
+                     y_scale: Any, y_zero: Any) -> Any:
     rows = _spread(node, a, a_scale, max(node.rank(a) - 2, 0), 0)
     factor = _factor(node, rows, _single(node, b_scale), _single(node, y_scale))
     product = _wide(node, _multiplied(node, a, a_zero, b, b_zero))
@@ -158,7 +171,7 @@ def q_linear_mat_mul(node: Node, a: Any, a_scale: Any, a_zero: Any, b: Any, b_sc
 
 
 @row("ConvInteger")
-def conv_integer(node: Node, x: Any, w: Any, x_zero: Any = None, w_zero: Any = None, *, auto_pad: str = "NOTSET",
+def conv_integer(node: Node, x: Any, w: Given, x_zero: Any = None, w_zero: Given = None, *, auto_pad: str = "NOTSET",
                  dilations: Any = None, group: int = 1, kernel_shape: Any = None, pads: Any = None,
                  strides: Any = None) -> Any:
     given = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}
@@ -166,7 +179,7 @@ def conv_integer(node: Node, x: Any, w: Any, x_zero: Any = None, w_zero: Any = N
 
 
 @row("QLinearConv")
-def q_linear_conv(node: Node, x: Any, x_scale: Any, x_zero: Any, w: Any, w_scale: Any, w_zero: Any, y_scale: Any,
+def q_linear_conv(node: Node, x: Any, x_scale: Any, x_zero: Any, w: Given, w_scale: Any, w_zero: Given, y_scale: Any,
                   y_zero: Any, bias: Any = None, *, auto_pad: str = "NOTSET", dilations: Any = None, group: int = 1,
                   kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
     given = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}
@@ -179,3 +192,20 @@ def q_linear_conv(node: Node, x: Any, x_scale: Any, x_zero: Any, w: Any, w_scale
         scales = ops._np_reshape(scales, newshape=wide)
     factor = _factor(node, _single(node, x_scale), scales, _single(node, y_scale))
     return _requantized(node, ops.broadcast_mul(whole, factor), y_zero)
+
+
+@row("QGemm", domain="com.microsoft")
+def q_gemm(node: Node, a: Any, a_scale: Any, a_zero: Any, b: Given, b_scale: Any, b_zero: Given, bias: Any = None,
+           y_scale: Any = None, y_zero: Any = None, *, alpha: float = 1.0, transA: int = 0, transB: int = 0) -> Any:
+    a = ops.transpose(a) if transA else a
+    if transB:
+        b = b.T if isinstance(b, np.ndarray) else ops.transpose(b)
+    whole = _wide(node, _multiplied(node, a, a_zero, b, b_zero))
+    if bias is not None:
+        whole = ops.broadcast_add(whole, _wide(node, bias))
+    factor = _factor(node, _single(node, a_scale) * alpha, _single(node, b_scale), None if y_scale is None else _single(
+        node, y_scale))
+    numbers = ops.broadcast_mul(whole, factor)
+    if y_scale is None:
+        return node.cast(numbers, node.dtype(a_scale))
+    return _requantized(node, numbers, np.zeros((), node.dtype(a)) if y_zero is None else y_zero)

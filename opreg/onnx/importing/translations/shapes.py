@@ -25,6 +25,9 @@ __all__ = ["along", "numbers", "padded", "parts_of", "reshaped", "sane", "MOST"]
 #: Largest number of elements of an array that a model may request by a shape.
 MOST = 1 << 28
 
+#: An end of a slice that stands for that of its axis, whatever its length.
+END = 1 << 31
+
 
 def numbers(value: Any) -> tuple[int, ...]:
     """The elements of an array as Python integers."""
@@ -238,19 +241,24 @@ def expand(node: Node, x: Any, shape: Given) -> Any:
 
 def _expanded(node: Node, x: Any, codes: Sequence[Any]) -> Any:
     """An array broadcast to a shape with dynamic lengths, which are those of other arrays."""
-    have = (1,) * (len(codes) - node.rank(x)) + node.lengths(x)
-    first = len(have) - len(codes)
-    if len(have) > node.rank(x):
-        x = _unsqueezed(node, x, range(len(have) - node.rank(x)))
-    for axis, code in enumerate(codes, first):
-        if not is_open(code) and (code == 1 or (have[axis] is not ANY and code == have[axis])):
+    rank, given = max(len(codes), node.rank(x)), x
+    have = (1,) * (rank - node.rank(x)) + node.lengths(x)
+    x = _unsqueezed(node, x, range(rank - node.rank(x)))
+    for axis, code in enumerate(codes, rank - len(codes)):
+        if is_open(code):
+            if not isinstance(code, Length):
+                raise UnknownNumbers.of(node.op_type, "lengths that are known only when the graph runs")
+            if code.is_of(given) and code.axis == axis - (rank - node.rank(given)):
+                continue
+        elif code == 1 or (have[axis] is not ANY and code == have[axis]):
             continue
-        if have[axis] is ANY or have[axis] != 1 or (is_open(code) and not isinstance(code, Length)):
-            raise UnknownNumbers.of(node.op_type, "lengths that are known only when the graph runs")
+        # An array that may have more than one element along the axis is multiplied by ones.
+        part = x if have[axis] is not ANY and have[axis] == 1 else node.lift(np.ones((1,) * rank, node.dtype(x)))
         if isinstance(code, Length):
-            x = ops.broadcast_like(x, code.value, lhs_axes=(axis,), rhs_axes=(code.axis,))
+            part = ops.broadcast_like(part, code.value, lhs_axes=(axis,), rhs_axes=(code.axis,))
         else:
-            x = ops.broadcast_axis(x, axis=(axis,), size=(code,))
+            part = ops.broadcast_axis(part, axis=(axis,), size=(code,))
+        x = part if have[axis] is not ANY and have[axis] == 1 else ops.broadcast_mul(x, part)
     return x
 
 
@@ -313,9 +321,17 @@ def slice_by_attributes(node: Node, x: Any, *, starts: Any, ends: Any, axes: Any
 
 
 @row("Slice", since=10)
-def slice_by_inputs(node: Node, x: Any, starts: Host, ends: Host, axes: Host = None, steps: Host = None) -> Any:
-    return sliced(node, x, numbers(starts), numbers(ends), None if axes is None else numbers(axes),
-                  None if steps is None else numbers(steps))
+def slice_by_inputs(node: Node, x: Any, starts: Host, ends: Given, axes: Host = None, steps: Host = None) -> Any:
+    places = range(len(starts)) if axes is None else numbers(axes)
+    stops = _open_shape(node, ends)
+    for i, (place, code) in enumerate(zip(places, stops)):
+        axis = node.axis(place, x)
+        if isinstance(code, Length) and code.axis <= axis and starts[i] == 0 and (steps is None or steps[i] == 1):
+            like = _unsqueezed(node, code.value, range(axis - code.axis))
+            x = ops.slice_like(x, like, axes=(axis,))
+            stops[i] = END
+    stops = stops if stops and not any(map(is_open, stops)) else node.host(ends)
+    return sliced(node, x, numbers(starts), numbers(stops), places, None if steps is None else numbers(steps))
 
 
 def sliced(node: Node, x: Any, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None,
@@ -334,7 +350,7 @@ def sliced(node: Node, x: Any, starts: Sequence[int], ends: Sequence[int], axes:
         if lengths[axis] is ANY:
             if stride != 1:
                 node.shape(x)
-            begin[axis], end[axis] = first, None if last >= 1 << 31 else last
+            begin[axis], end[axis] = first, None if last >= END else last
             continue
         low, high, _ = slice(first, last, stride).indices(lengths[axis])
         begin[axis], step[axis] = low, stride
@@ -365,6 +381,8 @@ def gather(node: Node, x: Given, indices: Given, *, axis: int = 0) -> Any:
 @row("GatherElements")
 def gather_elements(node: Node, x: Any, indices: Any, *, axis: int = 0) -> Any:
     axis = node.axis(axis, x)
+    if not known((*node.lengths(x), *node.lengths(indices))):
+        return along(node, x, indices, axis)
     length = node.shape(x)[axis]
     indices = ops._npi_where(ops._npi_less_scalar(indices, scalar=0), indices + length, indices)
     shape = node.shape(indices)
@@ -376,7 +394,9 @@ def gather_elements(node: Node, x: Any, indices: Any, *, axis: int = 0) -> Any:
 
 def along(node: Node, x: Any, indices: Any, axis: int) -> Any:
     """The elements at indices along an axis. An element may be read several times: its gradients are added."""
-    own, shape = node.shape(x), node.shape(indices)
+    own, shape = node.lengths(x), node.lengths(indices)
+    if not known((*own, *shape)):
+        return ops.gather_nd(x, _stacked(node, _along_axis(node, x, indices, axis)))
     strides = [math.prod(own[i + 1:]) for i in range(len(own))]
     base = sum((np.arange(length).reshape(-1, *[1] * (len(shape) - 1 - i)) * strides[i]
                 for i, length in enumerate(shape) if i != axis), np.zeros(shape, np.int64))
@@ -384,11 +404,29 @@ def along(node: Node, x: Any, indices: Any, axis: int) -> Any:
     return ops.take(ops._np_reshape(x, newshape=(-1,)), places, axis=0)
 
 
-def _from_first(indices: Any, length: int) -> Any:
-    """Nonnegative indices; negative ones count from the end."""
+def _from_first(node: Node, indices: Any, x: Any, axis: int) -> Any:
+    """Nonnegative indices of an axis; negative ones count from its end."""
+    length = node.lengths(x)[axis]
+    if length is ANY:
+        lengths = ops.slice_axis(ops.shape_array(x), axis=0, begin=axis, end=axis + 1)
+        return ops._npi_mod(node.cast(node.lift(indices), np.int64), lengths)
     if isinstance(indices, np.ndarray):
         return indices.astype(np.int64) % length
     return ops._npi_mod_scalar(ops.Cast(indices, dtype="int64"), scalar=length)
+
+
+def _counted(node: Node, like: Any, axis: int) -> Any:
+    """The index of each element of an array along an axis."""
+    shape = node.lengths(like)
+    if known(shape):
+        return np.indices(shape)[axis]
+    return ops._np_cumsum(ops.ones_like(node.cast(like, np.int64)), axis=axis) - 1
+
+
+def _along_axis(node: Node, x: Any, indices: Any, axis: int) -> list[Any]:
+    """Indices of each axis of ``x`` for indices of one axis."""
+    return [_from_first(node, indices, x, axis) if each == axis else _counted(node, indices, each)
+            for each in range(node.rank(indices))]
 
 
 def _stacked(node: Node, places: Sequence[Any]) -> Any:
@@ -416,12 +454,9 @@ def _as_row(indices: Any) -> Any:
 def gather_nd(node: Node, x: Any, indices: Given, *, batch_dims: int = 0) -> Any:
     if node.rank(indices) == 1:  # for one element
         return _squeezed(node, gather_nd(node, x, _as_row(indices), batch_dims=batch_dims), [0])
-    flat, shape = node.shape(x), node.shape(indices)
-    own = shape[:batch_dims]
-    grid = np.indices(own)
-    full: list[Any] = [np.broadcast_to(grid[i].reshape(*own, *[1] * (len(shape) - 1 - batch_dims)), shape[:-1])
-                       for i in range(batch_dims)]
-    full += [_from_first(each, flat[batch_dims + i]) for i, each in enumerate(_along_last(node, indices))]
+    last = _along_last(node, indices)
+    full = [_counted(node, last[0], axis) for axis in range(batch_dims)]
+    full += [_from_first(node, each, x, axis) for axis, each in enumerate(last, batch_dims)]
     return ops.gather_nd(x, node.lift(_stacked(node, full)))
 
 
@@ -429,17 +464,14 @@ def gather_nd(node: Node, x: Any, indices: Given, *, batch_dims: int = 0) -> Any
 def scatter_nd(node: Node, x: Any, indices: Given, updates: Any, *, reduction: str = "none") -> Any:
     if node.rank(indices) == 1:
         indices, updates = _as_row(indices), ops.expand_dims(updates, axis=0)
-    shape = node.shape(x)
-    places = [_from_first(each, shape[i]) for i, each in enumerate(_along_last(node, indices))]
+    places = [_from_first(node, each, x, axis) for axis, each in enumerate(_along_last(node, indices))]
     return _scattered(node, x, _stacked(node, places), updates, reduction)
 
 
 @row("ScatterElements", "Scatter")
 def scatter_elements(node: Node, x: Any, indices: Given, updates: Any, *, axis: int = 0, reduction: str = "none"
                      ) -> Any:
-    axis = node.axis(axis, x)
-    places: list[Any] = list(np.indices(node.shape(indices)))
-    places[axis] = _from_first(indices, node.shape(x)[axis])
+    places = _along_axis(node, x, indices, node.axis(axis, x))
     return _scattered(node, x, _stacked(node, places), updates, reduction)
 
 
@@ -448,9 +480,8 @@ _REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.m
 
 def _scattered(node: Node, x: Any, places: Any, updates: Any, reduction: str) -> Any:
     """Updates written to indices of an array, or combined with its elements."""
-    shape = node.shape(x)
     if reduction == "none":
-        return ops._scatter_set_nd(x, updates, node.lift(places), shape=shape)
+        return ops._scatter_set_nd(x, updates, node.lift(places))
     if reduction == "add":
         return x + ops._backward_gather_nd(updates, node.lift(places), x)  # which adds updates with equal indices
     if reduction in ("max", "min") and is_floating(node.dtype(x)):
@@ -659,7 +690,7 @@ def depth_to_space(node: Node, x: Any, *, blocksize: int, mode: str = "DCR") -> 
 
 
 @row("ArrayFeatureExtractor", domain="ai.onnx.ml")
-def array_feature_extractor(node: Node, x: Given, indices: Host) -> Any:
+def array_feature_extractor(node: Node, x: Given, indices: Given) -> Any:
     if isinstance(x, np.ndarray) and not computes(x.dtype):
-        return np.take(x, indices.reshape(-1), axis=-1)
-    return ops.take(node.lift(x), node.lift(indices.reshape(-1)), axis=-1)
+        return np.take(x, node.host(indices).reshape(-1), axis=-1)
+    return ops.take(node.lift(x), ops._np_reshape(node.lift(indices), newshape=(-1,)), axis=-1)

@@ -12,6 +12,7 @@ from opreg.errors import ArgumentError, AttrError
 
 from ..graph import Node
 from ..rows import Host, row
+from .shapes import sane
 
 __all__: list[str] = []
 
@@ -72,16 +73,18 @@ def tf_idf(node: Node, x: Host, *, max_gram_length: int, max_skip_count: int, mi
     pool = list(pool_int64s if pool_int64s is not None else pool_strings or ())
     known: dict[tuple[Any, ...], int] = {}
     ends = [*ngram_counts[1:], len(pool)]
+    if any(not 0 <= start <= end <= len(pool) for start, end in zip(ngram_counts, ends)):
+        raise AttrError(f"ngram_counts={ngram_counts}: expected ascending places in a pool of {len(pool)}")
     for size, (start, end) in enumerate(zip(ngram_counts, ends), 1):
         for at in range(start, end, size):
             known[tuple(pool[at:at + size])] = len(known)
     lines = x.reshape(1, -1) if x.ndim == 1 else x
-    width = max(ngram_indexes) + 1
+    (width,) = sane((max(ngram_indexes) + 1,))
     counts = np.zeros((len(lines), width), np.float32)
     for line, total in zip(lines, counts):
         words = line.tolist()
-        for size in range(min_gram_length, max_gram_length + 1):
-            for skip in range(max_skip_count + 1 if size > 1 else 1):
+        for size in range(max(min_gram_length, 1), min(max_gram_length, len(ngram_counts)) + 1):
+            for skip in range(min(max_skip_count + 1, len(words)) if size > 1 else 1):
                 for start in range(len(words) - (size - 1) * (skip + 1)):
                     found = known.get(tuple(words[start:start + size * (skip + 1):skip + 1][:size]))
                     if found is not None:

@@ -192,15 +192,15 @@ def multinomial(node: Node, x: Any, *, dtype: int = 6, sample_size: int = 1, see
 def _transformed(node: Node, x: Any, axis: int, length: int | None, inverse: int, onesided: int) -> Any:
     """The discrete Fourier transform along an axis, as a product; the last axis has real and imaginary parts."""
     axis = node.axis(axis, x)
-    shape = node.shape(x)
-    count = 2 * (shape[axis] - 1) if inverse and onesided else shape[axis]
+    own = node.length(x, axis)
+    count = 2 * (own - 1) if inverse and onesided else own
     count = count if length is None else length
-    used = min(shape[axis], count // 2 + 1 if inverse and onesided else count)
-    if used < shape[axis]:
+    used = min(own, count // 2 + 1 if inverse and onesided else count)
+    if used < own:
         x = ops.slice_axis(x, axis=axis, begin=0, end=used)
     outs = count // 2 + 1 if onesided and not inverse else count
     dtype = node.dtype(x)
-    imaginary = shape[-1] == 2
+    imaginary = node.length(x, -1) == 2
     if inverse and onesided:  # the other half is the complex conjugate in reverse
         bins = np.arange(used)
         weight = np.where((bins == 0) | (bins * 2 == count), 1.0, 2.0)

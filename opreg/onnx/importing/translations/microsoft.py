@@ -1,0 +1,187 @@
+"""Rows of ONNX Runtime's quantized operators: operators of ONNX over real values, which are quantized again, and
+weights of a few bits each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opreg.core.registry import ops
+from opreg.errors import ArgumentError, AttrError, ShapeError
+
+from ..graph import Node
+from ..rows import Given, Host, find, row
+from .elementwise import where
+from .layers import average_pool, global_average_pool
+from .quantized import dequantize, quantize
+from .recurrent import lstm
+from .shapes import concat, gather
+
+__all__: list[str] = []
+
+DOMAIN = "com.microsoft"
+
+row("QuantizeLinear", domain=DOMAIN)(quantize)
+row("DequantizeLinear", domain=DOMAIN)(dequantize)
+
+
+# ------------------------------------------------------------------------------- operators over real values
+
+
+def _real(node: Node, numbers: Any, scale: Any, zero: Any) -> Any:
+    """The real values of quantized numbers."""
+    if numbers is None or scale is None:  # inputs behind a zero point that may be left out
+        raise node.model.fail(node.title, "an input is missing")
+    return node.lift(dequantize(node, numbers, scale, zero))
+
+
+def _whole(node: Node, real: Any, scale: Any, zero: Any) -> Any:
+    """Quantized numbers."""
+    if scale is None:
+        raise node.model.fail(node.title, "an input is missing")
+    return quantize(node, real, scale, zero)
+
+
+@row("QLinearAdd", "QLinearMul", domain=DOMAIN)
+def q_linear_pair(node: Node, a: Given, a_scale: Given, a_zero: Given = None, b: Given = None, b_scale: Given = None,
+                  b_zero: Given = None, scale: Given = None, zero: Given = None) -> Any:
+    combined = ops.broadcast_add if node.op_type == "QLinearAdd" else ops.broadcast_mul
+    return _whole(node, combined(_real(node, a, a_scale, a_zero), _real(node, b, b_scale, b_zero)), scale, zero)
+
+
+@row("QLinearSigmoid", domain=DOMAIN)
+def q_linear_sigmoid(node: Node, x: Given, x_scale: Given, x_zero: Given = None, scale: Given = None,
+                     zero: Given = None) -> Any:
+    return _whole(node, ops.sigmoid(_real(node, x, x_scale, x_zero)), scale, zero)
+
+
+@row("QLinearLeakyRelu", domain=DOMAIN)
+def q_linear_leaky_relu(node: Node, x: Given, x_scale: Given, x_zero: Given = None, scale: Given = None,
+                        zero: Given = None, *, alpha: float = 0.01) -> Any:
+    bent = ops.LeakyReLU(_real(node, x, x_scale, x_zero), act_type="leaky", slope=alpha)
+    return _whole(node, bent, scale, zero)
+
+
+@row("QLinearSoftmax", domain=DOMAIN)
+def q_linear_softmax(node: Node, x: Given, x_scale: Given, x_zero: Given = None, scale: Given = None,
+                     zero: Given = None, *, opset: int, axis: int = -1) -> Any:
+    softmax = find("", "Softmax", opset)
+    if softmax is None:
+        raise AttrError(f"opset={opset}: there is no Softmax of it")
+    return _whole(node, softmax.function(node, _real(node, x, x_scale, x_zero), axis=axis), scale, zero)
+
+
+@row("QLinearAveragePool", domain=DOMAIN)
+def q_linear_average_pool(node: Node, x: Given, x_scale: Given, x_zero: Given = None, scale: Given = None,
+                          zero: Given = None, *, kernel_shape: Any, auto_pad: str = "NOTSET", ceil_mode: int = 0,
+                          channels_last: int = 0, count_include_pad: int = 0, pads: Any = None, strides: Any = None
+                          ) -> Any:
+    def pooled(real: Any) -> Any:
+        return average_pool(node, real, kernel_shape=kernel_shape, auto_pad=auto_pad, ceil_mode=ceil_mode,
+                            count_include_pad=count_include_pad, pads=pads, strides=strides)
+
+    return _whole(node, _channels(node, pooled, _real(node, x, x_scale, x_zero), channels_last), scale, zero)
+
+
+@row("QLinearGlobalAveragePool", domain=DOMAIN)
+def q_linear_global_average_pool(node: Node, x: Given, x_scale: Given, x_zero: Given, scale: Given, zero: Given, *,
+                                 channels_last: int = 0) -> Any:
+    def pooled(real: Any) -> Any:
+        return global_average_pool(node, real)
+
+    return _whole(node, _channels(node, pooled, _real(node, x, x_scale, x_zero), channels_last), scale, zero)
+
+
+def _channels(node: Node, function: Callable[[Any], Any], x: Any, last: int) -> Any:
+    """A function of images whose channels are their second axis, of images where these may be the last."""
+    if not last:
+        return function(x)
+    rank = node.rank(x)
+    y = function(ops.transpose(x, axes=(0, rank - 1, *range(1, rank - 1))))
+    return ops.transpose(y, axes=(0, *range(2, rank), 1))
+
+
+@row("QLinearConcat", domain=DOMAIN)
+def q_linear_concat(node: Node, scale: Given, zero: Given, *parts: Given, axis: int) -> Any:
+    if len(parts) % 3:
+        raise ShapeError(f"QLinearConcat: expected numbers, scale and zero point of each part, got {len(parts)} inputs")
+    real = [_real(node, *parts[i:i + 3]) for i in range(0, len(parts), 3)]
+    return _whole(node, concat(node, *real, axis=axis), scale, zero)
+
+
+@row("QLinearWhere", domain=DOMAIN)
+def q_linear_where(node: Node, condition: Any, x: Given, x_scale: Given, x_zero: Given, y: Given, y_scale: Given,
+                   y_zero: Given, scale: Given, zero: Given) -> Any:
+    chosen = where(node, condition, _real(node, x, x_scale, x_zero), _real(node, y, y_scale, y_zero))
+    return _whole(node, chosen, scale, zero)
+
+
+@row("DynamicQuantizeLSTM", domain=DOMAIN)
+def dynamic_quantize_lstm(node: Node, x: Any, w: Given, r: Given, b: Any = None, lengths: Given = None,
+                          h: Any = None, c: Any = None, p: Any = None, w_scale: Given = None, w_zero: Given = None,
+                          r_scale: Given = None, r_zero: Given = None, *,
+                          hidden_size: int | None = None, direction: str = "forward", activations: Any = None,
+                          activation_alpha: Any = None, activation_beta: Any = None, clip: float | None = None,
+                          input_forget: int = 0) -> Any:
+    """The layer of the real weights. ONNX Runtime also rounds the inputs and states of its products to bytes."""
+    weights = [ops.transpose(_real(node, value, _by_direction(node, scale), _by_direction(node, zero)), axes=(0, 2, 1))
+               for value, scale, zero in ((w, w_scale, w_zero), (r, r_scale, r_zero))]
+    return lstm(node, x, *weights, b, lengths, h, c, p, hidden_size=hidden_size, direction=direction,
+                activations=activations, activation_alpha=activation_alpha, activation_beta=activation_beta, clip=clip,
+                input_forget=input_forget)
+
+
+def _by_direction(node: Node, value: Any) -> Any:
+    """A scale or zero point of each direction, or of each of its gates' numbers, shaped to broadcast."""
+    if value is None:
+        return None
+    directions, *gates = node.shape(value)
+    return ops._np_reshape(node.lift(value), newshape=(directions, 1, *(gates or (1,))))
+
+
+# --------------------------------------------------------------------------------------- weights of a few bits
+
+
+def _unpacked(numbers: np.ndarray, bits: int, count: int) -> np.ndarray:
+    """The unsigned numbers of so many bits each, ``count`` of them in each row of bytes, the lowest bits first."""
+    parts = numbers[..., None] >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8(2 ** bits - 1)
+    return parts.reshape(*numbers.shape[:-1], -1)[..., :count]
+
+
+def _middle(bits: int) -> np.uint8:
+    """The zero point of numbers of so many bits that have none of their own."""
+    if bits not in (2, 4, 8):
+        raise AttrError(f"bits={bits}: expected 2, 4 or 8")
+    return np.uint8(1 << bits - 1)
+
+
+@row("MatMulNBits", domain=DOMAIN)
+def mat_mul_n_bits(node: Node, a: Any, b: Host, scales: Any, zeros: Given = None, groups: Given = None,
+                   bias: Any = None, *, K: int, N: int, block_size: int, accuracy_level: int = 0, bits: int = 4,
+                   weight_prepacked: int = 0) -> Any:
+    if groups is not None or weight_prepacked:
+        raise ArgumentError("MatMulNBits: weights in an order of their own, by g_idx or prepacked, are not read")
+    blocks, middle = -(-K // block_size), _middle(bits)
+    if zeros is None:
+        zeros = middle.reshape(1, 1)
+    elif node.dtype(zeros) == np.uint8:
+        zeros = _unpacked(node.host(zeros).reshape(N, -1), bits, blocks)
+    else:
+        zeros = ops._np_reshape(node.lift(zeros), newshape=(N, blocks))
+    weight = dequantize(node, _unpacked(b.reshape(N, -1), bits, K), ops._np_reshape(scales, newshape=(N, blocks)),
+                        zeros, axis=1, block_size=block_size)
+    product = ops._npi_matmul(a, ops.transpose(weight))
+    return product if bias is None else ops.broadcast_add(product, bias)
+
+
+@row("GatherBlockQuantized", domain=DOMAIN)
+def gather_block_quantized(node: Node, data: Host, indices: Given, scales: Host, zeros: Host = None, *, bits: int = 4,
+                           block_size: int = 128, gather_axis: int = 0, quantize_axis: int = 1) -> Any:
+    if data.dtype == np.uint8:
+        middle = _middle(bits)
+        data = _unpacked(data, bits, data.shape[-1] * 8 // bits)
+        zeros = middle if zeros is None else _unpacked(zeros, bits, scales.shape[-1])
+    table = dequantize(node, data, scales, zeros, axis=quantize_axis, block_size=block_size)
+    return gather(node, table, indices, axis=gather_axis)
