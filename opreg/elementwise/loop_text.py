@@ -21,7 +21,7 @@ import numpy as np
 from ..core.addresses import address_of
 from ..core.cache import cached
 from ..core.host_memory import empty
-from ..core.spec import Shape, is_numpy_float
+from ..core.spec import Shape, is_numpy_float, is_single_or_double
 from ..core.steps import own_bytes
 from ..core.threads import parts_of, run
 from ..typing import Array, ArrayModule
@@ -497,7 +497,7 @@ def specialised_loop(loop: Loop, ins: Sequence[Array]) -> Callable[..., Any] | N
     rows, shapes, dtype = loop.rows, loop.results, ins[0].dtype
     count = len(ins)
     ins = ins[:len(rows.inputs)]
-    if dtype.name not in ("float32", "float64") or any(array.dtype != dtype for array in ins):
+    if not is_single_or_double(dtype) or any(array.dtype != dtype for array in ins):
         return None
     layout = _laid_out(loop, [dtype] * len(ins), [dtype] * len(rows.results), dtype, np)
     tile = _nothing if _is_empty(loop) else _tile(loop, layout, dtype, np)

@@ -18,7 +18,7 @@ from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import Shape, check_axes, is_narrow
+from ...core.spec import Shape, check_axes, is_narrow, is_single_or_double
 from ...core.value import Value
 from ...custom.composed import composed
 from ...elementwise.loops import check_some
@@ -155,7 +155,7 @@ def _attach_bound(op: Op, name: str) -> None:
 
     def accepts(call: Call) -> str | None:
         a, out = call.ins[0], call.outs[0]
-        if {a.dtype.name, out.dtype.name} not in ({"float32"}, {"float64"}):
+        if a.dtype != out.dtype or not is_single_or_double(out.dtype):
             return "for float32 and float64"
         return None if out.flags.c_contiguous and a.size and _axes(call.attrs["axis"], a.ndim) else "the layout"
 

@@ -18,7 +18,7 @@ from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Again, Rule
-from ...core.spec import Shape, check_axes, flattened, is_narrow, is_numpy_float, reduced_axes
+from ...core.spec import Shape, check_axes, flattened, is_narrow, is_numpy_float, is_single_or_double, reduced_axes
 from ...elementwise.expression import absolute, equal, sqrt, square, where
 from ...elementwise.loops import check_some, reduced, sets
 from ...elementwise.rows import row_max, row_min, row_product, row_size, row_sum
@@ -38,7 +38,7 @@ Summed = Annotated[np.dtype, Limit(f"among {', '.join(_SUMMED)}", lambda dtype: 
 
 def reducing(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], shape: Shape, mean: bool = False) -> Callable | None:
     """The function that reduces arrays like this one to a shape, for float32 and float64 on the host."""
-    if data.dtype.name not in ("float32", "float64") or not axes:
+    if not is_single_or_double(data.dtype) or not axes:
         return None
     reduce: Any = ufunc.reduce
     count = np.asarray(math.prod([data.shape[i] for i in axes]), data.dtype)
