@@ -216,6 +216,18 @@ def test_the_work_by_hand_is_that_of_opreg(key: str) -> None:
     assert check() == pytest.approx(wanted(), rel=1e-5)
 
 
+@of_each(["gelu", "gelu_training", "norm_softmax", "adam"])
+def test_loops_of_numba_compute_what_opreg_does(key: str) -> None:
+    pytest.importorskip("numba")
+    from benchmarks import run_numba, run_opreg
+
+    (run, check), (mine, wanted) = [module[key](**BY_HAND[key]) for module in (
+        run_numba.CASES["numba"], run_opreg.CASES["opreg"])]
+    run()
+    mine()
+    assert check() == pytest.approx(wanted(), rel=1e-4)
+
+
 @pytest.mark.parametrize("key, sizes", [
     ("gelu", {"n": 64}), ("elementwise", {"count": 8, "n": 4}),
     ("conv_inference", {"batch": 1, "channels": 2, "size": 6, "count": 2}),
