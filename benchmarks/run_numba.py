@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -16,17 +15,19 @@ __all__ = ["CASES", "VERSION"]
 _HALF, _SLOPE, _CUBIC = np.float32(0.5), np.float32(0.7978845608), np.float32(0.7978845608 * 0.044715)
 _ONE, _THREE, _EPSILON = np.float32(1), np.float32(3), np.float32(EPSILON)
 
-compiled: Callable = numba.njit(parallel=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
+# One thread computes what takes less time than waking others.
+alone, shared = [numba.njit(parallel=parallel, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
+                 for parallel in (False, True)]
 
 
-@compiled
+@shared
 def _gelu(x: np.ndarray, y: np.ndarray) -> None:
     for i in numba.prange(len(x)):
         a = x[i]
         y[i] = _HALF * a * (_ONE + math.tanh(a * (_SLOPE + _CUBIC * a * a)))
 
 
-@compiled
+@shared
 def _gelu_training(x: np.ndarray, g: np.ndarray, y: np.ndarray, dx: np.ndarray) -> None:
     for i in numba.prange(len(x)):
         a = x[i]
@@ -35,7 +36,7 @@ def _gelu_training(x: np.ndarray, g: np.ndarray, y: np.ndarray, dx: np.ndarray) 
         dx[i] = g[i] * _HALF * (_ONE + t + a * (_ONE - t * t) * (_SLOPE + _THREE * _CUBIC * a * a))
 
 
-@compiled
+@shared
 def _norm_softmax(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, g: np.ndarray, y: np.ndarray, dx: np.ndarray,
                   parts: np.ndarray) -> None:
     """Rows in as many parts as ``parts`` has, each with its own sums of the gradients of gamma and beta."""
@@ -77,9 +78,9 @@ def _norm_softmax(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, g: np.ndar
                 dx[row, i] = (slope[i] - first - h[i] * second) * scale
 
 
-@compiled
+@alone
 def _adam(weight: np.ndarray, grad: np.ndarray, mean: np.ndarray, square: np.ndarray, step: np.float32) -> None:
-    for i in numba.prange(len(weight)):
+    for i in range(len(weight)):
         mean[i] = np.float32(0.9) * mean[i] + np.float32(0.1) * grad[i]
         square[i] = np.float32(0.999) * square[i] + np.float32(0.001) * grad[i] * grad[i]
         weight[i] -= step * mean[i] / (math.sqrt(square[i]) + np.float32(1e-8))
