@@ -35,6 +35,7 @@ COLUMNS = {
     "MindSpore": ("run_mindspore", "mindspore"),
     "MindSpore jit": ("run_mindspore", "mindspore"),
     "ONNX Runtime": ("run_onnx", "onnx"),
+    "numba": ("run_numba", "fast"),
 }
 
 #: Columns that are no peers.
@@ -44,7 +45,7 @@ OURS = ("opreg", "opreg[fast]")
 BY_HAND = "NumPy"
 
 #: Frameworks that trace a program, Python bodies of operators included, and run what they have compiled of it.
-COMPILED = ("torch.compile", "JAX", "PyTensor", "MindSpore jit", "ONNX Runtime")
+COMPILED = ("torch.compile", "JAX", "PyTensor", "MindSpore jit", "ONNX Runtime", "numba")
 
 #: Columns that a GPU has, as a stand-in for one has; others leave it to the host.
 ON_DEVICE = ("opreg", "PyTorch", "torch.compile", "JAX")
@@ -55,12 +56,14 @@ def other_version(column: str, version: str) -> str:
 
     >>> other_version("JAX", "0.10.2"), other_version("JAX", "0.12.1"), other_version("PyTorch", "2.13.0+cpu")
     ('jax==0.12.*', '', '')
+    >>> other_version("numba", "0.66.0")  # any
+    ''
     """
     environment = COLUMNS[column][1]
     if column in (*OURS, BY_HAND):
         return ""
     requirement = ENVIRONMENTS[environment][1][0]
-    asked = requirement.partition("==")[2]
+    asked = requirement.partition("==")[2] or "*"
     plain = version.partition("+")[0]
     same = f"{plain}.".startswith(asked[:-1]) if asked.endswith("*") else plain == asked
     return "" if same else requirement

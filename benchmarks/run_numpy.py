@@ -7,20 +7,26 @@ cache at a time, and one product of matrices where there can be one. BLAS has it
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from .numpy_parts import TILE, Convolution, Dense, Gelu, Heads, Norm, scratch, tiles
 from .workloads import (
     EPSILON,
     adam_data,
+    attention_data,
+    block_data,
     chain,
     conv_data,
     gelu_data,
+    lenet_data,
     lstm_data,
     mlp_data,
     norm_data,
+    resnet,
+    resnet_data,
     start_time,
     total,
     uniform,
@@ -28,19 +34,9 @@ from .workloads import (
 
 __all__ = ["CASES", "VERSION"]
 
-#: Numbers of a tile: three or four of them fit into a second cache.
-_TILE = 16_384
+#: Attention weights of a block, which fit into a second cache with their gradients.
+_SCORES = 262_144
 _SLOPE, _CUBIC = 0.7978845608, 0.7978845608 * 0.044715
-
-
-def tiles(*arrays: np.ndarray, size: int = _TILE) -> Iterator[list[np.ndarray]]:
-    """Parts of arrays of one length, side by side."""
-    for begin in range(0, len(arrays[0]), size):
-        yield [array[begin:begin + size] for array in arrays]
-
-
-def scratch(count: int, *shape: int) -> list[np.ndarray]:
-    return [np.empty(shape, np.float32) for _ in range(count)]
 
 
 # ------------------------------------------------------------------------------------------------- element-wise
@@ -141,7 +137,7 @@ def gelu(n: int) -> Any:
 
 def gelu_training(n: int) -> Any:
     x, g = gelu_data(n)
-    (y, dx), whole = scratch(2, n), scratch(2, _TILE)
+    (y, dx), whole = scratch(2, n), scratch(2, TILE)
 
     def run() -> None:
         for a, grad, b, slope in tiles(x, g, y, dx):
@@ -172,7 +168,7 @@ def gelu_training(n: int) -> Any:
 
 def norm_softmax(rows: int, width: int) -> Any:
     (x, gamma, beta), g = norm_data(rows, width)
-    count = _TILE // width
+    count = TILE // width
     (y, dx), (h, t), (dgamma, dbeta) = scratch(2, rows, width), scratch(2, count, width), scratch(2, width)
     part, (mean, scale, found) = np.empty(width, np.float32), scratch(3, count, 1)
 
@@ -226,55 +222,37 @@ def norm_softmax(rows: int, width: int) -> Any:
 
 
 class Unit:
-    """Convolution 3 × 3 by one product of all windows, batch norm and relu, forward and backward.
-
-    Arrays are (channels, batch, height, width): then all pictures are columns of one matrix.
-    """
+    """Convolution 3 × 3, batch norm and relu, forward and backward, of (channels, batch, height, width)."""
 
     def __init__(self, weight: np.ndarray, gamma: np.ndarray, beta: np.ndarray, statistics: Sequence[np.ndarray],
                  batch: int, size: int):
-        filters, channels = weight.shape[:2]
-        self.weight, self.gamma, self.beta = weight.reshape(filters, -1), gamma[:, None], beta[:, None]
-        self.statistics = [each[:, None] for each in statistics]
-        self.padded = np.zeros((channels, batch, size + 2, size + 2), np.float32)
-        self.inner = self.padded[:, :, 1:-1, 1:-1]
-        self.windows = np.empty((channels, 3, 3, batch, size, size), np.float32)
-        self.columns = self.windows.reshape(channels * 9, -1)
-        self.result, self.normed, self.slope, self.t = scratch(4, filters, batch * size * size)
-        self.scale = np.empty((filters, 1), np.float32)
-        self.grads = [np.empty_like(each) for each in (self.weight, self.gamma, self.beta)]
-
-    def _convolve(self, x: np.ndarray, weight: np.ndarray) -> None:
-        self.inner[...] = x
-        size = x.shape[-1]
-        for i in range(3):
-            for j in range(3):
-                self.windows[:, i, j] = self.padded[:, :, i:i + size, j:j + size]
-        np.matmul(weight, self.columns, self.result)
+        self.convolution = Convolution(weight, batch, size, pad=1)
+        self.gamma, self.beta, *self.statistics = [each[:, None] for each in (gamma, beta, *statistics)]
+        self.normed, self.slope, self.t = scratch(3, *self.convolution.result.shape)
+        self.scale = np.empty_like(self.gamma)
+        self.grads = [self.convolution.grad, np.empty_like(self.gamma), np.empty_like(self.beta)]
 
     def inference(self, x: np.ndarray) -> np.ndarray:
         mean, variance = self.statistics
         scale = self.gamma / np.sqrt(variance + EPSILON)
-        self._convolve(x, self.weight * scale)
-        np.add(self.result, self.beta - mean * scale, self.result)
-        np.maximum(self.result, 0, out=self.result)
-        return self.result.reshape(x.shape)
+        y = self.convolution.forward(x, self.convolution.weight * scale)
+        np.add(y, self.beta - mean * scale, y)
+        return np.maximum(y, 0, out=y).reshape(x.shape)
 
     def forward(self, x: np.ndarray) -> np.ndarray:
-        self._convolve(x, self.weight)
-        np.subtract(self.result, self.result.mean(1, keepdims=True), self.normed)
+        y = self.convolution.forward(x)
+        np.subtract(y, y.mean(1, keepdims=True), self.normed)
         np.multiply(self.normed, self.normed, self.t)
         np.divide(1, np.sqrt(self.t.mean(1, keepdims=True) + EPSILON), self.scale)
         np.multiply(self.normed, self.scale, self.normed)
-        np.multiply(self.normed, self.gamma, self.result)
-        np.add(self.result, self.beta, self.result)
-        np.maximum(self.result, 0, out=self.result)
-        return self.result.reshape(x.shape)
+        np.multiply(self.normed, self.gamma, y)
+        np.add(y, self.beta, y)
+        return np.maximum(y, 0, out=y).reshape(x.shape)
 
     def backward(self, g: np.ndarray, needed: bool) -> np.ndarray | None:
-        shape, slope, t = g.shape, self.slope, self.t
-        dweight, dgamma, dbeta = self.grads
-        np.multiply(g.reshape(slope.shape), self.result > 0, slope)
+        slope, t = self.slope, self.t
+        _, dgamma, dbeta = self.grads
+        np.multiply(g.reshape(slope.shape), self.convolution.result > 0, slope)
         np.add.reduce(slope, 1, out=dbeta, keepdims=True)
         np.multiply(slope, self.normed, t)
         np.add.reduce(t, 1, out=dgamma, keepdims=True)
@@ -282,17 +260,7 @@ class Unit:
         np.subtract(slope, dbeta / slope.shape[1], slope)
         np.subtract(slope, t, slope)
         np.multiply(slope, self.gamma * self.scale, slope)
-        np.matmul(slope, self.columns.T, dweight)
-        if not needed:
-            return None
-        np.matmul(self.weight.T, slope, self.columns)
-        self.padded.fill(0)
-        for i in range(3):
-            for j in range(3):
-                self.padded[:, :, i:i + shape[-1], j:j + shape[-1]] += self.windows[:, i, j]
-        dx = self.inner.copy()
-        self.padded.fill(0)
-        return dx
+        return self.convolution.backward(slope, needed)
 
 
 def convolutions(is_train: bool) -> Callable:
@@ -314,6 +282,168 @@ def convolutions(is_train: bool) -> Callable:
         return run, lambda: total(*last, *(grad for unit in units if is_train for grad in unit.grads))
 
     return case
+
+
+class Pool:
+    """Maxima of 2 × 2; of equal numbers each gets the gradient, which relu makes zero where they are zeros."""
+
+    def __init__(self, shape: Sequence[int]):
+        self.result, = scratch(1, *shape[:2], shape[2] // 2, shape[3] // 2)
+        self.slope, = scratch(1, *shape)
+        self.most = np.empty(self.result.shape, bool)
+
+    @staticmethod
+    def _corners(x: np.ndarray) -> list[np.ndarray]:
+        return [x[:, :, i::2, j::2] for i in (0, 1) for j in (0, 1)]
+
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        self.x = x
+        first, second, *others = self._corners(x)
+        np.maximum(first, second, out=self.result)
+        for other in others:
+            np.maximum(self.result, other, out=self.result)
+        return self.result
+
+    def backward(self, g: np.ndarray) -> np.ndarray:
+        for corner, slope in zip(self._corners(self.x), self._corners(self.slope)):
+            np.equal(corner, self.result, self.most)
+            np.multiply(g, self.most, slope)
+        return self.slope
+
+
+def lenet(batch: int, rate: float) -> Any:
+    x, labels, before = lenet_data(batch)
+    x, parameters = x.swapaxes(0, 1), [each.copy() for each in before]
+    weights, biases = parameters[::2], parameters[1::2]
+    first, second = Convolution(weights[0], batch, 28), Convolution(weights[1], batch, 12)
+    convolved = [(layer, Pool(layer.shape), bias[:, None]) for layer, bias in zip((first, second), biases)]
+    wide, last = [Dense(batch, *both) for both in zip(weights[2:], biases[2:])]
+    grads = first.grad, second.grad, wide.grads[0], last.grads[0]
+    sums = [*[np.empty_like(bias) for bias in biases[:2]], wide.grads[1], last.grads[1]]
+    flat, = scratch(1, batch, 800)
+    rows, places = flat.reshape(batch, 50, 4, 4), (np.arange(batch), labels)
+
+    def run() -> None:
+        y = x
+        for layer, pool, bias in convolved:
+            filters = layer.forward(y)
+            np.add(filters, bias, filters)
+            y = pool.forward(np.maximum(filters, 0, out=filters).reshape(layer.shape))
+        np.copyto(rows, y.swapaxes(0, 1))
+        y = wide.forward(flat)
+        slope = last.forward(np.maximum(y, 0, out=y))
+        np.subtract(slope, slope.max(1, keepdims=True), slope)
+        np.exp(slope, slope)
+        np.divide(slope, slope.sum(1, keepdims=True), slope)
+        slope[places] -= 1
+        np.multiply(slope, rate / batch, slope)
+        slope = last.backward(slope)
+        np.multiply(slope, y > 0, slope)
+        slope = wide.backward(slope).reshape(rows.shape).swapaxes(0, 1)
+        for (layer, pool, _), total_of in zip(convolved[::-1], sums[1::-1]):
+            slope = pool.backward(slope).reshape(layer.result.shape)
+            np.multiply(slope, layer.result > 0, slope)
+            np.add.reduce(slope, 1, out=total_of)
+            slope = layer.backward(slope, layer is second)
+        for weight, bias, grad, total_of in zip(weights, biases, grads, sums):
+            np.subtract(weight, grad.reshape(weight.shape), weight)
+            np.subtract(bias, total_of, bias)
+
+    return run, lambda: total(*(each - was for each, was in zip(parameters, before)))
+
+
+def resnet_18(batch: int, size: int) -> Any:
+    """A picture at a time, with batch norm as a factor and a number of each filter."""
+    x, parameters, statistics = resnet_data(batch, size)
+    made: dict[int, Any] = {}
+    wide, row = np.zeros((64, 1, size // 2 // 2 * 2 + 2, size // 2 // 2 * 2 + 2), np.float32), size // 4
+    result = np.empty((batch, 1000), np.float32)
+
+    def unit(x: np.ndarray, stride: int, weight: np.ndarray, *arrays: np.ndarray) -> np.ndarray:
+        if id(weight) not in made:
+            gamma, beta, mean, variance = [each[:, None] for each in arrays]
+            scale = gamma / np.sqrt(variance + EPSILON)
+            made[id(weight)] = (Convolution(weight, 1, x.shape[-1], stride, weight.shape[-1] // 2), scale,
+                                beta - mean * scale)
+        convolution, scale, shift = made[id(weight)]
+        y = convolution.forward(x)
+        np.multiply(y, scale, y)
+        return np.add(y, shift, y).reshape(convolution.shape)
+
+    def pool(x: np.ndarray) -> np.ndarray:
+        wide[:, :, 1:-1, 1:-1] = x  # no number is less than the zeros beside them
+        y = np.maximum(np.maximum(wide[:, :, 0:2 * row:2], wide[:, :, 1:2 * row:2]), wide[:, :, 2:2 * row + 1:2])
+        return np.maximum(np.maximum(y[..., 0:2 * row:2], y[..., 1:2 * row:2]), y[..., 2:2 * row + 1:2])
+
+    def head(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
+        return np.matmul(weight, x.mean((2, 3)).ravel()) + bias
+
+    def run() -> None:
+        for picture, y in zip(x, result):
+            y[:] = resnet(picture[:, None], parameters, statistics, unit, lambda x: np.maximum(x, 0, out=x), pool, head)
+
+    return run, lambda: total(result)
+
+
+# ------------------------------------------------------------------------------------------------- attention
+
+
+def attention(is_train: bool) -> Callable:
+    """Each block of queries goes forward and backward while its weights are in the cache."""
+    def case(batch: int, heads: int, tokens: int, size: int) -> Any:
+        arrays, g = attention_data(batch, heads, tokens, size)
+        query, key, value, g = [each.reshape(-1, tokens, size) for each in (*arrays, g)]
+        y, *slopes = [np.empty_like(query) for _ in range(4)]
+        count = min(tokens, max(1, _SCORES // tokens))
+        blocks = {n: Heads(n, tokens, size) for n in {count, tokens % count} - {0}}
+
+        def run() -> None:
+            for q, k, v, grad, out, dq, dk, dv in zip(query, key, value, g, y, *slopes):
+                dk.fill(0)
+                dv.fill(0)
+                for queries, some, those, dqueries in tiles(q, grad, out, dq, size=count):
+                    block = blocks[len(queries)]
+                    block.forward(queries, k, v, those)
+                    if is_train:
+                        block.backward(some, k, v, those, dqueries, dk, dv)
+
+        return run, lambda: total(y, *slopes) if is_train else total(y)
+
+    return case
+
+
+def block(batch: int, tokens: int, width: int, heads: int, ratio: int) -> Any:
+    (x, *parameters), g = block_data(batch, tokens, width, ratio)
+    rows, size = batch * tokens, width // heads
+    x, g = x.reshape(rows, width), g.reshape(rows, width)
+    pairs = zip(*[iter(parameters)] * 2)
+    before, joined, out, after, wide, narrow = layers = [
+        kind(rows, *next(pairs)) for kind in (Norm, Dense, Dense, Norm, Dense, Dense)]
+    gelu, djoined = Gelu(rows, ratio * width), np.empty_like(joined.result)
+    mixed, middle, slope, dx, y = scratch(5, rows, width)
+
+    def of_heads(array: np.ndarray) -> list[list[np.ndarray]]:
+        """By head, its part of the rows, or its queries, keys and values."""
+        parts = array.reshape(batch, tokens, -1, size)
+        return [[each[:, i] for i in range(head, parts.shape[2], heads)] for each in parts for head in range(heads)]
+
+    every = [(Heads(tokens, tokens, size), *given, *made, *gradient, *wanted) for given, made, gradient, wanted in
+             zip(*map(of_heads, (joined.result, mixed, out.slope, djoined)))]
+
+    def run() -> None:
+        joined.forward(before.forward(x))
+        for head, query, key, value, result, *_ in every:
+            head.forward(query, key, value, result)
+        np.add(x, out.forward(mixed), middle)
+        np.add(middle, narrow.forward(gelu.forward(wide.forward(after.forward(middle)))), y)
+        np.add(after.backward(wide.backward(gelu.backward(narrow.backward(g)))), g, slope)
+        out.backward(slope)
+        djoined.fill(0)
+        for head, _, key, value, result, grad, *slopes in every:
+            head.backward(grad, key, value, result, *slopes)
+        np.add(before.backward(joined.backward(djoined)), slope, dx)
+
+    return run, lambda: total(y, dx, *(grad for layer in layers for grad in layer.grads))
 
 
 # ------------------------------------------------------------------------------------------------- layers
@@ -422,7 +552,7 @@ def adam(count: int, rate: float) -> Any:
     weights = [each.copy() for each in before]
     means, squares = [[np.zeros_like(each) for each in before] for _ in range(2)]
     pieces = [piece for each in zip(weights, grads, means, squares) for piece in tiles(*map(np.ravel, each))]
-    whole, done = np.empty(_TILE, np.float32), [0]
+    whole, done = np.empty(TILE, np.float32), [0]
 
     def run() -> None:
         done[0] += 1
@@ -476,6 +606,8 @@ CASES = {"NumPy": {
     "custom_identity": custom(lambda x, out: np.copyto(out, x)),
     "elementwise": elementwise(False), "elementwise_training": elementwise(True), "chain": elementwise(True),
     "gelu": gelu, "gelu_training": gelu_training, "norm_softmax": norm_softmax, "conv_training": convolutions(True),
-    "conv_inference": convolutions(False), "lstm": lstm, "mlp": mlp, "adam": adam, "eager": eager,
-    "import": import_time, "first_result": first_result,
+    "conv_inference": convolutions(False), "block": block, "attention": attention(False),
+    "attention_training": attention(True), "attention_long": attention(False),
+    "attention_long_training": attention(True), "lstm": lstm, "resnet_1": resnet_18, "resnet_8": resnet_18, "mlp": mlp,
+    "lenet": lenet, "adam": adam, "eager": eager, "import": import_time, "first_result": first_result,
 }}

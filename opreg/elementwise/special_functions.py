@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..core.cache import cached
+from ..core.spec import is_single_or_double
 from ..typing import Array, ArrayModule
 
 __all__ = ["bessel_i", "erf", "erfinv", "gamma", "gammaln", "of_equal_zeros", "polygamma"]
@@ -23,7 +24,7 @@ N = TypeVar("N", Array, float)
 
 
 def _single(xp: ArrayModule, x: Array) -> Array:
-    return x if x.dtype.name in ("float32", "float64") else x.astype(xp.float32)
+    return x if is_single_or_double(x.dtype) else x.astype(xp.float32)
 
 
 def _store(x: Array, value: Array, out: Array | None) -> Array:

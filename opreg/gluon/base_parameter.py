@@ -202,9 +202,8 @@ class Parameter:
                 if len(arrays) == 1:
                     return arrays[0]
                 ctx = current_context()
-            place = _place(ctx)
             for own, each in zip(self._ctx_list, arrays):
-                if _place(own) == place:
+                if own is ctx or _place(own) == _place(ctx):
                     return each
             raise BlockError(f"Parameter '{self.name}' was not initialized on context {ctx}. It was only initialized "
                              f"on {self._ctx_list}.")

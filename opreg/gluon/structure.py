@@ -89,8 +89,11 @@ def inspected(value: Any) -> tuple[bool, list[Context]]:
         return True, []
     symbols, contexts = False, list[Context]()
     for part in value if isinstance(value, (list, tuple)) else ():
-        inner, more = inspected(part)
-        symbols, contexts = symbols or inner, contexts + more
+        if isinstance(part, NDArray):
+            contexts.append(part._ctx)
+        else:
+            inner, more = inspected(part)
+            symbols, contexts = symbols or inner, contexts + more
     return symbols, contexts
 
 

@@ -192,6 +192,10 @@ BY_HAND: dict[str, dict[str, Any]] = {
         "custom_numpy", "custom_identity", "elementwise", "elementwise_training", "chain")},
     "gelu": {"n": 20_000}, "gelu_training": {"n": 20_000}, "norm_softmax": {"rows": 32, "width": 1024},
     **{key: {"batch": 2, "channels": 3, "size": 6, "count": 2} for key in ("conv_training", "conv_inference")},
+    "block": {"batch": 2, "tokens": 5, "width": 8, "heads": 2, "ratio": 2},
+    **{key: {"batch": 1, "heads": 2, "tokens": 300, "size": 3} for key in (
+        "attention", "attention_training", "attention_long", "attention_long_training")},
+    **{key: {"batch": 2, "size": 32} for key in ("resnet_1", "resnet_8")}, "lenet": {"batch": 3, "rate": 0.1},
     "lstm": {"steps": 3, "batch": 2, "hidden": 5}, "mlp": {"batch": 6, "layers": (7, 5, 4, 10), "rate": 0.1},
     "adam": {"count": 5, "rate": 1e-3}, "eager": {"n": 10, "calls": 2},
 }
@@ -210,6 +214,18 @@ def test_the_work_by_hand_is_that_of_opreg(key: str) -> None:
     run()
     mine()
     assert check() == pytest.approx(wanted(), rel=1e-5)
+
+
+@of_each(["gelu", "gelu_training", "norm_softmax", "adam"])
+def test_loops_of_numba_compute_what_opreg_does(key: str) -> None:
+    pytest.importorskip("numba")
+    from benchmarks import run_numba, run_opreg
+
+    (run, check), (mine, wanted) = [module[key](**BY_HAND[key]) for module in (
+        run_numba.CASES["numba"], run_opreg.CASES["opreg"])]
+    run()
+    mine()
+    assert check() == pytest.approx(wanted(), rel=1e-4)
 
 
 @pytest.mark.parametrize("key, sizes", [

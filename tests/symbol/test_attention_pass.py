@@ -29,6 +29,7 @@ LAID_APART = {"q": (QUERIES, 2, 3 * SIZE), "k": (KEYS, 2, 3 * 2 * SIZE)}
 def small_blocks(monkeypatch):
     monkeypatch.setattr(scaled_attention, "_QUERIES", 5)
     monkeypatch.setattr(scaled_attention, "_KEYS", 4)
+    monkeypatch.setattr(scaled_attention, "_WORTH", 1)
 
 
 def _scores(scale: float = 0.5) -> Symbol:

@@ -15,7 +15,7 @@ import numpy as np
 from ...core.array_module import number_on
 from ...core.launch import Call, Rank
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, known, show, size
+from ...core.spec import ANY, Shape, is_single_or_double, known, show, size
 from ...elementwise.expression import equal, exp, maximum, sign, trunc
 from ...elementwise.loops import Sets, sets
 from ...elementwise.rows import RowLayout, column, row_size
@@ -136,7 +136,7 @@ def _few_classes(call: Call) -> str | None:
     data, out = call.ins[0], call.outs[0]
     if call.xp is not np:
         return "the arrays are not the host's"
-    if data.dtype.name not in ("float32", "float64") or out.dtype != data.dtype:
+    if not is_single_or_double(data.dtype) or out.dtype != data.dtype:
         return "for float32 and float64"
     view = softmax_view(data.shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
     if len(view) != 2 or not 0 < view[1] <= _SHORT or not 0 < size(view) <= _FEW:

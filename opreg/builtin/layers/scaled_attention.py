@@ -31,9 +31,10 @@ from ..samples import folded, size_of
 
 __all__ = ["PARTS", "drawn", "fills", "in_blocks", "run", "run_back", "scale_of", "several"]
 
-# Queries and keys of a block on the host: its scores, and a block of the same size beside them, stay in the second
-# cache while the products read them.
-_QUERIES, _KEYS = 128, 512
+# Queries and keys of a block on the host. BLAS packs the keys and the values of a block once for all of its queries.
+_QUERIES, _KEYS = 512, 512
+# The part of a block's scores from which on a head is worth a block of its own, whose scores stay in a cache.
+_WORTH = 4
 #: Parts of the gradient that threads may share, where there are as many blocks of keys.
 PARTS = 8
 # Scores of a block on another device, of all heads together.
@@ -551,17 +552,17 @@ def backward_attention_vmap(ins, batched, *, p, **attrs):
 
 
 def in_blocks(scores: Shape) -> bool:
-    """Whether the scores of each head, (..., queries, keys), need more than one block on the host."""
-    return len(scores) > 1 and scores[-2] * scores[-1] > _QUERIES * _KEYS
+    """Whether the scores of each head, (..., queries, keys), are worth blocks on the host."""
+    return len(scores) > 1 and _WORTH * scores[-2] * scores[-1] > _QUERIES * _KEYS
 
 
 def several(call: Call) -> str | None:
-    """The reason why blocks have no advantage: all scores fit in one."""
+    """The reason why blocks have no advantage: scores are few."""
     query, key = call.ins[call.op is backward_attention:][:2]
     if not query.size or not key.size:
         return "nothing to compute"
     scores = math.prod(query.shape[:3]) * key.shape[2]
-    return None if scores > (_QUERIES * _KEYS if call.xp is np else _SCORES) else "all scores are one block"
+    return None if scores > (_QUERIES * _KEYS // _WORTH if call.xp is np else _SCORES) else "all scores are one block"
 
 
 @scaled_dot_product_attention.kernel("blocks", accepts=several, rank=Rank.OPERATOR)

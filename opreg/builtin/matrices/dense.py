@@ -19,7 +19,7 @@ from ...core.launch import Call, Rank
 from ...core.op import Op
 from ...core.registry import declare, ops, register
 from ...core.rules import Attrs, Rule
-from ...core.spec import Shape, broadcast, is_narrow, show
+from ...core.spec import Shape, broadcast, is_narrow, is_single_or_double, show
 from ...core.value import Value
 from ...elementwise.loops import reduced
 from ...errors import AttrError, ShapeError
@@ -51,7 +51,7 @@ def product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Ar
 def _specialised_product(shape: Shape, b: Array, like: Array) -> Matmul | None:
     """A ``product`` specialised for a shape and for arrays like ``b``, for eager calls on the host; None for other
     dtypes."""
-    if like.dtype.name not in ("float32", "float64") or b.dtype != like.dtype:
+    if not is_single_or_double(like.dtype) or b.dtype != like.dtype:
         return None
     return np.matmul if math.prod(shape) * b.shape[-1] <= SMALL else functools.partial(product, np)
 
@@ -116,7 +116,7 @@ def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = 
 
     def accepts(call: Call) -> str | None:
         read = [*call.ins[:2], *bias_of(call)]
-        if any(array.dtype.name not in ("float32", "float64") for array in (*read, *call.outs)):
+        if any(not is_single_or_double(array.dtype) for array in (*read, *call.outs)):
             return "for float32 and float64"
         matrices = rule(call.attrs, *call.ins)
         if not views_of(call, matrices) or not call.outs[0].flags.c_contiguous:
@@ -374,7 +374,7 @@ def _adds_rows(call: Call) -> str | None:
     data, attrs = call.ins[0], call.attrs
     if attrs["axis"] not in (-1, data.ndim - 1) or not attrs["exclude"]:
         return "only along all axes but the last, as the gradient of a bias"
-    if data.dtype.name not in ("float32", "float64") or call.outs[0].dtype != data.dtype:
+    if not is_single_or_double(data.dtype) or call.outs[0].dtype != data.dtype:
         return "for float32 and float64"
     if not (data.flags.c_contiguous and call.outs[0].flags.c_contiguous) or not data.size:
         return "an array does not lie in one piece"

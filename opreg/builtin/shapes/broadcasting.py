@@ -15,7 +15,7 @@ from ...core.attrs import Count
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Rule
-from ...core.spec import Shape, check_axis, flattened, is_narrow, show
+from ...core.spec import Shape, check_axis, flattened, is_narrow, is_single_or_double, show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -219,7 +219,7 @@ def _summing(xp: ArrayModule, data: Array, like: Array) -> Callable[[Array], Arr
     while rows - 1 in axes:
         rows -= 1
     wide = xp.float32 if is_narrow(data.dtype) else None
-    if rows == data.ndim or data.dtype.name not in ("float32", "float64") or not data.flags.c_contiguous:
+    if rows == data.ndim or not is_single_or_double(data.dtype) or not data.flags.c_contiguous:
         return lambda data: xp.sum(data, tuple(axes), wide, None, True).reshape(shape)
     # A product with ones is three times as fast as a sum over short rows.
     lines, length = math.prod(data.shape[:rows]), math.prod(data.shape[rows:])

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, is_floating, show
+from ...core.spec import ANY, Shape, is_floating, is_single_or_double, show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -50,7 +50,7 @@ def _changing(op: Op, change: Callable[..., Array]) -> None:
 
     @op.kernel()  # no body: colors of channels are constants, which bodies do not hold
     def changing_xp(xp, data, *, rng=None, **attrs):
-        working = data if data.dtype.name in ("float32", "float64") else data.astype(xp.float32)
+        working = data if is_single_or_double(data.dtype) else data.astype(xp.float32)
         return _in_range(xp, change(xp, working, data.dtype, rng, **attrs), data.dtype)
 
 
