@@ -7,7 +7,7 @@ import operator
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +23,7 @@ from opreg.core.other_names import name_others, without_others
 from opreg.core.registry import get, ops
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
-from opreg.core.spec import Shape, as_dtype, is_numpy_float, show, wrapped
+from opreg.core.spec import Shape, as_dtype, show, wrapped
 from opreg.core.value import BINARY, Value
 from opreg.core.versions import held, share, unchanged, wrote
 from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, SubscriptError, adopted, note
@@ -58,15 +58,25 @@ FOREIGN = Slot("arrays")
 AS_NUMPY = Slot("np")
 
 _FLOAT32, _ALL = np.dtype(np.float32), slice(None)
-_SCALARS: dict[np.dtype, dict[float | str, np.ndarray]] = {}
+_Scalars: TypeAlias = dict[np.dtype, dict[float | str, np.ndarray]]
+#: Scalars as 0-d arrays of floating dtypes, and integers as 0-d arrays of any dtype.
+_SCALARS: _Scalars = {}
+_INTEGERS: _Scalars = {}
+#: The largest integer up to which attributes, which are floats, hold each.
+_REACH = 2 ** 53
 
 
-def _scalar(value: float, dtype: np.dtype) -> np.ndarray:
-    """A scalar as a 0-d array of a floating dtype, with which a ufunc is twice as fast as with a Python float."""
-    scalars = _SCALARS.setdefault(dtype, {})
-    if len(scalars) > 1024:
-        scalars.clear()
-    scalars[value or str(value)] = scalar = quiet(np.array(value).astype, dtype)
+def _scalar(value: float, dtype: np.dtype, scalars: _Scalars) -> np.ndarray | None:
+    """A scalar as a 0-d array, with which a ufunc is twice as fast as with a Python number; None if an integer dtype
+    does not hold it, or an attribute."""
+    if dtype.kind != "f":
+        reach = np.iinfo(dtype)
+        if scalars is _SCALARS or not max(reach.min, -_REACH) <= value <= min(reach.max, _REACH):
+            return None
+    of_dtype = scalars.setdefault(dtype, {})
+    if len(of_dtype) > 1024:
+        of_dtype.clear()
+    of_dtype[value or str(value)] = scalar = quiet(np.array(value).astype, dtype)
     return scalar
 
 
@@ -103,6 +113,7 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
     """
     array_class: type | None = np.ndarray
     new, scalars, kinds = NDArray.__new__, _SCALARS, "fiu" if exact else "f"
+    integers = _INTEGERS if exact else _SCALARS
     same, broadcast, with_number = forms
     as_number = truth == "number"
 
@@ -114,12 +125,13 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
         if data.__class__ is not array_class or thread["tracer"] is not None:
             return self._binary(name, other, reflected)
         if kind is not result_class and (kind is int or kind is float):
+            table = integers if kind is int else scalars
             try:
-                right = scalars[dtype][other or str(other)]  # 0.0 == -0.0
+                right = table[dtype][other or str(other)]  # 0.0 == -0.0
             except KeyError:
-                if not is_numpy_float(dtype):
+                right = _scalar(other, dtype, table) if dtype.kind in kinds else None
+                if right is None:
                     return self._binary(name, other, reflected)
-                right = _scalar(other, dtype)
         elif (kind is result_class or kind in classes) and not reflected:
             right = other._data
             if (right.__class__ is not array_class or right.dtype is not dtype or self._ctx is not other._ctx
@@ -206,8 +218,7 @@ def attach(cls: type[NDArray], classes: set[type], comparisons: Mapping[str, Seq
             set_method(start, name, _fast(name, ufunc, (same, broadcast, number), cls, classes, bool(start),
                                           name != "truediv"))
     for name, ufunc in _COMPARISONS.items():
-        set_method("", name, _fast(name, ufunc, comparisons[name][:3], cls, classes, False, truth == "bool", truth,
-                                   silent))
+        set_method("", name, _fast(name, ufunc, comparisons[name][:3], cls, classes, False, True, truth, silent))
 
 
 def leave_trace(values: Iterable[Any]) -> None:
