@@ -75,7 +75,7 @@ def _matrix(xp: ArrayModule, a: Array, b: Array, out: Array | None, shape: Shape
 
 def _size(a: Array, b: Array) -> Shape:
     """The shape of a product of matrices, or of stacks of matrices."""
-    return (*a.shape[:-1], b.shape[-1])
+    return (*broadcast(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
 
 
 #: The factors of a call, by operator, for operators that multiply two matrices or stacks of matrices; None if the call
@@ -89,8 +89,7 @@ def factors_of(call: Call) -> tuple[Array, Array, Shape] | None:
     factors = FACTORS[call.op](call) if all(array.size for array in call.ins[:2]) else None
     if factors is None or not views_of(call, factors):
         return None
-    a, b = factors
-    return a, b, (*broadcast(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+    return *factors, _size(*factors)
 
 
 def views_of(call: Call, factors: Sequence[Array]) -> bool:
@@ -103,9 +102,9 @@ def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = 
     """Attach the kernels of an operator that multiplies two matrices or stacks of matrices: the reference, and a kernel
     with factors bound in advance, for products in the arrays' own dtype.
 
-    ``factors`` returns the matrices from the inputs and attributes; ``shape(attrs, *arrays)`` is the shape of the
-    result if it is not that of the product. A third input that ``op`` reads is a bias, added to the rows of the
-    product. A reference that the operator already has remains.
+    ``factors`` returns the matrices from the inputs and attributes, or None where the result is no product alone;
+    ``shape(attrs, *arrays)`` is the shape of the result if it is not that of the product. A third input that ``op``
+    reads is a bias, added to the rows of the product. A reference that the operator already has remains.
     """
     rule, biased = Rule(factors), 2 not in op.traits.unread
     FACTORS[op] = lambda call: rule(call.attrs, *call.ins)
@@ -125,6 +124,10 @@ def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = 
         if any(array.dtype.name not in ("float32", "float64") for array in (*read, *call.outs)):
             return "for float32 and float64"
         matrices = rule(call.attrs, *call.ins)
+        if matrices is None:
+            return "products are added up"
+        if matrices[0].ndim > matrices[1].ndim:
+            return "BLAS would pack the matrix on the right anew for each on the left"
         if not views_of(call, matrices) or not call.outs[0].flags.c_contiguous:
             return "an array does not lie in one piece"
         return None

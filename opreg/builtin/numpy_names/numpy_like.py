@@ -15,7 +15,6 @@ import numpy as np
 
 from ...core.attrs import Key, Limit, Number
 from ...core.declarations import ZERO
-from ...core.launch import Call
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, broadcast, check_axis, is_numpy_float, show
@@ -24,7 +23,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attending import Seen, multiplies
 from ..lookup.indexing import choosing
-from ..matrices.dense import FACTORS, adjoint, bilinear, product
+from ..matrices.dense import adjoint, bilinear, multiplying, product
 from ..outputs import adjoint_pair
 from ..places import writing
 from ..samples import aligned, alike, repeated, summed_like
@@ -150,11 +149,11 @@ def _multiplying(op: Op, factors: Callable[..., tuple[Array, ...]], product_shap
             return _into(xp, left, right, shape, out)
         return stored(xp, reduce_like_xp(xp, product(xp, left, right), *like).reshape(shape), out)
 
-    def of_call(call: Call) -> tuple[Array, Array] | None:
-        left, right, *like = factors(*call.ins)
+    def alone(*arrays: Array) -> tuple[Array, Array] | None:
+        left, right, *like = factors(*arrays)
         return None if sums(left, right, *like) else _folded(left, right)
 
-    FACTORS[op] = of_call
+    multiplying(op, alone)
 
 
 def _factors_of_a(g: Array, b: Array, a: Array) -> tuple[Array, ...]:
