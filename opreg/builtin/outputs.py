@@ -10,12 +10,13 @@ import numpy as np
 from ..core.op import Op, agreed
 from ..core.registry import ops
 from ..core.rules import Rule
-from ..core.spec import Shape, common_dtype, is_floating, unify
+from ..core.spec import Shape, common_dtype, is_floating, is_narrow, unify
+from ..core.value import Value
 from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
 __all__ = ["adjoint_pair", "linear", "gradient_by", "agreeing", "like_inputs", "numbered", "as_output", "together",
-           "one_of", "floating", "wide", "out_like", "out_or_empty_like", "write_out"]
+           "one_of", "floating", "wide", "widened", "in_dtype_of", "out_like", "out_or_empty_like", "write_out"]
 
 
 def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
@@ -251,6 +252,16 @@ def floating(dtypes: Sequence[np.dtype | None]) -> np.dtype | None:
 def wide(array: Array) -> Array:
     """The array in a dtype that is accurate for sums: float32 for 16-bit dtypes."""
     return array.astype("float32") if array.dtype.itemsize < 4 else array
+
+
+def widened(value: Value) -> Value:
+    """As ``wide``, of a value in a body."""
+    return ops.Cast(value, dtype="float32") if is_narrow(np.dtype(value.dtype)) else value
+
+
+def in_dtype_of(value: Value, like: Value) -> Value:
+    """A value in a body, cast to the dtype of another one if it has another."""
+    return value if value.dtype == like.dtype else ops.Cast(value, dtype=like.dtype)
 
 
 def out_like(out: Array | None, like: Array) -> Array | None:

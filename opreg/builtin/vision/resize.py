@@ -12,12 +12,12 @@ from typing import Literal
 import numpy as np
 
 from ...core.registry import ops
-from ...core.spec import ANY, Shape, is_narrow, show
+from ...core.spec import ANY, Shape, show
 from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array
-from ..outputs import adjoint_pair, gradient_by, like_inputs
+from ..outputs import gradient_by, in_dtype_of, like_inputs, widened
 
 __all__: list[str] = []
 
@@ -32,11 +32,10 @@ def _weighed(data: Value, size: Shape, matrix: Callable[..., Array], turned: boo
 
     ``matrix(n, m, dtype)`` maps ``n`` elements to ``m``; with ``turned``, for the gradient, ``m`` to ``n``.
     """
-    dtype = np.dtype(data.dtype)
-    wide = np.dtype(np.float32) if is_narrow(dtype) else dtype
-    rows, columns = [matrix(m, n, wide).T if turned else matrix(n, m, wide) for n, m in zip(data.shape[2:], size)]
-    made = ops._npi_matmul(rows, ops._npi_matmul(data if wide is dtype else ops.Cast(data, dtype=wide), columns.T))
-    return made if wide is dtype else ops.Cast(made, dtype=dtype)
+    x = widened(data)
+    rows, columns = [matrix(m, n, x.dtype).T if turned else matrix(n, m, x.dtype)
+                     for n, m in zip(data.shape[2:], size)]
+    return in_dtype_of(ops._npi_matmul(rows, ops._npi_matmul(x, columns.T)), data)
 
 
 # ---------------------------------------------------------------------------------- AdaptiveAvgPooling2D
@@ -78,7 +77,7 @@ def adaptive_pooling_data(g, data, *, output_size: int | tuple[int, ...] = ()):
 
 adaptive_pooling.infer(_pooled)
 adaptive_pooling_data.infer(like_inputs(1))
-adjoint_pair(adaptive_pooling, adaptive_pooling_data)
+gradient_by(adaptive_pooling, adaptive_pooling_data)
 
 
 # -------------------------------------------------------------------------------------- BilinearResize2D
@@ -155,8 +154,3 @@ def bilinear_resize_data(g, data, *, align_corners: bool = True):
 bilinear_resize.infer(_asked)
 bilinear_resize_data.infer(like_inputs(1))
 gradient_by(bilinear_resize, bilinear_resize_data)
-
-
-@bilinear_resize_data.grad
-def bilinear_resize_data_grad(h, ins, outs, *, align_corners):
-    return ops._contrib_BilinearResize2D(h, ins[0], mode="like", align_corners=align_corners), None
