@@ -19,12 +19,12 @@ from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, broadcast, check_axis, is_numpy_float, show
 from ...core.value import Value
+from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attending import Seen, multiplies
 from ..lookup.indexing import choosing
 from ..matrices.dense import adjoint, bilinear, multiplying, product
-from ..outputs import adjoint_pair
 from ..places import writing
 from ..samples import aligned, alike, repeated, summed_like
 from ..shapes.broadcasting import reduce_like_xp
@@ -321,13 +321,14 @@ def subscript_sum_grad(g, ins, outs, *, key):
 # ----------------------------------------------------------------------------------------- moved and rounded
 
 
-def _triangle(name: str, function: str, doc: str) -> None:
-    @declare(name=name)
+def _triangle(name: str, upper: bool, doc: str) -> None:
+    @composed(name=name)
     def op(data, *, k: int = 0):
         """A triangle."""
+        below = np.tri(*data.shape[-2:], k - upper, bool)
+        return ops._npi_where_rscalar(below != upper, data, scalar=0.0)
 
     op.doc = doc
-    alike(op)
 
     @op.infer
     def triangle_infer(data):
@@ -335,17 +336,11 @@ def _triangle(name: str, function: str, doc: str) -> None:
             raise ShapeError(f"expected matrices, two axes or more, got shape {show(data)}")
         return data
 
-    @op.kernel()  # no body: the function is the array module's
-    def triangle_xp(xp, data, *, k):
-        return getattr(xp, function)(data, k)
 
-    adjoint_pair(op, op, like=False)
-
-
-_triangle("_npi_tril", "tril", "The matrices in the last two axes with zeros above the diagonal ``k``, which lies "
-                               "``k`` places above the main one.")
-_triangle("_npi_triu", "triu", "The matrices in the last two axes with zeros below the diagonal ``k``, which lies "
-                               "``k`` places above the main one.")
+_triangle("_npi_tril", False, "The matrices in the last two axes with zeros above the diagonal ``k``, which lies ``k`` "
+                          "places above the main one.")
+_triangle("_npi_triu", True, "The matrices in the last two axes with zeros below the diagonal ``k``, which lies ``k`` "
+                           "places above the main one.")
 
 Places = int | tuple[int, ...]
 
