@@ -334,13 +334,3 @@ def _fourier(g: Builder, use: Use, x: Value) -> Value:
     if inverse:
         return g.squeeze(g.slice(found, [0], [1], [rank]), [rank]) * (count // 2)
     return g.reshape(found, (*x.shape[:-1], 2 * count))
-
-
-@says("_contrib_allclose")
-def _all_close(g: Builder, use: Use, x: Value, y: Value) -> Value:
-    attrs = use.attrs
-    near = g("LessOrEqual", g("Abs", x - y), g("Abs", y) * attrs["rtol"] + attrs["atol"])
-    near = g("Or", near, g("Equal", x, y))  # infinite elements
-    if attrs["equal_nan"]:
-        near = g("Or", near, g("And", g("IsNaN", x), g("IsNaN", y)))
-    return g.reduce("Min", g.cast(near, np.int32), range(len(near.shape)), False)
