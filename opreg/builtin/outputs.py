@@ -11,7 +11,6 @@ from ..core.op import Op, agreed
 from ..core.registry import ops
 from ..core.rules import Rule
 from ..core.spec import Shape, common_dtype, is_floating, is_narrow, unify
-from ..core.value import Value
 from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
@@ -254,12 +253,12 @@ def wide(array: Array) -> Array:
     return array.astype("float32") if array.dtype.itemsize < 4 else array
 
 
-def widened(value: Value) -> Value:
+def widened(value: Any) -> Any:
     """As ``wide``, of a value in a body."""
     return ops.Cast(value, dtype="float32") if is_narrow(np.dtype(value.dtype)) else value
 
 
-def in_dtype_of(value: Value, like: Value) -> Value:
+def in_dtype_of(value: Any, like: Any) -> Any:
     """A value in a body, cast to the dtype of another one if it has another."""
     return value if value.dtype == like.dtype else ops.Cast(value, dtype=like.dtype)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.registry import ops
-from ...core.spec import check_axes
+from ...core.spec import Shape, check_axes
 from ...core.value import Value
 from ...custom.composed import composed
 from ..outputs import in_dtype_of, like_inputs, widened
@@ -22,13 +22,14 @@ Axes = int | tuple[int, ...] | None
 class _Parted:
     """Numbers that are multiplied with each other along some axes, apart from the zeros among them."""
 
-    def __init__(self, data: Value, axis: Axes, exclude: bool):
+    def __init__(self, data: Any, axis: Axes, exclude: bool):
         shape = data.shape
         axes = () if axis == () else check_axes(axis, len(shape))
         if exclude:
             axes = tuple([i for i in range(len(shape)) if i not in axes])
         # An array that is not reduced gets an axis of length one.
-        self.axes, self.shape = (axes, shape) if axes else ((0,), (1, *shape))
+        self.axes: Shape = axes or (0,)
+        self.shape: Shape = shape if axes else (1, *shape)
         data = self.seen(data)
         self.zero = ops._equal_scalar(data, scalar=0.0)
         self.rest = ops._npi_where_lscalar(self.zero, data, scalar=1.0)
@@ -37,15 +38,15 @@ class _Parted:
         self.none = ops._npi_greater_equal(self.zero, self.zeros)
         self.product = ops.broadcast_div(ops.prod(self.rest, axis=self.axes, keepdims=True), self.rest)
 
-    def seen(self, data: Value) -> Value:
+    def seen(self, data: Any) -> Any:
         """An array in the shape and dtype that is computed in."""
         return widened(data if data.shape == self.shape else ops._np_reshape(data, newshape=self.shape))
 
-    def sums(self, values: Value) -> Value:
+    def sums(self, values: Any) -> Any:
         """Sums over the other elements."""
         return ops.broadcast_sub(ops.sum(values, axis=self.axes, keepdims=True), values)
 
-    def like(self, values: Value, data: Value) -> Value:
+    def like(self, values: Any, data: Any) -> Any:
         """Values in the shape and dtype of the data."""
         return in_dtype_of(values if data.shape == self.shape else ops._np_reshape(values, newshape=data.shape), data)
 

@@ -59,7 +59,7 @@ def prior(data, *, sizes: tuple[float, ...] = (1.0,), ratios: tuple[float, ...] 
     dtype = np.float64 if data.dtype == np.float64 else np.float32
     half_width = np.asarray([size * height / max(width, 1) * root / 2 for size, root in shapes], dtype)
     half_height = np.asarray([size / root / 2 for size, root in shapes], dtype)
-    y, x = [(np.arange(count).astype(dtype) + offset) * (step if step > 0 else 1 / max(count, 1))
+    y, x = [(np.arange(count, dtype=dtype) + offset) * (step if step > 0 else 1 / max(count, 1))
             for count, offset, step in zip((height, width), offsets, steps)]
     x, y = x[:, None], y[:, None, None]
     boxes = np.stack(np.broadcast_arrays(x - half_width, y - half_height, x + half_width, y + half_height), axis=-1)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ...core.registry import ops
 from ...core.spec import ANY, Shape, show
-from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array
@@ -27,7 +26,7 @@ def _image(data: Shape) -> None:
         raise ShapeError(f"data: expected four axes (batch, channel, height, width), got shape {show(data)}")
 
 
-def _weighed(data: Value, size: Shape, matrix: Callable[..., Array], turned: bool = False) -> Value:
+def _weighed(data: Any, size: Shape, matrix: Callable[..., Array], turned: bool = False) -> Any:
     """``rows @ image @ columns.T`` of every image, to height and width ``size``.
 
     ``matrix(n, m, dtype)`` maps ``n`` elements to ``m``; with ``turned``, for the gradient, ``m`` to ``n``.
