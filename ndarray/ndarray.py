@@ -23,7 +23,7 @@ from opreg.core.other_names import name_others, without_others
 from opreg.core.registry import get, ops
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
-from opreg.core.spec import Shape, as_dtype, show, wrapped
+from opreg.core.spec import Shape, as_dtype, is_numpy_float, show, wrapped
 from opreg.core.value import BINARY, Value
 from opreg.core.versions import held, share, unchanged, wrote
 from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, SubscriptError, adopted, note
@@ -69,7 +69,7 @@ _REACH = 2 ** 53
 def _scalar(value: float, dtype: np.dtype, scalars: _Scalars) -> np.ndarray | None:
     """A scalar as a 0-d array, with which a ufunc is twice as fast as with a Python number; None if an integer dtype
     does not hold it, or an attribute."""
-    if dtype.kind != "f":
+    if not is_numpy_float(dtype):
         reach = np.iinfo(dtype)
         if scalars is _SCALARS or not max(reach.min, -_REACH) <= value <= min(reach.max, _REACH):
             return None
