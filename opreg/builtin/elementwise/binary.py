@@ -73,8 +73,12 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
     op = elementwise(function, name=name, arguments=("data",), schema=_SCALAR, aliases=aliases, doc=doc,
                      derivatives=[derivative], whole=whole_xp)
     op.types(_dtypes)
-    op.prepare(lambda data, *, scalar, is_int: among(scalar, data.dtype).whole(data.dtype) if is_int else None)
     expression = op.rules.expression
+
+    @op.prepare
+    def scalar_prepare(data: Array, *, scalar: float, is_int: bool) -> Callable[..., Array] | None:
+        return among(scalar, data.dtype).whole(data.dtype) if is_int else None
+
     return op
 
 

@@ -141,7 +141,10 @@ def _counting(op: Op, numbers: Callable[..., Array]) -> None:
         made = rule(attrs, xp, None if out is None else out.shape, *like)
         return made if out is None else stored(xp, made, out)
 
-    op.prepare(lambda *like, **attrs: functools.partial(numbers, np, None, **rule.select(attrs)))
+    @op.prepare
+    def counting_prepare(*like, **attrs):
+        return functools.partial(numbers, np, None, **rule.select(attrs))
+
     op.grad(ZERO)
 
 
