@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,15 +23,25 @@ from .finite import SHORT_WAYS
 
 __all__ = ["attach", "in_place", "leave_trace", "SHORT"]
 
-_SCALARS: dict[np.dtype, dict[float | str, np.ndarray]] = {}
+_Scalars: TypeAlias = dict[np.dtype, dict[float | str, np.ndarray]]
+#: Scalars as 0-d arrays of floating dtypes, and integers as 0-d arrays of any dtype.
+_SCALARS: _Scalars = {}
+_INTEGERS: _Scalars = {}
+#: The largest integer up to which attributes, which are floats, hold each.
+_REACH = 2 ** 53
 
 
-def _scalar(value: float, dtype: np.dtype) -> np.ndarray:
-    """A scalar as a 0-d array of a floating dtype, with which a ufunc is twice as fast as with a Python float."""
-    scalars = _SCALARS.setdefault(dtype, {})
-    if len(scalars) > 1024:
-        scalars.clear()
-    scalars[value or str(value)] = scalar = quiet(np.array(value).astype, dtype)
+def _scalar(value: float, dtype: np.dtype, scalars: _Scalars) -> np.ndarray | None:
+    """A scalar as a 0-d array, with which a ufunc is twice as fast as with a Python number; None if an integer dtype
+    does not hold it, or an attribute."""
+    if not is_numpy_float(dtype):
+        reach = np.iinfo(dtype)
+        if scalars is _SCALARS or not max(reach.min, -_REACH) <= value <= min(reach.max, _REACH):
+            return None
+    of_dtype = scalars.setdefault(dtype, {})
+    if len(of_dtype) > 1024:
+        of_dtype.clear()
+    of_dtype[value or str(value)] = scalar = quiet(np.array(value).astype, dtype)
     return scalar
 
 
@@ -68,6 +78,7 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type, 
     """
     array_class: Any = np.ndarray
     new, scalars, kinds = object.__new__, _SCALARS, "fiu" if exact else "f"
+    integers = _INTEGERS if exact else _SCALARS
     same, broadcast, with_number = forms
     as_number = truth == "number"
 
@@ -79,12 +90,14 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type, 
         if data.__class__ is not array_class or thread["tracer"] is not None:
             return self._binary(name, other, reflected)
         if kind is not result_class and (kind is int or kind is float):
+            table = integers if kind is int else scalars
             try:
-                right = scalars[dtype][other or str(other)]  # 0.0 == -0.0
+                right = table[dtype][other or str(other)]  # 0.0 == -0.0
             except KeyError:
-                if not is_numpy_float(dtype):
+                made = _scalar(other, dtype, table) if dtype.kind in kinds else None
+                if made is None:
                     return self._binary(name, other, reflected)
-                right = _scalar(other, dtype)
+                right = made
         elif (kind is result_class or kind in classes) and not reflected:
             right = other._data
             if (right.__class__ is not array_class or right.dtype is not dtype or self._ctx is not other._ctx
@@ -171,8 +184,7 @@ def attach(cls: type, classes: set[type], comparisons: Mapping[str, Sequence[str
             set_method(start, name, _fast(name, ufunc, (same, broadcast, number), cls, classes, bool(start),
                                           name != "truediv"))
     for name, ufunc in _COMPARISONS.items():
-        set_method("", name, _fast(name, ufunc, comparisons[name][:3], cls, classes, False, truth == "bool", truth,
-                                   silent))
+        set_method("", name, _fast(name, ufunc, comparisons[name][:3], cls, classes, False, True, truth, silent))
 
 
 def leave_trace(values: Iterable[Any]) -> None:

@@ -184,13 +184,15 @@ class Body(CachedUse):
     Attributes
     ----------
     recipe : Recipe
-        The functions of raw arrays. Its inputs are those of the operator and the ``constants`` of the body.
+        The functions of raw arrays. Its inputs are those of the operator and the arrays that are ``held``.
+    held : list of arrays
+        The arrays that the body holds.
     """
 
     attrs: Any
     _first: tuple[Any, tuple[list[Entry | None], list[Entry | None], list[Node]]] | None
-    __slots__ = ("op", "attrs", "ctx", "is_train", "shapes", "count", "visible", "recipes", "constants", "results",
-                 "_traced", "_given", "_outputs", "recipe", "_first")
+    __slots__ = ("op", "attrs", "ctx", "is_train", "shapes", "count", "visible", "recipes", "held", "constants",
+                 "results", "_traced", "_given", "_outputs", "recipe", "_first")
     single, takes_out, wrap = None, False, staticmethod(wrap)
 
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, is_train: bool, recorded: bool):
@@ -203,7 +205,8 @@ class Body(CachedUse):
         self._traced = traced = trace_body(op, attrs, use)
         body = traced.body
         constants = [(node, 0) for node in body.arrays]
-        self.constants = [array._data for array in body.arrays.values()]
+        self.held = [array._data for array in body.arrays.values()]
+        self.constants = () if attrs.ruled else self.held
         self._given = [*traced.slots, *constants]
         # Each output has memory of its own, also if the body returned an input, or one value twice.
         self._outputs = [body.one("_copy", head) if head in self._given or head in traced.heads[:i] else head
@@ -214,13 +217,13 @@ class Body(CachedUse):
             self._outputs += self._residuals(arrays)
         graph = Subgraph(reachable(body.nodes, self._outputs), self._given, self._outputs)
         with Recording(False, is_train):
-            values = [*arrays, *self.constants]
+            values = [*arrays, *self.held]
             self.recipe = Recipe(graph, ctx, values, wrap)
         self.results = [values[place] for place in graph.results]  # type: ignore[index]
         self.shapes = shapes
 
     def __call__(self, arrays: Sequence[Array], out: Array | None = None) -> list[Array]:
-        return list(self.recipe([*arrays, *self.constants]))  # type: ignore[arg-type]  # there are no None
+        return list(self.recipe([*arrays, *self.held]))  # type: ignore[arg-type]  # there are no None
 
     def rule(self, out_grads: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
@@ -296,7 +299,7 @@ def body_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> tuple[
     if body is _REFUSED:
         return None
     try:
-        return body, list(quiet(body.recipe, [*arrays, *body.constants]))
+        return body, list(quiet(body.recipe, [*arrays, *body.held]))
     except Exception as error:
         note(error, f"in operator {op.op_type or op.name!r}")
         raise

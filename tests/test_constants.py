@@ -135,6 +135,7 @@ OTHERWISE = {
         elementwise.algebra: _LEAST _MOST
         elementwise.expression: _REACH
         elementwise.special_functions: _EULER
+        ndarray.arithmetic: _REACH
         nn.ops.activation: _ALPHA _LAMBDA
         nn.ops.losses: _LEAST
         symbol.inspect.checking: ROUNDING

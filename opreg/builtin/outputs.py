@@ -15,7 +15,7 @@ from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
 __all__ = ["adjoint_pair", "linear", "gradient_by", "agreeing", "like_inputs", "numbered", "as_output", "together",
-           "one_of", "floating", "wide", "out_like", "out_or_empty_like", "write_out"]
+           "one_of", "floating", "wide", "widened", "in_dtype_of", "out_like", "out_or_empty_like", "write_out"]
 
 
 def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
@@ -251,6 +251,16 @@ def floating(dtypes: Sequence[np.dtype | None]) -> np.dtype | None:
 def wide(array: Any) -> Any:
     """The array in a dtype that is accurate for sums and products: float32 for float16 and bfloat16; None for None."""
     return array.astype("float32") if array is not None and is_narrow(array.dtype) else array
+
+
+def widened(value: Any) -> Any:
+    """As ``wide``, of a value in a body."""
+    return ops.Cast(value, dtype="float32") if is_narrow(np.dtype(value.dtype)) else value
+
+
+def in_dtype_of(value: Any, like: Any) -> Any:
+    """A value in a body, cast to the dtype of another one if it has another."""
+    return value if value.dtype == like.dtype else ops.Cast(value, dtype=like.dtype)
 
 
 def out_like(out: Array | None, like: Array) -> Array | None:

@@ -52,9 +52,10 @@ class _ComposedSchema(Schema):
 
 def composed(function: Callable | None = None, /, *, like: Op | None = None, **options: Any) -> Any:
     """Declare an operator whose body is the function. It calls operators on values, and returns one value or a tuple.
+    NumPy arrays that it makes, of shapes and attributes, are constants of the body.
 
     Shapes are inferred by tracing the body, also partly known ones: dimensions that the body reads may be ``ANY``. An
-    operator whose body reshapes to computed dimensions must declare ``infer`` for unknown dimensions. Dtypes are
+    operator whose body reshapes to computed dimensions, or holds constants, must declare ``infer``. Dtypes are
     declared, as for other operators. The body may read both.
 
     Parameters
@@ -91,7 +92,7 @@ def composed(function: Callable | None = None, /, *, like: Op | None = None, **o
             results = rule(call.attrs, *values)
             for out, result in zip(call.outs, results if isinstance(results, (tuple, list)) else [results]):
                 if out is not None:
-                    out[...] = result._data
+                    out[...] = getattr(result, "_data", result)
 
         return [run]
 

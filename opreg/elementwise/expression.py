@@ -438,9 +438,24 @@ class Expression:
         >>> trace(lambda x: maximum(x, 0.0), 1).on(np, np.dtype("float32"))(np.float32([-1, 2]))
         array([0., 2.], dtype=float32)
         """
+        return self._prepared(xp, dtype, self._functions(xp))
+
+    def whole(self, dtype: np.dtype) -> Callable[..., Any] | None:
+        """As ``on``, for arrays of an integer dtype on the host; None for other dtypes, and where the expression is
+        computed in a wider one.
+
+        Examples
+        --------
+        >>> trace(lambda x: maximum(x, 0.0), 1).whole(np.dtype("int8"))(np.int8([-1, 2]))
+        array([0, 2], dtype=int8)
+        """
+        if dtype.kind not in "iu" or self._among(dtype)[0] != dtype:
+            return None
+        return self._prepared(np, dtype, [(prim.resolve(np, True), args, prim.logical) for prim, args in self.code])
+
+    def _prepared(self, xp: ArrayModule, dtype: np.dtype, functions: Sequence[Resolved]) -> Callable[..., Any]:
         # On the host, a ufunc takes half as long for a constant in an array of one element as for a Python number; a
         # device gets constants with the launch of the kernel.
-        functions = self._functions(xp)
         constants = [a if xp is not np else xp.asarray(a, dtype)
                      for _, args, _ in functions for a in args if not isinstance(a, int)]
         if len(functions) == 1 and self.result == self.arity and not functions[0][2]:

@@ -477,6 +477,24 @@ def test_define_with_a_gradient_of_its_own():
     assert [each.asnumpy().tolist() for each in executor.grad_arrays] == [[5, 5], [6, 6]]
 
 
+def test_gradient_of_its_own_beside_an_array_that_the_body_holds():
+    @mx.operator.define(name=f"test_traced_{next(_NUMBERS)}", traced=True)
+    def weighed(x):
+        return x * nd.array([1, 2, 3])
+
+    @weighed.grad
+    def weighed_grad(g, ins, outs):
+        return (g * 2 + outs[0],)
+
+    x = nd.array([1, 1, 2])
+    x.attach_grad()
+    for _ in range(2):  # by the rule, then by its recipe
+        with autograd.record():
+            y = weighed(x)
+        y.backward()
+        assert x.grad.asnumpy().tolist() == [3, 4, 8]
+
+
 def test_a_function_that_is_not_traced_has_no_gradient():
     @mx.operator.define(name=f"test_traced_{next(_NUMBERS)}")
     def plain(x):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.core.registry import get
+from opreg.core.mode import quiet
+from opreg.core.registry import get, operators
 from tests.running import Use, eager, graph
 
 KINDS = ["uint8", "int8", "int32", "int64"]
@@ -33,6 +34,31 @@ def test_bounds_beyond_a_dtype_are_its_own(kind, low, high):
     expected = np.array([min(max(int(x), least), most) for x in data], kind)
     np.testing.assert_array_equal(results("clip", [data], {"a_min": low, "a_max": high}), expected)
 
+
+
+def _prepared_operators(scalar):
+    """Element-wise operators that may be prepared for integers, with attributes of which none must be given."""
+    for op in operators():
+        fields = op.signature.schema.fields
+        given = {field.name: scalar for field in fields if field.name == "scalar"}
+        if op.where is None and op.rules.expression and op.rules.prepare and not any(
+                field.required and field.name not in given for field in fields):
+            yield op, op.complete(given)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scalar", [2.0, 300.0, -3.0, 2.5])
+def test_what_is_prepared_is_what_the_kernel_computes(kind, scalar):
+    count = 0
+    for op, attrs in _prepared_operators(scalar):
+        arrays = [np.roll(np.array(DATA[kind], kind), i) for i in range(len(op.signature.inputs(attrs)))]
+        prepared = quiet(op.rules.prepare, attrs, *arrays)
+        if prepared is not None:
+            found, expected = quiet(prepared, *arrays), quiet(op.kernels[0].rule, attrs, np, *arrays)
+            assert np.asarray(found).dtype == np.asarray(expected).dtype, op.name
+            np.testing.assert_array_equal(found, expected, op.name)
+            count += 1
+    assert count > 50
 
 
 @pytest.mark.parametrize("kind", KINDS)

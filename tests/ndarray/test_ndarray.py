@@ -20,6 +20,7 @@ from opreg.core.attrs import Schema
 from opreg.core.op import Op
 from opreg.core.value import METHODS
 from opreg.errors import ArgumentError, AttrError, DTypeError, FileFormatError, OpError, ShapeError, SubscriptError
+from opreg.ndarray.ndarray import SHORT
 
 nd = mx.nd
 
@@ -737,6 +738,29 @@ def test_numbers():
     with pytest.raises(TypeError, match="integer array"):
         [10, 11][nd.array([1.0])]
     assert a().tolist() == X.tolist()
+
+
+#: Integers that some dtypes hold, and floats that equal some of them.
+SCALARS = [0, 1, -1, 3, 127, 128, -129, 2**31, 2**53 + 1, 2**63, 10**30, 1.0, 0.0, -0.0, 1.5, True]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64", "bool", "float16", "float32"])
+def test_fast_path_of_scalars(dtype):
+    data = np.array([0, 1, 2, 100, 7]).astype(dtype)
+    makers = {nd.NDArray: lambda: nd.array(data, dtype=dtype), mx.np.ndarray: lambda: mx.np.array(data, dtype=dtype),
+              mx.Tensor: lambda: mx.Tensor(data)}
+
+    def answer(method, array, scalar):
+        try:
+            result = method(array, scalar)
+        except Exception as error:
+            return type(error), str(error)
+        return type(result), result.dtype, result.asnumpy().tobytes()
+
+    for cls, name, slow in SHORT:
+        for scalar in [*SCALARS, *SCALARS]:  # the second time, scalars are at hand
+            array = makers[cls]()
+            assert answer(getattr(cls, name), array, scalar) == answer(slow, array, scalar), (cls, name, scalar)
 
 
 def test_numpy():

@@ -149,6 +149,8 @@ ROWS += [
 ROWS += [
     Row("softmax_cross_entropy", [_X, _LABEL], {}, grad=(0,), second=True,
         expected=lambda x, label: -(np.log(_soft(x)) * _hot(label, 3)).sum(keepdims=True).reshape(1)),
+    Row("softmax_cross_entropy", [_X, np.array([2.9, -1.0, 3.0, -0.5])], {}, name="no class", grad=(),
+        expected=lambda x, label: -np.log([_soft(x)[0, 2], 1e-8, 1e-8, _soft(x)[3, 0]]).sum(keepdims=True)),
     Row("_backward_softmax_cross_entropy", [np.array([3.0]), _X, _LABEL], {}, grad=(0, 1), second=True,
         expected=lambda g, x, label: g * (_soft(x) - _hot(label, 3))),
     Row("IdentityAttachKLSparseReg", [uniform(0.1, 0.9, 4, 3), uniform(0.1, 0.9, 3)], {"penalty": 0.1},

@@ -107,6 +107,10 @@ ROWS += [
     Row("_contrib_allclose", [_X, _X + 1e-9], expected=lambda a, b: np.uint8(1)),
     Row("_contrib_allclose", [_X, _X + 1e-3], {"rtol": 0.0}, expected=lambda a, b: np.uint8(0)),
     Row("_contrib_allclose", [_NAN, _NAN], {"equal_nan": False}, expected=lambda a, b: np.uint8(0)),
+    Row("_contrib_allclose", [np.array([1.0, np.inf]), np.array([1.0, np.inf])], expected=lambda a, b: np.uint8(1),
+        name="infinities"),
+    Row("_contrib_allclose", [np.array([1.0]), np.array([np.inf])], expected=lambda a, b: np.uint8(0),
+        name="beside an infinity"),
     *[Row("_contrib_getnnz", [np.array([[0.0, 2, 0], [1, 0, 3]])], {"axis": axis},
           expected=lambda x, counts=counts: np.array(counts)) for axis, counts in [
               (None, [3]), (0, [1, 1, 1]), (1, [1, 2])]],

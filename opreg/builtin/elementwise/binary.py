@@ -74,6 +74,11 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
                      derivatives=[derivative], whole=whole_xp)
     op.types(_dtypes)
     expression = op.rules.expression
+
+    @op.prepare
+    def scalar_prepare(data: Array, *, scalar: float, is_int: bool) -> Callable[..., Array] | None:
+        return among(scalar, data.dtype).whole(data.dtype) if is_int else None
+
     return op
 
 

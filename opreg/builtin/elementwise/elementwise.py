@@ -104,6 +104,11 @@ def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = 
             result = xp.where(xp.isfinite(result), result, 0.0)
         return result
 
+    @op.prepare
+    def elementwise_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Array] | None:
+        one_dtype = all(array.dtype == arrays[0].dtype for array in arrays)
+        return expression(attrs).whole(arrays[0].dtype) if whole is None and one_dtype else None
+
     def accepts(formula: Expression, call: Call) -> str | None:
         call.found = None
         if len(call.outs) == 1 and call.outs[0] is not None and not finite:

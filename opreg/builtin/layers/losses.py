@@ -16,6 +16,7 @@ from ...core.array_module import number_on
 from ...core.launch import Call, Rank
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, is_single_or_double, known, show, size
+from ...custom.composed import composed
 from ...elementwise.expression import equal, exp, maximum, sign, trunc
 from ...elementwise.loops import Sets, sets
 from ...elementwise.rows import RowLayout, column, row_size
@@ -23,9 +24,19 @@ from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..looped import looped
-from ..outputs import floating, gradient_by, like_inputs, one_of, out_like, wide, write_out
+from ..outputs import (
+    floating,
+    gradient_by,
+    in_dtype_of,
+    like_inputs,
+    one_of,
+    out_like,
+    wide,
+    widened,
+    write_out,
+)
 from ..shapes.shape import unchanged
-from .softmax import soften, softmax_of
+from .softmax import softmax_of
 
 __all__ = ["plain_classes", "plain_scale", "softmax_view"]
 
@@ -394,7 +405,7 @@ def backward_make_loss(data, *, grad_scale: float = 1.0, valid_thresh: float = 0
     """The gradient of ``MakeLoss``."""
 
 
-@backward_make_loss.kernel()  # no body: operators would count in the dtype of the data, with as many elements
+@backward_make_loss.kernel()  # no body: it takes 8% longer, with normalization="valid" 60%
 def backward_make_loss_xp(xp, data, *, grad_scale, valid_thresh, normalization):
     if normalization == "valid":
         scale = grad_scale / xp.maximum(xp.sum(data > valid_thresh), 1)
@@ -409,43 +420,32 @@ gradient_by(make_loss_scaled, backward_make_loss)
 # --------------------------------------------------------------------------------- softmax_cross_entropy
 
 
-@declare(cheap=True)
+@composed
 def softmax_cross_entropy(data, label):
     """The cross-entropy of the softmax of the data and class labels, summed over all rows, of shape (1,)."""
+    index = ops.Cast(label, dtype="int64")
+    inside = ops._npi_logical_and(ops._npi_greater_equal_scalar(index, scalar=0),
+                                  ops._npi_less_scalar(index, scalar=data.shape[1]))
+    picked = ops.pick(ops.softmax(widened(data)), index, axis=1)
+    chosen = ops._maximum_scalar(ops._npi_where_rscalar(inside, picked, scalar=0.0), scalar=1e-8)
+    return in_dtype_of(-ops.sum(ops.log(chosen), axis=0, keepdims=True), data)
 
 
 formed(softmax_cross_entropy, "(batch, classes) (batch) -> (1)")
-
-
 softmax_cross_entropy.types(_types_with_label)
 
 
-@softmax_cross_entropy.kernel()  # no body: a GPU reads each row once
-def softmax_cross_entropy_xp(xp, data, label):
-    p = soften(xp, wide(data))
-    index, inside = _columns(xp, label, p.shape[1])
-    picked = p[xp.arange(p.shape[0]), index] * inside
-    return -xp.sum(xp.log(xp.maximum(picked, 1e-8)), keepdims=True)
-
-
-@declare(name="_backward_softmax_cross_entropy", types="T:floating,T,L=T->T", cheap=True)
+@composed(name="_backward_softmax_cross_entropy", types="T:floating,T,L=T->T")
 def backward_softmax_cross_entropy(g, data, label):
     """The gradient of ``softmax_cross_entropy``."""
+    return in_dtype_of(ops._backward_SoftmaxOutput(ops.softmax(widened(data)), label) * widened(g), data)
 
 
+backward_softmax_cross_entropy.infer(like_inputs(1))
 gradient_by(softmax_cross_entropy, backward_softmax_cross_entropy)
 
 
-@backward_softmax_cross_entropy.kernel()  # no body: a GPU reads each row once
-def backward_softmax_cross_entropy_xp(xp, g, data, label):
-    dx = soften(xp, wide(data))
-    index, inside = _columns(xp, label, dx.shape[1])
-    dx[xp.arange(dx.shape[0]), index] -= inside.astype(dx.dtype)
-    dx *= g
-    return dx
-
-
-@backward_softmax_cross_entropy.grad
+@backward_softmax_cross_entropy.grad  # the gradient of SoftmaxOutput, in the body, has none
 def backward_softmax_cross_entropy_grad(h, ins, outs):
     g, data, label = ins
     slope = ops._backward_softmax_cross_entropy(ops.ones_like(g), data, label)

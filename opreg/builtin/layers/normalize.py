@@ -86,7 +86,7 @@ def _check_statistics(data: Shape, others: Sequence[Shape], over: Over, axis: in
 
 def _over_sets(op: Op, data: int, statistics: Sequence[int], count: int, compute: Callable[..., Any]
                ) -> Callable[..., Any]:
-    """Declare shapes and kernel of an operator on sets of elements; the kernel is returned.
+    """Declare the kernel of an operator on sets of elements, which is returned, and the shapes unless there is a rule.
 
     Parameters
     ----------
@@ -99,37 +99,34 @@ def _over_sets(op: Op, data: int, statistics: Sequence[int], count: int, compute
     count : int
         How many outputs do; with none the output is like the data.
     compute : function
-        ``compute(xp, layout, *arrays, **attrs)``, inputs in the view: a list of such outputs, or nothing where the last
-        array is the output.
+        With outputs for sets, ``compute(xp, layout, *arrays, **attrs)`` returns a list of them. Else
+        ``compute(xp, layout, y, x, *others)`` fills ``y`` from the data ``x``, both in the view, and other inputs.
     """
-
-    @op.infer
-    def sets_infer(*shapes: Shape, over: Over, axis: int, num_groups: int) -> list[Shape]:
-        kept = _check_statistics(shapes[data], [shapes[place] for place in statistics], over, axis, num_groups)
-        return [kept] * count or [shapes[data]]
-
-    def seen(arrays: Sequence[Array], layout: Layout) -> list[Array]:
-        return [array.reshape(layout.keep) if i in statistics else wide(array).reshape(layout.view)
-                for i, array in enumerate(arrays)]
+    if not op.rules.shaped:
+        @op.infer
+        def sets_infer(*shapes: Shape, over: Over, axis: int, num_groups: int) -> list[Shape]:
+            kept = _check_statistics(shapes[data], [shapes[place] for place in statistics], over, axis, num_groups)
+            return [kept] * count or [shapes[data]]
 
     if count:
-        @op.kernel()  # no body: einsum adds sets as they lie
+        @op.kernel()  # no body: einsum adds sets as they lie, in half the time of the sum that a body has
         def sums_xp(xp: ArrayModule, *arrays: Array, over: Over, axis: int, num_groups: int, **attrs: Any) -> Any:
             layout = layout_of(arrays[data].shape, over, axis, num_groups)
-            kept, found = arrays[statistics[0]].shape, compute(xp, layout, *seen(arrays, layout), **attrs)
+            kept, found = arrays[statistics[0]].shape, compute(xp, layout, *arrays, **attrs)
             return found[0].reshape(kept) if count == 1 else tuple([result.reshape(kept) for result in found])
 
         return sums_xp
 
-    @op.kernel()  # no body: rows stay in the cache, and threads share them
+    @op.kernel()  # no body: threads share rows that stay in the cache; eager operators of a body take one thread
     def elements_xp(xp: ArrayModule, *arrays: Array, over: Over, axis: int, num_groups: int, out: Array | None = None
                     ) -> Array:
-        layout = layout_of(arrays[data].shape, over, axis, num_groups)
-        views = seen(arrays, layout)
-        target = out_like(out, views[data])
-        y = out_or_empty_like(xp, target, views[data])
-        compute(xp, layout, *views, y)
-        return write_out(out, target, y, arrays[data].shape)
+        like = arrays[data]
+        layout = layout_of(like.shape, over, axis, num_groups)
+        x = wide(like).reshape(layout.view)
+        target = out_like(out, x)
+        y = out_or_empty_like(xp, target, x)
+        compute(xp, layout, y, x, *arrays[:data], *arrays[data + 1:])
+        return write_out(out, target, y, like.shape)
 
     return elements_xp
 
@@ -167,8 +164,12 @@ def normalize_scale(data, scale, *, over: Over = "batch", axis: int = 1, num_gro
     """``data`` times the value of its set."""
 
 
-_over_sets(normalize_scale, 0, (1,), 0, lambda xp, layout, x, scale, y: by_rows(
-    xp, x, lambda rows: xp.multiply(x[rows], _part(scale, rows), out=y[rows])))
+def _scaled(xp: ArrayModule, layout: Layout, y: Array, x: Array, scale: Array) -> None:
+    scale = scale.reshape(layout.keep)
+    by_rows(xp, x, lambda rows: xp.multiply(x[rows], _part(scale, rows), out=y[rows]))
+
+
+_over_sets(normalize_scale, 0, (1,), 0, _scaled)
 
 
 @normalize_scale.grad
@@ -182,7 +183,8 @@ def normalize_total(data, like, *, over: Over = "batch", axis: int = 1, num_grou
     """The sum of each set, in the dtype of ``like``."""
 
 
-_over_sets(normalize_total, 0, (1,), 1, lambda xp, layout, x, like: [xp.einsum(layout.total, x)])
+_over_sets(normalize_total, 0, (1,), 1, lambda xp, layout, data, like: [
+    xp.einsum(layout.total, wide(data).reshape(layout.view))])
 linear(normalize_total, "_normalize_expand", slice(0, 1))
 
 
@@ -191,7 +193,8 @@ def normalize_expand(values, like, *, over: Over = "batch", axis: int = 1, num_g
     """The value of its set for each element of ``like``."""
 
 
-_over_sets(normalize_expand, 1, (0,), 0, lambda xp, layout, values, like, y: xp.copyto(y, values))
+_over_sets(normalize_expand, 1, (0,), 0, lambda xp, layout, y, like, values: xp.copyto(
+    y, values.reshape(layout.keep)))
 linear(normalize_expand, "_normalize_total", slice(0, 1))
 
 
@@ -200,8 +203,8 @@ def normalize_moments(data, like, *, eps: float = 1e-3, over: Over = "batch", ax
     """Mean and inverse standard deviation of each set, in the dtype of ``like``."""
 
 
-def _moments(xp: ArrayModule, layout: Layout, x: Array, like: Array, eps: float) -> list[Array]:
-    mean, variance, _ = moments(xp, x, layout)
+def _moments(xp: ArrayModule, layout: Layout, data: Array, like: Array, eps: float) -> list[Array]:
+    mean, variance, _ = moments(xp, wide(data).reshape(layout.view), layout)
     return [mean, 1.0 / xp.sqrt(variance + eps)]
 
 
@@ -246,7 +249,9 @@ def backward_sums(g, data, mean, inverse, *, over: Over = "batch", axis: int = 1
     """Sums of ``g`` times the normalised data, and of ``g``, for each set."""
 
 
-def _sums(xp: ArrayModule, layout: Layout, g: Array, x: Array, mean: Array, inverse: Array) -> list[Array]:
+def _sums(xp: ArrayModule, layout: Layout, g: Array, data: Array, mean: Array, inverse: Array) -> list[Array]:
+    g, x = [wide(each).reshape(layout.view) for each in (g, data)]
+    mean, inverse = [each.reshape(layout.keep) for each in (mean, inverse)]
     sums = by_rows(xp, g, lambda rows: (xp.einsum(layout.total, g[rows]), xp.einsum(layout.dot, g[rows], x[rows])))
     total, product = (_gathered(xp, parts, layout).reshape(layout.keep) for parts in zip(*sums))
     # Without a centred copy of the data; the rounding this costs is that of the data themselves.
@@ -288,17 +293,13 @@ def backward_normalize_types(ins, outs):
     return [data, data] + [rest] * (len(ins) - 2), [data]
 
 
-@backward_normalize.kernel()  # no body: four steps run in place while rows are in the cache
-def backward_normalize_xp(xp, g, data, *rest, over, axis, num_groups, out=None):
+def _through_normalized(xp: ArrayModule, layout: Layout, y: Array, x: Array, g: Array, *rest: Array) -> None:
     *gamma, mean, inverse, product, total = rest
-    layout = layout_of(data.shape, over, axis, num_groups)
-    x = wide(data).reshape(layout.view)
-    target = out_like(out, x)
     factor = inverse * gamma[0] if gamma else inverse
     slope = inverse * product / layout.size
     offset = (slope * mean - total / layout.size).reshape(layout.keep)
     slope, factor = (-slope).reshape(layout.keep), factor.reshape(layout.keep)
-    y, g = out_or_empty_like(xp, target, x), wide(g).reshape(layout.view)
+    g = wide(g).reshape(layout.view)
 
     def work(rows: slice) -> None:
         part = xp.multiply(x[rows], _part(slope, rows), out=y[rows])
@@ -307,7 +308,9 @@ def backward_normalize_xp(xp, g, data, *rest, over, axis, num_groups, out=None):
         part *= _part(factor, rows)
 
     by_rows(xp, x, work)
-    return write_out(out, target, y, data.shape)
+
+
+backward_normalize_xp = _over_sets(backward_normalize, 1, (), 0, _through_normalized)
 
 
 @backward_normalize.grad

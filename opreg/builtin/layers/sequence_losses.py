@@ -15,7 +15,7 @@ from ...core.spec import as_dtype, common_dtype, show
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import floating, gradient_by, wide
-from .softmax import soften
+from .softmax import log_softmax_of
 
 __all__: list[str] = []
 
@@ -133,8 +133,7 @@ def _ctc_step(xp: ArrayModule, logs: Array, skips: Array, shift: int) -> Array:
 
 
 def _ctc_scores(xp: ArrayModule, data: Array) -> Array:
-    x = wide(data)
-    return soften(xp, x, log=True)
+    return log_softmax_of(xp, wide(data))
 
 
 @ctc_loss.kernel()  # no body: each time step follows from the one before

@@ -21,7 +21,7 @@ from ..looped import by_loop, looped
 from ..outputs import as_output, floating, together
 from ..samples import along
 
-__all__ = ["soften", "softmax_of"]
+__all__ = ["log_softmax_of", "softmax_of"]
 
 _ELEMENT, _ROW = RowLayout.ELEMENT, RowLayout.ROW
 
@@ -62,10 +62,9 @@ def _through_log_softmax(g: Any, y: Any, *, scale: float) -> Any:
     return (g - exp(y) * row_sum(g)) * scale
 
 
-def soften(xp: ArrayModule, x: Array, axis: int = -1, log: bool = False) -> Array:
-    """The softmax of float32 or float64 elements along an axis, or its logarithm."""
-    loop = sets(_log_softmax if log else softmax_of, axis, scale=1.0).on([x.shape])
-    return run_loop(loop, xp, [x], None, x.dtype)[0]
+def log_softmax_of(xp: ArrayModule, x: Array) -> Array:
+    """The logarithm of the softmax of float32 or float64 elements along the last axis."""
+    return run_loop(sets(_log_softmax, -1, scale=1.0).on([x.shape]), xp, [x], None, x.dtype)[0]
 
 
 # The rule of the loop would take lengths that are not given, and divide by a temperature of zero.

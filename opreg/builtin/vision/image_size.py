@@ -10,11 +10,14 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
+
 from ...core.attrs import Positive
 from ...core.op import Op
-from ...core.registry import declare
+from ...core.registry import declare, ops
 from ...core.rules import Rule
 from ...core.spec import ANY, Shape, show
+from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule, DTypeLike
 from ..forms import formed
@@ -318,7 +321,7 @@ _resizing(cv_resize, lambda height, width, *, w, h: (h, w))
 Border = Literal[0, 1, 2, 3, 4]
 
 
-@declare(name="_cvcopyMakeBorder")
+@composed(name="_cvcopyMakeBorder")
 def border(src, *, top: int, bot: int, left: int, right: int, type: Border = 0, value: float = 0.0,
            values: tuple[float, ...] = ()):
     """One image padded by given numbers of pixels on each side.
@@ -326,6 +329,13 @@ def border(src, *, top: int, bot: int, left: int, right: int, type: Border = 0, 
     ``type`` tells the border: 0, ``values``, one for each channel, or ``value`` for all; 1, the outermost pixels; 2,
     the reflection; 3, the opposite side; 4, the reflection without the outermost pixels.
     """
+    height, width, channels = src.shape
+    if type:
+        places = _source(height, top, bot, type)[:, None] * width + _source(width, left, right, type)
+        return ops.take(ops._np_reshape(src, newshape=(height * width, channels)), places)
+    colors = np.asarray(values[:channels] if values else value, np.float64).astype(src.dtype)
+    framed = np.broadcast_to(colors, (height + top + bot, width + left + right, channels))
+    return ops._slice_assign(framed, src, begin=(top, left), end=(top + height, left + width))
 
 
 @border.infer
@@ -340,27 +350,16 @@ def border_infer(src, *, top, bot, left, right, values):
     return (src[0] + top + bot, src[1] + left + right, src[2])
 
 
-def _source(xp: ArrayModule, n: int, before: int, after: int, kind: int) -> Array:
+def _source(n: int, before: int, after: int, kind: int) -> Array:
     """The source pixels along an axis with borders."""
-    place = xp.arange(-before, n + after)
+    place = np.arange(-before, n + after)
     if kind == 3:
         return place % n
     if kind == 2:
         place = place % (2 * n)
-        return xp.minimum(place, 2 * n - 1 - place)
+        return np.minimum(place, 2 * n - 1 - place)
     if kind == 4:
         period = max(1, 2 * n - 2)
         place = place % period
-        return xp.minimum(place, period - place) if n > 1 else place
-    return xp.clip(place, 0, n - 1)
-
-
-@border.kernel()  # no body: values of channels are constants, which bodies do not hold
-def border_xp(xp, src, *, top, bot, left, right, type, value, values):
-    height, width, channels = src.shape
-    if type:
-        return src[_source(xp, height, top, bot, type)][:, _source(xp, width, left, right, type)]
-    framed = xp.zeros((height + top + bot, width + left + right, channels), src.dtype)
-    framed[...] = xp.asarray(values[:channels] if values else (value,) * channels, dtype=xp.float64).astype(src.dtype)
-    framed[top:top + height, left:left + width] = src
-    return framed
+        return np.minimum(place, period - place) if n > 1 else place
+    return np.clip(place, 0, n - 1)

@@ -8,10 +8,13 @@ from __future__ import annotations
 import math
 from typing import Annotated
 
+import numpy as np
+
 from ...core.attrs import Limit
 from ...core.declarations import ZERO
 from ...core.registry import declare
 from ...core.spec import show
+from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
@@ -41,7 +44,7 @@ def _centered(xp: ArrayModule, boxes: Array) -> tuple[Array, Array, Array, Array
 # ------------------------------------------------------------------------------------------------- prior
 
 
-@declare(name="_contrib_MultiBoxPrior", types="*T:floating->*T", aliases=("MultiBoxPrior",), unread=(0,))
+@composed(name="_contrib_MultiBoxPrior", types="*T:floating->*T", aliases=("MultiBoxPrior",), unread=(0,))
 def prior(data, *, sizes: tuple[float, ...] = (1.0,), ratios: tuple[float, ...] = (1.0,), clip: bool = False,
           steps: tuple[float, ...] = (-1.0, -1.0), offsets: tuple[float, ...] = (0.5, 0.5)):
     """Prior boxes around each position of the feature map ``data`` (batch, channel, height, width), whose values are
@@ -51,6 +54,16 @@ def prior(data, *, sizes: tuple[float, ...] = (1.0,), ratios: tuple[float, ...] 
     further ratio. ``steps`` between places and ``offsets`` of the first, in steps, are (y, x); steps of -1 cover
     the image. Gives (1, boxes, 4).
     """
+    height, width = data.shape[2:]
+    shapes = [(size, math.sqrt(ratios[0])) for size in sizes] + [(sizes[0], math.sqrt(ratio)) for ratio in ratios[1:]]
+    dtype = np.float64 if data.dtype == np.float64 else np.float32
+    half_width = np.asarray([size * height / max(width, 1) * root / 2 for size, root in shapes], dtype)
+    half_height = np.asarray([size / root / 2 for size, root in shapes], dtype)
+    y, x = [(np.arange(count, dtype=dtype) + offset) * (step if step > 0 else 1 / max(count, 1))
+            for count, offset, step in zip((height, width), offsets, steps)]
+    x, y = x[:, None], y[:, None, None]
+    boxes = np.stack(np.broadcast_arrays(x - half_width, y - half_height, x + half_width, y + half_height), axis=-1)
+    return (np.clip(boxes, 0, 1) if clip else boxes).reshape(1, -1, 4)
 
 
 @prior.infer
@@ -64,20 +77,6 @@ def prior_infer(data, *, sizes, ratios, steps, offsets):
         if len(values) != 2:
             raise AttrError(f"{name}={values}: expected two numbers, y and x")
     return (1, data[2] * data[3] * (len(sizes) + len(ratios) - 1), 4)
-
-
-@prior.kernel()  # no body: it reads no array
-def prior_xp(xp, data, *, sizes, ratios, clip, steps, offsets):
-    height, width = data.shape[2:]
-    dtype = wide(data[:0]).dtype
-    shapes = [(size, math.sqrt(ratios[0])) for size in sizes] + [(sizes[0], math.sqrt(ratio)) for ratio in ratios[1:]]
-    half_width = xp.asarray([size * height / max(width, 1) * root / 2 for size, root in shapes], dtype=dtype)
-    half_height = xp.asarray([size / root / 2 for size, root in shapes], dtype=dtype)
-    y, x = [(xp.arange(count).astype(dtype) + offset) * (step if step > 0 else 1 / max(count, 1))
-            for count, offset, step in zip((height, width), offsets, steps)]
-    x, y = x[:, None], y[:, None, None]
-    boxes = xp.stack(xp.broadcast_arrays(x - half_width, y - half_height, x + half_width, y + half_height), axis=-1)
-    return (xp.clip(boxes, 0, 1) if clip else boxes).reshape(1, -1, 4)
 
 
 prior.grad(ZERO)

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from ...core.launch import Call, Rank
-from ...core.op import Op
-from ...core.registry import declare, ops
-from ...core.rules import Attrs, Rule
+from ...core.registry import ops
 from ...core.spec import ANY, Shape, show
+from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
-from ...typing import Array, ArrayModule
-from ..outputs import adjoint_pair, gradient_by, like_inputs, wide
+from ...typing import Array
+from ..outputs import gradient_by, in_dtype_of, like_inputs, widened
 
 __all__: list[str] = []
 
@@ -28,55 +26,27 @@ def _image(data: Shape) -> None:
         raise ShapeError(f"data: expected four axes (batch, channel, height, width), got shape {show(data)}")
 
 
-def _weighed(xp: ArrayModule, data: Array, rows: Array, columns: Array, *, out: Array | None) -> Array:
-    """``rows @ image @ columns.T`` of every image."""
-    x = wide(data)
-    n, c, height, width = x.shape
-    x = xp.matmul(x.reshape(n * c * height, width), columns.T).reshape(n, c, height, columns.shape[0])
-    if out is None or out.dtype == x.dtype:
-        return xp.matmul(rows, x, out=out)
-    out[...] = xp.matmul(rows, x)
-    return out
+def _weighed(data: Any, size: Shape, matrix: Callable[..., Array], turned: bool = False) -> Any:
+    """``rows @ image @ columns.T`` of every image, to height and width ``size``.
 
-
-def _weighs(op: Op, shape: Callable[..., Shape], matrix: Callable[..., Array], turned: bool = False) -> None:
-    """Declare that an operator multiplies images by matrices on both sides.
-
-    ``shape`` returns the shape of the result, and ``matrix(xp, n, m, dtype, **attrs)`` maps ``n`` elements to ``m``;
-    with ``turned``, for the gradient, ``m`` to ``n``. A plan makes the matrices once.
+    ``matrix(n, m, dtype)`` maps ``n`` elements to ``m``; with ``turned``, for the gradient, ``m`` to ``n``.
     """
-    result, rule = Rule(shape), Rule(matrix)
-
-    def matrices(xp: ArrayModule, image: Array, new: Shape, attrs: Attrs) -> list[Array]:
-        dtype = wide(image[:0]).dtype
-        sizes = zip(image.shape[2:], new[2:])
-        return [rule(attrs, xp, m, n, dtype).T if turned else rule(attrs, xp, n, m, dtype) for n, m in sizes]
-
-    @op.kernel()  # no body: the matrices are constants, which bodies do not hold
-    def weighing_xp(xp, data, *like, out=None, **attrs):
-        new = result(attrs, data.shape, *[array.shape for array in like])
-        return _weighed(xp, data, *matrices(xp, data, new, attrs), out=out)
-
-    @op.kernel("specialised", bound=True, rank=Rank.OPERATOR)
-    def weighing_specialised(call: Call) -> Callable[[], object]:
-        made = matrices(call.xp, call.ins[0], call.outs[0].shape, call.attrs)
-        return functools.partial(_weighed, call.xp, call.ins[0], *made, out=call.outs[0])
-
-
-def _like(g: Shape, data: Shape) -> Shape:
-    """The shape of the gradient of resized images."""
-    return data
+    x = widened(data)
+    rows, columns = [matrix(m, n, x.dtype).T if turned else matrix(n, m, x.dtype)
+                     for n, m in zip(data.shape[2:], size)]
+    return in_dtype_of(ops._npi_matmul(rows, ops._npi_matmul(x, columns.T)), data)
 
 
 # ---------------------------------------------------------------------------------- AdaptiveAvgPooling2D
 
 
-@declare(name="_contrib_AdaptiveAvgPooling2D")
+@composed(name="_contrib_AdaptiveAvgPooling2D")
 def adaptive_pooling(data, *, output_size: int | tuple[int, ...] = ()):
     """Averages over the cells of a grid of ``output_size``, (height, width) or one number for both.
 
     Cell ``i`` of ``m`` covers the elements from ``floor(i * n / m)`` to ``ceil((i + 1) * n / m)``; cells may overlap.
     """
+    return _weighed(data, _grid(output_size), _cells)
 
 
 def _grid(output_size: int | Shape) -> Shape:
@@ -91,22 +61,22 @@ def _pooled(data: Shape, *, output_size: int | Shape) -> Shape:
     return (*data[:2], *_grid(output_size))
 
 
-def _cells(xp: ArrayModule, n: int, m: int, dtype: np.dtype) -> Array:
+def _cells(n: int, m: int, dtype: np.dtype) -> Array:
     """The matrix that averages ``n`` elements over ``m`` cells."""
-    cell, place = xp.arange(m).reshape(m, 1), xp.arange(n)
+    cell, place = np.arange(m).reshape(m, 1), np.arange(n)
     first, last = cell * n // m, -(-(cell + 1) * n // m)
     return ((place >= first) & (place < last)).astype(dtype) / (last - first).astype(dtype)
 
 
-@declare(name="_backward_contrib_AdaptiveAvgPooling2D", types="T,U->T", unread=(1,))
+@composed(name="_backward_contrib_AdaptiveAvgPooling2D", types="T,U->T", unread=(1,))
 def adaptive_pooling_data(g, data, *, output_size: int | tuple[int, ...] = ()):
     """The gradient of averages over cells."""
+    return _weighed(g, data.shape[2:], _cells, turned=True)
 
 
 adaptive_pooling.infer(_pooled)
-_weighs(adaptive_pooling, _pooled, _cells)
-_weighs(adaptive_pooling_data, _like, _cells, turned=True)
-adjoint_pair(adaptive_pooling, adaptive_pooling_data)
+adaptive_pooling_data.infer(like_inputs(1))
+gradient_by(adaptive_pooling, adaptive_pooling_data)
 
 
 # -------------------------------------------------------------------------------------- BilinearResize2D
@@ -114,9 +84,9 @@ adjoint_pair(adaptive_pooling, adaptive_pooling_data)
 Mode = Literal["size", "odd_scale", "like", "to_even_down", "to_even_up", "to_odd_down", "to_odd_up"]
 
 
-@declare(name="_contrib_BilinearResize2D",
+@composed(name="_contrib_BilinearResize2D",
          arguments=lambda *, mode: ("data", "like") if mode == "like" else ("data",))
-def bilinear_resize(data, like, *, height: int = 1, width: int = 1, scale_height: float | None = None,
+def bilinear_resize(data, like=None, *, height: int = 1, width: int = 1, scale_height: float | None = None,
                     scale_width: float | None = None, mode: Mode = "size", align_corners: bool = True):
     """Images resized with bilinear interpolation.
 
@@ -124,6 +94,9 @@ def bilinear_resize(data, like, *, height: int = 1, width: int = 1, scale_height
     scales, odd sizes to odd ones; "like" the size of a second input; the others the nearest even or odd size.
     ``align_corners`` maps the corner elements of input and output to each other; without it pixels are areas.
     """
+    size = _resized_shape(data.shape, None if like is None else like.shape, height=height, width=width,
+                          scale_height=scale_height, scale_width=scale_width, mode=mode)
+    return _weighed(data, size[2:], functools.partial(between, align_corners=align_corners))
 
 
 def _resized(n: int, size: int, scale: float | None, mode: str) -> int:
@@ -155,34 +128,28 @@ def _resized_shape(data: Shape, like: Shape | None = None, *, height: int, width
     return (*data[:2], *sizes)
 
 
-def between(xp: ArrayModule, n: int, m: int, dtype: np.dtype, *, align_corners: bool) -> Array:
+def between(n: int, m: int, dtype: np.dtype, *, align_corners: bool) -> Array:
     """The matrix that interpolates ``m`` elements from ``n``."""
-    place = xp.arange(m).astype(xp.float64)
+    place = np.arange(m).astype(np.float64)
     if align_corners:
         place = place * ((n - 1) / max(1, m - 1))
     elif m > 1:  # a single pixel is the first one, with or without corners
-        place = xp.maximum((place + 0.5) * (n / m) - 0.5, 0.0)
-    low = xp.minimum(xp.floor(place).astype(xp.int64), n - 1)
+        place = np.maximum((place + 0.5) * (n / m) - 0.5, 0.0)
+    low = np.minimum(np.floor(place).astype(np.int64), n - 1)
     part = (place - low).astype(dtype)
-    rows = xp.arange(m)
-    matrix = xp.zeros((m, n), dtype)
+    rows = np.arange(m)
+    matrix = np.zeros((m, n), dtype)
     matrix[rows, low] = 1 - part
-    matrix[rows, xp.minimum(low + 1, n - 1)] += part
+    matrix[rows, np.minimum(low + 1, n - 1)] += part
     return matrix
 
 
-@declare(name="_backward_contrib_BilinearResize2D", types="T,U->T", unread=(1,))
+@composed(name="_backward_contrib_BilinearResize2D", types="T,U->T", unread=(1,))
 def bilinear_resize_data(g, data, *, align_corners: bool = True):
     """The gradient of resized images."""
+    return _weighed(g, data.shape[2:], functools.partial(between, align_corners=align_corners), turned=True)
 
 
 bilinear_resize.infer(_resized_shape)
 bilinear_resize_data.infer(like_inputs(1))
 gradient_by(bilinear_resize, bilinear_resize_data)
-_weighs(bilinear_resize, _resized_shape, between)
-_weighs(bilinear_resize_data, _like, between, turned=True)
-
-
-@bilinear_resize_data.grad
-def bilinear_resize_data_grad(h, ins, outs, *, align_corners):
-    return ops._contrib_BilinearResize2D(h, ins[0], mode="like", align_corners=align_corners), None

@@ -373,7 +373,7 @@ def _sources(xp: ArrayModule, rois: Array, maxidx: Array, shape: Shape) -> tuple
     return flat + xp.where(nonempty, maxidx, 0), nonempty
 
 
-@roi_pooling_data.kernel()  # no body: a small gradient takes 17% longer with a body
+@roi_pooling_data.kernel()  # no body: it takes 65% longer for a few regions, 40% for 64
 def roi_pooling_data_xp(xp, g, rois, maxidx, data):
     flat, nonempty = _sources(xp, rois, maxidx, data.shape)
     return add_at(xp, data.shape, flat, xp.where(nonempty, g, 0))
@@ -389,7 +389,7 @@ adjoint_pair(roi_pooling_at, roi_pooling_data)
 gradient_by(roi_pooling, roi_pooling_data)
 
 
-@roi_pooling_at.kernel()  # no body: as for roi_pooling_data
+@roi_pooling_at.kernel()  # no body: it takes 40% longer for a few regions, 13% for 64
 def roi_pooling_at_xp(xp, h, rois, maxidx):
     flat, nonempty = _sources(xp, rois, maxidx, h.shape)
     return xp.where(nonempty, xp.take(h.reshape(-1), flat), 0)

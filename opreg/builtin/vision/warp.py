@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 
 from ...core.registry import declare, ops
-from ...core.spec import Shape, is_narrow, show
+from ...core.spec import Shape, show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
-from ...typing import Array, ArrayModule
+from ...typing import Array, ArrayModule, DTypeLike
 from ..forms import formed
-from ..outputs import gradient_by, wide
+from ..outputs import gradient_by, in_dtype_of, like_inputs, wide, widened
 from .bilinear import Corner, corners, images, read, rows, slopes, spread
 
 __all__: list[str] = []
@@ -22,13 +22,19 @@ __all__: list[str] = []
 # ----------------------------------------------------------------------------------------- GridGenerator
 
 
-@declare(name="GridGenerator")
+@composed(name="GridGenerator")
 def grid_generator(data, *, transform_type: Literal["affine", "warp"], target_shape: tuple[int, ...] = (0, 0)):
     """A sampling grid: coordinates x and y from -1 to 1 for each position of an image.
 
     "affine" multiplies the coordinates of ``target_shape`` by a matrix of two rows and three columns; "warp" adds a
     flow, in pixels, to each position.
     """
+    x = widened(data)
+    if transform_type == "affine":
+        made = ops.dot(ops._np_reshape(x, newshape=(2 * x.shape[0], 3)), _base(target_shape, x.dtype))
+        return in_dtype_of(ops._np_reshape(made, newshape=(x.shape[0], 2, *target_shape)), data)
+    size = x.shape[2:]
+    return in_dtype_of(ops.broadcast_add(ops.broadcast_mul(x, _steps(size, x.dtype)), _places(size, x.dtype)), data)
 
 
 def _target(target_shape: Shape) -> Shape:
@@ -48,58 +54,35 @@ def grid_generator_infer(data, *, transform_type, target_shape):
     return data
 
 
-def _axes(xp: ArrayModule, size: Shape, dtype: np.dtype) -> tuple[Array, Array]:
-    """x and y of each pixel, from -1 to 1, to be broadcast against each other."""
-    y, x = [xp.arange(n).astype(dtype) * (2 / max(1, n - 1)) - 1 for n in size]
-    return x, y[:, None]
+def _places(size: Shape, dtype: DTypeLike) -> Array:
+    """x and y of each pixel, from -1 to 1."""
+    y, x = [np.arange(n).astype(dtype) * (2 / max(1, n - 1)) - 1 for n in size]
+    return np.stack(np.broadcast_arrays(x, y[:, None]))
 
 
-def _base(xp: ArrayModule, size: Shape, dtype: np.dtype) -> Array:
+def _base(size: Shape, dtype: DTypeLike) -> Array:
     """Rows of x, y and ones for each pixel."""
-    base = xp.ones((3, *size), dtype)
-    base[0], base[1] = _axes(xp, size, dtype)
-    return base.reshape(3, size[0] * size[1])
+    return np.concatenate((_places(size, dtype), np.ones((1, *size), dtype))).reshape(3, size[0] * size[1])
 
 
-def _steps(xp: ArrayModule, size: Shape, dtype: np.dtype) -> Array:
+def _steps(size: Shape, dtype: DTypeLike) -> Array:
     """The size of one pixel in x and y of the grid."""
-    return xp.asarray([2 / max(1, size[1] - 1), 2 / max(1, size[0] - 1)], dtype).reshape(2, 1, 1)
+    return np.asarray([2 / max(1, size[1] - 1), 2 / max(1, size[0] - 1)], dtype).reshape(2, 1, 1)
 
 
-@grid_generator.kernel()  # no body: pixel coordinates are constants, which bodies do not hold
-def grid_generator_xp(xp, data, *, transform_type, target_shape):
-    data = wide(data)
-    if transform_type == "affine":
-        grid = xp.matmul(data.reshape(-1, 2, 3), _base(xp, target_shape, data.dtype))
-        return grid.reshape(data.shape[0], 2, *target_shape)
-    grid = data * _steps(xp, data.shape[2:], data.dtype)
-    for axis, places in enumerate(_axes(xp, data.shape[2:], data.dtype)):
-        grid[:, axis] += places
-    return grid
-
-
-@declare(name="_backward_GridGenerator", types="T,U->T", unread=(1,))
+@composed(name="_backward_GridGenerator", types="T,U->T", unread=(1,))
 def grid_generator_data(g, data, *, transform_type: Literal["affine", "warp"],
                         target_shape: tuple[int, ...] = (0, 0)):
     """The gradient of a sampling grid's matrices or flow."""
-
-
-gradient_by(grid_generator, grid_generator_data)
-
-
-@grid_generator_data.kernel()  # no body: as for grid_generator
-def grid_generator_data_xp(xp, g, data, *, transform_type):
-    g = wide(g)
-    n, _, height, width = g.shape
+    x, (n, _, *size) = widened(g), g.shape
     if transform_type == "affine":
-        return xp.matmul(g.reshape(n, 2, height * width), _base(xp, (height, width), g.dtype).T).reshape(n, 6)
-    return g * _steps(xp, (height, width), g.dtype)
+        made = ops.dot(ops._np_reshape(x, newshape=(2 * n, math.prod(size))), _base(size, x.dtype), transpose_b=True)
+        return in_dtype_of(ops._np_reshape(made, newshape=(n, 6)), g)
+    return in_dtype_of(ops.broadcast_mul(x, _steps(size, x.dtype)), g)
 
 
-@grid_generator_data.grad
-def grid_generator_data_grad(h, ins, outs, **attrs):
-    # The linear part of an affine map is its value at h minus its value at zero.
-    return ops.GridGenerator(h, **attrs) - ops.GridGenerator(ops.zeros_like(h), **attrs), None
+grid_generator_data.infer(like_inputs(1))
+gradient_by(grid_generator, grid_generator_data)
 
 
 # --------------------------------------------------------------------------------------- BilinearSampler
@@ -130,8 +113,6 @@ def bilinear_sampler_xp(xp, data, grid):
 @declare(name="_backward_BilinearSampler_data", types="T,T,U->T", unread=(2,))
 def bilinear_sampler_data(g, grid, data):
     """The gradient of the sampled images."""
-
-
 
 
 @bilinear_sampler_data.kernel()  # no body: one sum for all four corners
@@ -174,32 +155,29 @@ def bilinear_sampler_grid_xp(xp, g, data, grid):
 def spatial_transformer(data, loc, *, target_shape: tuple[int, ...] = (0, 0), transform_type: Literal["affine"],
                         sampler_type: Literal["bilinear"], cudnn_off: bool | None = None):
     """Images transformed by affine maps of six elements each, which map output coordinates to input coordinates."""
-    dtype = np.dtype(data.dtype)
-    if is_narrow(dtype):  # a coordinate may be half a pixel off in large images
-        data, loc = ops.Cast(data, dtype="float32"), ops.Cast(loc, dtype="float32")
-    seen = ops.BilinearSampler(data, ops.GridGenerator(loc, transform_type="affine", target_shape=target_shape))
-    return ops.Cast(seen, dtype=dtype) if is_narrow(dtype) else seen
+    grid = ops.GridGenerator(widened(loc), transform_type="affine", target_shape=target_shape)
+    return in_dtype_of(ops.BilinearSampler(widened(data), grid), data)  # float16 would move pixels of large images
 
 
 formed(spatial_transformer, "(batch, channel, height, width) (batch, 6)")
 
 
-def _places(grid, transform_type):
+def _work(grid, transform_type):
     """The arithmetic of a grid: each coordinate is a product of three elements; a flow is added."""
     return 6 * math.prod(grid) if transform_type == "affine" else 0
 
 
 @grid_generator.flops
 def grid_generator_flops(ins, outs, *, transform_type):
-    return _places(outs[0], transform_type)
+    return _work(outs[0], transform_type)
 
 
 @grid_generator_data.flops
 def grid_generator_data_flops(ins, outs, *, transform_type):
-    return _places(ins[0], transform_type)
+    return _work(ins[0], transform_type)
 
 
 @spatial_transformer.flops
 def spatial_transformer_flops(ins, outs, *, transform_type):
     """The arithmetic of the sampling grid."""
-    return _places((outs[0][0], 2, *outs[0][2:]), transform_type)
+    return _work((outs[0][0], 2, *outs[0][2:]), transform_type)

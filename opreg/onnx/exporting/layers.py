@@ -495,8 +495,8 @@ def _bilinear(g: Builder, use: Use, x: Value, *like: Value) -> Value:
     if any(dynamic(dim) for dim in (height, width, rows, columns)):
         raise Untranslatable("images whose size is dynamic")
     corners = use.attrs["align_corners"]
-    down = g.constant(between(np, height, rows, x.dtype, align_corners=corners))
-    along = g.constant(np.ascontiguousarray(between(np, width, columns, x.dtype, align_corners=corners).T))
+    down = g.constant(between(height, rows, x.dtype, align_corners=corners))
+    along = g.constant(np.ascontiguousarray(between(width, columns, x.dtype, align_corners=corners).T))
     return g.matmul(g.matmul(down, x), along)
 
 

@@ -342,19 +342,3 @@ def _fourier(g: Builder, use: Use, x: Value) -> Value:
     if inverse:
         return g.squeeze(g.slice(found, [0], [1], [rank]), [rank]) * (count // 2)
     return g.reshape(found, (*x.shape[:-1], 2 * count))
-
-
-@says("_contrib_allclose")
-def _all_close(g: Builder, use: Use, x: Value, y: Value) -> Value:
-    attrs = use.attrs
-    near = g("LessOrEqual", g("Abs", x - y), g("Abs", y) * attrs["rtol"] + attrs["atol"])
-    near = g("Or", near, g("Equal", x, y))  # infinite elements
-    if attrs["equal_nan"]:
-        near = g("Or", near, g("And", g("IsNaN", x), g("IsNaN", y)))
-    return g.reduce("Min", g.cast(near, np.int32), range(len(near.shape)), False)
-
-
-@says("softmax_cross_entropy")
-def _cross_entropy(g: Builder, use: Use, x: Value, label: Value) -> Value:
-    found = g("GatherElements", g.log_softmax(x, 1), g.unsqueeze(_places(g, label, x, 1, "clip"), [1]), axis=1)
-    return -g.reduce("Sum", found, [0, 1], False)
