@@ -108,13 +108,18 @@ class Optimizer(Cell):
             rows = self._rows(groups, rate, decay)
         else:
             rows = [_Row(p, rate, 0.0 if self._spared(p) else decay, False) for p in listed if isinstance(p, Parameter)]
-        self.parameters = ParameterTuple([row.parameter for row in rows])
         self._rates, self._decays = tuple([row.rate for row in rows]), tuple([row.decay for row in rows])
         self._centered = tuple([row.centered for row in rows])
         self.dynamic_lr = any(isinstance(rate, Cell) for rate in self._rates)
         if self.dynamic_lr:  # then all rates are called with the step
             held = {id(rate): HeldRate(rate) for rate in self._rates if isinstance(rate, Parameter)}
             self._rates = tuple([held.get(id(rate), rate) for rate in self._rates])
+        if self.is_group_lr:
+            self._adopt_all(self._rates)
+            self.__dict__["learning_rate"] = self._rates
+        else:
+            self.learning_rate = self._rates[0]
+        self.parameters = ParameterTuple([row.parameter for row in rows])
         self.dynamic_weight_decay = any(isinstance(setting, Cell) for setting in self._decays)
         self._decaying = tuple([isinstance(setting, Cell) or setting > 0 for setting in self._decays])
         self.decay_flags = self._decaying if self.is_group else tuple([not self._spared(p) for p in self.parameters])
@@ -124,11 +129,6 @@ class Optimizer(Cell):
         shown = [setting if isinstance(setting, Cell) else tensor(setting, np.float32)
                  for setting in (self._decays if self.is_group else [decay])]
         self.weight_decay = tuple(shown) if self.is_group else shown[0]
-        if self.is_group_lr:
-            self._adopt_all(self._rates)
-            self.__dict__["learning_rate"] = self._rates
-        else:
-            self.learning_rate = self._rates[0]
 
     def _adopt_all(self, settings: Sequence[object]) -> None:
         """Register Cells among settings as children, and Parameters as parameters."""
