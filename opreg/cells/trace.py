@@ -69,6 +69,7 @@ class TracedTensor(Sized, OneNumber, TensorBase):
 
     __slots__ = ("_entry", "_spec", "_home", "__weakref__")
     __hash__ = object.__hash__
+    __round__ = TensorBase.__round__
     _rank = 3
     has_init = False
 
