@@ -32,7 +32,7 @@ CASES: list[tuple[str, str]] = [
     *[(f"V.AdjustBrightness({factor})", "rgb") for factor in (0.0, 0.37, 1.0, 2.3)],
     *[(f"V.AdjustContrast({factor})", name) for factor in (0.0, 0.37, 1.6) for name in ("rgb", "soft")],
     *[(f"V.AdjustSaturation({factor})", "rgb") for factor in (0.0, 0.37, 1.6)],
-    *[(f"V.AdjustHue({factor})", "row") for factor in (-0.5, -0.2, 0.0, 0.3, 0.5)],
+    *[(f"V.AdjustHue({factor})", "row") for factor in (-0.5, -0.21, 0.0, 0.3, 0.5)],
     *[(f"V.AdjustSharpness({factor})", name) for factor in (0.0, 0.37, 1.6) for name in ("rgb", "soft")],
     ("V.AdjustGamma(0.7)", "rgb"), ("V.AdjustGamma(2.0, 1.3)", "rgb"), ("V.AdjustGamma(1.7, 0.9)", "floats"),
     ("V.AdjustGamma(0.5)", "gray"), ("V.AdjustGamma(0.5)", "one"),

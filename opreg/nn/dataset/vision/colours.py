@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -68,9 +69,9 @@ class AdjustContrast:
     def __call__(self, image: Any) -> np.ndarray:
         pixels = checked("AdjustContrast", image, (3,))
         mean = _gray(pixels).mean()
-        if pixels.dtype.kind in "iu":
-            mean = np.floor(mean + 0.5)
-        return _blended(mean, 1 - self._factor, pixels, self._factor, pixels.dtype)
+        if pixels.dtype != np.uint8:
+            return _blended(mean, 1 - self._factor, pixels, self._factor, pixels.dtype)
+        return _blended(np.floor(mean + 0.5), 1 - self._factor, np.arange(256), self._factor, pixels.dtype)[pixels]
 
 
 class AdjustSaturation:
@@ -115,32 +116,42 @@ class AdjustHue:
         self._turn = int(np.float32(hue_factor) * 255)
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("AdjustHue", image, (3,), "uint8").astype(np.int32)
-        red, green, blue = np.moveaxis(pixels, 2, 0)
-        value = pixels.max(axis=2)
-        spread = value - pixels.min(axis=2)
-        with np.errstate(divide="ignore"):  # hue and saturation in parts of 255, by reciprocals of 12 bits
-            per_spread = np.where(spread > 0, np.rint((256 << 12) / (6.0 * spread)), 0).astype(np.int32)
-            per_value = np.where(value > 0, np.rint((255 << 12) / value), 0).astype(np.int32)
+        pixels = checked("AdjustHue", image, (3,), "uint8")
+        most = pixels.max(axis=2)
+        value, spread = most.astype(np.int32), (most - pixels.min(axis=2)).astype(np.int32)
+        red, green, blue = np.moveaxis(pixels.astype(np.int32), 2, 0)
         hue = np.where(value == red, green - blue,
                        np.where(value == green, blue - red + 2 * spread, red - green + 4 * spread))
-        hue = ((hue * per_spread + (1 << 11)) >> 12) + self._turn & 255
-        saturation = ((spread * per_value + (1 << 11)) >> 12) * np.float32(1 / 255)
-        return _from_hsv(hue * np.float32(6 / 255), saturation, value * np.float32(1 / 255))
+        per_spread, per_value = _reciprocals()
+        hue = ((hue * per_spread[spread] + (1 << 11)) >> 12) + self._turn & 255
+        return _from_hsv(hue, (spread * per_value[value] + (1 << 11)) >> 12, value)
 
 
-def _from_hsv(sixths: np.ndarray, saturation: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """The bytes of colors: hue in sixths of the circle, saturation and value up to 1, in float32."""
+@functools.cache
+def _reciprocals() -> tuple[np.ndarray, np.ndarray]:
+    """By bytes, what a sixth of 256 and what 255 divided by them are, in parts of 2 ** 12; 0 for 0."""
+    every = np.maximum(np.arange(256), 1)
+    tables = np.rint([(256 << 12) / (6.0 * every), (255 << 12) / every]).astype(np.int32)
+    tables[:, 0] = 0
+    return tables[0], tables[1]
+
+
+#: The colors red, green and blue in each sixth of the circle: 0 is the value, 1 falls, 2 rises, 3 is the lowest.
+_SHADES = np.array([(0, 2, 3), (1, 0, 3), (3, 0, 2), (3, 1, 0), (2, 3, 0), (0, 3, 1)])
+
+
+def _from_hsv(hue: np.ndarray, saturation: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """The bytes of colors from bytes of hue, saturation and value, which are computed in float32."""
+    sixths = np.arange(256, dtype=np.float32) * np.float32(6 / 255)
     sector = np.floor(sixths)
-    part = sixths - sector
-    falling, rising = (value * (1 - saturation.astype(np.float64) * each).astype(np.float32)
-                       for each in (part, 1 - part))
-    low = value * (1 - saturation)
-    around = (value, falling, low, low, rising, value)
-    colors = [np.choose(sector.astype(np.int32) % 6, [around[(i + turn) % 6] for i in range(6)])
-              for turn in (0, 4, 2)]
+    part = (sixths - sector)[hue]
+    ratio, value = (each.astype(np.float32) * np.float32(1 / 255) for each in (saturation, value))
+    shades = np.empty((*value.shape, 4), np.uint8)
     # Cut off: OpenCV's vectors do so; only the last pixels of a row, which fill no vector, are rounded.
-    return (np.stack(colors, axis=2) * np.float32(255)).astype(np.uint8)
+    for i, factor in enumerate((np.float32(1), 1 - ratio.astype(np.float64) * part,
+                                1 - ratio.astype(np.float64) * (1 - part), 1 - ratio)):
+        shades[..., i] = value * factor.astype(np.float32) * np.float32(255)
+    return np.take_along_axis(shades, _SHADES[sector.astype(np.int32) % 6][hue], axis=2)
 
 
 class AdjustGamma:
