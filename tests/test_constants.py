@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 OTHERWISE = {
     "formats and interfaces of others": """
         core.array_module: _CUPY
+        data.warping: _STEPS _UNIT
         ndarray.dlpack: CPU _UINT _BFLOAT _DEVICE _KIND
         ndarray.exchange: _CUDA _PINNED _MANAGED
         ndarray.ndarray: _STORAGE_TYPE_STR_TO_ID

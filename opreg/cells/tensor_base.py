@@ -15,6 +15,7 @@ import numpy as np
 
 from opreg.ndarray import numpy_protocol
 from opreg.ndarray.ndarray import FOREIGN, NDArray, numbers_of
+from opreg.ndarray.scalars import ScalarConversions
 
 from ..core.registry import get, ops
 from ..core.spec import Shape, as_dtype, is_floating, show
@@ -179,6 +180,9 @@ class TensorBase(Methods):
 
     def __abs__(self) -> Tensor:
         return ops.abs(self)
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return self.round() if ndigits is None else ScalarConversions.__round__(self, ndigits)  # type: ignore[arg-type]
 
     def __matmul__(self, other: TensorLike) -> Tensor:
         return ops._npi_matmul(self, other if isinstance(other, TensorBase) else self._lift(other))

@@ -31,6 +31,7 @@ from ..core.spec import Shape, Spec, known, show, unify
 from ..core.tracing import RuleTracer, Sized, TraceError, Tracer
 from ..errors import OpError, here
 from . import dtype as dtypes
+from . import printing
 from .bailout import HookSignatures
 from .guards import GUARD, TENSOR_READS, Answer, Measure, NotComputable, Path, TensorRead, TraceValues, calls, effects
 from .patches import follow
@@ -68,6 +69,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
 
     __slots__ = ("_entry", "_spec", "_home", "__weakref__")
     __hash__ = object.__hash__
+    __round__ = TensorBase.__round__
     _rank = 3
     has_init = False
 
@@ -79,7 +81,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
         """Its trace, which it does not keep alive."""
         trace = self._home()
         if trace is None:
-            raise TraceError(f"{self!r} {_OVER}")
+            raise TraceError(f"{self._title()} {_OVER}")
         return trace
 
     def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
@@ -114,7 +116,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
         """Dimensions."""
         shape = self._spec.shape
         if not known(shape):
-            raise TraceError(f"the shape of {self!r} is not known: give example inputs, as in cell.to_symbol(x)")
+            raise TraceError(f"the shape of {self._title()} is not known: give example inputs, as in cell.to_symbol(x)")
         return shape
 
     def dim(self) -> int:
@@ -122,11 +124,15 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
         return len(self.shape)
 
     def __repr__(self) -> str:
-        shape = "?" if self._spec.shape is None else show(self._spec.shape)
-        return f"<tensor of a trace, shape {shape}, {self._dt}, {self._entry[0].name}>"
+        return printing.show(self.asnumpy()) if self.has_text else self._title()
 
     def __str__(self) -> str:
-        return str(self.asnumpy()) if self.has_text else repr(self)
+        return str(self.asnumpy()) if self.has_text else self._title()
+
+    def _title(self) -> str:
+        """Its text without its numbers."""
+        shape = "?" if self._spec.shape is None else show(self._spec.shape)
+        return f"<tensor of a trace, shape {shape}, {self._dt}, {self._entry[0].name}>"
 
     @property
     def has_text(self) -> bool:
@@ -215,7 +221,7 @@ follow(Tensor, TracedTensor)
 
 
 #: Error text for a value whose trace has ended.
-_OVER = "belongs to another compiled function, which is over: it must not be kept on an attribute or in a global"
+_OVER = "belongs to another compiled function, which is over: nothing may keep it beyond the call"
 
 #: Largest number of values that Python may read in one trace.
 ASKED = 1000
@@ -412,7 +418,7 @@ class FunctionTracer(Tracer):
         if value._home is self.ref or value._entry[0] in self.specs:
             return value
         if self.parent is None:
-            raise TraceError(f"{value!r} {_OVER}")
+            raise TraceError(f"{value._title()} {_OVER}")
         key = id(value)
         if key not in self.variables:
             outside = self.parent._mine(value)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import gc
 import inspect
 import operator
+import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,6 +26,7 @@ from ..core.spec import Shape
 from ..errors import OpError, note
 from . import tree
 from .bailout import HookSignatures
+from .class_hooks import attributes_of
 from .guards import GUARD, Path, TraceValues
 from .hooks import has_hooks
 from .observer import Observer
@@ -33,6 +37,7 @@ from .state import STATE
 from .tensor import Tensor
 from .trace import FunctionTracer, LeftToPython, TracedTensor
 from .tree import Structure
+from .user_code import is_user_module
 
 if TYPE_CHECKING:
     from .cell import Cell
@@ -184,6 +189,9 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
             if path is not None:
                 trace.left = trace.left or _changed_by(trace, arguments, given, inputs)
     except Exception as error:
+        if path is not None and _holds(list(error.args) + [vars(error)], set()):
+            trace.left = trace.left or "it keeps a tensor in the exception that it raises"
+        trace.left = trace.left or (_kept_by(trace) if path is not None else "")
         if not trace.left:
             note(error, f"while {title} was compiled")
             raise
@@ -196,6 +204,8 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
             handle.remove()
         for container, before, _ in trace.reads.comparisons.outside():
             put_back(container, before)
+        for place in trace.reads.comparisons.places():
+            place.put_back()
         trace.reads.close(not trace.left)
         trace.left = trace.left or observer.reason
         raise LeftToPython(f"{title} can not be a graph: {trace.left}", trace.left, trace.reads)
@@ -207,10 +217,19 @@ def _changed_by(trace: FunctionTracer, arguments: Structure, given: object, inpu
     leaves: list[Any] = []
     if not _same_structure(arguments, tree.flatten(given, leaves)) or any(map(operator.is_not, leaves, inputs)):
         return "it changes an argument in place"
+    return _kept_by(trace)
+
+
+def _kept_by(trace: FunctionTracer) -> str:
+    """The place outside of the function where it keeps a traced tensor, as text; empty without any."""
+    said = "it keeps a tensor in {}, which every run would do again"
     for container, before, label in trace.reads.comparisons.outside():
         known = set(map(id, before))
         if any(_holds(each, known) for each in elements(container)):
-            return f"it keeps a tensor in {label}, which every run would do again"
+            return said.format(label)
+    for place in trace.reads.comparisons.places():
+        if (value := place.now()) is not place.before and _holds(value, set()):
+            return said.format(place.label)
     return ""
 
 
@@ -225,13 +244,30 @@ def _same_structure(before: Structure, after: Structure) -> bool:
 
 
 def _holds(value: object, known: set[int]) -> bool:
-    """Whether a value is a traced tensor, or a container with one; containers in ``known`` are skipped."""
-    if id(value) in known:
+    """Whether a value is a traced tensor, or holds one: a container, a function, a generator, an object; values in
+    ``known`` are skipped."""
+    if isinstance(value, TracedTensor):
+        return id(value) not in known
+    if id(value) in known or isinstance(value, _WITHOUT):
         return False
+    known.add(id(value))
     if isinstance(value, CONTAINERS):
-        known.add(id(value))
-        return any(_holds(each, known) for each in elements(value))
-    return isinstance(value, TracedTensor)
+        parts = elements(value)
+    elif isinstance(value, types.FunctionType):
+        parts = gc.get_referents(value.__closure__, *(value.__closure__ or ()), value.__defaults__)
+    elif isinstance(value, types.GeneratorType):
+        parts = list(value.gi_frame.f_locals.values()) if value.gi_frame else []
+    elif isinstance(value, (Iterator, functools.partial, types.MethodType, types.BuiltinMethodType)):
+        parts = gc.get_referents(value)
+    elif is_user_module(type(value).__module__):
+        parts = [attributes_of(value)]
+    else:
+        return False
+    return any(_holds(each, known) for each in parts)
+
+
+#: Values that are asked for no tensors: those outside of the graph, and what is no user's data.
+_WITHOUT = (type, types.ModuleType, types.CodeType, ParameterContainer, NDArray)
 
 
 def _names(function: Callable[..., Any], arguments: Structure) -> list[str]:

@@ -25,7 +25,7 @@ import threading
 import types
 import warnings
 import weakref
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,7 +33,7 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.traced import TracedNDArray
 
-from ..core.bytecode_names import loads
+from ..core.bytecode_names import Loads, loads
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons, elements
 from .class_hooks import attributes_of, hook, hookable, runs_python
@@ -169,6 +169,8 @@ class Values:
         self._texts: set[str] = set()  # texts that may name attributes, if code reads attributes by text
         self._by_text = False
         self._updates: set[str] = set()  # names of attributes that code changes
+        self._stores: set[str] = set()  # names of attributes that code sets
+        self._holders: list[Any] = []  # objects without a watched ``__dict__``, on which code may set attributes
         self._owners: list[Any] = []
         self._classes: dict[type, None] = {}  # classes of the user's that code uses
         self._met: dict[int, object] = {}  # kept alive, so that identities stay valid
@@ -236,6 +238,7 @@ class Values:
                     value = vars(builtins)[name]
                     self.comparisons.entry(vars(builtins), name, value, f"the built-in {name}")
                     self.read(value, f"the built-in {name}")
+        self._sets(found, scope)
         self._updates.update(found.changes.values())
         for owner in tuple(self._owners):
             for name in found.changes.values():
@@ -269,6 +272,26 @@ class Values:
         for function in functions:
             self._runs(function)
 
+    def _sets(self, found: Loads, scope: dict[str, Any]) -> None:
+        """Note the places outside of code that it sets."""
+        texts = set(filter(str.isidentifier, found.texts))
+        for name in found.places["global"].union(texts if "globals" in found.scope else ()):
+            self.comparisons.place(scope, name, f"the global {name}")
+        new = found.places["attribute"].union(texts if "setattr" in found.scope else ()) - self._stores
+        self._stores |= new
+        for owner in self._holders:
+            self._set_on(owner, new)
+
+    def _set_on(self, owner: Any, names: Iterable[str]) -> None:
+        """Note attributes of an object that code may set."""
+        for name in names:
+            self.comparisons.place(owner, name, f"{getattr(owner, '__name__', type(owner).__name__)}.{name}")
+
+    def _holds(self, owner: Any) -> None:
+        """Note that code uses an object on which it may set attributes."""
+        self._holders.append(owner)
+        self._set_on(owner, self._stores)
+
     def _runs(self, function: types.FunctionType) -> None:
         """Note what a running function has besides its code: closure variables and defaults."""
         title = function.__qualname__.rpartition("<locals>.")[2]
@@ -278,8 +301,11 @@ class Values:
             if value is not None or not _MISTAKES.isdisjoint(self._names):
                 self.comparisons.path(function, "{}." + name, value, f"a default of {title}")
                 self._given(value, f"a default of {title}")
-        outer = loads(function.__code__).outer
+        found = loads(function.__code__)
+        outer = found.outer
         for cell, name in zip(function.__closure__ or (), function.__code__.co_freevars):
+            if name in found.places["outer"]:
+                self.comparisons.place(cell, name, f"the variable {name} that {title} has from outside")
             try:
                 value = cell.cell_contents
             except ValueError:  # not assigned yet
@@ -310,6 +336,8 @@ class Values:
                 self._given(element, label)
         elif is_user_module(type(value).__module__) and not isinstance(value, (ParameterContainer, TensorBase, type)):
             self.comparisons.attributes(attributes_of(value), f"an attribute of {label}")
+            if is_new and attributes_of(value) is None:
+                self._holds(value)
 
     def read(self, value: Any, label: str) -> None:
         """Note that a value from outside was read: its contents are compared, too."""
@@ -475,6 +503,8 @@ class Values:
     def _own(self, owner: Any) -> None:
         """Note that code uses a module, class, function or tensor: its attributes are read by the names in the code."""
         self._owners.append(owner)
+        if isinstance(owner, (type, types.ModuleType, types.FunctionType, threading.local)):
+            self._holds(owner)
         for name in tuple(self._names):
             self._owned(owner, name)
         for name in self._updates - self._names:

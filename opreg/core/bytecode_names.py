@@ -18,6 +18,8 @@ __all__ = ["Loads", "asked_of", "loads", "parts"]
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _OUTER = frozenset({"LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"})
+#: Instructions that set a name, and what it is a name of.
+_PLACES = {"STORE_GLOBAL": "global", "STORE_DEREF": "outer", "STORE_ATTR": "attribute"}
 #: Methods of containers that change them and return nothing.
 _CHANGES = frozenset({"add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "insert", "remove",
                       "reverse", "sort", "update"})
@@ -40,6 +42,9 @@ class Loads(NamedTuple):
         Imported modules, with the level of relative imports.
     stores : bool
         Whether it sets names of a module or class.
+    places : dict of str to set of str
+        The names that it sets: of globals under "global", of closure variables, also by inner functions, under
+        "outer", of attributes under "attribute".
     changes : dict of int to str
         Attributes that are loaded only for a modification, by the offset of the instruction.
     """
@@ -51,6 +56,7 @@ class Loads(NamedTuple):
     imports: set[tuple[str, int]]
     changes: dict[int, str]
     stores: bool
+    places: dict[str, set[str]]
 
 
 @cached(1024)
@@ -66,7 +72,8 @@ def loads(code: types.CodeType) -> Loads:
     {'log': False, 'scale': True}
     """
     steps = list(dis.get_instructions(code))
-    found = Loads({}, set(), set(), set(), set(), {}, any(step.opname == "STORE_NAME" for step in steps))
+    found = Loads({}, set(), set(), set(), set(), {}, any(step.opname == "STORE_NAME" for step in steps),
+                  {kind: set() for kind in _PLACES.values()})
     for i, step in enumerate(steps):
         name = step.argval
         changed = _is_changed(steps, i)
@@ -82,9 +89,12 @@ def loads(code: types.CodeType) -> Loads:
         elif step.opname == "IMPORT_NAME":
             found.imports.add((name, next((each.argval for each in reversed(steps[:i])
                                            if each.argval.__class__ is int), 0)))
+        elif step.opname in _PLACES:
+            found.places[_PLACES[step.opname]].add(name)
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
             found.outer.update(loads(const).outer)
+            found.places["outer"].update(loads(const).places["outer"])
         elif isinstance(const, str):
             found.texts.add(const)
     return found

@@ -10,15 +10,16 @@ from __future__ import annotations
 import array
 import collections
 import operator
+import threading
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 __all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "MOST_ELEMENTS", "PLAIN", "Comparisons", "HeldValue",
-           "HeldElements", "elements", "put_back"]
+           "HeldElements", "Place", "elements", "put_back"]
 
 
 class _Absent:
@@ -273,6 +274,67 @@ def bytes_of(buffer: Any) -> tuple[Any, ...]:
     return bytes(buffer), memoryview(buffer).nbytes
 
 
+class Place(NamedTuple):
+    """A name that code may set, outside of it.
+
+    Attributes
+    ----------
+    owner : dict, closure variable or other object
+        Whose key, content or attribute it is.
+    name : str
+        The name.
+    before : object
+        Its value before the code ran; ``ABSENT`` where there was none.
+    label : str
+        What it is called in a message.
+    """
+
+    owner: Any
+    name: str
+    before: Any
+    label: str
+
+    def now(self) -> Any:
+        """Its value.
+
+        Examples
+        --------
+        >>> place = Place(vars(owner := types.SimpleNamespace(x=1)), "x", 1, "owner.x")
+        >>> owner.x = 2
+        >>> place.now()
+        2
+        """
+        if isinstance(self.owner, dict):
+            return self.owner.get(self.name, ABSENT)
+        try:
+            if isinstance(self.owner, types.CellType):
+                return self.owner.cell_contents
+            if isinstance(self.owner, (type, threading.local)):
+                return vars(self.owner).get(self.name, ABSENT)
+            return object.__getattribute__(self.owner, self.name)  # past the hook of its class
+        except (AttributeError, ValueError):
+            return ABSENT
+
+    def put_back(self) -> None:
+        """Give it the value from before."""
+        if self.now() is self.before:
+            return
+        if isinstance(self.owner, dict):
+            if self.before is ABSENT:
+                del self.owner[self.name]
+            else:
+                self.owner[self.name] = self.before
+        elif isinstance(self.owner, types.CellType):
+            if self.before is ABSENT:
+                del self.owner.cell_contents
+            else:
+                self.owner.cell_contents = self.before
+        elif self.before is ABSENT:
+            delattr(self.owner, self.name)
+        else:
+            setattr(self.owner, self.name, self.before)
+
+
 class Comparisons:
     """Places that were read, with their values at that time.
 
@@ -292,6 +354,7 @@ class Comparisons:
         self._missing: dict[int, _Missing] = {}
         self._early: dict[int, HeldElements] = {}
         self._outside: dict[int, tuple[Any, list[Any], str]] = {}
+        self._stores: dict[tuple[int, str], Place] = {}
         self._elements, self._bytes = MOST_ELEMENTS, MOST_BYTES  # remaining budget
 
     def _is_new(self, place: object, *key: str) -> bool:
@@ -380,6 +443,18 @@ class Comparisons:
         if attributes is not None:
             self._outside.setdefault(id(attributes), (attributes, elements(attributes), label))
 
+    def place(self, owner: Any, name: str, label: str) -> None:
+        """The value that a name has in a dict, or in a closure variable, or as an attribute of an object; for
+        ``places``."""
+        if (id(owner), name) not in self._stores:
+            self._alive.append(owner)
+            place = Place(owner, name, ABSENT, label)
+            self._stores[id(owner), name] = place._replace(before=place.now())
+
+    def places(self) -> list[Place]:
+        """The places that the code may store to; available until ``close``."""
+        return list(self._stores.values())
+
     def is_outside(self, container: object) -> bool:
         """Whether a container, or the ``__dict__`` of an object, was there before."""
         return id(container) in self._outside
@@ -391,7 +466,7 @@ class Comparisons:
 
     def close(self) -> None:
         """Drop references that are needed only during collection."""
-        self._alive, self._early, self._outside, self._missing = [], {}, {}, {}
+        self._alive, self._early, self._outside, self._missing, self._stores = [], {}, {}, {}, {}
 
     def join(self, other: Comparisons) -> None:
         """Add the places of other comparisons."""

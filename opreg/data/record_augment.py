@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ..core.spec import Shape
 from ..errors import ArgumentError, ShapeError
 from .augmenters import EIGENVALUES, EIGENVECTORS
 from .pixels import interpolation, shorter
+from .warping import warp
 
 __all__ = ["Augmentation", "Pixels", "changed_hls", "chosen", "resize"]
 
@@ -56,32 +57,6 @@ def place(height: int, width: int, new_height: int, new_width: int, rng: np.rand
 def crop(image: Pixels, height: int, width: int, rng: np.random.Generator | None) -> Pixels:
     """A crop of an image: random, or centered without a generator."""
     return image[place(image.shape[0], image.shape[1], height, width, rng)]
-
-
-def warp(image: Pixels, matrix: np.ndarray, height: int, width: int, fill: float) -> Pixels:
-    """The image under an affine map (a 2 by 3 matrix), interpolated linearly in steps of 1/32 pixel.
-
-    As in OpenCV, positions are rounded to multiples of 1/1024.
-    """
-    inverse = np.linalg.inv(np.vstack([matrix, [0, 0, 1]]).astype(np.float64))
-    x, y = np.arange(width), np.arange(height)[:, None]
-    places = []
-    for row in inverse[:2]:
-        place = np.rint(row[0] * x * 1024).astype(np.int64) + np.rint((row[1] * y + row[2]) * 1024).astype(np.int64)
-        places.append(place + 16)
-    across, down = places
-    framed = np.full((image.shape[0] + 2, image.shape[1] + 2, image.shape[2]), fill, np.float32)
-    framed[1:-1, 1:-1] = image
-    total: Any = 0
-    for i in (0, 1):
-        row_part = (down >> 5 & 31) / np.float32(32)
-        rows = np.clip((down >> 10) + i + 1, 0, framed.shape[0] - 1)
-        for j in (0, 1):
-            part = (across >> 5 & 31) / np.float32(32)
-            weight = (row_part if i else 1 - row_part) * (part if j else 1 - part)
-            columns = np.clip((across >> 10) + j + 1, 0, framed.shape[1] - 1)
-            total = total + framed[rows, columns] * weight[:, :, None].astype(np.float32)
-    return np.floor(total + np.float32(0.5)).astype(np.uint8)
 
 
 def _bytes(numbers: np.ndarray) -> Pixels:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import contextvars
 import inspect
 import warnings
 from typing import Any
@@ -140,7 +141,9 @@ def test_gradients_beside_containers_from_outside() -> None:
 
 
 @pytest.mark.parametrize("text", [
-    str, lambda a: f"{a}", lambda a: f"{a * 2} and {a[0]:.3f}", "{0} {0}".format, lambda a: ", ".join(map(str, [a]))])
+    str, repr, lambda a: f"{a}", lambda a: f"{a!r} {[a, {'a': a[0]}]}",
+    lambda a: f"{a * 2} and {a[0]:.3f}", "{0} {0}".format,
+    lambda a: ", ".join(map(str, [a]))])
 def test_the_text_of_a_tensor_is_that_of_its_numbers(text: Any) -> None:
     def function(a: Any) -> Any:
         return a + 1, text(a), [text(a * 2)]
@@ -375,12 +378,12 @@ def test_objects_that_a_function_makes_or_only_reads_are_compiled() -> None:
 
 
 def test_values_of_a_trace_must_not_stay():
-    kept: Any = Kept
-    jit(lambda a: (setattr(kept, "it", a), a * 2)[1])(x())
-    assert isinstance(kept.it, TracedTensor)
-    with pytest.raises(TraceError, match="belongs to another compiled function"):
-        jit(lambda a: a * kept.it)(x())
-    kept.it = None
+    """A place of which a trace knows nothing."""
+    kept: contextvars.ContextVar[Any] = contextvars.ContextVar("kept", default=None)
+    jit(lambda a: (kept.set(a), a * 2)[1])(x())
+    assert isinstance(kept.get(), TracedTensor)
+    with pytest.raises(TraceError, match="belongs to another compiled function, which is over"):
+        jit(lambda a: a * kept.get())(x())
 
 
 def _keeps_in_its_cache(cache: dict[str, Any], seen: list[Any], a: Any) -> Any:

@@ -152,8 +152,8 @@ def test_a_shuffle_draws_from_its_buffer() -> None:
 
 @pytest.mark.parametrize("sampler, count", [
     (ds.RandomSampler(), 4),
-    (ds.RandomSampler(replacement=True, num_samples=9), 9), (ds.RandomSampler(num_samples=2), 2),
-    (ds.SubsetRandomSampler([3, 1]), 2), (ds.WeightedRandomSampler([0, 1, 0, 1], 6), 6),
+    (ds.RandomSampler(replacement=True, num_samples=9), 4), (ds.RandomSampler(num_samples=2), 2),
+    (ds.SubsetRandomSampler([3, 1]), 2), (ds.WeightedRandomSampler([0, 1, 0, 1], 6), 4),
     (ds.DistributedSampler(2, 0), 2)])
 def test_samplers(sampler: ds.Sampler, count: int) -> None:
     dataset = one(5, 6, 7, 8, sampler=sampler)
@@ -161,6 +161,40 @@ def test_samplers(sampler: ds.Sampler, count: int) -> None:
     assert len(found) == len(dataset) == count and set(found) <= {5, 6, 7, 8}
     if isinstance(sampler, (ds.SubsetRandomSampler, ds.WeightedRandomSampler)):
         assert set(found) <= {6, 8}
+
+
+def _below(sampler: ds.Sampler, child: ds.Sampler) -> ds.Sampler:
+    sampler.add_child(child)
+    return sampler
+
+
+@pytest.mark.parametrize("sampler, expected", [
+    (lambda: _below(ds.SequentialSampler(1, 3), ds.SequentialSampler(2, 5)), [3, 4, 5]),
+    (lambda: _below(ds.SubsetSampler([2, 0]), ds.SubsetSampler([7, 5, 3])), [3, 7]),
+    (lambda: _below(ds.DistributedSampler(2, 1, shuffle=False), ds.SequentialSampler(3, 4)), [4, 6]),
+    (lambda: _below(ds.SequentialSampler(num_samples=2), _below(ds.SubsetSampler([2, 0, 1]), ds.SubsetSampler(
+        [7, 5, 3]))), [3, 7])])
+def test_a_sampler_chooses_among_the_rows_of_another(sampler: Callable[[], ds.Sampler], expected: list[int]) -> None:
+    data = one(*range(8), sampler=sampler())
+    assert [row[0] for row in rows(data)] == expected and len(data) == len(expected)
+    child = sampler().get_child()
+    assert child is not None and child.get_num_samples() in (None, 4, 5)
+
+
+@pytest.mark.parametrize("made", [
+    lambda: one(*range(8), sampler=ds.SequentialSampler(1, 5)), lambda: ds.GeneratorDataset(
+        np.arange(8), ["x"], sampler=ds.SequentialSampler(1, 5)), lambda: ds.GeneratorDataset(
+        np.arange(8), ["x"], sampler=ds.SequentialSampler(1, 5), num_parallel_workers=2)])
+def test_a_dataset_takes_another_sampler(made: Callable[[], Any]) -> None:
+    data = made()
+    batched = data.batch(2)
+    assert rows(batched) == [[[1, 2]], [[3, 4]], [[5]]] and len(data) == 5
+    data.add_sampler(ds.SubsetSampler([2, 0]))
+    assert rows(batched) == [[[3, 1]]] and len(data) == 2
+    data.use_sampler(ds.SubsetSampler([7]))
+    assert rows(data) == [[7]]
+    data.use_sampler(None)
+    assert rows(data) == [[i] for i in range(8)]
 
 
 def test_a_sampler_of_ones_own() -> None:
@@ -297,7 +331,7 @@ def test_several_functions_as_one() -> None:
     assert {transforms.RandomApply(steps)(3) for _ in range(40)} == {3, 8}
     assert transforms.PadEnd([3], 9)(np.array([1])).tolist() == [1, 9, 9]
     assert transforms.Concatenate(prepend=np.array([0]))(np.array([1]), np.array([2])).tolist() == [0, 1, 2]
-    assert [each.tolist() for each in transforms.Unique()(np.array([3, 1, 3]))] == [[1, 3], [1, 0, 1], [1, 2]]
+    assert [each.tolist() for each in transforms.Unique()(np.array([3, 1, 3]))] == [[3, 1], [0, 1, 0], [2, 1]]
     assert transforms.Fill(3)(np.array([1, 2])).tolist() == [3, 3]
     assert transforms.OneHot(2, smoothing_rate=0.5)(np.array([1])).tolist() == [0.25, 0.75]
     assert np.allclose(transforms.OneHot(4, 0.4)(np.array([1])), [[0.1, 0.7, 0.1, 0.1]][0])
@@ -325,6 +359,10 @@ def test_several_functions_as_one() -> None:
     (lambda: words().bucket_batch_by_length(["x", "n"], [3], [1, 1]), ArgumentError, "need an element_length_function"),
     (lambda: rows(words().bucket_batch_by_length("x", [3], [1, 1], None, {"x": ([None], 0)}, True)), ArgumentError,
      "give one above 3"),
+    (lambda: _below(_below(ds.Sampler(), ds.Sampler()), ds.Sampler()), ArgumentError, "already has a child"),
+    (lambda: rows(one(5, 6, 7, sampler=_below(ds.SubsetSampler([2]), ds.SequentialSampler(1)))), ArgumentError,
+     "SubsetSampler: the row 2 is beyond the 2 rows that its SequentialSampler chooses"),
+    (lambda: words().use_sampler([0]), ArgumentError, "GeneratorDataset: a source without __getitem__"),  # type: ignore
     (lambda: ds.config.set_numa_enable(1), TypeError, "set_numa_enable: expected a bool, got 1"),
     (lambda: ds.config.set_seed(-1), ArgumentError, "expected an int of 0 at least")])
 def test_mistakes(call: Callable[[], Any], error: type[Exception], said: str) -> None:

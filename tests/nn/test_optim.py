@@ -22,6 +22,7 @@ from opreg.nn import optim
 from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_checkpoint
 from opreg.nn.ops import MultitypeFuncGraph, partial
 from opreg.nn.optim.optimizer import Optimizer
+from opreg.nn.optim.schedule import ExponentialDecayLR
 
 RECORD = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_optim.json").read_text())
 
@@ -792,3 +793,14 @@ def test_assignments_that_cross(function):
         found.append([*outs, *[p.asnumpy() for p in pair]])
     for eager, compiled in zip(*found):
         np.testing.assert_array_equal(eager, compiled)
+
+
+@pytest.mark.parametrize("made, begin", [
+    (lambda p: optim.Adam(p, 0.1), ["global_step", "learning_rate", "w", "b", "beta1_power"]),
+    (lambda p: optim.Momentum([{"params": [p[0]], "lr": 0.3}, {"params": [p[1]]}], 0.1, 0.9),
+     ["global_step", "learning_rate_group_0", "learning_rate", "w", "b", "momentum"]),
+    (lambda p: optim.Momentum(p, ExponentialDecayLR(0.1, 0.9, 2), 0.9), ["global_step", "w", "b", "momentum"])])
+def test_parameters_come_in_the_order_of_mindspore(made: Any, begin: list[str]) -> None:
+    """Rates before weights, in ``get_parameters`` and so in the files of a checkpoint."""
+    params = [Parameter(Tensor([1.0, 2.0]), name=name) for name in ("w", "b")]
+    assert [p.name for p in made(params).get_parameters()][:len(begin)] == begin

@@ -24,7 +24,7 @@ from typing import Any
 #: Modules whose public names are compared one by one, and classes whose members are.
 MODULES = ["", "nn", "ops", "mint", "mint.nn", "mint.nn.functional", "mint.linalg", "mint.special", "mint.optim",
            "common", "common.initializer", "train", "context", "amp", "numpy",
-           "dataset", "experimental", "parallel"]
+           "dataset", "dataset.transforms", "dataset.vision", "experimental", "parallel"]
 CLASSES = ["Tensor", "Parameter", "nn.Cell"]
 
 #: Modules that are not here, and what serves in their place.
@@ -70,6 +70,8 @@ INSTEAD = [
     ("*memory*|*Stream*|*stream*|Event|*Event*|MemPool|*Allocator|set_cpu_affinity|*kernel_launch*|launch_blocking|*offload*|"
      "data_ptr|*device*|DeviceCtx|pin_memory|is_pinned|move_to|*profiler*|Profiler|*dump*|Dump*|mstx|run_check",
      "contexts are `cpu()` and `gpu(0)`; `mx.profiler`, `executor.profile()`"),
+    ("*Augment*|*WithBBox|RandomSelectSubpolicy", "`map`, which takes any function of arrays"),
+    ("read_*|write_*|encode_*|get_image_*|*Video*|ImageReadMode", "`image.imread`, or a library for files"),
     ("*Dataset", "`GeneratorDataset` of a reader of one's own"),
     ("*Thor|thor|*Bn*|Dense*Act|Conv2d*Act", "the layers that they are made of"),
 ]

@@ -29,14 +29,45 @@ class Sampler:
             raise ArgumentError(f"{type(self).__name__}: num_samples must not be negative, got {num_samples}")
         self.num_samples = num_samples
         self.dataset_size = 0
+        self._child: Sampler | None = None
+
+    def add_child(self, sampler: Sampler | None) -> None:
+        """Choose among the rows that another sampler chooses, instead of all.
+
+        Examples
+        --------
+        >>> sampler = SubsetSampler([2, 0])
+        >>> sampler.add_child(SequentialSampler(4))
+        >>> sampler.places(8, Epoch())
+        [6, 4]
+        """
+        if self._child is not None:
+            raise ArgumentError(f"{type(self).__name__}: Cannot add child sampler, this sampler already has a child.")
+        self._child = sampler
+
+    def get_child(self) -> Sampler | None:
+        """The sampler among whose rows this one chooses."""
+        return self._child
+
+    def get_num_samples(self) -> int | None:
+        """The largest number of rows; None where there is no limit."""
+        return self.num_samples
 
     def __iter__(self) -> Iterator[int]:
         raise NotImplementedError
 
     def places(self, length: int, epoch: Epoch) -> list[int]:
         """The row indices of an epoch, for a source of ``length`` rows."""
+        if self._child is not None:
+            below = self._child.places(length, epoch)
+            length = len(below)
         self.dataset_size = length
         found = [int(place) for place in self._chosen(length, epoch)]
+        if self._child is not None:
+            if any(place >= length for place in found):
+                raise ArgumentError(f"{type(self).__name__}: the row {max(found)} is beyond the {length} rows that its "
+                                    f"{type(self._child).__name__} chooses")
+            found = [below[place] for place in found]
         return found if not self.num_samples else found[:self.num_samples]
 
     def count(self, length: int) -> int:
@@ -59,7 +90,7 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """The rows in random order; with ``replacement`` each row is drawn independently."""
+    """The rows in random order; with ``replacement`` each row is drawn independently, as many as there are at most."""
 
     def __init__(self, replacement: bool = False, num_samples: int | None = None):
         super().__init__(num_samples)
@@ -68,7 +99,7 @@ class RandomSampler(Sampler):
     def _chosen(self, length: int, epoch: Epoch) -> Iterable[int]:
         random = epoch.random()
         if self.replacement:
-            chosen = random.integers(0, length, self.num_samples or length)
+            chosen = random.integers(0, length, min(self.num_samples or length, length))
         else:
             chosen = random.permutation(length)
         return chosen.tolist()
@@ -93,7 +124,7 @@ class SubsetRandomSampler(SubsetSampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """Rows drawn at random with probabilities proportional to weights."""
+    """Rows drawn at random with probabilities proportional to weights, as many as there are at most."""
 
     def __init__(self, weights: Sequence[float], num_samples: int | None = None, replacement: bool = True):
         super().__init__(num_samples)
@@ -101,7 +132,7 @@ class WeightedRandomSampler(Sampler):
 
     def _chosen(self, length: int, epoch: Epoch) -> Iterable[int]:
         chances = np.asarray(self.weights, np.float64)
-        count = self.num_samples or len(chances)
+        count = min(self.num_samples or len(chances), length)
         return epoch.random().choice(
             len(chances), count, self.replacement, chances / chances.sum()).tolist()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from ...cells.dtype import dtype_to_nptype
 from ...core.files import reading
 from ...errors import ArgumentError, did_you_mean
 from .config import Epoch
-from .pipeline import Dataset, Row, Rows, as_column
+from .pipeline import Dataset, Row, as_column
 from .samplers import Sampler, sampler_of
 from .workers import computed, count_of
 
@@ -25,16 +25,52 @@ __all__ = ["Cifar10Dataset", "Cifar100Dataset", "FashionMnistDataset", "Generato
            "KMnistDataset", "MnistDataset", "NumpySlicesDataset", "PaddedDataset"]
 
 
-def _by_places(at: Callable[[int], Row], length: int, sampler: Sampler) -> tuple[Rows, Callable[[], int]]:
-    """The rows that a sampler chooses, and a function that counts them."""
-    def rows(epoch: Epoch) -> Iterator[Row]:
-        for place in sampler.places(length, epoch):
-            yield at(place)
+class MappableDataset(Dataset):
+    """Rows that have places, of which a sampler says which come, and in which order."""
 
-    return rows, lambda: sampler.count(length)
+    _sampler: Sampler | None = None
+
+    def _sampled(self, column_names: Sequence[str], rows: Callable[[Sequence[int], Epoch], Iterator[Row]], length: int,
+                 sampler: Sampler) -> None:
+        """Have the rows that ``rows`` makes of the sampler's places, in a source of ``length`` rows."""
+        self._sampler = sampler
+        Dataset.__init__(self, column_names, lambda epoch: rows(self._ordered().places(length, epoch), epoch),
+                         lambda: self._ordered().count(length))
+
+    def _ordered(self) -> Sampler:
+        if self._sampler is None:
+            raise ArgumentError(f"{type(self).__name__}: a source without __getitem__ and __len__ has one order; leave "
+                                "out its sampler")
+        return self._sampler
+
+    def use_sampler(self, new_sampler: Sampler | Iterable[int] | None) -> None:
+        """Have another sampler say the rows and their order; None means all rows in their order.
+
+        Examples
+        --------
+        >>> rows = NumpySlicesDataset([5, 6, 7], shuffle=False)
+        >>> rows.use_sampler([2, 0])
+        >>> [row[0].item() for row in rows.create_tuple_iterator(output_numpy=True)]
+        [7, 5]
+        """
+        self._ordered()
+        owner = type(self).__name__
+        self._sampler = sampler_of(owner, new_sampler, None if new_sampler is not None else False, None, None, None)
+        self._counted = None
+
+    def add_sampler(self, new_sampler: Sampler) -> None:
+        """Have a sampler choose among the rows that the one before chooses."""
+        before = self._ordered()
+        self.use_sampler(new_sampler)
+        self._sampler.add_child(before)  # type: ignore[union-attr]
 
 
-class GeneratorDataset(Dataset):
+def _each(at: Callable[[int], Row]) -> Callable[[Sequence[int], Epoch], Iterator[Row]]:
+    """The rows at places, one by one."""
+    return lambda places, epoch: (at(place) for place in places)
+
+
+class GeneratorDataset(MappableDataset):
     """Rows from a function, an iterable, or an object with ``__getitem__`` and ``__len__``.
 
     Parameters
@@ -89,11 +125,10 @@ class GeneratorDataset(Dataset):
             chosen = sampler_of("GeneratorDataset", sampler, shuffle, num_samples, num_shards, shard_id)
             workers, length = count_of(num_parallel_workers, python_multiprocessing), len(source)
 
-            def placed(epoch: Epoch) -> Iterator[Row]:
-                return computed("GeneratorDataset", workers, lambda _, place: row_of(source[place]),
-                                chosen.places(length, epoch), epoch)
+            def placed(places: Sequence[int], epoch: Epoch) -> Iterator[Row]:
+                return computed("GeneratorDataset", workers, lambda _, place: row_of(source[place]), places, epoch)
 
-            super().__init__(names, placed, lambda: chosen.count(length))
+            self._sampled(names, placed, length, chosen)
         else:
             if sampler is not None or num_shards is not None or shuffle:
                 raise ArgumentError("GeneratorDataset: a source without __getitem__ and __len__ has one order; leave "
@@ -111,7 +146,7 @@ class GeneratorDataset(Dataset):
             super().__init__(names, rows)
 
 
-class NumpySlicesDataset(Dataset):
+class NumpySlicesDataset(MappableDataset):
     """Rows of arrays: the i-th element along the first axis of each.
 
     Parameters
@@ -148,11 +183,11 @@ class NumpySlicesDataset(Dataset):
             raise ArgumentError(f"NumpySlicesDataset: the columns {names} have the lengths "
                                 f"{[len(each) for each in arrays]}")
         chosen = sampler_of("NumpySlicesDataset", sampler, shuffle, num_samples, num_shards, shard_id)
-        super().__init__(names, *_by_places(lambda place: tuple(
-            [as_column(each[place], "NumpySlicesDataset") for each in arrays]), lengths.pop(), chosen))
+        self._sampled(names, _each(lambda place: tuple(
+            [as_column(each[place], "NumpySlicesDataset") for each in arrays])), lengths.pop(), chosen)
 
 
-class ImageFolderDataset(Dataset):
+class ImageFolderDataset(MappableDataset):
     """Image files in a folder for each class: columns ``image``, with the bytes of the file, and ``label``, an int32.
 
     Parameters
@@ -216,7 +251,7 @@ class ImageFolderDataset(Dataset):
             return decoded(data, name=str(file)) if decode else np.frombuffer(data, np.uint8), np.asarray(label)
 
         chosen = sampler_of("ImageFolderDataset", sampler, shuffle, num_samples, num_shards, shard_id)
-        super().__init__(["image", "label"], *_by_places(row, len(files), chosen))
+        self._sampled(["image", "label"], _each(row), len(files), chosen)
 
     def get_class_indexing(self) -> dict[str, int]:
         """Labels by folder name."""
@@ -231,7 +266,7 @@ class PaddedDataset(GeneratorDataset):
         super().__init__([tuple(row[name] for name in names) for row in padded_samples], names, shuffle=False)
 
 
-class MnistDataset(Dataset):
+class MnistDataset(MappableDataset):
     """Images and labels from files in MNIST's format, which may be compressed: columns ``image`` and ``label``.
 
     Parameters
@@ -260,8 +295,8 @@ class MnistDataset(Dataset):
         if len(images) != len(labels):
             raise ArgumentError(f"{owner}: {len(images)} images and {len(labels)} labels in {dataset_dir}")
         chosen = sampler_of(owner, sampler, shuffle, num_samples, num_shards, shard_id)
-        super().__init__(["image", "label"], *_by_places(
-            lambda place: (images[place][..., None], np.asarray(labels[place], np.uint32)), len(images), chosen))
+        self._sampled(["image", "label"], _each(
+            lambda place: (images[place][..., None], np.asarray(labels[place], np.uint32))), len(images), chosen)
 
 
 class FashionMnistDataset(MnistDataset):
@@ -272,7 +307,7 @@ class KMnistDataset(MnistDataset):
     """Images and labels of KMNIST; see ``MnistDataset``."""
 
 
-class Cifar10Dataset(Dataset):
+class Cifar10Dataset(MappableDataset):
     """Images and labels from files in CIFAR-10's binary format: columns ``image`` and ``label``.
 
     Parameters
@@ -306,9 +341,9 @@ class Cifar10Dataset(Dataset):
                 parts.append(of_rows(file.read(), len(self._labels), path))
         images, labels = (np.concatenate(each) for each in zip(*parts))
         chosen = sampler_of(owner, sampler, shuffle, num_samples, num_shards, shard_id)
-        super().__init__(["image", *self._labels], *_by_places(
-            lambda place: (images[place], *(np.asarray(label, np.uint32) for label in labels[place])),
-            len(images), chosen))
+        self._sampled(["image", *self._labels], _each(
+            lambda place: (images[place], *(np.asarray(label, np.uint32) for label in labels[place]))),
+            len(images), chosen)
 
 
 class Cifar100Dataset(Cifar10Dataset):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +15,8 @@ from ...cells.typing import TensorDType
 from ...errors import ArgumentError
 from .config import stream
 
-__all__ = ["Compose", "Concatenate", "Duplicate", "Fill", "OneHot", "PadEnd", "RandomApply", "RandomChoice",
-           "RandomOrder", "TypeCast", "Unique"]
+__all__ = ["Compose", "Concatenate", "Duplicate", "Fill", "Mask", "OneHot", "PadEnd", "RandomApply", "RandomChoice",
+           "RandomOrder", "Relational", "Slice", "TypeCast", "Unique"]
 
 if not TYPE_CHECKING:  # its submodules
     __getattr__ = inner(__name__)
@@ -124,6 +126,71 @@ class Fill:
         return np.full_like(column, self._value)
 
 
+class Relational(enum.IntEnum):
+    """Kinds of comparison."""
+
+    EQ = 0
+    NE = 1
+    GT = 2
+    GE = 3
+    LT = 4
+    LE = 5
+
+
+class Mask:
+    """The elements of a column compared with a constant.
+
+    Parameters
+    ----------
+    operator : Relational
+        Kind of comparison.
+    constant : int, float, bool or str
+        Right side of it.
+    dtype : dtype
+        Dtype of the result, bool by default.
+
+    Examples
+    --------
+    >>> Mask(Relational.GE, 2)([1, 2, 3])
+    array([False,  True,  True])
+    """
+
+    def __init__(self, operator: Relational, constant: float | str, dtype: TensorDType = np.bool_):
+        self._compare = _COMPARISONS[Relational(operator)]
+        self._constant, self._dtype = constant, np.dtype(dtype_to_nptype(dtype))
+
+    def __call__(self, column: Any) -> np.ndarray:
+        return np.asarray(self._compare(np.asarray(column), self._constant)).astype(self._dtype)
+
+
+_COMPARISONS: dict[Relational, Callable[[Any, Any], Any]] = {
+    kind: getattr(operator, kind.name.lower()) for kind in Relational}
+
+
+class Slice:
+    """A part of a column: for each axis an index, a list of indices, a slice, or None or ``...`` for the whole.
+
+    An axis stays where it has an index. Axes behind the last are whole.
+
+    Examples
+    --------
+    >>> Slice(slice(1, 3))([1, 2, 3])
+    array([2, 3])
+    """
+
+    def __init__(self, *slices: int | Sequence[int] | slice | None):
+        self._parts = [[each] if isinstance(each, int) and not isinstance(each, bool) else each for each in slices]
+
+    def __call__(self, column: Any) -> np.ndarray:
+        array = np.asarray(column)
+        for axis, part in enumerate(self._parts):
+            if isinstance(part, slice):
+                array = array[(slice(None),) * axis + (part,)]
+            elif isinstance(part, (list, tuple)):
+                array = np.take(array, part, axis)
+        return array
+
+
 class Concatenate:
     """Columns concatenated, between two given arrays."""
 
@@ -157,8 +224,17 @@ class PadEnd:
 
 
 class Unique:
-    """The distinct elements, sorted; the index among them of each element; and the count of each."""
+    """The distinct elements in the order in which they come; the index among them of each element; and the count of
+    each.
+
+    Examples
+    --------
+    >>> [each.tolist() for each in Unique()([[3, 1, 3]])]
+    [[3, 1], [0, 1, 0], [2, 1]]
+    """
 
     def __call__(self, column: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        values, which, counts = np.unique(column, return_inverse=True, return_counts=True)
-        return values, which.reshape(-1).astype(np.int32), counts.astype(np.int32)
+        values, first, which, counts = np.unique(column, return_index=True, return_inverse=True, return_counts=True)
+        order = np.argsort(first)
+        place = np.argsort(order)
+        return values[order], place[which.reshape(-1)].astype(np.int32), counts[order].astype(np.int32)

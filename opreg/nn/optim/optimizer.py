@@ -120,12 +120,16 @@ class Optimizer(Cell):
             rows = self._rows(groups, rate, decay)
         else:
             rows = [_Row(p, rate, 0.0 if self._spared(p) else decay, False) for p in listed if isinstance(p, Parameter)]
+        if self.is_group_lr:  # rates come before weights, as in MindSpore's checkpoints
+            self._set_rates([row.rate for row in rows])
+        else:
+            self.learning_rate = rows[0].rate
         self.parameters = ParameterTuple([row.parameter for row in rows])
+        if not self.is_group_lr:
+            self._share_rate()
         self._centered = tuple([row.centered for row in rows])
         self._set_decays([row.decay for row in rows] if self.is_group else [decay])
         self.decay_flags = self._decaying if self.is_group else tuple([not self._spared(p) for p in self.parameters])
-        rates = tuple([row.rate for row in rows])
-        self.learning_rate = rates if self.is_group_lr else rates[0]
 
     # ------------------------------------------------------------- settings, given at first or set later
 
@@ -134,24 +138,31 @@ class Optimizer(Cell):
         if name == "weight_decay" and "_decays" in own:
             self._set_decays(self._given(value))
         elif name == "learning_rate" and "_decays" in own and self.is_group_lr:
+            self._check_rates(value)
             self._set_rates(value)
         else:
             if name == "loss_scale":
                 value = number(self.cls_name, name, value, inside=True)
             super().__setattr__(name, value)
             if name == "learning_rate" and "_decays" in own:
-                self._rates = (self.learning_rate,) * len(self.parameters)
-                self.dynamic_lr = isinstance(self.learning_rate, Cell)
+                self._share_rate()
             elif name == "loss_scale" and "_decays" in own:
                 self.need_scale = value != 1.0 and not self._wrapped
                 self._set_decays(self._given_decays)
 
-    def _set_rates(self, rates: Any) -> None:
-        """Set the learning rates of groups: one for each parameter, all of them Cells if one is."""
+    def _share_rate(self) -> None:
+        """Use the learning rate for all parameters."""
+        self._rates = (self.learning_rate,) * len(self.parameters)
+        self.dynamic_lr = isinstance(self.learning_rate, Cell)
+
+    def _check_rates(self, rates: Any) -> None:
         if not isinstance(rates, (tuple, list)) or len(rates) != len(self.parameters) \
                 or not all(isinstance(rate, (Parameter, LearningRateSchedule)) for rate in rates):
             raise TypeError(f"{self.cls_name}: learning_rate must be a tuple of {len(self.parameters)} Parameters or "
                             "LearningRateSchedules, one for each parameter of the groups")
+
+    def _set_rates(self, rates: Sequence[Any]) -> None:
+        """Set the learning rates of groups: one for each parameter, all of them Cells if one is."""
         self.dynamic_lr = any(isinstance(rate, Cell) for rate in rates)
         if self.dynamic_lr:
             held = {id(rate): HeldRate(rate) for rate in rates if isinstance(rate, Parameter)}

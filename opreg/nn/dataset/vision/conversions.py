@@ -1,0 +1,161 @@
+"""Operations between the bytes of a file, images and the numbers that a network is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.data.codec import decode
+
+from ....cells.dtype import dtype_to_nptype
+from ....cells.typing import TensorDType
+from ....errors import ArgumentError, DTypeError, ShapeError
+from ..transforms import TypeCast
+from .images import checked
+
+__all__ = ["Decode", "HWC2CHW", "LinearTransformation", "Normalize", "NormalizePad", "Rescale", "ToNumpy", "ToPIL",
+           "ToTensor", "ToType"]
+
+
+class Decode:
+    """The decoded image from the bytes of its file: (height, width, 3), in the order red, green, blue.
+
+    Parameters
+    ----------
+    to_pil : bool
+        Accepted without effect: images are arrays in all operations.
+
+    Raises
+    ------
+    ShapeError, DTypeError
+        When the input is not a vector of bytes.
+    FileFormatError
+        When the bytes are no image.
+    """
+
+    def __init__(self, to_pil: bool = False):
+        pass
+
+    def __call__(self, image: Any) -> np.ndarray:
+        data = np.frombuffer(image, np.uint8) if isinstance(image, bytes) else np.asarray(image)
+        if data.ndim != 1:
+            raise ShapeError(f"Decode: expected the bytes of a file, got the shape {data.shape}; decoded already?")
+        if data.dtype != np.uint8:
+            raise DTypeError(f"Decode: expected the bytes of a file as uint8, got {data.dtype}")
+        return decode(data.tobytes(), name="Decode: the image")
+
+
+class ToPIL:
+    """The image unchanged: images are arrays in all operations."""
+
+    def __call__(self, image: Any) -> np.ndarray:
+        return checked("ToPIL", image)
+
+
+class ToNumpy:
+    """The image unchanged: images are arrays in all operations."""
+
+    def __call__(self, image: Any) -> np.ndarray:
+        return np.asarray(image)
+
+
+class Rescale:
+    """The pixels times a factor, plus a shift: float32."""
+
+    def __init__(self, rescale: float, shift: float):
+        self._rescale, self._shift = rescale, shift
+
+    def __call__(self, image: Any) -> np.ndarray:
+        return np.asarray(image).astype(np.float32) * np.float32(self._rescale) + np.float32(self._shift)
+
+
+class Normalize:
+    """The pixels minus a mean, divided by a standard deviation, for each channel: float32.
+
+    Parameters
+    ----------
+    is_hwc : bool
+        Whether channels are the last axis, instead of the first.
+    """
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float], is_hwc: bool = True):
+        if len(mean) != len(std):
+            raise ArgumentError(f"Normalize: {len(mean)} means and {len(std)} deviations")
+        self._mean, self._std = np.asarray(mean, np.float32), np.asarray(std, np.float32)
+        self._last = is_hwc
+
+    def __call__(self, image: Any) -> np.ndarray:
+        pixels = np.asarray(image).astype(np.float32)
+        mean, std = (each if self._last else each[:, None, None] for each in (self._mean, self._std))
+        return (pixels - mean) / std
+
+
+class NormalizePad(Normalize):
+    """A normalized image with one more channel, of zeros.
+
+    Parameters
+    ----------
+    dtype : {"float32", "float16"}
+        Dtype of the result.
+    """
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float], dtype: str = "float32", is_hwc: bool = True):
+        super().__init__(mean, std, is_hwc)
+        if dtype not in ("float32", "float16"):
+            raise ArgumentError(f"NormalizePad: dtype must be 'float32' or 'float16', got {dtype!r}")
+        self._dtype = dtype
+
+    def __call__(self, image: Any) -> np.ndarray:
+        pixels = super().__call__(checked("NormalizePad", image)).astype(self._dtype)
+        return np.pad(pixels, [(0, 0), (0, 0), (0, 1)] if self._last else [(0, 1), (0, 0), (0, 0)])
+
+
+class LinearTransformation:
+    """The elements of an array minus a mean, times a square matrix; the shape does not change.
+
+    Parameters
+    ----------
+    transformation_matrix : array of shape (n, n)
+        The matrix, for arrays of n elements.
+    mean_vector : array of shape (n,)
+        The mean of each element.
+    """
+
+    def __init__(self, transformation_matrix: np.ndarray, mean_vector: np.ndarray):
+        count = len(mean_vector)
+        if np.shape(transformation_matrix) != (count, count):
+            raise ShapeError(f"LinearTransformation: expected a square matrix for a mean of {count} numbers, got the "
+                             f"shape {np.shape(transformation_matrix)}")
+        self._matrix, self._mean = np.asarray(transformation_matrix), np.asarray(mean_vector)
+
+    def __call__(self, image: Any) -> np.ndarray:
+        pixels = np.asarray(image)
+        if pixels.size != len(self._mean):
+            raise ShapeError(f"LinearTransformation: expected {len(self._mean)} numbers, got the shape {pixels.shape}")
+        return ((pixels.ravel() - self._mean) @ self._matrix).reshape(pixels.shape)
+
+
+class HWC2CHW:
+    """The image with channels as the first axis."""
+
+    def __call__(self, image: Any) -> np.ndarray:
+        return checked("HWC2CHW", image).transpose((2, 0, 1)).copy()
+
+
+class ToTensor:
+    """The image with channels as the first axis, and bytes scaled to the range from 0 to 1."""
+
+    def __init__(self, output_type: TensorDType = np.float32):
+        self._dtype = np.dtype(dtype_to_nptype(output_type))
+
+    def __call__(self, image: Any) -> np.ndarray:
+        pixels = checked("ToTensor", image)
+        pixels = pixels[..., None] if pixels.ndim == 2 else pixels
+        numbers = pixels.astype(np.float32) * np.float32(1 / 255) if pixels.dtype == np.uint8 else pixels
+        return np.ascontiguousarray(numbers.transpose((2, 0, 1)).astype(self._dtype))
+
+
+class ToType(TypeCast):
+    """The pixels in another dtype."""
