@@ -25,7 +25,7 @@ from opreg.core.registry import operators
 from opreg.core.rules import TypeRule
 from opreg.symbol.executor import Executor
 
-__all__ = ["counts", "families", "held", "main"]
+__all__ = ["counts", "held", "main", "places"]
 
 ROOT = Path(__file__).resolve().parent.parent
 #: The engine: everything below what programs call, by folder.
@@ -43,37 +43,55 @@ def _ends(node: ast.AST, *words: str) -> bool:
     return ast.unparse(node).endswith(words)
 
 
-#: Families of places that do the same, each with what tells one of them; the fewer, the better.
+#: Families of places that do the same, each with what tells one of them; the fewer, the better. ``docs/homes.md`` says
+#: where they belong.
 FAMILIES: dict[str, Callable[[ast.AST], bool]] = {
-    "caches": lambda node: _calls(node, "cached", "cached_by_value", "Recent", "following")
-    or (isinstance(node, ast.Attribute) and ast.unparse(node) == "functools.cache"),
-    "classes of temporary memory": lambda node: isinstance(node, ast.ClassDef) and node.name.endswith(
-        ("Workspace", "Scratch", "Buffers", "Room")),
-    "holders of prepared uses": lambda node: isinstance(node, ast.Call) and _calls(node, "prepare") and (
-        len(node.args) == 1),
-    "lists of slices": lambda node: isinstance(node, (ast.ListComp, ast.GeneratorExp)) and _calls(
-        node.generators[0].iter, "range") and any(_calls(each, "slice") for each in ast.walk(node.elt)),
-    "operators told by their name": lambda node: isinstance(node, ast.Compare) and _ends(node.left, "op.name") and any(
+    "addresses of arrays": lambda node: isinstance(node, ast.Attribute) and _ends(
+        node, "__array_interface__", ".ctypes.data", ".data.ptr"),
+    "facts about operators": lambda node: isinstance(node, ast.Compare) and _ends(node.left, "op.name") and any(
         isinstance(each, ast.Constant) and isinstance(each.value, str)
         for right in node.comparators for each in ast.walk(right)),
-    "reads of an array's address": lambda node: isinstance(node, ast.Attribute) and _ends(
-        node, "__array_interface__", ".ctypes.data", ".data.ptr"),
-    "tables of what entries became": lambda node: isinstance(node, ast.AnnAssign) and node.value is not None
+    "prepared uses": lambda node: isinstance(node, ast.Call) and ast.unparse(node.func) == "prepare" and (
+        len(node.args) == 1),
+    "replaced nodes": lambda node: isinstance(node, ast.AnnAssign) and node.value is not None
     and ast.unparse(node.target).rpartition(".")[2] == "became",
-    "tracers": lambda node: isinstance(node, ast.ClassDef) and any(_ends(base, "Tracer") for base in node.bases),
+    "shares of work": lambda node: isinstance(node, (ast.ListComp, ast.GeneratorExp)) and _calls(
+        node.generators[0].iter, "range") and _calls(node.elt, "slice") and not ast.unparse(node.elt).startswith(
+            "slice(None"),
+    "temporary memory": lambda node: isinstance(node, ast.ClassDef) and node.name.endswith(
+        ("Workspace", "Scratch", "Buffers", "PlanMemory")),
+    "values without elements": lambda node: isinstance(node, ast.ClassDef) and any(
+        _ends(base, "Tracer") for base in node.bases),
+    "watches of steps": lambda node: _calls(node, "instrument", "instrument_all"),
 }
+#: Caches, which are many, of few kinds.
+CACHES = ("cached", "cached_by_value", "Recent", "following")
 
 
-def families() -> dict[str, int]:
-    """How many places of the engine belong to each family.
+def places() -> dict[str, list[str]]:
+    """The modules that belong to each family, once for each place.
 
     Examples
     --------
-    >>> families()["reads of an array's address"] > 0
-    True
+    >>> sorted(set(places()["addresses of arrays"]))
+    ['opreg.core.addresses', 'opreg.ndarray.dlpack']
     """
-    nodes = [node for folder in ENGINE for path in _files(folder) for node in ast.walk(ast.parse(path.read_text()))]
-    return {name: sum(map(belongs, nodes)) for name, belongs in FAMILIES.items()}
+    found: dict[str, list[str]] = {name: [] for name in FAMILIES}
+    for folder in (*ENGINE, "opreg/cells"):
+        for path in sorted(_files(folder)):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            module = name if name.startswith("opreg.") else f"opreg.{name}"
+            for node in ast.walk(ast.parse(path.read_text())):
+                for family, belongs in FAMILIES.items():
+                    if belongs(node):
+                        found[family].append(module)
+    return found
+
+
+def _caches() -> int:
+    """How many caches the engine has."""
+    return sum(_calls(node, *CACHES) or (isinstance(node, ast.Attribute) and ast.unparse(node) == "functools.cache")
+               for folder in ENGINE for path in _files(folder) for node in ast.walk(ast.parse(path.read_text())))
 
 
 def _files(folder: str) -> Iterator[Path]:
@@ -152,7 +170,8 @@ def counts() -> dict[str, int]:
     for name in RULES:
         found[f"functions that are a rule: {name}"] = held([*every, *PRIVATE], name)
     found["attributes of Op"], found["attributes of Executor"] = _own(Op), _own(Executor)
-    found |= {f"places in the engine: {name}": number for name, number in families().items()}
+    found["caches"] = _caches()
+    found |= {f"places in the engine: {name}": len(modules) for name, modules in places().items()}
     for folder in ENGINE:
         found[f"lines of {folder}"] = _lines(folder)
     found["lines of the engine"] = sum(map(_lines, ENGINE))

@@ -22,7 +22,7 @@ SECTIONS = {
     "Learn": ["write_an_operator", "twelve_operators", "train_a_model", "pictures", "command", "interop"],
     "Come from elsewhere": ["from_torch_and_jax", "mxnet", "gluon", "gluon_data", "mindspore", "mindspore_names",
                             "onnx", "scripts"],
-    "How it works": ["architecture", "performance", "gpu", "distributed"],
+    "How it works": ["architecture", "homes", "performance", "gpu", "distributed"],
 }
 
 #: Links into the repository, and where it lies in the site. Of others, the words are left.

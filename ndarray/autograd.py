@@ -18,6 +18,7 @@ from opreg.errors import ArgumentError, NotDifferentiableError, OpError, line_at
 from . import finite, tape
 from .context import Context, current_context
 from .ndarray import NDArray, array
+from .nesting import arrays_in
 from .overwritten import Changed, lost
 from .tape import Taped
 
@@ -59,8 +60,7 @@ def record(train_mode: bool = True, check_numbers: bool | str | None = None) -> 
     >>> x.grad.asscalar()
     np.float32(6.0)
     """
-    plain = check_numbers is None and not finite.INHERITED and not finite.by_environment()  # the usual case
-    return UserRecording("autograd.record()", True if plain else finite.recorded(check_numbers), train_mode)
+    return UserRecording("autograd.record()", finite.recorded(check_numbers), train_mode)
 
 
 def pause(train_mode: bool = False) -> Recording:
@@ -321,7 +321,7 @@ class _FunctionGradient:
         attributes = [(f"self.{name}", value) for name, value in vars(function).items()
                       if name != "_saved" and before.get(name) is not value]
         saved = [*((f"saved tensor {i}", value) for i, value in enumerate(function._saved)), *attributes]
-        self.arrays = [(name, array, array._data) for name, value in saved for array in _arrays(value)]
+        self.arrays = [(name, array, array._data) for name, value in saved for array in arrays_in(value)]
         for name, value in saved:
             if id(value) in places:
                 self.saved.append((value, *places[id(value)]))
@@ -385,13 +385,6 @@ class _FunctionGradient:
                                     f"{type(gradient).__name__}")
             results[i] = fitted(gradient, value, f"{self.name}.backward: gradient {i}")
         return results
-
-
-def _arrays(value: object) -> list[NDArray]:
-    """The arrays in a nesting of lists and tuples."""
-    if isinstance(value, (list, tuple)):
-        return [array for part in value for array in _arrays(part)]
-    return [value] if isinstance(value, NDArray) else []
 
 
 def _varies(value: object) -> bool:

@@ -2,7 +2,7 @@
 
 A traced operator is called once, with values that have a shape and a dtype but no elements. If it has no gradient rule,
 its gradient is the derivative of the recorded operators. In a graph, their nodes replace the operator
-(``opreg.symbol.passes.open_bodies``). An eager call runs them one by one on raw arrays. The `Body` that does this is
+(``opreg.symbol.passes.inline``). An eager call runs them one by one on raw arrays. The `Body` that does this is
 cached for calls with the same attributes, specs and mode, until a value changes that the user's code has read.
 """
 
@@ -290,9 +290,7 @@ def body_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> tuple[
     for array in arrays:
         kind += array.shape, array.dtype
     key = tuple(kind)
-    body = _BODIES.get(key)
-    if body is None:
-        body = _BODIES.find(key)
+    body = _BODIES[key]
     if body is None:
         return _first(op, attrs, arrays, ctx, key)
     if body is _REFUSED:

@@ -14,6 +14,7 @@ from opreg.core.mode import MODE
 from opreg.core.registry import get, ops
 from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, show
+from opreg.core.versions import view_at
 from opreg.errors import ShapeError
 from opreg.typing import Array
 
@@ -104,7 +105,7 @@ def _whole(array: NDArray) -> tuple[NDArray, object] | None:
 
 def _region(array: NDArray, place: object) -> Array:
     """The memory of a base that belongs to a view, or to a copy that acts as one."""
-    return array._data if place is None else array._part(place)
+    return array._data if place is None else view_at(array._data, place)
 
 
 def _parts(array: NDArray, but: NDArray | None, written: Array) -> Iterator[tuple[NDArray, object]]:
@@ -119,7 +120,8 @@ def _parts(array: NDArray, but: NDArray | None, written: Array) -> Iterator[tupl
 
 def _assign_recorded(array: NDArray, key: object, value: Any, basic: bool) -> None:
     # From the array up to its last base: each with the memory that is written, and the view through which it is.
-    line: list[tuple[NDArray, Array, NDArray | None]] = [(array, array._part(key) if basic else array._data, None)]
+    written = view_at(array._data, key) if basic else array._data
+    line: list[tuple[NDArray, Array, NDArray | None]] = [(array, written, None)]
     while (part_of := _whole(line[-1][0])) is not None:
         part, written, _ = line[-1]
         region = _region(*part_of)

@@ -38,11 +38,11 @@ def custom_run(op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Cu
     """The prepared call for inputs with these specs. A Prop whose answers may vary is asked for shapes again, and for
     dtypes if it defines ``infer_type``."""
     runs, is_train = attrs.cache.runs, MODE.__dict__["now"]().training
-    key: Any = [is_train, ctx]
+    kind: list[object] = [is_train, ctx]
     for array in arrays:
-        key += array.shape, array.dtype
-    key = tuple(key)
-    run = runs.get(key) or runs.find(key)
+        kind += array.shape, array.dtype
+    key = tuple(kind)
+    run = runs[key]
     if run is not None and attrs.answers_alike:
         return run
     inputs = arrays[:len(attrs.arguments)]

@@ -221,10 +221,8 @@ def _check_count(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> None:
 def inferred(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> tuple[Shapes, list[np.dtype]]:
     """Infer shapes and dtypes of the outputs, after a check of the number of inputs."""
     _check_count(op, attrs, arrays)
-    nothing = [None] * len(op.signature.outputs(attrs))
-    _, shapes = op.infer_shapes([array.shape for array in arrays], list(nothing), attrs)
-    _, dtypes = op.infer_dtypes([array.dtype for array in arrays], list(nothing), attrs)
-    return shapes, [dtype or _FLOAT32 for dtype in dtypes]
+    specs = op.specs(arrays, attrs)
+    return [shape for shape, _ in specs], [dtype or _FLOAT32 for _, dtype in specs]
 
 
 def _prepared(op: Op, attrs: Attrs, arrays: Sequence[Array], kernel: Kernel, ctx: Context
@@ -315,9 +313,7 @@ def runner_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runn
     for array in arrays:
         kind += array.shape, array.dtype
     key = tuple(kind)
-    runner = _RUNNERS.get(key)
-    if runner is None:
-        runner = _RUNNERS.find(key)
+    runner: Runner | None = _RUNNERS[key]
     if runner is None:
         edition = EDITION[0]
         runner = (Runner if ctx.device is None else _RunnerOnDevice)(op, attrs, arrays, ctx, is_train)
@@ -370,7 +366,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
                 raise
         return runner, runner(arrays, out)
     except Exception as error:
-        if prepared is not None:
+        if prepared is not None and op.where is not None:
             raise  # users' code, whose errors have notes already
         names = op.signature.inputs(attrs)
         shapes = ", ".join(f"{name} {show(a.shape)} {a.dtype}" for name, a in zip(names, arrays))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import local
 from types import CodeType, FrameType, TracebackType
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from opreg.core.spec import is_floating, is_numpy_float, show
 from opreg.errors import ArgumentError, NonFiniteError, is_ours
 from opreg.typing import Array, ArrayModule
 
-__all__ = ["Checked", "Compute", "INHERITED", "Named", "Range", "SHORT_WAYS", "asked", "by_environment",
+__all__ = ["Checked", "Compute", "Named", "Range", "SHORT_WAYS", "asked", "by_environment",
            "complain", "deliberate", "inherited", "is_finite", "look", "recorded", "reference_of"]
 
 
@@ -48,8 +48,6 @@ class _Inherited(local):
 
 
 _INHERITED = _Inherited()
-#: The inherited choices of all threads, one for each block that is running.
-INHERITED: list[bool | str] = []
 
 
 def asked(choice: bool | str | None = None) -> bool | str:
@@ -81,11 +79,9 @@ def by_environment() -> bool | str:
 def inherited(choice: bool | str) -> Iterator[None]:
     """A context manager in which executors inherit a choice, since they are bodies of loops of an outer executor."""
     before, _INHERITED.choice = _INHERITED.choice, choice
-    INHERITED.append(choice)
     try:
         yield
     finally:
-        INHERITED.pop()
         _INHERITED.choice = before
 
 
@@ -239,7 +235,7 @@ def look(who: str, xp: ArrayModule, ins: Named, outs: Named, choice: bool | str,
 
 
 def complain(who: str, xp: ArrayModule, ins: Named, outs: Named, choice: bool | str, compute: Compute | None = None,
-             more: str = "") -> None:
+             more: str = "") -> NoReturn:
     """Raise the error for a step; with ``"debug"``, stop in a debugger first.
 
     Parameters

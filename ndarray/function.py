@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -51,7 +52,7 @@ _FORMS: Recent = Recent(4096, "forms of eager calls")
 def _by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
     """The complete attributes of a call, and its inputs in order. Calls of the same form are analysed once."""
     if op.signature.per_instance:  # each call has its own attributes
-        return _taken_apart(op, args, keywords, _is_array)
+        return _taken_apart(op, args, keywords)
     form: list[object] = [op, *keywords]
     arrays: list[NDArray] = []
     known = None
@@ -63,20 +64,16 @@ def _by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
             else:
                 form.append(exact(value))
         key = tuple(form)
-        known = _FORMS.get(key) or _FORMS.find(key)
+        known = _FORMS[key]
     except TypeError:  # an argument without a key, such as a NumPy array or a list of arrays
         key = None
     if key is None:
         listed = _listed(op, keywords)
-        return _by_form(op, args, listed) if listed else _taken_apart(op, args, keywords, _is_array)
+        return _by_form(op, args, listed) if listed else _taken_apart(op, args, keywords)
     if known is None:
-        slots = map(_Slot, range(len(arrays)))
-        inputs, given = split(op, [next(slots) if isinstance(value, NDArray) else value for value in args],
-                              {name: next(slots) if isinstance(value, NDArray) else value
-                               for name, value in keywords.items()}, lambda value: isinstance(value, _Slot))
-        slotted = [name for name, value in given.items() if isinstance(value, _Slot)]
-        if slotted:  # an array as an attribute: its element is the value, and may change
-            given.update((name, _number(op, name, arrays[given[name]])) for name in slotted)
+        inputs, given, slotted = _split_form(op, args, keywords)
+        # The element of an array that is an attribute is the value, and may change.
+        given.update((name, _number(op, name, arrays[given[name]])) for name in slotted)
         known = _completed(op, inputs, given)
         signature = op.signature
         # A call with unknown keywords warns each time, so it is not cached.
@@ -109,9 +106,9 @@ def _by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[An
             try:
                 form.append(exact(value))
             except TypeError:
-                return _taken_apart(op, args, keywords, _is_array)
+                return _taken_apart(op, args, keywords)
     key, registered = tuple(form), op.signature.schema
-    cache = registered.calls.get(key) or registered.calls.find(key)
+    cache = registered.calls[key]
     if cache is not None:
         attrs: Any = cache.shared()
         if attrs is None:
@@ -122,12 +119,8 @@ def _by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[An
             return attrs, [arrays[i] for i in cache.order]
         inputs, _ = split(op, args, keywords, _is_array)
         return attrs, ordered(op, inputs, attrs)
-    attrs, values = _taken_apart(op, args, keywords, _is_array)
-    slots = map(_Slot, range(len(arrays)))
-    inputs, given = split(op, [next(slots) if isinstance(value, NDArray) else value for value in args],
-                          {name: next(slots) if isinstance(value, NDArray) else value
-                           for name, value in keywords.items()}, lambda value: isinstance(value, _Slot))
-    slotted = any(isinstance(value, _Slot) for value in given.values())  # their values may change
+    attrs, values = _taken_apart(op, args, keywords)
+    inputs, _, slotted = _split_form(op, args, keywords)
     if not slotted and all(map(lasting, attrs.values())) and not op.rules.data_dependent:
         attrs.cache = CallCache(attrs, ordered(op, inputs, attrs))
         registered.calls.keep(key, attrs.cache)
@@ -141,9 +134,19 @@ def _number(op: Op, name: str, value: NDArray) -> np.generic:
     return value.asscalar()
 
 
-def _taken_apart(op: Op, args: Sequence[Any], keywords: dict[str, Any], is_array: Callable[[object], bool]
-                 ) -> tuple[Any, list[Any]]:
-    return _completed(op, *split(op, args, keywords, is_array))
+def _taken_apart(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
+    return _completed(op, *split(op, args, keywords, _is_array))
+
+
+def _split_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]
+                ) -> tuple[dict[str, Any] | list[Any], dict[str, Any], list[str]]:
+    """The inputs and attributes of a call, with the index of each array in its place, and the attributes that are
+    arrays."""
+    slots = map(_Slot, itertools.count())
+    inputs, given = split(op, [next(slots) if isinstance(value, NDArray) else value for value in args],
+                          {name: next(slots) if isinstance(value, NDArray) else value
+                           for name, value in keywords.items()}, lambda value: isinstance(value, _Slot))
+    return inputs, given, [name for name, value in given.items() if isinstance(value, _Slot)]
 
 
 def _completed(op: Op, inputs: dict[str, Any] | list[Any], given: dict[str, Any]) -> tuple[Any, list[Any]]:

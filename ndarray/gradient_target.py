@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,7 @@ class GradientTarget:
         """Return the token."""
         self._tokens.append(None)
 
-    def fill(self, function: Callable[..., Array], arrays: Sequence[Array]) -> Array:
+    def fill(self, function: Callable[..., Array], *arrays: Array) -> Array:
         """Compute a function of arrays into the array, or into new memory if a caller holds the last gradient."""
         array = self.reserve()
         if array is None:

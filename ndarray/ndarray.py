@@ -22,7 +22,7 @@ from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, as_dtype, show, wrapped
 from opreg.core.value import BINARY, Value
-from opreg.core.versions import held, share, unchanged, wrote
+from opreg.core.versions import held, share, unchanged, view_at, wrote
 from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, SubscriptError, adopted, note
 from opreg.typing import Array, DTypeLike
 
@@ -511,7 +511,7 @@ class NDArray(ScalarConversions, Methods):
         else:
             key, basic = _key(key, self._data.shape, self._ctx)
             try:
-                data = self._part(key) if basic else self._ctx.run(self._data.__getitem__, key)
+                data = view_at(self._data, key) if basic else self._ctx.run(self._data.__getitem__, key)
             except IndexError as error:
                 raise SubscriptError(str(error)) from None
             if not data.shape:  # a single element has shape (1,)
@@ -532,16 +532,10 @@ class NDArray(ScalarConversions, Methods):
         result = result if result.shape else result.reshape((1,))
         if not changes.writable(self):
             return result
-        if basic and (part := self._part(key)).flags.c_contiguous:
+        if basic and (part := view_at(self._data, key)).flags.c_contiguous:
             return self._linked(result, key if part.shape else _single(key))
         changes.own(result)
         return result
-
-    def _part(self, key: Any) -> Array:
-        """The raw view of a basic subscript, also for a single element, of which NumPy makes a scalar."""
-        part = self._data[key]
-        return part if hasattr(part, "flags") and not isinstance(part, np.generic) else self._data[
-            (*key, Ellipsis) if isinstance(key, tuple) else (key, Ellipsis)]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self._entry is not None or self.__class__ is not NDArray:
@@ -578,7 +572,7 @@ class NDArray(ScalarConversions, Methods):
             if not isinstance(self._data, np.ndarray):
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
         whole = key is Ellipsis or (key.__class__ is slice and key == _ALL)
-        part = self._part(key) if basic and not whole else None
+        part = view_at(self._data, key) if basic and not whole else None
         watched = held(self, known if part is None else known + 1)
         if watched and self._ctx.xp is np and quiet(unchanged, self._data[key] if part is None else part, source):
             return

@@ -209,10 +209,6 @@ class BaseSparseNDArray(NDArray):
         wanted = as_dtype(dtype)
         return self if not copy and self._stored.dtype == wanted else ops.Cast(self, dtype=wanted)
 
-    def copy(self) -> NDArray:
-        """A copy in the same context."""
-        return ops._copy(self)
-
     def detach(self) -> NDArray:
         """An array with the same values that is not recorded."""
         return type(self)(self._stored, self._ctx)
@@ -463,10 +459,8 @@ def check_indices(stored: Stored, full: bool) -> None:
 
 
 def _restored(stype: str, numbers: np.ndarray, *rest: Any) -> NDArray:
-    *parts, shape = rest
-    if stype == "row_sparse":
-        return over_stored(Rows(numbers, parts[0], shape), current_context())
-    return over_stored(Csr(numbers, parts[1], parts[0], shape), current_context())
+    *parts, shape = rest  # in the order of ``_parts``
+    return over_stored(_KINDS[stype](numbers, *reversed(parts), shape), current_context())
 
 
 def record_of(value: NDArray) -> params_file.Record:
@@ -483,8 +477,7 @@ def of_record(record: params_file.Record, ctx: Context) -> NDArray:
     numbers, sparse = record.array, record.sparse
     assert numbers is not None and sparse is not None
     parts = [part.astype(INDEX, copy=False) for part in sparse.indices]
-    return over_stored(Rows(numbers, parts[0], sparse.shape) if sparse.stype == "row_sparse"
-                       else Csr(numbers, parts[1], parts[0], sparse.shape), ctx)
+    return over_stored(_KINDS[sparse.stype](numbers, *reversed(parts), sparse.shape), ctx)
 
 
 def zeros(stype: str, shape: int | Sequence[int], ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:

@@ -6,6 +6,7 @@ arrays.
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -167,15 +168,17 @@ def _product(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     return over_stored(x._stored.like(x._stored.numbers * _at(dense._data, x._stored)), x._ctx)
 
 
-@_rule("broadcast_mul", "broadcast_div")
-def _broadcast(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+def _broadcast(compute: np.ufunc, op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     left, right = values
     if not isinstance(left, CSRNDArray) or _stype(right) != "default" or len(right.shape) > 2:
         return None
     if np.broadcast_shapes(left.shape, right.shape) != left.shape:
         return None
-    compute = np.multiply if op.name == "broadcast_mul" else np.divide
     return over_stored(left._stored.like(compute(left._stored.numbers, _at(right._data, left._stored))), left._ctx)
+
+
+_rule("broadcast_mul")(functools.partial(_broadcast, np.multiply))
+_rule("broadcast_div")(functools.partial(_broadcast, np.divide))
 
 
 @_rule("add_n")

@@ -324,9 +324,7 @@ def _ones(like: NDArray) -> Array:
     if data.__class__ is not np.ndarray or data.size > _FEW:
         return _filled(like, 1)._data
     key = data.shape, data.dtype
-    ones = _ONES.get(key)
-    if ones is None:
-        ones = _ONES.find(key)
+    ones = _ONES[key]
     if ones is None:
         ones = np.ones(data.shape, data.dtype)
         ones.flags.writeable = False
@@ -611,8 +609,7 @@ def through(node: TapeNode, out_grads: Sequence[NDArray | None]) -> dict[TapeEnt
 
 
 def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entries: Sequence[TapeEntry],
-                  head_grads: Sequence[Any] | None, retain_graph: bool = False,
-                  train_mode: bool | None = True) -> list[Array]:
+                  head_grads: Sequence[Any] | None, retain_graph: bool, train_mode: bool | None) -> list[Array]:
     """Gradients of heads with respect to variables with these entries, as raw arrays that share no memory."""
     seeds = _seeds(heads, head_grads, False)
     handed = {*map(id, seeds.values())}

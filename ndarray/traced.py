@@ -27,7 +27,7 @@ from opreg.typing import Array, DTypeLike
 
 from . import traced_numpy as numpy_rules
 from .context import Context
-from .ndarray import Applied, FrozenNDArray, NDArray, _key, parts_of
+from .ndarray import Applied, NDArray, _key, parts_of, wrap
 from .traced_numpy import INSTEAD
 
 __all__ = ["BodyTracer", "TracedArray", "TracedNDArray", "wrap_traced"]
@@ -447,9 +447,7 @@ class TracedNDArray(NDArray):
 def wrap_traced(data: Array | TracedArray, ctx: Context, frozen: bool = False) -> NDArray:
     """A traced NDArray over a traced value, read-only if it is ``frozen``; an NDArray over a raw array."""
     if not isinstance(data, TracedArray):
-        plain = NDArray.__new__(FrozenNDArray if frozen else NDArray)
-        plain._data, plain._ctx, plain._entry = data, ctx, None
-        return plain
+        return wrap(data, ctx, frozen)
     result = NDArray.__new__(TracedNDArray)
     if frozen:
         data = TracedArray(data.body, data.spec, data.entry)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opreg.core.invalidation import EDITION
 from opreg.core.mode import MODE, inside
@@ -34,12 +34,17 @@ class NoRecipe(Exception):
     """An operator cannot be part of a recipe."""
 
 
+#: A function of raw arrays, what picks these from a list, whether it takes and returns lists, and the places of arrays
+#: that no later step reads.
+_Step: TypeAlias = tuple[Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool, Sequence[int]]
+
+
 class Recipe:
     """A subgraph as functions of raw arrays with given specs.
 
     Called with a list of raw arrays, the inputs of the subgraph, it returns an array or None for each result. It
-    modifies the list. For a gradient, inputs are output gradients, inputs and outputs of the operator, and results
-    are input gradients.
+    modifies the list. ``targets`` are by the numbers of the steps that compute into them. For a gradient, inputs are
+    output gradients, inputs and outputs of the operator, and results are input gradients.
 
     Parameters
     ----------
@@ -49,8 +54,8 @@ class Recipe:
         The device.
     arrays : list of arrays
         The inputs of the first run, which the constructor makes. The results of all steps are appended.
-    wrap : function, optional
-        Makes an NDArray, for users' operators.
+    wrap : function or None
+        Makes an NDArray, for users' operators; None where there are none.
 
     Attributes
     ----------
@@ -58,10 +63,10 @@ class Recipe:
         Results that can be computed in a gradient target: the index of the result, and that of its step.
     """
 
-    __slots__ = ("_steps", "_results", "_none", "target_results")
+    __slots__ = ("_steps", "_results", "target_results")
 
-    def __init__(self, graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = None):
-        self._steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool, Sequence[int]]] = []
+    def __init__(self, graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any):
+        self._steps: list[_Step] = []
         last = graph.last_uses()
         given = len(arrays)
         owners = [*range(given)]  # for each array the index of the one that owns its memory
@@ -86,19 +91,16 @@ class Recipe:
             elif single is not None and prepared.takes_out:
                 writers[place] = len(self._steps)
             self._steps.append((single or prepared, _picked(places), single is None, last[len(self._steps)]))
-        none = len(arrays)
-        self._none = None in graph.results or not graph.results
+        none = len(arrays)  # the place of None, behind all arrays
         self._results = _picked([none if place is None else place for place in graph.results])
         self.target_results = [(i, writers[place]) for i, place in enumerate(graph.results)
                                if place in writers and graph.results.count(place) == 1]
 
-    def run_into_targets(self, arrays: list[Any], places: dict[int, GradientTarget]) -> Sequence[Array | None]:
-        """Run the recipe, with the results of some steps computed in gradient targets."""
-        for number, (function, pick, many, done) in enumerate(self._steps):
+    def __call__(self, arrays: list[Any], targets: Mapping[int, GradientTarget] | None = None
+                 ) -> Sequence[Array | None]:
+        for function, pick, many, done in self._steps if targets is None else self._into(targets):
             if many:
                 arrays += function(pick(arrays))
-            elif number in places:
-                arrays.append(places[number].fill(function, pick(arrays)))
             else:
                 arrays.append(function(*pick(arrays)))
             for place in done:
@@ -106,20 +108,16 @@ class Recipe:
         arrays.append(None)
         return self._results(arrays)
 
-    def __call__(self, arrays: list[Any]) -> Sequence[Array | None]:
-        for function, pick, many, done in self._steps:
-            if many:
-                arrays += function(pick(arrays))
-            else:
-                arrays.append(function(*pick(arrays)))
-            for place in done:
-                arrays[place] = None
-        if self._none:
-            arrays.append(None)
-        return self._results(arrays)
+    def _into(self, targets: Mapping[int, GradientTarget]) -> list[_Step]:
+        """The steps, of which those with a target, by their numbers, compute into it."""
+        steps = self._steps.copy()
+        for number, target in targets.items():
+            function, pick, many, done = steps[number]
+            steps[number] = functools.partial(target.fill, function), pick, many, done
+        return steps
 
 
-def one_by_one(graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = None) -> Iterator[Prepared]:
+def one_by_one(graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any) -> Iterator[Prepared]:
     """Run a subgraph operator by operator, as eager calls do, appending all results to ``arrays``. Yields the prepared
     calls.
 
@@ -193,7 +191,7 @@ def differentiate(prepared: CachedUse, out_grads: Sequence[Array | None], ins: S
         places = {step: target for i, step in recipe.target_results
                   if (target := inputs[i][0].gradient_target) is not None}
         if places:
-            call = functools.partial(recipe.run_into_targets, places=places)
+            call = functools.partial(recipe, targets=places)
     try:
         return MODE.__dict__["now"]().run(call, [*out_grads, *ins, *outs, *prepared.constants])
     except RuntimeError as error:

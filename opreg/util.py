@@ -24,6 +24,20 @@ __all__ = ["np_shape", "is_np_shape", "set_np_shape", "use_np_shape", "is_np_arr
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class _Switch(Scope):
+    """A scope that sets one attribute of the mode to True or False."""
+
+    def __init__(self, active: bool = True):
+        self._active = bool(active)
+        self._key = *self._chosen, self._active
+
+    def _next(self, mode: Mode) -> Mode:
+        return mode.but(**dict.fromkeys(self._chosen, self._active))
+
+    def _again(self) -> _Switch:
+        return type(self)(self._active)
+
+
 def is_np_shape() -> bool:
     """Whether a 0 in the shape of a symbol is an empty dimension."""
     return MODE.np_shape
@@ -35,7 +49,7 @@ def set_np_shape(active: bool) -> bool:
     return before
 
 
-class np_shape(Scope):
+class np_shape(_Switch):
     """A stretch of code in which a 0 in the shape of a symbol is an empty dimension.
 
     Examples
@@ -51,16 +65,6 @@ class np_shape(Scope):
 
     _chosen = ("np_shape",)
 
-    def __init__(self, active: bool = True):
-        self._active = bool(active)
-        self._key = "np_shape", self._active
-
-    def _next(self, mode: Mode) -> Mode:
-        return mode.but(np_shape=self._active)
-
-    def _again(self) -> np_shape:
-        return np_shape(self._active)
-
 
 def use_np_shape(function: F) -> F:
     """The function, coroutine, or the methods of the class, called under ``np_shape``."""
@@ -75,7 +79,7 @@ def is_np_array() -> bool:
     return MODE.np_array
 
 
-class np_array(Scope):
+class np_array(_Switch):
     """A stretch of code in which Gluon makes arrays of ``mx.np``.
 
     Examples
@@ -86,16 +90,6 @@ class np_array(Scope):
     """
 
     _chosen = ("np_array",)
-
-    def __init__(self, active: bool = True):
-        self._active = bool(active)
-        self._key = "np_array", self._active
-
-    def _next(self, mode: Mode) -> Mode:
-        return mode.but(np_array=self._active)
-
-    def _again(self) -> np_array:
-        return np_array(self._active)
 
 
 def set_np(shape: bool = True, array: bool = True, dtype: bool = False) -> None:

@@ -29,11 +29,11 @@ from .passes.reduce_gradients import reduce_gradients
 from .passes.rematerialization import rematerialize
 from .passes.simplify import simplify
 from .plan import Plan, Segment, Step
-from .program import Bound, Program, uncollected
+from .program import Program, uncollected
 from .replay import segments
 from .symbol import output_name
 
-__all__ = ["PASSES", "PASSES_OF_BACKENDS", "CHECK", "compile_plan", "compile_program"]
+__all__ = ["PASSES", "PASSES_OF_BACKENDS", "CHECK", "compile_program"]
 
 #: Gives the passes of back ends that belong to a stage.
 PASSES_OF_BACKENDS = Slot("backends")
@@ -55,11 +55,6 @@ _MERGING = (attention, fold_constants, cse, rematerialize, fuse_conv_bn, layout,
 
 #: Whether to verify the graph after every pass, as tests do.
 CHECK = False
-
-
-def compile_plan(bound: Bound, is_train: bool, backward: bool | None, watched: bool = False) -> Plan:
-    """Compile the plan of a bound graph for training or inference; ``backward`` is that of ``Program``."""
-    return compile_program(Program.of(bound, is_train, backward, watched))
 
 
 @uncollected

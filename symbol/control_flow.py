@@ -6,7 +6,6 @@ of each round again from the saved loop states, so that memory grows with these 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, NoReturn
 
@@ -72,10 +71,10 @@ def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_k
     def outputs(attrs: Mapping[str, Any]) -> tuple[str, ...]:
         count = attrs["num_outputs"]
         names = ("output",) if count == 1 else tuple(f"output{i}" for i in range(count))
-        return names + tuple(f"kept{i}" for i in range(len(_saved_inputs(name, attrs))))
+        return names + tuple(f"kept{i}" for i in range(len(_saved_inputs(attrs))))
 
     def dtypes(attrs: Mapping[str, Any], ins: Any, outs: Any) -> tuple[list[Any], list[Any]]:
-        ins, results = _RULES[name](ins, attrs, inference.infer_dtypes, _identity, _identity)
+        ins, results = _RULES[name](ins, attrs, False)
         results[-1] = np.dtype(np.int64)
         return ins, results
 
@@ -87,12 +86,12 @@ def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_k
     op = register(Op(name, schema, lambda *, num_args, subgraphs: [f"arg{i}" for i in range(num_args - len(subgraphs))],
                      outputs=AttrsRule(outputs), visible=lambda *, num_outputs: num_outputs, types=AttrsRule(dtypes),
                      mode=True, per_instance=True, doc=doc))
-    op.shapes(AttrsRule(lambda attrs, ins, outs: _RULES[name]([*ins], attrs, inference.infer_shapes, _outer, _inner)))
+    op.shapes(AttrsRule(lambda attrs, ins, outs: _RULES[name]([*ins], attrs, True)))
     op.kernel("loop", bound=True)(kernel)
     op.grad(AttrsRule(gradients))
     op.chance(AttrsRule(lambda attrs: any(node.op is not None and effects.draws(node.op, node.attrs)
                                           for body in attrs["subgraphs"] for node in body._graph().nodes)))
-    op.moves(AttrsRule(functools.partial(_moved, name)))
+    op.moves(AttrsRule(_moved))
     op.rules.unrolled = UNROLLED[name]
     backward = _backward(op, backward_kernel)
     return op
@@ -122,28 +121,29 @@ def _backward(forward: Op, kernel: Callable) -> Op:
     return op
 
 
-def _saved_inputs(name: str, attrs: Mapping[str, Any]) -> Sequence[int]:
+def _saved_inputs(attrs: Mapping[str, Any]) -> Sequence[int]:
     """The inputs whose values hidden outputs save for backward, since they change in each round. The last hidden
     output, -1 here, saves the number of rounds, or the branch that was taken."""
-    if name == "_foreach":
+    if "in_data_locs" in attrs:
         first = len(attrs["in_data_locs"])
         return [*range(first, first + len(attrs["in_state_locs"])), -1]
-    if name == "_while_loop":
-        return [*(attrs["func_input_locs"][place] for place in attrs["func_var_locs"]), -1]
-    return [-1]
+    return [*[attrs["func_input_locs"][place] for place in attrs.get("func_var_locs", ())], -1]
 
 
-def _moved(name: str, attrs: Mapping[str, Any]) -> list[int]:
-    """The inputs that are auxiliary states of operators in the bodies. All rounds share them."""
-    bodies, changing = attrs["subgraphs"], set(_saved_inputs(name, attrs))
-    if name == "_foreach":
+def _locations(attrs: Mapping[str, Any]) -> list[Sequence[int]]:
+    """The inputs that are the variables of each body."""
+    if "in_data_locs" in attrs:
         order = (*attrs["in_data_locs"], *attrs["in_state_locs"], *attrs["remain_locs"])
-        changing.update(range(len(attrs["in_data_locs"])))
-        locations: Sequence[Sequence[int]] = [[order.index(i) for i in range(len(order))]]
-    else:
-        locations = (attrs["cond_input_locs"], attrs["func_input_locs"]) if name == "_while_loop" else _branches(attrs)
+        return [[order.index(place) for place in range(len(order))]]
+    bodies = ("cond", "func") if "func_input_locs" in attrs else ("cond", "then", "else")
+    return [attrs[f"{name}_input_locs"] for name in bodies]
+
+
+def _moved(attrs: Mapping[str, Any]) -> list[int]:
+    """The inputs that are auxiliary states of operators in the bodies. All rounds share them."""
+    changing = {*_saved_inputs(attrs), *range(len(attrs.get("in_data_locs", ())))}
     found: set[int] = set()
-    for body, places in zip(bodies, locations):
+    for body, places in zip(attrs["subgraphs"], _locations(attrs)):
         graph = body._graph()
         states = graph.variables()[1]
         found.update(place for node, place in zip([node for node in graph.nodes if node.op is None], places)
@@ -154,72 +154,67 @@ def _moved(name: str, attrs: Mapping[str, Any]) -> list[int]:
 # ------------------------------------------------------------------------------------------------ inference
 
 
-def _identity(value: Any, *_: Any) -> Any:
-    return value
+def _outer(value: Any, length: Any, shapes: bool) -> Any:
+    """The shape of slices that are stacked; a dtype as it is."""
+    return (length, *value) if shapes and value is not None else value
 
 
-def _outer(shape: Any, length: Any) -> Any:
-    return None if shape is None else (length, *shape)
+def _inner(value: Any, shapes: bool) -> Any:
+    """The shape of a slice; a dtype as it is."""
+    return value[1:] or (1,) if shapes and value is not None else value  # x[i] of a one-dimensional x has shape (1,)
 
 
-def _inner(shape: Any) -> Any:
-    return None if shape is None else shape[1:] or (1,)  # x[i] of a one-dimensional x has shape (1,)
-
-
-def _through(body: Symbol, given: Sequence[Any], rule: Callable) -> tuple[list[Any], list[Any]]:
+def _through(body: Symbol, given: Sequence[Any], shapes: bool) -> tuple[list[Any], list[Any]]:
     """Infer shapes or dtypes of the inputs and outputs of a body from those of some inputs."""
     graph = resolved(body)._graph()
     variables = [node for node in graph.nodes if node.op is None]
+    rule: Callable[..., Any] = inference.infer_shapes if shapes else inference.infer_dtypes
     known = rule(graph, {node: value for node, value in zip(variables, given) if value is not None})
     return [known[node][0] for node in variables], [known[node][i] for node, i in graph.heads]
 
 
-def _foreach_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner: Callable) -> tuple[list, list]:
+def _foreach_rule(ins: list, attrs: Any, shapes: bool) -> tuple[list, list]:
     data, states, rest = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
     places = (*data, *states, *rest)  # positions of the node's inputs among those of the body
     given: list[Any] = [None] * len(places)
     for i, place in enumerate(places):
-        given[place] = inner(ins[i]) if i < len(data) else ins[i]
-    inputs, results = _through(attrs["subgraphs"][0], given, rule)
-    length = next((shape[0] for shape in ins[:len(data)] if shape is not None and rule is inference.infer_shapes), ANY)
+        given[place] = _inner(ins[i], shapes) if i < len(data) else ins[i]
+    inputs, results = _through(attrs["subgraphs"][0], given, shapes)
+    length = next((shape[0] for shape in ins[:len(data)] if shape is not None and shapes), ANY)
     for i, place in enumerate(places):
         if ins[i] is None and inputs[place] is not None:
-            ins[i] = outer(inputs[place], length) if i < len(data) else inputs[place]
+            ins[i] = _outer(inputs[place], length, shapes) if i < len(data) else inputs[place]
     count = attrs["num_out_data"]
-    outs = [outer(result, length) for result in results[:count]] + results[count:]
-    return ins, [*outs, *[outer(ins[i], length) for i in range(len(data), len(data) + len(states))], _number(rule)]
+    outs = [_outer(result, length, shapes) for result in results[:count]] + results[count:]
+    kept = [_outer(ins[i], length, shapes) for i in range(len(data), len(data) + len(states))]
+    return ins, [*outs, *kept, _number(shapes)]
 
 
-def _while_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner: Callable) -> tuple[list, list]:
+def _while_rule(ins: list, attrs: Any, shapes: bool) -> tuple[list, list]:
     places, most = attrs["func_input_locs"], attrs["max_iterations"]
-    inputs, results = _through(attrs["subgraphs"][1], [ins[place] for place in places], rule)
+    inputs, results = _through(attrs["subgraphs"][1], [ins[place] for place in places], shapes)
     for place, value in zip(places, inputs):
         ins[place] = value if ins[place] is None else ins[place]
     count = attrs["num_out_data"]
     kept = [ins[places[place]] for place in attrs["func_var_locs"]]
-    outs = [outer(result, most) for result in results[:count]] + results[count:]
-    return ins, [*outs, *[outer(result, most) for result in kept], _number(rule)]
+    outs = [_outer(result, most, shapes) for result in results[:count]] + results[count:]
+    return ins, [*outs, *[_outer(result, most, shapes) for result in kept], _number(shapes)]
 
 
-def _cond_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner: Callable) -> tuple[list, list]:
+def _cond_rule(ins: list, attrs: Any, shapes: bool) -> tuple[list, list]:
     outs: list[Any] = [None] * attrs["num_outputs"]
-    for body, places in zip(attrs["subgraphs"], _branches(attrs)):
-        inputs, results = _through(body, [ins[place] for place in places], rule)
+    for body, places in zip(attrs["subgraphs"], _locations(attrs)):
+        inputs, results = _through(body, [ins[place] for place in places], shapes)
         for place, value in zip(places, inputs):
             ins[place] = value if ins[place] is None else ins[place]
         if body is not attrs["subgraphs"][0]:
-            outs = [new if old is None else unify(old, new) if rule is inference.infer_shapes else old
-                    for old, new in zip(outs, results)]
-    return ins, [*outs, _number(rule)]
+            outs = [new if old is None else unify(old, new) if shapes else old for old, new in zip(outs, results)]
+    return ins, [*outs, _number(shapes)]
 
 
-def _number(rule: Callable) -> Any:
+def _number(shapes: bool) -> Any:
     """The shape of the hidden output that holds a number; None for its dtype, which the caller sets."""
-    return (1,) if rule is inference.infer_shapes else None
-
-
-def _branches(attrs: Any) -> tuple[Locations, Locations, Locations]:
-    return attrs["cond_input_locs"], attrs["then_input_locs"], attrs["else_input_locs"]
+    return (1,) if shapes else None
 
 
 _RULES = {"_foreach": _foreach_rule, "_while_loop": _while_rule, "_cond": _cond_rule}
@@ -383,16 +378,15 @@ class _Loop:
 
     def __init__(self, call: Call, ins: Sequence[Any], gradients: bool):
         attrs = call.attrs
+        locations = _locations(attrs)
+        self.inputs = locations[-1]
         if "in_data_locs" in attrs:
             self.data, self.states = attrs["in_data_locs"], attrs["in_state_locs"]
-            order = (*self.data, *self.states, *attrs["remain_locs"])
-            self.inputs = [order.index(place) for place in range(len(order))]
             self.length: int | None = ins[0].shape[0] if self.data else 0
             if self.data and not self.length:
                 raise ShapeError("foreach: the data have no slices: their first dimension is 0")
         else:
-            self.inputs, self.data, self.states = attrs["func_input_locs"], (), attrs["func_var_locs"]
-            self.length = None
+            self.data, self.states, self.length = (), attrs["func_var_locs"], None
         arrays = [ins[i] for i in self.inputs]
         self.starts, self._sources = [arrays[place] for place in self.states], {}
         for place in self.data:
@@ -402,7 +396,7 @@ class _Loop:
         self.body = _Body(call, attrs["subgraphs"][-1], arrays, self.inputs, changing, gradients)
         self._test, self._shown = None, []
         if self.length is None and not gradients:
-            tested = attrs["cond_input_locs"]
+            tested = locations[0]
             self._test = _Body(call, attrs["subgraphs"][0], [ins[i] for i in tested], tested, changing, False)
             self._shown = [(self._test.slots[tested.index(self.inputs[place])], self.body.slots[place])
                            for place in self.states if self.inputs[place] in tested]
@@ -505,7 +499,7 @@ def _zero(outs: Sequence[Any]) -> None:
 
 def _cond_bodies(call: Call, ins: Sequence[Any], gradients: bool) -> list[_Body]:
     return [_Body(call, body, [ins[place] for place in places], places, set(), gradients and k > 0)
-            for k, (body, places) in enumerate(zip(call.attrs["subgraphs"], _branches(call.attrs)))]
+            for k, (body, places) in enumerate(zip(call.attrs["subgraphs"], _locations(call.attrs)))]
 
 
 def _cond(call: Call) -> Callable:
@@ -533,7 +527,7 @@ def _backward_cond(call: Call) -> Callable:
         _zero(call.outs)
         which = int(taken[0])
         rounds[which].back(0, [NDArray(top, call.ctx) for top in tops])
-        for place, g in zip(_branches(call.attrs)[1 + which], rounds[which].body.grads):
+        for place, g in zip(_locations(call.attrs)[1 + which], rounds[which].body.grads):
             if g is not None and call.outs[place] is not None:
                 call.outs[place] += g._data
 

@@ -16,6 +16,7 @@ from opreg.core.op import Op
 from opreg.core.spec import known, show
 from opreg.errors import TRIMMED, ArgumentError, OpError, did_you_mean, trim
 from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.nesting import arrays_in
 
 from . import infer as inference
 from .arrays import BoundArrays, Listed, reshaped, zeros
@@ -27,7 +28,6 @@ from .plans import Plans, run_segment
 from .program import Bound
 from .reduction import Reduced, Reduction
 from .replay import segments
-from .sharding import leaves
 from .single_thread import SingleThread
 from .sparse_edge import SparseEdge
 from .symbol import Symbol
@@ -61,7 +61,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
 
     def __init__(self, symbol: Symbol, bound: Bound, args: list[NDArray], grads: list[NDArray | None],
                  reqs: list[str], aux: list[NDArray], head_grads: list[NDArray | None],
-                 make: Callable[..., Executor], check: bool | str = False, numbers: bool | str = False):
+                 make: Callable[..., Executor], check: bool | str, numbers: bool | str):
         SingleThread.__init__(self)
         BoundArrays.__init__(self, symbol, bound.ctx, args, grads, reqs, aux, head_grads)
         self._bound, self._make = bound, make
@@ -523,7 +523,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
             "outputs": self.outputs}
         if self._update is not None:
             groups["optimizer states"] = [array for state in self._update.updater.states.values()
-                                          for array in leaves(state)]
+                                          for array in arrays_in(state)]
         return {name: sum({id(array._data): array._data.nbytes for array in arrays if array is not None}.values())
                 for name, arrays in groups.items()}
 

@@ -262,15 +262,12 @@ def _forwards(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping
         key = node.op, id(node.attrs), *map(id, ins)
         specs = seen.get(key)
         if specs is None:
-            unknown = [None] * node.count
             try:
-                _, out_shapes = node.op.infer_shapes([spec.shape for spec in ins], list(unknown), node.attrs)
-                _, out_dtypes = node.op.infer_dtypes([spec.dtype for spec in ins], list(unknown), node.attrs)
+                outs = node.op.specs(ins, node.attrs)
             except Exception as error:
                 fail(error, node)
-            if not all(map(known, out_shapes)) or any(dtype is None for dtype in out_dtypes):
+            if not all(known(shape) and dtype is not None for shape, dtype in outs):
                 return None
-            outs = [Spec(shape, dtype) for shape, dtype in zip(out_shapes, out_dtypes)]
             # Equal specs are one object, so that the rule runs once for a chain of the same operator.
             specs = seen[key] = [same.setdefault(spec, spec) for spec in outs]
         specs_of[node] = specs

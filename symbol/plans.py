@@ -14,12 +14,12 @@ from opreg.core.versions import WATCHED
 from opreg.ndarray.context import Context
 from opreg.ndarray.finite import inherited
 
-from .compile import compile_plan
+from .compile import compile_program
 from .inspect.checking import KernelReport, check_kernels
 from .inspect.finite import check_numbers
 from .inspect.monitor import Monitor, MonitorCallback
 from .plan import Plan, Segment
-from .program import Bound
+from .program import Bound, Program
 
 __all__ = ["Plans", "in_mode", "run_segment"]
 
@@ -58,7 +58,7 @@ class Plans(dict[bool, Plan]):
     def __missing__(self, is_train: bool) -> Plan:
         edition = EDITION[0]
         with inherited(self._numbers):
-            plan = compile_plan(self.bound, is_train, self._gradients[is_train], self.monitored)
+            plan = compile_program(Program.of(self.bound, is_train, self._gradients[is_train], self.monitored))
         if self._check:
             self.reports[is_train] = check_kernels(plan, self._check != "report")
         if self._numbers:

@@ -14,13 +14,14 @@ from typing import Any
 from opreg.core.graph import Node
 from opreg.errors import ArgumentError
 from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.nesting import arrays_in, mapped
 from opreg.typing import Array
 
 from .arrays import zeros
 from .plan import Step
 from .reduction import Bucket, Member, Reduced, joined, some
 
-__all__ = ["Gather", "Sharding", "leaves", "mapped", "rooms"]
+__all__ = ["Gather", "Sharding", "rooms"]
 
 
 def rooms(reduced: Reduced) -> dict[Node, tuple[NDArray | None, NDArray]]:
@@ -95,7 +96,7 @@ class Sharding:
         found = dict(states)
         for bucket in self._buckets:
             indices = [index for index in states if self._places.get(index, (None,))[0] is bucket]
-            arrays = {index: leaves(states[index]) for index in indices}
+            arrays = {index: arrays_in(states[index]) for index in indices}
             for slot in range(max(map(len, arrays.values()), default=0)):
                 parts = {index: each[slot] for index, each in arrays.items() if slot < len(each)}
                 for index, array in bucket.ctx.run(self._gathered, bucket, parts).items():
@@ -170,17 +171,3 @@ def _part(name: str, array: NDArray, part: slice) -> NDArray:
 
 def _next(arrays: Iterator[NDArray], _: NDArray) -> NDArray:
     return next(arrays)
-
-
-def leaves(state: Any) -> list[NDArray]:
-    """The arrays of a state."""
-    if isinstance(state, (tuple, list)):
-        return [array for part in state for array in leaves(part)]
-    return [state] if isinstance(state, NDArray) else []
-
-
-def mapped(state: Any, change: Callable[[NDArray], NDArray]) -> Any:
-    """A state with each array replaced by ``change(array)``."""
-    if isinstance(state, (tuple, list)):
-        return type(state)([mapped(part, change) for part in state])
-    return change(state) if isinstance(state, NDArray) else state

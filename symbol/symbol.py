@@ -233,7 +233,7 @@ class Symbol(Methods):
             if node.op is None:
                 return [places[node.name]._one(node.name)] if node.name in places else None
             if node is head:
-                renamed = Node(node.op, name, node.attrs, inputs, node.given, node.tags, node.where)
+                renamed = node.renewed(inputs, name)
                 return [(renamed, i) for i in range(node.count)]
             return None
 

@@ -82,7 +82,7 @@ class Update:
     """
 
     def __init__(self, updater: Updater, names: Sequence[str], indices: Sequence[Index], weights: Sequence[NDArray],
-                 grads: Sequence[NDArray], reduced: Reduced | None = None):
+                 grads: Sequence[NDArray], reduced: Reduced | None):
         self.updater, self.names, self.indices = updater, list(names), list(indices)
         self._weights, self._grads = list(weights), list(grads)
         self._wholes, self._uncompared = self._weights, reduced

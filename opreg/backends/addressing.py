@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from opreg.core.addresses import address_of
 from opreg.core.spec import Shape
 from opreg.typing import Array
 
-__all__ = ["bounds_of", "joined_axes", "overlap"]
+__all__ = ["Operands", "bounds_of", "joined_axes", "operands_of", "overlap"]
 
 
 def bounds_of(array: Array, first: int | None = None) -> tuple[int, int]:
@@ -46,6 +49,59 @@ def overlap(bounds: Iterable[tuple[int, int]], written: set[int | None]) -> bool
         if number in written:
             written_end = max(written_end, last)
     return False
+
+
+class Operands(NamedTuple):
+    """The different arrays among inputs and outputs that broadcast together.
+
+    Attributes
+    ----------
+    arrays : list of arrays
+        An output that uses an input's memory is the same array.
+    steps : list of tuple of int
+        For each array, its strides in elements along the axes of the outputs.
+    ins, outs : tuple of int
+        For each input and output, the index of its array; None for an output that is not read.
+    """
+
+    arrays: list[Array]
+    steps: list[tuple[int, ...]]
+    ins: tuple[int, ...]
+    outs: tuple[int | None, ...]
+
+
+def operands_of(ins: Sequence[Array], outs: Sequence[Array | None]) -> Operands | str:
+    """The operands of a function of arrays, or the reason why compiled code cannot access them.
+
+    Examples
+    --------
+    >>> x, y = np.zeros((2, 3)), np.zeros((1, 3))
+    >>> found = operands_of([x, y, y], [x])
+    >>> found.steps, found.ins, found.outs
+    ([(3, 1), (0, 1)], (0, 1, 1), (0,))
+    """
+    shape = next(out.shape for out in outs if out is not None)
+    arrays: list[Array] = []
+    steps: list[tuple[int, ...]] = []
+    places: dict[tuple[int, tuple[int, ...], np.dtype], int] = {}
+    numbers: list[int | None] = []
+    for array in (*ins, *outs):
+        if array is None:
+            numbers.append(None)
+            continue
+        if any(stride % array.itemsize for stride in array.strides):
+            return "an array is not aligned"
+        step = (0,) * (len(shape) - array.ndim) + tuple([0 if have == 1 else stride // array.itemsize for have, stride
+                                                         in zip(array.shape, array.strides)])
+        key = address_of(array), step, array.dtype
+        if key not in places:
+            places[key] = len(arrays)
+            arrays.append(array)
+            steps.append(step)
+        numbers.append(places[key])
+    if overlap(map(bounds_of, arrays), set(numbers[len(ins):])):
+        return "an input overlaps an output"
+    return Operands(arrays, steps, tuple(numbers[:len(ins)]), tuple(numbers[len(ins):]))  # type: ignore[arg-type]
 
 
 def joined_axes(shape: Shape, steps: Sequence[Sequence[int]]) -> tuple[list[int], list[tuple[int, ...]]]:

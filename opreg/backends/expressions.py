@@ -19,11 +19,16 @@ from . import modules
 
 __all__ = ["attach", "attach_compilers", "attach_loop", "fuses"]
 
-_COMPILERS: list[ModuleType] = []
-_LOOPERS: list[ModuleType] = []
 Ufuncs = Callable[[Call], list[Callable[[], object]]]
-_ATTACHED: list[tuple[Op, Callable[[Attrs], Expression], Ufuncs]] = []
-_LOOPS: list[tuple[Op, Callable[[Call], Loop], Ufuncs]] = []
+# The modules of back ends that compile expressions, and those that compile loops; and the operators that have one.
+_COMPILERS: dict[str, list[ModuleType]] = {"elementwise": [], "loops": []}
+_ATTACHED: dict[str, list[tuple[Op, Callable[..., object], Ufuncs]]] = {"elementwise": [], "loops": []}
+
+
+def _attach(part: str, op: Op, described: Callable[..., object], ufuncs: Ufuncs) -> None:
+    _ATTACHED[part].append((op, described, ufuncs))
+    for module in _COMPILERS[part]:
+        module.attach(op, described, ufuncs)
 
 
 def attach(op: Op, expression: Callable[[Attrs], Expression], ufuncs: Ufuncs) -> None:
@@ -32,38 +37,30 @@ def attach(op: Op, expression: Callable[[Attrs], Expression], ufuncs: Ufuncs) ->
 
     While a kernel is being compiled, the steps of ``ufuncs`` may compute in its place.
     """
-    _ATTACHED.append((op, expression, ufuncs))
-    for module in _COMPILERS:
-        module.attach(op, expression, ufuncs)
+    _attach("elementwise", op, expression, ufuncs)
 
 
 def attach_loop(op: Op, loop: Callable[[Call], Loop], ufuncs: Ufuncs) -> None:
     """``attach`` for an operator that is described by a loop, a function of a call."""
-    _LOOPS.append((op, loop, ufuncs))
-    for module in _LOOPERS:
-        module.attach(op, loop, ufuncs)
+    _attach("loops", op, loop, ufuncs)
 
 
 @cached(256)
 def fuses(xp: ArrayModule, dtype: np.dtype) -> bool:
     """Whether fusing element-wise operators saves time on arrays of a module and a dtype: only if a back end compiles
     them, since otherwise each instruction is launched by itself."""
-    return any(module.fuses(xp, dtype) for module in _COMPILERS)
+    return any(module.fuses(xp, dtype) for module in _COMPILERS["elementwise"])
 
 
 def attach_compilers() -> None:
     """Give all such operators the kernels of back ends whose devices have come into use since the last call."""
-    for module in modules("elementwise"):
-        if module not in _COMPILERS:
-            _COMPILERS.append(module)
-            fuses.cache_clear()  # type: ignore[attr-defined]  # added by the decorator
-            for attached in _ATTACHED:
-                module.attach(*attached)
-    for module in modules("loops"):
-        if module not in _LOOPERS:
-            _LOOPERS.append(module)
-            for looped in _LOOPS:
-                module.attach(*looped)
+    for part, compilers in _COMPILERS.items():
+        for module in modules(part):
+            if module not in compilers:
+                compilers.append(module)
+                fuses.cache_clear()  # type: ignore[attr-defined]  # added by the decorator
+                for attached in _ATTACHED[part]:
+                    module.attach(*attached)
 
 
 attach_compilers()

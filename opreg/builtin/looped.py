@@ -45,17 +45,14 @@ def looped(op: Op) -> Callable[[F], F]:
         def loop_xp(xp: ArrayModule, *arrays: Array, out: Any = None, **attrs: Any) -> Any:
             loop = loop_of(attrs, arrays)
             outs = None if out is None else list(out) if isinstance(out, tuple) else [out]
-            dtypes = [attrs.get("dtype")] if outs is None else [each.dtype for each in outs]
-            dtype = computed_in(loop, [array.dtype for array in arrays[:len(loop.rows.inputs)]], dtypes)
+            made = [_stated_dtype(attrs)] if outs is None else [each.dtype for each in outs]
+            dtype = computed_in(loop, [array.dtype for array in arrays[:len(loop.rows.inputs)]], made)
             results = run_loop(loop, xp, arrays, outs, dtype)
             return out if outs is not None else results[0] if len(results) == 1 else tuple(results)
 
         @op.prepare
-        def loop_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Any] | None:
-            dtype = attrs.get("dtype") or attrs.get("out_dtype")
-            if dtype is not None and dtype != arrays[0].dtype:
-                return None
-            return specialised_loop(loop_of(attrs, arrays), arrays)
+        def loop_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Any]:
+            return specialised_loop(loop_of(attrs, arrays), arrays, _stated_dtype(attrs))
 
         def of_call(call: Call) -> Loop:
             described: Sets = rule(call.attrs)
@@ -76,6 +73,11 @@ def looped(op: Op) -> Callable[[F], F]:
         return function
 
     return declare
+
+
+def _stated_dtype(attrs: Attrs) -> Any:
+    """The dtype that attributes ask for, or None."""
+    return attrs.get("dtype") or attrs.get("out_dtype")
 
 
 def by_loop(op: Op) -> None:

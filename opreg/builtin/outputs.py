@@ -10,7 +10,7 @@ import numpy as np
 from ..core.op import Op, agreed
 from ..core.registry import ops
 from ..core.rules import Rule
-from ..core.spec import Shape, common_dtype, is_floating, unify
+from ..core.spec import Shape, common_dtype, is_floating, is_narrow, unify
 from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
@@ -248,9 +248,9 @@ def floating(dtypes: Sequence[np.dtype | None]) -> np.dtype | None:
     return dtype
 
 
-def wide(array: Array) -> Array:
-    """The array in a dtype that is accurate for sums: float32 for 16-bit dtypes."""
-    return array.astype("float32") if array.dtype.itemsize < 4 else array
+def wide(array: Any) -> Any:
+    """The array in a dtype that is accurate for sums and products: float32 for float16 and bfloat16; None for None."""
+    return array.astype("float32") if array is not None and is_narrow(array.dtype) else array
 
 
 def out_like(out: Array | None, like: Array) -> Array | None:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol import infer as inference
 
+from ..core import effects
 from ..core.attrs import AS_GIVEN
 from ..core.graph import Entry, Graph, Node
 from ..core.mode import MODE, Recording
@@ -132,7 +133,6 @@ def traced(trace: FunctionTracer, application: Application, op: Op, leaves: Sequ
     list of TracedTensor
         The visible outputs.
     """
-    trace.mind_training()  # its gradient may depend on the mode
     values = [trace.read(leaf) for leaf in leaves]
     body = application.body = FunctionTracer(application.title, trace)
     application.ins = [value._spec for value in values]
@@ -162,9 +162,11 @@ def applied(name: str, optional_out_grads: bool = False) -> Op:
     """The operator of application nodes in a graph; for its last parameter see ``Op``."""
     op = Op(name, AS_GIVEN, lambda *, record: [node.name for node in record.variables],
             outputs=lambda *, record: [f"output{i}" for i in range(len(record.heads))],
-            visible=lambda *, record: record.visible, per_instance=True, optional_out_grads=optional_out_grads)
+            visible=lambda *, record: record.visible, mode=True, per_instance=True,
+            optional_out_grads=optional_out_grads)
     op.shapes(lambda ins, outs, *, record: _through(record, ins, inference.infer_shapes))
     op.types(lambda ins, outs, *, record: _through(record, ins, inference.infer_dtypes))
+    op.chance(lambda *, record: any(effects.draws(node.op, node.attrs) for node in record.body.nodes))
     op.body(lambda inputs, *, record: (record.heads, dict(zip(record.variables, inputs))))
     op.inline(_inlined)
     op.grad(_gradients)
@@ -193,8 +195,7 @@ def _inlined(inputs: Sequence[Entry], specs: dict[Node, list[Spec]], *, record: 
                                 {node: spec.dtype for node, spec in known_specs.items()})
     nodes = []
     for node in record.body.nodes:
-        new = Node(node.op, node.name, node.attrs, [became.get(entry, entry) for entry in node.inputs],
-                   node.given, node.tags, node.where)
+        new = node.renewed([became.get(entry, entry) for entry in node.inputs])
         specs[new] = inner[node]
         for i in range(len(specs[new])):
             became[node, i] = new, i

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.nesting import hosted
 
 from ..core.spec import Shape, show
 from ..errors import SubscriptError
@@ -88,7 +89,7 @@ def _part(part: Any) -> Any:
     elif isinstance(part, (bool, np.bool_)):  # as an attribute a boolean would be equal to an integer
         return np.array(bool(part))
     elif isinstance(part, (list, tuple, range)):
-        part = np.asarray(_hosted(part))
+        part = np.asarray(hosted(part, (TensorBase, NDArray)))
         part = part if part.size else part.astype(np.int64)
     if hasattr(part, "dtype") and hasattr(part, "shape"):
         if part.dtype.kind not in "iub":
@@ -99,13 +100,6 @@ def _part(part: Any) -> Any:
     except TypeError:
         raise SubscriptError("a subscript must be of integers, slices, None, ..., truth values, or lists or tensors of "
                              f"them, got {type(part).__name__} {part!r}") from None
-
-
-def _hosted(value: Any) -> Any:
-    """A nested sequence in which tensors are replaced by their values."""
-    if isinstance(value, (list, tuple)):
-        return [_hosted(part) for part in value]
-    return value.asnumpy() if isinstance(value, (TensorBase, NDArray)) else value
 
 
 def _axes(part: Any) -> int:

@@ -13,6 +13,7 @@ from opreg.ndarray import tape
 from opreg.ndarray.arithmetic import attach
 from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.ndarray import FOREIGN, NDArray, _compute, numbers_of
+from opreg.ndarray.nesting import arrays_in, hosted, leaves
 from opreg.ndarray.tape import Taped, TapeEntry, TapeNode, Variable, frame
 
 from ..core import host_memory
@@ -411,8 +412,8 @@ def _host(value: object, dtype: np.dtype | None = None) -> np.ndarray:
         return value
     if not isinstance(value, (list, tuple, int, float)) and (shared := FOREIGN.function(value)) is not None:
         return shared._data if isinstance(shared._data, np.ndarray) else shared.asnumpy()
-    if isinstance(value, (list, tuple)) and any(isinstance(leaf, NDArray) for leaf in _leaves(value)):
-        value = _hosted(value)
+    if isinstance(value, (list, tuple)) and arrays_in(value):
+        value = hosted(value)
     try:
         host = np.array(value)
     except (ValueError, TypeError, OverflowError) as error:
@@ -436,7 +437,7 @@ def _in_trace(value: Any) -> Any:
     assert trace is not None
     if not isinstance(value, (list, tuple)):
         return trace.read(value) if trace.knows(value) else None
-    if not any(map(trace.knows, _leaves(value))):
+    if not any(map(trace.knows, leaves(value))):
         return None
     return _stacked(value, _host(_zeros_like_tree(value)).dtype)
 
@@ -482,16 +483,6 @@ def _lengths(shape: OpenShape) -> tuple[Any, ...]:
 def _open(shape: OpenShape) -> bool:
     """Whether a shape has unknown lengths."""
     return any(length is None or length == -1 for length in (shape if isinstance(shape, (tuple, list)) else (shape,)))
-
-
-def _leaves(value: object) -> list[object]:
-    return [leaf for part in value for leaf in _leaves(part)] if isinstance(value, (list, tuple)) else [value]
-
-
-def _hosted(value: object) -> object:
-    if isinstance(value, (list, tuple)):
-        return [_hosted(part) for part in value]
-    return value.asnumpy() if isinstance(value, NDArray) else value
 
 
 def tensor(input_data: TensorLike | None = None, dtype: TensorDType = None, shape: OpenShape | None = None,

@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import operator
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,7 +87,8 @@ class Traced:
         self.assigned = [(trace.variables[key][0], trace.values[key]._entry) for key in trace.updated]
         self.captured = [(array, node) for array, node in trace.variables.values()]
         ops = [node.op for node in trace.nodes if node.op is not None]
-        self.trains = bool(self.assigned) or _trains(trace.nodes)
+        self.trains = bool(self.assigned) or any(node.op is not None and node.op.traits.minds_training
+                                                 and node.in_training(True) for node in trace.nodes)
         self.steps = [] if trace.path is None else trace.path.steps
         self.calls = PYTHON in ops
         self.collective = any(op.traits.has_side_effect and op not in (GUARD, PYTHON) for op in ops)
@@ -107,19 +108,6 @@ class Traced:
     def computed(self, out: object) -> list[Any]:
         """The results that the heads of the graph compute, in their order."""
         return [leaf for leaf, as_it_is in zip(self._taken_apart(out)[1], self._kept) if not as_it_is]
-
-
-def _trains(nodes: Iterable[Node]) -> bool:
-    """Whether a node computes as in training, itself or in the body of an applied function."""
-    for node in nodes:
-        if node.op is None:
-            continue
-        if node.op.traits.minds_training and node.in_training(True):
-            return True
-        body = getattr(node.attrs.get("record"), "body", None)  # of an applied function
-        if body is not None and _trains(body.nodes):
-            return True
-    return False
 
 
 def _with(structure: Structure, leaves: Iterator[tuple[Any, bool]]) -> Structure:

@@ -504,9 +504,7 @@ class Schema:
             key = tuple([(name, kind, value) if (kind := value.__class__) in PLAIN
                          or (kind is float and value and value == value) else (name, exact(value))
                          for name, value in given.items()])
-            return self._cache[key]
-        except KeyError:
-            known = self._cache.find(key)
+            known = self._cache[key]
         except TypeError:  # a value without a key, such as an array
             key, known = None, None
         if known is None:
@@ -520,7 +518,7 @@ class Schema:
         if not all(map(lasting, typed.values())):
             return self._made(typed, False)
         key = exact((*typed, *typed.values()))
-        one = self._cache.find(key)
+        one = self._cache[key]
         if one is None:
             one = self._made(typed, True)
             self._cache.keep(key, one)

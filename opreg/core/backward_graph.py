@@ -20,7 +20,8 @@ Gradients: TypeAlias = Sequence[TracedValue | None]
 
 
 def grow(tracer: RuleTracer, order: Sequence[Node], seeds: Sequence[tuple[Entry, TracedValue | None]],
-         wanted: Iterable[Node], is_train: bool = True, watched: bool = False) -> dict[Entry, TracedValue]:
+         wanted: Iterable[Node], is_train: bool = True, titles: dict[Node, list[str]] | None = None
+         ) -> dict[Entry, TracedValue]:
     """Add nodes that compute the gradients of wanted nodes. Nodes on which no head depends get no gradient.
 
     Parameters
@@ -36,15 +37,15 @@ def grow(tracer: RuleTracer, order: Sequence[Node], seeds: Sequence[tuple[Entry,
         The nodes whose gradients are requested.
     is_train : bool
         Whether operators are differentiated as in training.
-    watched : bool
-        Whether nodes that compute gradients get the tag with their names, for a monitor.
+    titles : dict of Node to list of str, optional
+        Receives MXNet's names of the outputs of nodes that compute gradients, for a monitor.
     """
 
     def differentiate(node: Node, out_grads: Gradients, needs: tuple[bool, ...]) -> Gradients:
         tracer.source = node  # also the source of sums of gradients, which no rule makes
         gradients = _differentiate(tracer, node, out_grads, needs, is_train)
-        if watched:
-            _title(node, gradients)
+        if titles is not None:
+            _title(titles, node, gradients)
         return gradients
 
     summed: dict[Entry, TracedValue | None] = {}
@@ -72,8 +73,8 @@ def _differentiate(tracer: RuleTracer, node: Node, out_grads: Gradients, needs: 
     return rule.inline(tracer, [*[None if g is None else g._entry for g in out_grads], *node.inputs, *outs])
 
 
-def _title(node: Node, gradients: Gradients) -> None:
-    """Tag the nodes of a gradient rule with the names of the gradients that they compute."""
+def _title(titles: dict[Node, list[str]], node: Node, gradients: Gradients) -> None:
+    """Name the gradients that the nodes of a gradient rule compute."""
     op = node.op
     assert op is not None
     count = len(op.signature.arguments(node.attrs))
@@ -81,10 +82,8 @@ def _title(node: Node, gradients: Gradients) -> None:
         maker, index = (None, 0) if gradient is None else gradient._entry
         if maker is None or maker.op is None or maker.name != f"{node.name}_backward":
             continue  # a node that this rule did not make
-        names = (maker.tags[GRADIENTS].split() if GRADIENTS in maker.tags
-                 else list(maker.op.signature.outputs(maker.attrs)))
+        names = titles.setdefault(maker, list(maker.op.signature.outputs(maker.attrs)))
         names[index] = "output" if count == 1 else f"output{i}"
-        maker.tags = {**maker.tags, GRADIENTS: " ".join(names)}
 
 
 def gradients(graph: Graph, wanted: Sequence[Node]) -> list[Entry]:

@@ -20,8 +20,9 @@ class Recent(dict):
     """A cache of recently used values by key, with a limited number of entries. Threads may share one.
 
     The cache has two generations of entries; this dict is the younger one. When the younger generation is full, it
-    becomes the older one, and the former older one is dropped. A look-up of an often used key, ``cache.get(key)``,
-    costs as much as in a dict. The last ``limit / 2`` entries that were found or added are always in the cache.
+    becomes the older one, and the former older one is dropped. ``cache[key]`` is the value of a key, or None; for an
+    often used key it costs as much as in a dict. The last ``limit / 2`` entries that were found or added are always in
+    the cache.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ class Recent(dict):
     --------
     >>> cache = Recent(4)
     >>> for key in "abacad":
-    ...     if cache.find(key) is None:
+    ...     if cache[key] is None:
     ...         cache.keep(key, key.upper())
     >>> sorted(cache.entries())
     ['A', 'C', 'D']
@@ -49,13 +50,11 @@ class Recent(dict):
 
     __hash__ = object.__hash__  # type: ignore[assignment]  # caches are compared by identity
 
-    def find(self, key: object) -> Any:
-        """The cached value of a key, or None."""
-        value = self.get(key)
-        if value is None and self._older:
-            value = self._older.get(key)
-            if value is not None:
-                self.keep(key, value)
+    def __missing__(self, key: object) -> Any:
+        """The value of a key from the older generation, or None."""
+        value = self._older.get(key)
+        if value is not None:
+            self.keep(key, value)
         return value
 
     def keep(self, key: object, value: object) -> None:

@@ -1,7 +1,7 @@
 """Node and Graph: immutable graphs of operators.
 
 A node applies an operator to entries of other nodes; an entry is ``(node, output index)``. A variable is a node without
-operator. Passes do not modify nodes, but make new ones.
+operator. Passes do not modify nodes, but make new ones; users may set the name and tags of one in a symbol.
 """
 
 from __future__ import annotations
@@ -75,9 +75,11 @@ class Node:
         """The node with other inputs; the node itself if they are the same."""
         return self if tuple(inputs) == self.inputs else self.renewed(inputs)
 
-    def renewed(self, inputs: Sequence[Entry]) -> Node:
-        """A copy of the node with other inputs."""
-        return Node(self.op, self.name, self.attrs, inputs, self.given, self.tags, self.where)
+    def renewed(self, inputs: Sequence[Entry], name: str | None = None, attrs: Mapping[str, Any] | None = None,
+                tags: Mapping[str, str] = {}) -> Node:
+        """A copy of the node with other inputs; where they are given with another name, other attributes, more tags."""
+        return Node(self.op, self.name if name is None else name, self.attrs if attrs is None else attrs, inputs,
+                    self.given, {**self.tags, **tags} if tags else self.tags, self.where)
 
     def in_training(self, is_train: bool | None) -> bool:
         """Whether it computes as in training, given the mode of its plan."""

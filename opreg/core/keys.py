@@ -132,7 +132,7 @@ def cached_by_value(limit: int) -> Callable[[Callable[..., R]], Callable[..., R]
         @functools.wraps(function)
         def remembering(*args: object) -> R:
             key = exact(args)
-            found = cache.find(key)
+            found = cache[key]
             if found is None:
                 found = function(*args)
                 cache.keep(key, found)

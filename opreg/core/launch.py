@@ -281,26 +281,11 @@ def _out(places: list[Array]) -> Array | tuple[Array, ...]:
 def _copying(compute: Callable[[], Any], outs: Sequence[Array | None], states: Sequence[Array], check: Callable
              ) -> tuple[list[Step], Step | None]:
     """Steps of a returning kernel, which copy its results into the outputs, and check them in the first run."""
-    checked = False
-    if len(outs) == 1 and not states:
-        out = outs[0]
-        if out is None:
-            return [compute], None
-
-        def run_one() -> None:
-            nonlocal checked
-            result = compute()
-            if result.__class__ is tuple or result.__class__ is list:
-                result = result[0]
-            if not checked:
-                check([result])
-                checked = True
-            out[...] = result
-
-        return [run_one], None
     wanted = [(i, out) for i, out in enumerate(outs) if out is not None]
+    if not wanted and not states:
+        return [compute], None
     pending: list[Array] = []
-    count = len(outs)
+    count, checked = len(outs), False
 
     def run() -> None:
         nonlocal checked

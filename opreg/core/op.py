@@ -22,7 +22,7 @@ from ..errors import (
     here,
     note,
 )
-from ..typing import ArrayModule
+from ..typing import Array, ArrayModule
 from .as_prop import PropMethods
 from .attrs import Attributes, Schema
 from .declarations import ZERO, Check, Declarations, Rules
@@ -198,6 +198,13 @@ class Op(Declarations, PropMethods):
             return self.rules.types(ins, outs, attrs)
         ins, outs = self.rules.types(attrs, list(ins), list(outs))
         return list(ins), list(outs)
+
+    def specs(self, ins: Sequence[Spec | Array], attrs: Attrs) -> list[Spec]:
+        """Infer the specs of outputs from those of all inputs, or from arrays, as far as they follow."""
+        nothing: list[Any] = [None] * len(self.signature.outputs(attrs))
+        _, shapes = self.infer_shapes([each.shape for each in ins], list(nothing), attrs)
+        _, dtypes = self.infer_dtypes([each.dtype for each in ins], nothing, attrs)
+        return list(map(Spec, shapes, dtypes))
 
     def differentiate(self, g: V | Sequence[V | None] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,
                       needs: Sequence[bool], is_train: bool = True) -> Sequence[V | None]:

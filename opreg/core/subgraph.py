@@ -131,7 +131,7 @@ def subgraph(op: Op, attrs: Any, out_grads: tuple[bool, ...], needs: tuple[bool,
         Shapes and dtypes of gradients, inputs and outputs, as far as they are known.
     """
     key, edition = (op, attrs, out_grads, needs, is_train), EDITION[0]
-    rule = _SUBGRAPHS.find(key)
+    rule = _SUBGRAPHS[key]
     if rule is None:
         try:
             rule = rule_graph(op, attrs, out_grads, needs, is_train, None)
@@ -141,7 +141,7 @@ def subgraph(op: Op, attrs: Any, out_grads: tuple[bool, ...], needs: tuple[bool,
             keep(_SUBGRAPHS, key, rule, edition)
     if rule is SpecsAsked:
         known = specs()
-        rule = _SUBGRAPHS.find((*key, *known))
+        rule = _SUBGRAPHS[(*key, *known)]
         if rule is None:
             rule = rule_graph(op, attrs, out_grads, needs, is_train, known)
             if attrs.lasting:

@@ -120,12 +120,10 @@ class Tracer:
         op = node.op
         assert op is not None
         try:
-            _, shapes = op.infer_shapes([spec.shape for spec in ins], [None] * node.count, node.attrs)
-            _, dtypes = op.infer_dtypes([spec.dtype for spec in ins], [None] * node.count, node.attrs)
+            return op.specs(ins, node.attrs)
         except Exception as error:
             self._failed(error, node, ins)
             raise
-        return list(map(Spec, shapes, dtypes))
 
     def _failed(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
         """Add to an error the operator, its place in user code, and its inputs."""

@@ -29,7 +29,7 @@ from .addresses import address_of
 from .locks import lock
 
 __all__ = ["LATEST", "WATCHED", "Targets", "Write", "held", "now", "share", "stays", "tick", "unchanged",
-           "written", "wrote", "wrote_held"]
+           "view_at", "written", "wrote", "wrote_held"]
 
 #: A write to memory: its number, and the instruction in user code that wrote.
 Write: TypeAlias = tuple[int, Place | None]
@@ -263,7 +263,7 @@ def wrote(array: Array, key: Any = None) -> None:
         return
     lasting = key is None  # the array is no view made here
     if not lasting and _is_basic(key):
-        array, key = _view(array, key), None
+        array, key = view_at(array, key), None
     if array.size:
         memory, spans = _place(array) if lasting else _locate(array, key)
         _advance()
@@ -416,7 +416,7 @@ def _is_basic(key: object) -> bool:
                for part in (key if isinstance(key, tuple) else (key,)))
 
 
-def _view(array: Array, key: Any) -> Array:
+def view_at(array: Array, key: Any) -> Array:
     """The view at a basic subscript; for a single element NumPy itself gives a scalar and no view."""
     part = array[key]
     if hasattr(part, "flags") and not isinstance(part, np.generic):

@@ -159,7 +159,7 @@ def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> t
         return ins, outs
     lasting, edition = use.lasting and all(map(known, ins)), EDITION[0]
     key = (op, use, *ins)
-    found = _SHAPES.find(key) if lasting else None
+    found = _SHAPES[key] if lasting else None
     if found is None:
         try:
             found = _traced(rule, use, ins)

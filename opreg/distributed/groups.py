@@ -237,7 +237,7 @@ class Group:
 
     def _call(self, kind: str, op: str, root: int, array: Array) -> Call:
         key = kind, op, root, array.shape, array.dtype
-        call: Call | None = self._calls.find(key)
+        call: Call | None = self._calls[key]
         if call is None:
             if kind in ("allreduce", "reduce_scatter"):
                 _check_reduction(op, array)

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..core.keys import exact
-from .expression import PRIMITIVES, Expression, Instruction, Primitive
+from .expression import PRIMITIVES, Expression, Instruction, Primitive, extracted
 
 __all__ = ["factored"]
 
@@ -265,15 +265,5 @@ class _Writer:
 
     def finish(self, results: Sequence[int | float]) -> Expression:
         """The expression with these results, without instructions that they do not need."""
-        needed = {result for result in results if isinstance(result, int)}
-        for position in range(len(self.code) - 1, -1, -1):
-            if self.arity + position in needed:
-                needed.update(arg for arg in self.code[position].args if isinstance(arg, int))
-        place = {i: i for i in range(self.arity)}
-        code: list[Instruction] = []
-        for position, (prim, args) in enumerate(self.code):
-            if self.arity + position in needed:
-                place[self.arity + position] = self.arity + len(code)
-                code.append(Instruction(prim, tuple([place[arg] if isinstance(arg, int) else arg for arg in args])))
-        return Expression.of(self.arity, code,
-                             [place[result] if isinstance(result, int) else result for result in results])
+        inputs = range(self.arity)
+        return extracted(Expression.of(self.arity, self.code, results), results, inputs, inputs)[0]

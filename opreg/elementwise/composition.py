@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.keys import exact
-from .expression import Expression, Instruction, Primitive
+from .expression import Expression, Instruction, Primitive, extracted
 
 __all__ = ["Composition"]
 
@@ -62,22 +62,15 @@ class Composition:
 
         ``inputs`` gives the order of the inputs; by default it is the one in which they were added.
         """
-        count = len(self._code)
-        needed = bytearray(count + self.arity)  # inputs have negative numbers and so lie at the end
-        for result in results:
-            if result.__class__ is int:
-                needed[result] = 1
-        for position in range(count - 1, -1, -1):
-            if needed[position]:
-                for arg in self._code[position].args:
-                    if arg.__class__ is int:
-                        needed[arg] = 1
-        read = [number for number in inputs or range(-1, -1 - self.arity, -1) if needed[number]]
-        registers: dict[int | float, int] = {number: i for i, number in enumerate(read)}
-        code: list[Instruction] = []
-        for position, (prim, args) in enumerate(self._code):
-            if needed[position]:
-                registers[position] = len(read) + len(code)
-                code.append(Instruction(prim, tuple([registers[a] if a.__class__ is int else a for a in args])))
-        whole = Expression.of(len(read), code, [registers[r] if r.__class__ is int else r for r in results])
-        return whole, read
+        order = list(inputs) or [-1 - i for i in range(self.arity)]
+        places = {number: i for i, number in enumerate(order)}
+
+        def placed(number: int | float) -> int | float:
+            if not isinstance(number, int):
+                return number
+            return places[number] if number < 0 else self.arity + number
+
+        code = [Instruction(prim, tuple(map(placed, args))) for prim, args in self._code]
+        results = list(map(placed, results))
+        whole, read = extracted(Expression.of(self.arity, code, results), results, range(self.arity))
+        return whole, [order[i] for i in read]

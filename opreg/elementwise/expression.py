@@ -35,7 +35,7 @@ from . import integers
 from . import special_functions as special
 
 __all__ = ["Term", "Expression", "Instruction", "Primitive", "PRIMITIVES", "primitive", "polygamma", "trace", "derive",
-           "accepting", "astype", "compiled", "in_order", "lowered"]
+           "accepting", "astype", "compiled", "extracted", "in_order", "lowered"]
 
 
 class Primitive(NamedTuple):
@@ -597,6 +597,39 @@ def trace(function: Callable[..., Operand], arity: int) -> Expression:
     """The expression of a Python function of terms."""
     inputs = [Term(None, (i,)) for i in range(arity)]
     return Expression(inputs, function(*inputs))
+
+
+def extracted(expression: Expression, results: Sequence[int | float], known: Sequence[int], first: Sequence[int] = ()
+              ) -> tuple[Expression, list[int]]:
+    """The instructions that compute ``results`` from known registers, as an expression, and the registers it reads.
+
+    ``first`` are known registers that become inputs in any case, before the others.
+
+    Examples
+    --------
+    >>> whole = trace(lambda x, y: exp(x) * (y + 1.0), 2)
+    >>> extracted(whole, [3], range(2))
+    (add(0, 1.0), [1])
+    """
+    arity, code = expression.arity, expression.code
+    ends, read = {*known}, {*first}
+    wanted: set[int] = set()
+    stack = [r for r in results if isinstance(r, int)]
+    while stack:
+        register = stack.pop()
+        if register in ends:
+            read.add(register)
+        elif register not in wanted:
+            wanted.add(register)
+            stack += [a for a in code[register - arity].args if isinstance(a, int)]
+    inputs = [*first, *sorted(read - {*first})]
+    places: dict[int | float, int] = {register: i for i, register in enumerate(inputs)}
+    taken: list[Instruction] = []
+    for register in sorted(wanted):
+        prim, args = code[register - arity]
+        places[register] = len(inputs) + len(taken)
+        taken.append(Instruction(prim, tuple([places[a] if isinstance(a, int) else a for a in args])))
+    return Expression.of(len(inputs), taken, [places[r] if isinstance(r, int) else r for r in results]), inputs
 
 
 def derive(expression: Expression, wrt: int, output: bool = False) -> Expression:

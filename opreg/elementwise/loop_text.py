@@ -20,7 +20,7 @@ import numpy as np
 
 from ..core.addresses import address_of
 from ..core.cache import cached
-from ..core.host_memory import empty
+from ..core.host_memory import LARGE, empty
 from ..core.spec import Shape, is_numpy_float
 from ..core.steps import own_bytes
 from ..core.threads import parts_of, run
@@ -74,13 +74,16 @@ class Layout(NamedTuple):
 
 
 def computed_in(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | None]) -> np.dtype:
-    """The dtype that a loop is computed in: float64 if an input or output with a value per element has it,
-    ``loop.whole`` if all such inputs are integers, else float32."""
-    typed = [*zip(ins, loop.rows.inputs), *zip(outs, loop.rows.results)]
-    wide = any(dtype is not None and is_numpy_float(dtype) and dtype.itemsize == 8 and along is RowLayout.ELEMENT
-               for dtype, along in typed)
-    if not wide and all(dtype.kind in "iub" for dtype,
-                        along in zip(ins, loop.rows.inputs) if along is RowLayout.ELEMENT):
+    """The dtype that a loop is computed in: float64 if an input or output with a value per element has it, or an output
+    of a reduction; ``loop.whole`` if all such inputs are integers, or all outputs of a reduction; else float32."""
+    reduces = RowLayout.ELEMENT not in loop.rows.results
+    read = [dtype for dtype, along in zip(ins, loop.rows.inputs) if along is RowLayout.ELEMENT]
+    made = [dtype for dtype, along in zip(outs, loop.rows.results)
+            if dtype is not None and (reduces or along is RowLayout.ELEMENT)]
+    wide = any(is_numpy_float(dtype) and dtype.itemsize == 8 for dtype in (*read, *made))
+    if reduces and made and all(dtype.kind in "iu" for dtype in made):
+        return np.dtype(loop.whole)
+    if not wide and all(dtype.kind in "iub" for dtype in read):
         return np.dtype(loop.whole)
     return np.dtype(np.float64 if wide else np.float32)
 
@@ -247,9 +250,11 @@ class _Writer:
             return f"matmul(ones, {value})[None]"
         if kind == "row_sum" and whole and not self.layout.long:
             return f"einsum('{letters}->{kept}', {value}){self.back}"
-        added = kind in ("row_sum", "row_product") and source < self.arity and source not in self.memory
-        dtype = "dtype" if added and self.layout.converted[source] else "None"
-        return f"{kind}({value}, {self.axis}, {dtype}, {self._target(register)}, True)"
+        if source >= self.arity or source in self.memory or not self.layout.converted[source]:
+            return f"{kind}({value}, {self.axis}, None, {self._target(register)}, True)"
+        if kind in ("row_sum", "row_product"):  # converts the elements itself
+            return f"{kind}({value}, {self.axis}, dtype, {self._target(register)}, True)"
+        return f"{kind}({value}, {self.axis}, None, None, True)"  # an extreme of the elements as they are
 
     def _target(self, register: int) -> str:
         """The output that a register with a value per set is computed into: its own, or that of the only instruction
@@ -492,15 +497,14 @@ def _cut(loop: Loop, dtype: np.dtype) -> list[slice]:
     return parts_of(np.broadcast_to(np.empty((), dtype), loop.view))
 
 
-def specialised_loop(loop: Loop, ins: Sequence[Array]) -> Callable[..., Any] | None:
-    """A function of host arrays with the shapes and dtype of ``ins`` that returns the results as new arrays; None
-    unless all of them are float32 or all float64."""
-    rows, shapes, dtype = loop.rows, loop.results, ins[0].dtype
+def specialised_loop(loop: Loop, ins: Sequence[Array], result: np.dtype | None = None) -> Callable[..., Any]:
+    """A function of host arrays with the shapes and dtypes of ``ins`` that returns the results as new arrays, in the
+    dtype that the loop is computed in for results of the dtype ``result``."""
+    rows, shapes = loop.rows, loop.results
     count = len(ins)
     ins = ins[:len(rows.inputs)]
-    if dtype.name not in ("float32", "float64") or any(array.dtype != dtype for array in ins):
-        return None
-    layout = _laid_out(loop, [dtype] * len(ins), [dtype] * len(rows.results), dtype, np)
+    dtype = computed_in(loop, [array.dtype for array in ins], [result] * len(rows.results))
+    layout = _laid_out(loop, [array.dtype for array in ins], [dtype] * len(rows.results), dtype, np)
     tile = _nothing if _is_empty(loop) else _tile(loop, layout, dtype, np)
     places = [loop.place(along) for along in rows.inputs]
     targets = [loop.place(along) for along in rows.results]
@@ -511,17 +515,22 @@ def specialised_loop(loop: Loop, ins: Sequence[Array]) -> Callable[..., Any] | N
     if count == len(shapes) == 1 and len(parts) == 1:
         (place,), (target,), (shape,) = seen, targets, given
         code, keeps = rows.expression.code, shape is None
+        make: Callable[..., Array] = np.empty if math.prod(target) * dtype.itemsize < LARGE else empty
 
         def run_one(array: Array) -> Array:
-            out = empty(target, dtype)
+            out = make(target, dtype)
             tile(array if place is None else array.reshape(place), out)
             return out if shape is None else out.reshape(shape)
 
-        if layout.reduces and place is None and loop.axes and len(code) == 1 and code[0][0].name in REDUCTIONS and (
-                keeps or len(shapes[0]) == len(target) - len(loop.axes) > 0):
+        if layout.reduces and place is None and loop.axes and len(code) == 1 and code[0][0].name in REDUCTIONS:
             reduce, axes = _reducing(np, code[0][0].name), loop.axes if len(loop.axes) > 1 else loop.axes[0]
+            sums = dtype if layout.converted[0] and code[0][0].name in ("row_sum", "row_product") else None
             # A single call computes the result, if the array is contiguous.
-            return lambda array: reduce(array, axes, None, None, keeps) if array.flags.c_contiguous else run_one(array)
+            if keeps or len(shapes[0]) == len(target) - len(loop.axes) > 0:
+                return lambda array: (reduce(array, axes, sums, None, keeps) if array.flags.c_contiguous
+                                      else run_one(array))
+            return lambda array: (reduce(array, axes, sums, None, True).reshape(shape) if array.flags.c_contiguous
+                                  else run_one(array))
         return run_one
 
     def run_all(*arrays: Array) -> Any:

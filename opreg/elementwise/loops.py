@@ -37,6 +37,8 @@ class Sets(NamedTuple):
         Whether results with one value per set keep the reduced axes, with length 1.
     whole : str
         The dtype in which integers are computed.
+    scalar : bool
+        Whether the rules are NumPy's: ``axis=()`` names no axes, and a value of all elements has rank zero.
     """
 
     rows: RowExpression
@@ -44,18 +46,19 @@ class Sets(NamedTuple):
     exclude: bool
     keepdims: bool = True
     whole: str = "int64"
+    scalar: bool = False
 
     def on(self, shapes: Sequence[Shape], folds: bool = True) -> Loop:
         """The loop over inputs of these shapes, with neighbouring axes joined or as they are."""
         shape, axes = self._seen(shapes)
-        return _loop(self.rows, shape, axes, self.keepdims, self.whole, folds)
+        return _loop(self.rows, shape, axes, self.keepdims, self.whole, folds or not axes, self.scalar)
 
     def results(self, shapes: Sequence[Shape]) -> list[Shape]:
         """The shapes of the results for inputs of these shapes; empty sets have no maximum or minimum."""
         shape, axes = self._seen(shapes)
         if self.reduces and any(prim.name in ("row_max", "row_min") for prim, _ in self.rows.expression.code):
             check_some(shape, axes)
-        return _results(self.rows, shape, axes, self.keepdims)
+        return _results(self.rows, shape, axes, self.keepdims, self.scalar)
 
     @property
     def reduces(self) -> bool:
@@ -65,12 +68,13 @@ class Sets(NamedTuple):
     def _seen(self, shapes: Sequence[Shape]) -> tuple[Shape, tuple[int, ...]]:
         """The shape of an input with one value per element, and the axes of the sets in it."""
         shape = shapes[self.rows.inputs.index(RowLayout.ELEMENT)]
-        return shape, reduced_axes(self.axis, self.exclude, len(shape))
+        named = self.axis != () or not self.scalar
+        return shape, reduced_axes(self.axis, self.exclude, len(shape)) if named else ()
 
 
 def sets(function: Callable[..., Any], axis: int | tuple[int, ...] | None,
          inputs: tuple[RowLayout, ...] = (RowLayout.ELEMENT,), exclude: bool = False, keepdims: bool = True,
-         whole: str = "int64", **settings: Any) -> Sets:
+         whole: str = "int64", scalar: bool = False, **settings: Any) -> Sets:
     """The ``Sets`` of a function, which takes a term for each input and returns one or several.
 
     ``inputs`` says whether an input has a value for each element, set or place in a set; ``settings`` are passed to the
@@ -83,7 +87,7 @@ def sets(function: Callable[..., Any], axis: int | tuple[int, ...] | None,
     >>> sets(row_sum, 1, keepdims=False).results([(2, 3, 4)])
     [(2, 4)]
     """
-    return Sets(trace_rows(function, inputs, **settings), axis, exclude, keepdims, whole)
+    return Sets(trace_rows(function, inputs, **settings), axis, exclude, keepdims, whole, scalar)
 
 
 def check_some(shape: Shape, axes: Sequence[int]) -> None:
@@ -93,8 +97,8 @@ def check_some(shape: Shape, axes: Sequence[int]) -> None:
             raise ShapeError(f"axis {axis} of {show(shape)} has length zero: there is nothing to choose from")
 
 
-def reduced(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
-    """The shape after a reduction; without any axes left it is ``(1,)``.
+def reduced(shape: Shape, axes: Sequence[int], keepdims: bool, scalar: bool = False) -> Shape:
+    """The shape after a reduction; without any axes left it is ``(1,)``, or ``()`` with ``scalar``.
 
     Examples
     --------
@@ -103,7 +107,7 @@ def reduced(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
     """
     if keepdims:
         return tuple([1 if i in axes else dim for i, dim in enumerate(shape)])
-    return tuple([dim for i, dim in enumerate(shape) if i not in axes]) or (1,)
+    return tuple([dim for i, dim in enumerate(shape) if i not in axes]) or (() if scalar else (1,))
 
 
 class Loop(NamedTuple):
@@ -181,13 +185,14 @@ def _elements(rows: RowExpression, size: int) -> Expression | None:
 
 
 @cached(1024)
-def _loop(rows: RowExpression, shape: Shape, axes: tuple[int, ...], keepdims: bool, whole: str, folds: bool) -> Loop:
+def _loop(rows: RowExpression, shape: Shape, axes: tuple[int, ...], keepdims: bool, whole: str, folds: bool,
+          scalar: bool) -> Loop:
     view = folded(shape, axes) if folds else (shape, axes)
-    return Loop(rows, *view, tuple(_results(rows, shape, axes, keepdims)), whole)
+    return Loop(rows, *view, tuple(_results(rows, shape, axes, keepdims, scalar)), whole)
 
 
-def _results(rows: RowExpression, shape: Shape, axes: Sequence[int], keepdims: bool) -> list[Shape]:
-    return [reduced(shape, axes, keepdims) if along is RowLayout.ROW else _placed(along, shape, axes)
+def _results(rows: RowExpression, shape: Shape, axes: Sequence[int], keepdims: bool, scalar: bool) -> list[Shape]:
+    return [reduced(shape, axes, keepdims, scalar) if along is RowLayout.ROW else _placed(along, shape, axes)
             for along in rows.results]
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from ..core.cache import Recent, cached
 from ..core.keys import exact
-from .expression import Expression, Instruction, Primitive, Term, compiled
+from .expression import Expression, Instruction, Primitive, Term, compiled, extracted
 
-__all__ = ["REDUCTIONS", "RowLayout", "RowExpression", "column", "extracted", "of_results", "parted", "row_max",
-           "row_min", "row_product", "row_size", "row_sum", "trace_rows", "traced"]
+__all__ = ["REDUCTIONS", "RowLayout", "RowExpression", "column", "of_results", "parted", "row_max",
+           "row_mean", "row_min", "row_product", "row_size", "row_sum", "trace_rows", "traced"]
 
 
 class RowLayout(Enum):
@@ -57,6 +57,11 @@ def row_min(term: Any) -> Any:
 def row_product(term: Any) -> Any:
     """The product of a term over a row."""
     return Term(_PRODUCT, (term,))
+
+
+def row_mean(term: Any) -> Any:
+    """The mean of a term over a row."""
+    return row_sum(term) / row_size()
 
 
 def column() -> Any:
@@ -158,33 +163,6 @@ def parted(expression: Expression) -> tuple[Expression, Expression, list[int]]:
     return first, Expression.of(width, again, [moved(r) for r in behind.results]), read[count:]
 
 
-def extracted(expression: Expression, results: Sequence[int | float], known: Sequence[int], first: Sequence[int] = ()
-              ) -> tuple[Expression, list[int]]:
-    """The instructions that compute ``results`` from known registers, as an expression, and the registers it reads.
-
-    ``first`` are known registers that become inputs in any case, before the others.
-    """
-    arity, code = expression.arity, expression.code
-    ends, read = {*known}, {*first}
-    wanted: set[int] = set()
-    stack = [r for r in results if isinstance(r, int)]
-    while stack:
-        register = stack.pop()
-        if register in ends:
-            read.add(register)
-        elif register not in wanted:
-            wanted.add(register)
-            stack += [a for a in code[register - arity].args if isinstance(a, int)]
-    inputs = [*first, *sorted(read - {*first})]
-    places: dict[int | float, int] = {register: i for i, register in enumerate(inputs)}
-    taken: list[Instruction] = []
-    for register in sorted(wanted):
-        prim, args = code[register - arity]
-        places[register] = len(inputs) + len(taken)
-        taken.append(Instruction(prim, tuple([places[a] if isinstance(a, int) else a for a in args])))
-    return Expression.of(len(inputs), taken, [places[r] if isinstance(r, int) else r for r in results]), inputs
-
-
 @cached(256)
 def of_results(rows: RowExpression, wanted: tuple[bool, ...]) -> RowExpression:
     """The row expression with only the wanted results, without instructions that they do not need.
@@ -217,7 +195,7 @@ def trace_rows(function: Callable, inputs: tuple[RowLayout, ...], **settings: An
     (exp(0) row_sum(1) divide(1, 2), [0, 0, 1, 1])
     """
     key = function, inputs, exact(tuple(settings.items()))
-    rows = _TRACED.find(key)
+    rows = _TRACED[key]
     if rows is None:
         rows = RowExpression(traced(function, len(inputs), **settings), inputs)
         _TRACED.keep(key, rows)

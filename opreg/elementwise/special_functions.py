@@ -22,7 +22,7 @@ __all__ = ["bessel_i", "erf", "erfinv", "gamma", "gammaln", "of_equal_zeros", "p
 N = TypeVar("N", Array, float)
 
 
-def _wide(xp: ArrayModule, x: Array) -> Array:
+def _single(xp: ArrayModule, x: Array) -> Array:
     return x if x.dtype.name in ("float32", "float64") else x.astype(xp.float32)
 
 
@@ -89,7 +89,7 @@ def erf(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
     >>> erf(np, np.array([0.0, 0.5, -np.inf]))
     array([ 0.        ,  0.52049988, -1.        ])
     """
-    wide = _wide(xp, x)
+    wide = _single(xp, x)
     if wide.dtype.itemsize == 4:
         return _erf_single(xp, x, wide, out)
     size = xp.minimum(xp.abs(wide), 6.0)  # erf is 1 from there on, in float64 too

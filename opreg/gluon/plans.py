@@ -82,7 +82,7 @@ class BlockPlans:
             placed = self._placed[ctx] = _Placed(weights)
         training = MODE.training
         key = training, *[(value._data.shape, value._data.dtype) for value in data]
-        kind = placed.kinds.find(key)
+        kind = placed.kinds[key]
         if kind is None or (kind[2] is not None and kind[2]() is not None):
             with self._lock:
                 graph = self._sized(data, weights)
@@ -114,7 +114,7 @@ class BlockPlans:
                 return None
             assert node.op is not None
             attrs = node.op.complete({**node.given, "shape": specs[node][0].shape})
-            return [(Node(node.op, node.name, attrs, (), node.given, node.tags, node.where), 0)]
+            return [(node.renewed((), attrs=attrs), 0)]
 
         return rewrite(graph, change)
 

@@ -158,7 +158,7 @@ class Source:
             key: Any = self, is_train, exact(sorted(attrs.items()))
         except TypeError:
             key = None
-        found = None if key is None else _PROGRAMS.find(key)
+        found = None if key is None else _PROGRAMS[key]
         if found is None:
             edition = EDITION[0]
             found = Program(self, attrs, is_train)
@@ -251,7 +251,7 @@ class Program:
             When the number of axes cannot be inferred from the inputs.
         """
         key = tuple(specs)
-        found = self._specs.find(key)
+        found = self._specs[key]
         if found is None:
             variables = [node for node in self.graph.nodes if node.op is None]
             given = dict(zip(variables, [specs[i] for i in self._order]))

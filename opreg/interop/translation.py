@@ -490,7 +490,7 @@ def trace_of(op: Op, attrs: Any, ins: list[Spec], outs: list[Spec], is_train: bo
     """The trace of a body for inputs of these specs, cached until a value that the body reads changes."""
     version = attrs.version(cpu(), [_Sized(_shape(spec), _dtype(spec)) for spec in ins])
     key, edition = (op, version, is_train, *ins), EDITION[0]
-    traced = None if version is None else _BODIES.find(key)
+    traced = None if version is None else _BODIES[key]
     if traced is None:
         try:
             traced = trace_body(op, attrs, Use(op.name, {}, None, cpu(), is_train, ins, outs, {}))

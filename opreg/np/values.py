@@ -20,10 +20,12 @@ from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import as_dtype, is_floating
 from opreg.core.value import COMPARISONS, FORMS, LOGIC, Value
+from opreg.core.versions import view_at
 from opreg.errors import ArgumentError, SubscriptError
 from opreg.ndarray.arithmetic import attach, leave_trace
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import AS_NUMPY, NDArray, numbers_of
+from opreg.ndarray.nesting import hosted
 from opreg.symbol.symbol import Symbol
 from opreg.typing import Array, DTypeLike
 
@@ -264,7 +266,7 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         if self._entry is not None and MODE.now().recording:
             return ops._subscript(self, key=key)
         try:
-            data = self._part(key) if basic else self._ctx.run(self._data.__getitem__, key)
+            data = view_at(self._data, key) if basic else self._ctx.run(self._data.__getitem__, key)
         except IndexError as error:
             raise SubscriptError(str(error)) from None
         if basic and data.flags.c_contiguous:
@@ -367,17 +369,8 @@ def made(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> nd
         return _array_over(ctx.backend.asarray(data, as_dtype(dtype or data.dtype), ctx.device_id).copy(), ctx)
     if dtype is None:
         dtype = source.dtype if isinstance(source, (np.ndarray, np.generic)) else _FLOAT32
-    if isinstance(source, (list, tuple)):
-        source = _host(source)
-    host = numbers_of(source, as_dtype(dtype))
+    host = numbers_of(hosted(source) if isinstance(source, (list, tuple)) else source, as_dtype(dtype))
     return _array_over(host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id), ctx)
-
-
-def _host(source: Any) -> Any:
-    """Nested lists with arrays of this library converted to NumPy's."""
-    if isinstance(source, (list, tuple)):
-        return [_host(part) for part in source]
-    return source.asnumpy() if isinstance(source, NDArray) else source
 
 
 def held(value: Any) -> Any:

@@ -16,7 +16,7 @@ from opreg.symbol.executor import Executor
 from opreg.symbol.inspect.estimate import Estimate
 from opreg.symbol.inspect.memory_use import MemoryUse, size_text
 from opreg.symbol.inspect.profile import Profile
-from opreg.symbol.inspect.work import scaled, timed
+from opreg.symbol.inspect.work import scaled, timed, title_of
 from opreg.symbol.symbol import Symbol
 from opreg.typing import Array
 
@@ -154,15 +154,11 @@ def _explanation(text: Explanation) -> str:
 # --------------------------------------------------------------------------------------------- measurements
 
 
-def _named(operator: str, node: str, operators: Sequence[str]) -> str:
-    return f"{operator} {node}".strip() + (f" ({', '.join(operators)})" if operators else "")
-
-
 @to_html.register
 def _profile(profile: Profile) -> str:
     caption = (f"{'training' if profile.is_train else 'inference'} plan, least of {profile.runs} runs: "
                f"{timed(profile.seconds)}")
-    rows = [[f"{row.half} {row.step}", _named(row.operator, row.node, row.operators), row.kernel,
+    rows = [[f"{row.half} {row.step}", title_of(row.operator, row.node, row.operators), row.kernel,
              _Right(timed(row.seconds)), _Right(timed(row.median)), _Right(f"{row.share:.1%}"),
              _Right(scaled(row.read + row.written, "B")), _Right("" if row.flops is None else scaled(row.flops))]
             for row in profile.rows]
@@ -171,7 +167,7 @@ def _profile(profile: Profile) -> str:
 
 @to_html.register
 def _estimate(estimate: Estimate) -> str:
-    rows = [[f"{row.half} {row.step}", _named(row.operator, row.node, row.operators), row.kernel,
+    rows = [[f"{row.half} {row.step}", title_of(row.operator, row.node, row.operators), row.kernel,
              _Right(timed(row.eager)), _Right(timed(row.replayed)), _Right(row.launches),
              _Right(scaled(row.read + row.written, "B")), _Right(scaled(row.flops)), row.limit]
             for row in estimate.rows]

@@ -116,12 +116,11 @@ def inferred(use: Subject) -> str | None:
         except OpError:
             continue
     for each in variants:
-        count = len(each.op.signature.outputs(each.attrs))
         try:
-            _, shapes = each.op.infer_shapes([a.shape for a in each.arrays], [None] * count, each.attrs)
-            _, kinds = each.op.infer_dtypes([a.dtype for a in each.arrays], [None] * count, each.attrs)
+            specs = each.op.specs(each.arrays, each.attrs)
         except Exception:  # inputs that the operator refuses
             continue
+        shapes, kinds = [spec.shape for spec in specs], [spec.dtype for spec in specs]
         _assigned(each, shapes, kinds)
         try:
             with warnings.catch_warnings(record=True) as caught:

@@ -14,7 +14,7 @@ import numpy as np
 
 from opreg.ndarray.context import cpu
 from opreg.ndarray.ndarray import NDArray
-from opreg.symbol.sharding import leaves, mapped
+from opreg.ndarray.nesting import arrays_in, leaves, mapped
 
 from ..core.files import reading
 from ..distributed import Window
@@ -94,7 +94,7 @@ class AsyncKVStore(DistKVStore):
     def _place(self, names: Sequence[Key]) -> None:
         """Distribute keys and their states over the ranks."""
         states = {name: self._begun(name, self._updater) for name in names}
-        sizes = {name: 2 * _LINE + sum(map(_lines, [self._kept[name], *leaves(states[name])])) for name in names}
+        sizes = {name: 2 * _LINE + sum(map(_lines, [self._kept[name], *arrays_in(states[name])])) for name in names}
         before, where = list(self._loads), {}
         for name in sorted(names, key=lambda name: -sizes[name]):
             owner = min(range(self._group.size), key=self._loads.__getitem__)
@@ -132,7 +132,7 @@ class AsyncKVStore(DistKVStore):
             return None
         optimizer = updater.optimizer
         state = optimizer.create_state_multi_precision(name, self._kept[name].as_in_context(cpu()))
-        for part in _leaves(state):
+        for part in leaves(state):
             if part is not None and not isinstance(part, NDArray):
                 raise ArgumentError(f"kvstore: {type(optimizer).__name__} keeps {part!r} of the weight {name!r}; "
                                     f"stores of the kind {self.type!r} keep arrays")
@@ -251,7 +251,7 @@ class AsyncKVStore(DistKVStore):
             with entry.locked(f"new states of {name!r}"):
                 entry.fetch()
                 entry.updates[...] = counts.get(name, updater.optimizer.begin_num_update)
-                for own, array in zip(leaves(entry.state), leaves(state)):
+                for own, array in zip(arrays_in(entry.state), arrays_in(state)):
                     own[:] = array
                 entry.bring()
             updater.states[name] = entry.state
@@ -260,12 +260,6 @@ class AsyncKVStore(DistKVStore):
 def _lines(array: NDArray) -> int:
     """Bytes of an array, rounded up to the alignment."""
     return -(-array.size * np.dtype(array.dtype).itemsize // _LINE) * _LINE
-
-
-def _leaves(state: Any) -> list[Any]:
-    if isinstance(state, (tuple, list)):
-        return [leaf for part in state for leaf in _leaves(part)]
-    return [state]
 
 
 def _numbers(optimizer: Optimizer) -> dict[str, object]:

@@ -19,7 +19,7 @@ from opreg.errors import ArgumentError, did_you_mean
 
 from ..plan import Plan, Segment, Step
 from ..replay import runs_python
-from .work import Rounds, Work, names_of, scaled, timed, work_of
+from .work import Rounds, Work, names_of, scaled, timed, title_of, work_of
 
 __all__ = ["Estimate", "EstimateRow", "H100", "H200", "MACHINES", "Machine", "estimate", "machine_of"]
 
@@ -171,37 +171,14 @@ class Estimate(NotebookTable):
     def __init__(self, rows: Iterable[EstimateRow], machine: Machine, is_train: bool, graphs: int):
         self.rows = sorted(rows, key=lambda row: (-row.replayed, -row.eager))
         self.machine, self.is_train, self._graphs = machine, is_train, graphs
+        self.launches, self.read, self.written, self.flops, self.eager = [
+            sum(getattr(row, name) for row in self.rows) for name in ("launches", "read", "written", "flops", "eager")]
 
     @classmethod
     def joined(cls, parts: Sequence[Estimate], machine: Machine, is_train: bool) -> Estimate:
         """One estimate for plans that run one after the other."""
         return cls([row for part in parts for row in part.rows], machine, is_train,
                    sum(part._graphs for part in parts))
-
-    @property
-    def launches(self) -> int:
-        """The number of kernels that are launched, at least."""
-        return sum(row.launches for row in self.rows)
-
-    @property
-    def read(self) -> int:
-        """Bytes that all steps read."""
-        return sum(row.read for row in self.rows)
-
-    @property
-    def written(self) -> int:
-        """Bytes that all steps write."""
-        return sum(row.written for row in self.rows)
-
-    @property
-    def flops(self) -> int:
-        """Additions, multiplications and instructions of all steps."""
-        return sum(row.flops for row in self.rows)
-
-    @property
-    def eager(self) -> float:
-        """Seconds of all steps, launched one by one."""
-        return sum(row.eager for row in self.rows)
 
     @property
     def replayed(self) -> float:
@@ -221,8 +198,7 @@ class Estimate(NotebookTable):
             lines.append(f"{'step':>13} {'eager':>9} {'replayed':>9} {'launches':>8} {'read':>9} {'written':>9} "
                          f"{'FLOP':>8} {'limit':>10}  kernel, operator")
         for row in self.rows[:count]:
-            name = f"{row.operator} {row.node}".strip() + (f" ({', '.join(row.operators)})" if row.operators else "")
-            name += ", an island" if row.island else ""
+            name = title_of(row.operator, row.node, row.operators) + (", an island" if row.island else "")
             lines.append(f"{row.half:>8} {row.step:4} {timed(row.eager):>9} {timed(row.replayed):>9} {row.launches:8} "
                          f"{scaled(row.read, 'B'):>9} {scaled(row.written, 'B'):>9} {scaled(row.flops):>8} "
                          f"{row.limit:>10}  {row.kernel}, {name}")
@@ -248,7 +224,7 @@ def estimate(plan: Plan, halves: Sequence[tuple[str, Segment]], machine: Machine
 def _row(plan: Plan, half: str, number: int, step: Step, machine: Machine) -> EstimateRow:
     work = work_of(plan, step)
     dtype = "" if step.node is None or not plan.specs[step.node] else str(plan.specs[step.node][0].dtype)
-    operator, node, operators = names_of(step)
+    names = names_of(step)
     memory, arithmetic = machine.work_seconds(work, dtype)
     if step.node is not None and any(plan.contexts[source] != plan.contexts[step.node]
                                      for source, _ in step.node.inputs):  # a copy between devices
@@ -257,7 +233,7 @@ def _row(plan: Plan, half: str, number: int, step: Step, machine: Machine) -> Es
     replayed = longest + work.launches * machine.node
     limit = "launch" if launch > replayed else "memory" if memory >= arithmetic else "arithmetic"
     eager, island = max(launch, replayed), runs_python(step) or ""
-    row = EstimateRow(number, half, operator, node, operators, step.kernel, work.launches, work.read, work.written,
+    row = EstimateRow(number, half, *names, step.kernel, work.launches, work.read, work.written,
                       (work.products or 0) + (work.instructions or 0), eager, eager if island else replayed, limit,
                       island)
     for function in step.run:

@@ -68,7 +68,6 @@ class _Look:
         node, more, culprit = self.node, "", None
         if node is None or node.op is None:
             complain(f"storing {self.where}, {self.place}", self.xp, before, self.outs, self.choice)
-            return
         compute: Compute | None = reference_of(node.op, node.attrs, self.is_train, None)
         ins = [array for _, array in before[:self.count]]
         members = self._members(node, ins)
@@ -89,7 +88,6 @@ class _Look:
         who = f"{node.describe()}, {self.place}"
         if culprit is None:
             complain(who, self.xp, before, self.outs, self.choice, compute, more)
-            return
         operator, name, where = self._member(node, culprit.number)
         described = Node(None, name, where=where).describe().replace("variable", f"operator {operator}", 1)
         many = len(culprit.operands) > 1

@@ -24,7 +24,7 @@ from opreg.typing import Array
 
 from ..plan import Function, Plan, Segment, Step, Watch
 from ..program import Bound
-from .work import names_of, scaled, timed, work_of
+from .work import names_of, scaled, timed, title_of, work_of
 
 __all__ = ["Profile", "ProfileRow", "profile", "memory_rate", "product_rate"]
 
@@ -180,7 +180,6 @@ class Profile(NotebookTable):
 
 
 def _line(row: ProfileRow) -> str:
-    name = f"{row.operator} {row.node}".strip() + (f" ({', '.join(row.operators)})" if row.operators else "")
     work = " " * 23
     if row.flops is not None and row.flop_rate is not None:
         share = "" if row.blas_share is None else f"{row.blas_share:5.0%}"
@@ -188,7 +187,7 @@ def _line(row: ProfileRow) -> str:
     memory = (f"{scaled(row.read, 'B'):>9} {scaled(row.written, 'B'):>9} {row.rate / 1e9:7.2f} "
               f"{row.memory_share:6.0%}")
     return (f"{row.half:>8} {row.step:4} {timed(row.seconds):>9} {timed(row.median):>9} {row.share:6.1%} {memory} "
-            f"{work}  {row.kernel}, {name}")
+            f"{work}  {row.kernel}, {title_of(row.operator, row.node, row.operators)}")
 
 
 # ----------------------------------------------------------------------------------------------- measuring
@@ -300,8 +299,7 @@ def _summed(plan: Plan, steps: Sequence[tuple[str, int, Step]], times: Sequence[
                 if dtype not in products:
                     products[dtype] = product_rate(plan.contexts[node], dtype)
                 share = flops / seconds / products[dtype]
-        operator, name, operators = names_of(step)
-        rows.append(ProfileRow(number, half, operator, name, operators, step.kernel, seconds,
+        rows.append(ProfileRow(number, half, *names_of(step), step.kernel, seconds,
                                float(np.median(measured)), min(measured) / total, read, written,
                                (read + written) / seconds, (read + written) / seconds / memory, flops,
                                None if flops is None else flops / seconds, share))

@@ -7,7 +7,7 @@ instructions of expressions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from opreg.core.steps import bytes_moved
 from ..plan import Plan, Step
 from ..program import nbytes
 
-__all__ = ["Rounds", "Work", "names_of", "scaled", "timed", "work_of"]
+__all__ = ["Rounds", "Work", "names_of", "scaled", "timed", "title_of", "work_of"]
 
 
 class Work(NamedTuple):
@@ -108,6 +108,17 @@ def names_of(step: Step) -> tuple[str, str, tuple[str, ...]]:
     if step.node is None:
         return step.title, step.where, ()
     return step.node.op.name, step.node.name, tuple(step.node.attrs.get("operators", ()))  # type: ignore[union-attr]
+
+
+def title_of(operator: str, node: str, operators: Sequence[str]) -> str:
+    """The answer of ``names_of`` as one text.
+
+    Examples
+    --------
+    >>> title_of("_fused", "act", ("exp", "tanh"))
+    '_fused act (exp, tanh)'
+    """
+    return f"{operator} {node}".strip() + (f" ({', '.join(operators)})" if operators else "")
 
 
 def timed(seconds: float) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping, Sequence
 
-from opreg.core.backward_graph import grow
+from opreg.core.backward_graph import GRADIENTS, grow
 from opreg.core.graph import Entry, Node, reachable
 from opreg.core.spec import Spec
 from opreg.core.tracing import RuleTracer, TracedValue
@@ -27,8 +28,9 @@ def gradient(program: Program) -> Program:
     for node, array in head_grads.items():
         program.arrays[node], program.contexts[node] = array, bound.ctx
         program.specs[node] = [Spec(array.shape, array.dtype)]
+    titles: dict[Node, list[str]] = {}
     gradients = program.noting(program.nodes, functools.partial(
-        grow, tracer, program.nodes, seeds, bound.grads, program.backward, program.watched))
+        grow, tracer, program.nodes, seeds, bound.grads, program.backward, titles if program.watched else None))
     program.wanted = [node for node in bound.grads if (node, 0) in gradients]
     program.destinations = [bound.grads[node] for node in program.wanted]
     heads = [gradients[node, 0]._entry for node in program.wanted]
@@ -37,7 +39,21 @@ def gradient(program: Program) -> Program:
     program.nodes = program.nodes + [node for node in reachable(everything, heads) if node not in forward]
     program.heads = program.heads + heads
     program.specs = inference.infer(program.graph, {}, {}, program.specs)
+    if titles:
+        program.rebuild(functools.partial(_titled, titles, program.specs))
     return program
+
+
+def _titled(titles: Mapping[Node, Sequence[str]], specs: dict[Node, list[Spec]], node: Node,
+            became: dict[Entry, Entry]) -> list[Node] | None:
+    """A node that computes gradients, with their names as its tag."""
+    if node not in titles:
+        return None
+    inputs = [became.get(entry, entry) for entry in node.inputs]
+    new = node.renewed(inputs, tags={GRADIENTS: " ".join(titles[node])})
+    specs[new] = specs[node]
+    became.update(((node, i), (new, i)) for i in range(node.count))
+    return [new]
 
 
 def _seeds(program: Program, tracer: RuleTracer) -> tuple[list[tuple[Entry, TracedValue | None]], dict[Node, Array]]:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from opreg.core.graph import Entry, Node
+from opreg.core.keys import Same
+from opreg.core.op import Op
+from opreg.ndarray.bodies import Traced, Use, trace_body
 
 from ..program import Program
-from .open_bodies import Opened, expand
 
 __all__ = ["inline"]
+
+#: The bodies that have replaced nodes, by operator, identity of the use's memory, and inputs; with the entries that
+#: replace those of the body.
+_Opened: TypeAlias = dict[tuple[Op, Same, tuple[Entry, ...]], tuple[Traced, dict[Entry, Entry]]]
 
 
 def inline(program: Program) -> Program:
@@ -21,7 +29,7 @@ def inline(program: Program) -> Program:
     return program
 
 
-def _change(program: Program, opened: Opened, node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
+def _change(program: Program, opened: _Opened, node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
     """The nodes that replace a node. This is no closure, which would be a cycle with the program in it."""
     if node.op is None or not _opens(node):
         return None
@@ -29,7 +37,7 @@ def _change(program: Program, opened: Opened, node: Node, became: dict[Entry, En
     if node.op.rules.inline is not None:
         inner, entries = node.op.rules.inline(node.attrs, inputs, program.specs)
     else:
-        inner, entries = expand(program, node, inputs, opened)
+        inner, entries = _expand(program, node, inputs, opened)
     nodes = program.changed(inner, functools.partial(_change, program, opened), became)
     for i, entry in enumerate(entries):
         became[node, i] = became.get(entry, entry)
@@ -38,3 +46,43 @@ def _change(program: Program, opened: Opened, node: Node, became: dict[Entry, En
 
 def _opens(node: Node) -> bool:
     return node.op is not None and (node.op.rules.inline is not None or node.op.traits.traced)
+
+
+def _expand(program: Program, node: Node, inputs: Sequence[Entry], opened: _Opened) -> tuple[list[Node], list[Entry]]:
+    """The nodes that replace a traced operator with these inputs, and the entries that replace its outputs.
+
+    The gradient of a body that was ``opened`` reuses the nodes of that body, so that it draws random numbers and
+    changes states only once.
+    """
+    bound, specs = program.bound, program.specs
+    op: Any = node.op
+    attrs: Any = node.attrs
+    derived = attrs.derived and program.backward is not None
+    is_train = node.in_training(program.backward if derived else program.is_train)
+    use = Use(node.name, node.tags, node.where, bound.place(node), is_train, [specs[source][i] for source, i in inputs],
+              specs[node], bound.memo)
+    before: Traced | None = None
+    became: dict[Entry, Entry] = {}
+    if attrs.derived:
+        inner = attrs.inner
+        own = tuple(inputs[inner.op.signature.visible(inner):])
+        before, became = opened.get((inner.op, Same(inner.memo), own), (before, became))
+    traced = program.noting([node], functools.partial(trace_body, op, attrs, use, before))
+    body, slots, heads = traced
+    became = {**became, **dict(zip(slots, inputs))}
+
+    def enter(inner: Node, _: dict[Entry, Entry]) -> list[Node] | None:
+        """Enter a node of the body in the program; drop a node that is already in it."""
+        if before is not None and inner in before.body.specs:
+            return []
+        if inner in body.arrays:
+            array = body.arrays[inner]
+            program.arrays[inner], program.contexts[inner] = array._data, array._ctx
+        elif inner.op is None:
+            return []
+        specs[inner] = body.specs[inner]
+        return None
+
+    nodes = program.changed(list(body.specs), enter, became)  # in the order of tracing
+    opened[op, Same(attrs.memo), tuple(inputs)] = traced, became
+    return nodes, [became.get(entry, entry) for entry in heads]

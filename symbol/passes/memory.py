@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from opreg.core.graph import Entry, Node
+from opreg.core.graph import Entry, Node, fail
 from opreg.core.host_memory import LARGE, PAGE
 from opreg.core.spec import Spec, size
 from opreg.ndarray.context import Context
@@ -139,7 +139,10 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
         base = stand_ins.get(source)
         if base is None:
             base = _stand_in(specs[source[0]][source[1]], bound.get(source, targets.get(source)))
-        view = op.rules.as_view(base, node.attrs, [spec.shape for spec in specs[node]])
+        try:
+            view = op.rules.as_view(base, node.attrs, [spec.shape for spec in specs[node]])
+        except Exception as error:
+            fail(error, node, specs[node])
         if view is None:
             continue
         parts = list(view) if isinstance(view, (tuple, list)) else [view]

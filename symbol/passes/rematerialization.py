@@ -219,7 +219,7 @@ class _Copies:
                 return
             if op.traits.random or op.traits.states:  # stored after all
                 return
-        again = Node(op, f"{node.name}_again", node.attrs, inputs, node.given, {**node.tags, AGAIN: "1"}, node.where)
+        again = node.renewed(inputs, f"{node.name}_again", tags={AGAIN: "1"})
         specs[again] = specs[node]
         self.nodes.append(again)
         self.became.update(((node, i), (again, i)) for i in range(len(specs[node])) if not self.there((node, i)))

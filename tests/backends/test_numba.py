@@ -291,7 +291,7 @@ def _blend(x: Any, y: Any, z: Any) -> Any:
 LAYOUTS: list[tuple[str, tuple[Callable[[np.ndarray], np.ndarray], ...], int]] = [
     ("one shape", (lambda a: a, lambda a: a[::-1].copy(), lambda a: a + 1), 1),
     ("twice the same", (lambda a: a, lambda a: a, lambda a: a), 1),
-    ("one number", (lambda a: a, lambda a: a[:1, :1, :1], lambda a: a[0, 0, 0]), 1),
+    ("one number", (lambda a: a, lambda a: a[:1, :1, :1], lambda a: a[0, 0, 0, ...]), 1),
     ("a row", (lambda a: a, lambda a: a[0, 0].copy(), lambda a: a), 2),
     ("a column", (lambda a: a, lambda a: a[:, :, :1].copy(), lambda a: a), 2),
     ("a channel", (lambda a: a, lambda a: a[:1, :, :1].copy(), lambda a: a[0, :, :1].copy()), 3),

@@ -46,7 +46,7 @@ def _same(name: str, given: dict[str, Any], first: list[np.ndarray], then: list[
         expected = quiet(rule.function, np, *arrays, **rule.select(attrs))
         found = quiet(function, *arrays)
         assert isinstance(found, np.ndarray) and found.flags.c_contiguous and found.flags.writeable
-        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        assert found.shape == expected.shape and found.dtype in (expected.dtype, first[0].dtype)
         np.testing.assert_array_equal(found, expected)
         assert not any(np.may_share_memory(found, array) for array in arrays)
     return True
@@ -54,15 +54,15 @@ def _same(name: str, given: dict[str, Any], first: list[np.ndarray], then: list[
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
 @pytest.mark.parametrize("shape", _SHAPES)
-@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min", "_np_sum", "_npi_mean"])
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min", "_np_sum", "_npi_mean", "_np_max", "_npi_std"])
 def test_reductions(name, shape, dtype):
     excluding = [{}] if name.startswith("_np") else _EXCLUDING
     for given in _mixed(_AXES, _KEEP, excluding):
-        if name in ("max", "min") and 0 in shape:
+        if name in ("max", "min", "_np_max") and 0 in shape:
             continue
         with np.errstate(all="ignore"):
             arrays = [_data(shape, dtype)], [_data(shape, dtype, strided=True)]
-        assert _same(name, given, *arrays) == (dtype in ("float32", "float64"))
+        assert _same(name, given, *arrays)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
@@ -113,25 +113,22 @@ def test_results_go_where_they_are_asked_to():
     assert ops._backward_sum(out, x, axis=0).asnumpy().tolist() == [[4, 6], [4, 6]]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize(("shape", "axis"), [((5,), 0), ((3, 4), -1), ((3, 40), 1), ((2, 3, 4), 1), ((0, 3), 1)])
 @pytest.mark.parametrize("name", ["softmax", "softmin", "log_softmax"])
 def test_softmax_and_its_gradients(name, shape, axis, dtype):
-    there = dtype in ("float32", "float64")
     for given in _mixed([{"axis": axis}], [{}, {"temperature": 2.0}]):
         with np.errstate(all="ignore"):
             arrays = [[_data(shape, dtype)], [_data(shape, dtype, strided=True)]]
             pairs = [[*arrays[0], _data(shape, dtype)], [*arrays[1], _data(shape, dtype, strided=True)]]
-        assert dtype == "int32" or _same(name, given, *arrays) == there
-        assert dtype == "int32" or _same("_backward_log_softmax" if name == "log_softmax" else "_backward_softmax",
-                                         given, *pairs) == there
+        assert _same(name, given, *arrays)
+        assert _same("_backward_log_softmax" if name == "log_softmax" else "_backward_softmax", given, *pairs)
 
 
-def test_softmax_of_some_and_of_other_dtypes_is_not_prepared():
-    data, length = np.zeros((2, 3), np.float32), np.ones(2, np.int32)
+def test_softmax_of_some_and_in_other_dtypes():
+    data, length = _data((2, 3), "float32"), np.ones(2, np.int32)
     for given, arrays in (({"use_length": True}, [data, length]), ({"dtype": "float64"}, [data])):
-        op = get("softmax")
-        assert op.rules.prepare(op.complete(given), *arrays) is None
+        assert _same("softmax", given, arrays, arrays)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

@@ -17,7 +17,7 @@ from opreg.cells.parameter import Parameter, assign
 from opreg.cells.state import set_context
 from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
-from opreg.ndarray import autograd
+from opreg.ndarray import autograd, random
 from opreg.ndarray.context import cpu
 from opreg.ndarray.ndarray import NDArray
 
@@ -497,3 +497,34 @@ def test_symbols_whose_shapes_come_later(returned, expected):
     executor.forward(is_train=True)
     executor.backward(NDArray(np.ones((2, 3), np.float32)))
     np.testing.assert_array_equal(executor.grad_dict["a"].asnumpy(), expected)
+
+
+# ------------------------------------------------------------------------------------- random values, the mode
+
+
+def _drawn_behind(function: Run) -> list[Any]:
+    """The result of a function, its gradient, and a random value that the program draws between the two."""
+    random.seed(7)
+    value = x()
+    value.attach_grad()
+    with autograd.record():
+        out = function(value)
+    behind = random.uniform(shape=(1,))
+    out.backward()
+    return [*map(numbers, (out, value.grad)), behind.asnumpy().tolist()]
+
+
+@pytest.mark.parametrize("made", [
+    lambda inner: lambda a: (a * inner(a), inner(a))[0], lambda inner: lambda a: (a * a, inner(a))[0]],
+    ids=["read", "unread"])
+def test_what_it_draws_comes_before_later_draws(made):
+    inner = cell_of(lambda self, a: ops.Dropout(a, p=0.5, mode="always"), lambda self, a, out, g: (g * 3,))
+    assert _drawn_behind(jit(made(inner))) == _drawn_behind(made(inner))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_it_computes_in_its_mode(run, training):
+    inner = cell_of(lambda self, a: ops.Dropout(a, p=0.5), lambda self, a, out, g: (g * 3,))
+    inner.set_train(training)
+    kept = run(lambda a: inner(a))(Tensor(np.ones(200, np.float32))).asnumpy()
+    assert (0 in kept) == training

@@ -16,10 +16,10 @@ def test_entries_used_often_stay() -> None:
     cache.keep("often", 1)
     for number in range(1000):
         cache.keep(number, number)
-        assert cache.find("often") == 1
+        assert cache["often"] == 1
         assert len([*cache.entries()]) <= 100
-    assert cache.find(999) == 999
-    assert cache.find(0) is None
+    assert cache[999] == 999
+    assert cache[0] is None
 
 
 def test_forgets_all_of_it() -> None:
@@ -28,7 +28,7 @@ def test_forgets_all_of_it() -> None:
         cache.keep(number, number + 1)
     cache.clear()
     assert [*cache.entries()] == []
-    assert cache.find(1) is None
+    assert cache[1] is None
 
 
 def test_results_are_computed_once() -> None:

@@ -49,9 +49,23 @@ def test_what_numpy_refuses_names_the_operator(run, name, arrays, attrs, kind, w
     assert type(pickle.loads(pickle.dumps(caught.value))) is type(caught.value)
 
 
-def test_results_between_that_are_too_large_name_their_node():
-    huge = mx.sym.tile(mx.sym.Variable("x"), reps=(2 ** 20, 2 ** 20), name="huge")
-    with pytest.raises(MemoryError, match=r"node 'huge.*\(2097152, 2097152\) float32") as caught:
+@pytest.mark.parametrize("run, words", [(eager, "operator tile applied to data"), (graph, "node 'mine_")])
+@pytest.mark.parametrize("arrays, reps", [([ONES[:0]], (HUGE, HUGE)), ([ONES], (1,) * 40)])
+def test_what_numpy_refuses_in_a_body_names_whose_it_is(run, words, arrays, reps):
+    with pytest.raises(ValueError, match=words) as caught:
+        run("tile", arrays, {"reps": reps})
+    assert isinstance(caught.value, OpError)
+
+
+@pytest.mark.parametrize("reps, kind, words", [
+    ((2 ** 20, 2 ** 20), MemoryError, r"\(2097152, 2097152\) float32"),
+    ((HUGE, HUGE), ValueError, "too large"),
+    ((2 ** 70,), ValueError, r"\(1, 2, 1180591620717411303424, 2\) float32"),
+    ((1,) * 40, ValueError, "maximum supported dimension"),
+])
+def test_results_between_that_are_too_large_name_their_node(reps, kind, words):
+    huge = mx.sym.tile(mx.sym.Variable("x"), reps=reps, name="huge")
+    with pytest.raises(kind, match=f"node 'huge.*{words}") as caught:
         mx.sym.sum(huge).bind(mx.cpu(), {"x": mx.nd.ones((2, 2))}).forward()
     assert isinstance(caught.value, OpError)
 

@@ -106,18 +106,18 @@ def test_two_gradients_at_once_lie_apart():
 def test_places_go_with_the_optimizer():
     layer, optimizer, gradients, (x, *_) = simple()
     optimizer(gradients(x))
-    gradient_target = layer.weight._gradient_target
+    target = layer.weight._gradient_target
     del optimizer, gradients
-    assert gradient_target.reserve() is None
+    assert target.reserve() is None
 
 
 def test_one_thread_at_a_time_writes_to_a_place():
-    array, gradient_target = GradientTarget.of(ms.core.spec.Spec((256, 256), np.dtype(np.float32)))
+    array, target = GradientTarget.of(ms.core.spec.Spec((256, 256), np.dtype(np.float32)))
     inside, held = threading.Event(), []
 
     def other():
-        held.append(gradient_target.fill(lambda out=None: np.ones((256, 256), np.float32) if out is None else
-                                 np.copyto(out, 2.0), []))
+        held.append(target.fill(lambda out=None: np.ones((256, 256), np.float32) if out is None else
+                                np.copyto(out, 2.0)))
         inside.set()
 
     def slow(out=None):
@@ -127,12 +127,12 @@ def test_one_thread_at_a_time_writes_to_a_place():
         thread.join()
         out[...] = 3.0
 
-    mine = gradient_target.fill(slow, [])
+    mine = target.fill(slow)
     assert (mine == 3.0).all() and (held[0] == 1.0).all()
     assert np.shares_memory(mine, array) and not np.shares_memory(held[0], array)
-    assert gradient_target.reserve() is None
+    assert target.reserve() is None
     del mine
-    assert gradient_target.reserve() is array
-    assert gradient_target.reserve() is None
-    gradient_target.release()
-    assert gradient_target.reserve() is array
+    assert target.reserve() is array
+    assert target.reserve() is None
+    target.release()
+    assert target.reserve() is array

@@ -12,7 +12,7 @@ import numpy as np
 from opreg.core.addresses import address_of
 from opreg.typing import Array
 
-from ..addressing import bounds_of, joined_axes, overlap
+from ..addressing import joined_axes, operands_of
 
 __all__ = ["Arrangement", "Layout", "Operand", "Reach", "arrange"]
 
@@ -79,31 +79,14 @@ class Arrangement(NamedTuple):
 
 def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement | str:
     """How a kernel accesses arrays that broadcast, or the reason why it cannot."""
-    shape = next(out.shape for out in outs if out is not None)
-    arrays: list[Array] = []
-    steps: list[tuple[int, ...]] = []
-    numbers: list[int | None] = []
-    places: dict[tuple[int, tuple[int, ...], np.dtype], int] = {}
-    for array in (*ins, *outs):
-        if array is None:
-            numbers.append(None)
-            continue
-        strides = _strides(array, shape)
-        if strides is None:
-            return f"strides of {array.strides} bytes"
-        key = address_of(array), strides, array.dtype
-        if key not in places:
-            places[key] = len(arrays)
-            arrays.append(array)
-            steps.append(strides)
-        numbers.append(places[key])
-    written = set(numbers[len(ins):]) - {None}
-    reads = set(numbers[:len(ins)])
-    if any(stride == 0 and size > 1 for n in written if n is not None for stride, size in zip(steps[n], shape)):
+    found = operands_of(ins, outs)
+    if isinstance(found, str):
+        return found
+    arrays, shape = found.arrays, next(out.shape for out in outs if out is not None)
+    written, reads = set(found.outs) - {None}, set(found.ins)
+    if any(stride == 0 and size > 1 for n in written if n is not None for stride, size in zip(found.steps[n], shape)):
         return "an output has numbers in one place"
-    if overlap(map(bounds_of, arrays), written):
-        return "an input overlaps an output"
-    sizes, by_axis = joined_axes(shape, steps)
+    sizes, by_axis = joined_axes(shape, found.steps)
     by_array = list(zip(*by_axis))
     lanes = _lanes(arrays, sizes, by_array)
     operands = tuple([Operand(array.dtype, _reach(array, sizes, strides, lanes), n in written,
@@ -112,19 +95,8 @@ def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement |
     if all(operand.reach in (Reach.FLAT, Reach.FIXED) for operand in operands):
         sizes, by_array = [math.prod(sizes)], [(1,)] * len(arrays)
     far = math.prod(sizes) >= _NEAR or any(_span(sizes, strides) >= _NEAR for strides in by_array)
-    layout = Layout(tuple(numbers[:len(ins)]), tuple(numbers[len(ins):]),  # type: ignore[arg-type]
-                    operands, len(sizes), lanes, far)
+    layout = Layout(found.ins, found.outs, operands, len(sizes), lanes, far)
     return Arrangement(layout, arrays, sizes, by_array)
-
-
-def _strides(array: Array, shape: Sequence[int]) -> tuple[int, ...] | None:
-    """Strides in elements along the axes of the shape that an array broadcasts to; None if one is not a whole
-    number."""
-    if any(stride % array.itemsize for stride in array.strides):
-        return None
-    before = len(shape) - array.ndim
-    return (0,) * before + tuple([0 if have == 1 else stride // array.itemsize
-                                  for have, stride in zip(array.shape, array.strides)])
 
 
 def _span(sizes: Sequence[int], strides: Sequence[int]) -> int:

@@ -233,7 +233,7 @@ class Multiply(PlainStep):
         Gives memory for the workspace.
     scale : float
         The factor by which the product is multiplied.
-    bias : array, optional
+    bias : array or None
         The array that the epilogue reads or writes.
     """
 
@@ -241,8 +241,8 @@ class Multiply(PlainStep):
     capturable = True
 
     def __init__(self, xp: ArrayModule, device: int, title: str, product: Product, chosen: ChosenAlgorithm,
-                 arrays: tuple[Array, Array, Array], scratch: Callable[..., Array], scale: float = 1.0,
-                 bias: Array | None = None):
+                 arrays: tuple[Array, Array, Array], scratch: Callable[..., Array], scale: float,
+                 bias: Array | None):
         found = library(xp)
         assert isinstance(found, Library)
         described = _Described(found, product, 0 if bias is None else address_of(bias))

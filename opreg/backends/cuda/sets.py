@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from opreg.core.spec import Shape
-from opreg.elementwise.expression import Expression
-from opreg.elementwise.rows import RowExpression, RowLayout, extracted
+from opreg.elementwise.expression import Expression, extracted
+from opreg.elementwise.rows import RowExpression, RowLayout
 from opreg.typing import Array, ArrayModule
 
 from . import elementwise

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
@@ -25,7 +24,7 @@ from opreg.elementwise.expression import Expression, accepting
 from opreg.errors import ArgumentError
 from opreg.typing import Array, ArrayModule
 
-from ..addressing import bounds_of, joined_axes, overlap
+from ..addressing import joined_axes, operands_of
 from .compiler import Function, function_of, mode, runner, steps, unavailable
 from .values import FORMATS
 from .vector import DETOURS, VECTOR
@@ -86,40 +85,23 @@ def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement |
     >>> arrange([x.T], [np.zeros((32, 4, 5))])
     'input 0 is not contiguous along its last axis'
     """
-    shape = next(out.shape for out in outs if out is not None)
-    arrays: list[Array] = []
-    numbers: list[int | None] = []
-    places: dict[object, int] = {}
-    for array in (*ins, *outs):
-        if array is None:
-            numbers.append(None)
-            continue
-        if array.shape != shape:
-            array = np.broadcast_to(array, shape)
-        key = address_of(array), array.strides
-        if key not in places:
-            places[key] = len(arrays)
-            arrays.append(array)
-        numbers.append(places[key])
-    written = set(numbers[len(ins):])
-    for array in arrays:
-        if not array.flags.aligned or any(stride % array.itemsize for stride in array.strides):
-            return "an array is not aligned"
+    found = operands_of(ins, outs)
+    if isinstance(found, str):
+        return found
+    if not all(array.flags.aligned for array in found.arrays):
+        return "an array is not aligned"
     if not all(out is None or out.flags.writeable for out in outs):
         return "an output is read-only"
-    if overlap(map(bounds_of, arrays), written):
-        return "an input overlaps an output"
-    sizes, strides = joined_axes(shape, [[stride // array.itemsize for stride in array.strides]
-                                         for array in arrays])
+    shape = next(out.shape for out in outs if out is not None)
+    sizes, strides = joined_axes(shape, found.steps)
     for number, stride in enumerate(strides[-1]):
-        if stride not in (0, 1) or (stride == 0 and number in written):
-            place = numbers.index(number)
-            return f"input {place} is not contiguous along its last axis" if place < len(ins) else "odd output"
+        if stride not in (0, 1) or (stride == 0 and number in found.outs):
+            return (f"input {found.ins.index(number)} is not contiguous along its last axis" if number in found.ins
+                    else "odd output")
     if len(sizes) > 3:
         return f"arrays that are run through along {len(sizes)} axes"
-    layout = Layout(tuple(numbers[:len(ins)]), tuple(numbers[len(ins):]),  # type: ignore[arg-type]  # no input is None
-                    tuple(stride == 1 for stride in strides[-1]), len(sizes))
-    return Arrangement(layout, arrays, sizes, strides)
+    layout = Layout(found.ins, found.outs, tuple(stride == 1 for stride in strides[-1]), len(sizes))
+    return Arrangement(layout, found.arrays, sizes, strides)
 
 
 # ------------------------------------------------------------------------------------------------ source text

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numba.core.typing import Signature
     from numba.core.typing.context import BaseContext as Typing
 
-__all__ = ["DEPTH", "FEW", "pack", "product", "transposed", "turned", "width"]
+__all__ = ["DEPTH", "FEW", "pack", "padded", "product", "transposed", "turned", "width"]
 
 #: Rows of the smaller tile. If the number of rows is a multiple of it, no row is computed singly.
 FEW = 4
@@ -46,6 +46,11 @@ DEPTH = 128
 def width(dtype: np.dtype) -> int:
     """The number of columns of a panel."""
     return _VECTORS * lanes(dtype)
+
+
+def padded(columns: int, dtype: np.dtype) -> int:
+    """A number of columns, rounded up to whole panels."""
+    return -(-columns // width(dtype)) * width(dtype)
 
 
 def _tiles(dtype: np.dtype) -> tuple[int, list[Callable[..., None]]]:

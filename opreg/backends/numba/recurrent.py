@@ -212,12 +212,6 @@ def function(mode: str, part: str, dtype: np.dtype) -> Function:
 # --------------------------------------------------------------------------------------------------- running
 
 
-def _up(size: int, dtype: np.dtype) -> int:
-    """A number of columns, rounded up to whole panels."""
-    width = gemm.width(dtype)
-    return -(-size // width) * width
-
-
 def _share(rows: int, work: int) -> int:
     """The number of rows in a thread's part."""
     count = max(1, min(threads.count(), work // _LEAST))
@@ -253,7 +247,7 @@ def forward(mode: str, x: Array, w_input: Array, w_state: Array, bias: Sequence[
         Gives memory for temporaries, which must stay valid until the calls have run.
     """
     cell, dtype = CELLS[mode], x.dtype
-    (time, batch, inputs), (size, block) = x.shape, (w_input.shape[1], _up(w_input.shape[1], x.dtype))
+    (time, batch, inputs), (size, block) = x.shape, (w_input.shape[1], gemm.padded(w_input.shape[1], x.dtype))
     share = _share(batch, time * batch * size * _gates(cell) * (inputs + size))
     blocks, spans = len(cell.blocks), _spans(cell)
     packed = block * (spans["of_input"] * inputs + spans["of_state"] * size) * dtype.itemsize
@@ -313,7 +307,8 @@ def backward(mode: str, dy: Array, w_input: Array, w_state: Array, kept: Sequenc
     """
     cell, dtype = CELLS[mode], dy.dtype
     (time, batch, size), inputs = dy.shape, w_input.shape[2]
-    block, across, many, kinds = _up(size, dtype), _up(inputs, dtype), _gates(cell) * size, 2 if cell.by_state else 1
+    block, across = gemm.padded(size, dtype), gemm.padded(inputs, dtype)
+    many, kinds = _gates(cell) * size, 2 if cell.by_state else 1
     state = room("dh", (batch, block), dtype)
     state[:, :size] = dh
     state[:, size:] = 0.0
@@ -340,7 +335,7 @@ def weights(mode: str, gates: Array, x: Array, out: Array, name: str, room: Room
     are whole panels.
     """
     (time, batch, features), many = x.shape, gates.shape[1]
-    across = _up(features, gates.dtype)
+    across = gemm.padded(features, gates.dtype)
     whole = out if features == across else room(f"out {name}", (many, across), gates.dtype)
     share = _share(many, time * batch * many * features)
     places = {"by_input": gates, "dy": x, "sums": whole,

@@ -15,8 +15,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from opreg.core import threads
 from opreg.core.addresses import address_of
 from opreg.core.cache import cached
+from opreg.core.launch import Call, reference
 from opreg.core.spec import Shape, show
 from opreg.core.versions import now, stays
 from opreg.errors import OpError, passing
@@ -67,6 +69,20 @@ def possible(part: Part, geometry: Geometry, strides: tuple[Shape, ...]) -> str 
         if passing(error):
             raise
         return str(error)
+
+
+def step_of(call: Call, run: Callable[[], object], fits: Callable[[], bool] | None = None) -> Callable[[], None]:
+    """The step of a plan that runs a function of the library; in a forked child, or where its arrays do not fit, the
+    reference kernel."""
+    instead, _ = reference(call).steps()
+
+    def step() -> None:
+        if shared_library.forked() or not (fits is None or fits()):
+            threads.in_turn(instead)
+        else:
+            run()
+
+    return step
 
 
 class Work:

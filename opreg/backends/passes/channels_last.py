@@ -219,7 +219,7 @@ class _Rewriting:
     def _add(self, node: Node, inputs: list[Entry], attrs: Attrs, layout: str, outs: Sequence[int]) -> None:
         """Add a new node for a node, and after it copies of its outputs in the declared layout, if needed."""
         program, specs = self.program, self.program.specs[node]
-        new = Node(node.op, node.name, attrs, inputs, node.given, {**node.tags, "__layout__": layout}, node.where)
+        new = node.renewed(inputs, attrs=attrs, tags={"__layout__": layout})
         program.specs[new] = [_moved(spec) if i in outs else spec for i, spec in enumerate(specs)]
         program.contexts[new] = program.contexts[node]
         self.nodes.append(new)

@@ -18,7 +18,8 @@ from ...core.value import Value
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..layouts import by_layout
-from ..matrices.dense import adjoint, bilinear, wide, with_bias
+from ..matrices.dense import adjoint, bilinear, with_bias
+from ..outputs import wide
 from ..samples import of_rows
 from .correlation import BLOCK, correlate, match, plus, spread
 from .sliding import Window, channels_first, channels_last, extent, needed, spatial, window
@@ -35,7 +36,7 @@ def run_convolution(xp: ArrayModule, shape: Shape, out: Array | None, layouts: t
 
     ``layouts`` are those of the target and of the arrays. float16 is computed in float32.
     """
-    work = wide(xp, *arrays)
+    work = tuple(map(wide, arrays))
     target = out if out is not None and out.dtype == work[0].dtype else xp.empty(shape, work[0].dtype)
     compute(channels_first(target, layouts[0]),
             *[array if array is None or array.ndim == 1 else channels_first(array, layout)
@@ -162,7 +163,7 @@ def convolution_bias_infer(g, *, layout):
 
 @convolution_bias.kernel()  # no body: a product with ones takes a third of the time of a sum
 def convolution_bias_xp(xp, g, *, layout):
-    (g,) = wide(xp, g)
+    g = wide(g)
     if layout[1] != "C" or xp.__name__ not in BLOCK:
         return g.sum(tuple([axis for axis, letter in enumerate(layout) if letter != "C"]))
     # a product with ones is four times as fast as a sum over short rows

@@ -14,7 +14,7 @@ from ...core.threads import by_rows
 from ...core.value import Value
 from ...elementwise.expression import sqrt, square
 from ...elementwise.loops import sets
-from ...elementwise.rows import RowLayout, row_size, row_sum
+from ...elementwise.rows import RowLayout, row_mean
 from ...errors import AttrError
 from ...typing import Array, ArrayModule
 from ..forms import formed
@@ -100,9 +100,9 @@ def layer_norm_fill(ins, outs, *, axis):
 
 
 def _layer_norm(x: Any, gamma: Any, beta: Any, *, eps: float) -> Any:
-    mean = row_sum(x) / row_size()
+    mean = row_mean(x)
     moved = x - mean
-    deviation = sqrt(row_sum(square(moved)) / row_size() + eps)
+    deviation = sqrt(row_mean(square(moved)) + eps)
     return moved * (1.0 / deviation) * gamma + beta, mean, deviation
 
 
@@ -125,7 +125,8 @@ def layer_norm_grad(g, ins, outs, *, axis, eps, output_mean_var):
     return _moved(dx, data, mean, g_mean, None if g_std is None else g_std * inverse, words), d_gamma, d_beta
 
 
-@declare(name="_backward_LayerNorm", inplace=(0,), outputs=("data", "gamma", "beta"), cheap=True)
+@declare(name="_backward_LayerNorm", types="*T:floating->*T", inplace=(0,), outputs=("data", "gamma", "beta"),
+         cheap=True)
 def backward_layer_norm(g, data, gamma, mean, inverse, *, axis: int = -1):
     """The gradients of ``LayerNorm``."""
 

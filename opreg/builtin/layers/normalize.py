@@ -195,7 +195,7 @@ _over_sets(normalize_expand, 1, (0,), 0, lambda xp, layout, values, like, y: xp.
 linear(normalize_expand, "_normalize_total", slice(0, 1))
 
 
-@declare(name="_normalize_moments", types="T,P->P,P", unread=(1,), outputs=("mean", "inverse"), cheap=True)
+@declare(name="_normalize_moments", types="T:floating,P->P,P", unread=(1,), outputs=("mean", "inverse"), cheap=True)
 def normalize_moments(data, like, *, eps: float = 1e-3, over: Over = "batch", axis: int = 1, num_groups: int = 0):
     """Mean and inverse standard deviation of each set, in the dtype of ``like``."""
 
@@ -241,7 +241,7 @@ def _gathered(xp: ArrayModule, sums: Sequence[Array], layout: Layout) -> Array:
     return functools.reduce(xp.add, sums) if layout.keep[0] == 1 else xp.concatenate(sums)
 
 
-@declare(name="_backward_normalize_sums", types="T,T,P,P->P,P", outputs=("product", "total"), cheap=True)
+@declare(name="_backward_normalize_sums", types="T:floating,T,P,P->P,P", outputs=("product", "total"), cheap=True)
 def backward_sums(g, data, mean, inverse, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
     """Sums of ``g`` times the normalised data, and of ``g``, for each set."""
 

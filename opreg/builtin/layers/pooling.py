@@ -26,8 +26,7 @@ from ...core.threads import stretches
 from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..layouts import by_layout
-from ..matrices.dense import wide
-from ..outputs import adjoint_pair, like_inputs, linear
+from ..outputs import adjoint_pair, like_inputs, linear, wide
 from ..samples import of_rows
 from .sliding import Window, channels_first, channels_last, span, spatial, window
 
@@ -298,7 +297,7 @@ def _pooling(op: Op, framed: bool = False) -> None:
         pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
         if out is None:
             out = xp.empty(channels_last((*channels_first(data.shape, layout)[:2], *pool.y[1:-1]), layout), data.dtype)
-        (x,) = wide(xp, data.reshape(pool.x))
+        x = wide(data.reshape(pool.x))
         counts: Any = math.prod(pool.win.kernel)
         if pool_type == "avg" and not framed:
             counts = _counts(xp, pool, count_include_pad is not False, x.dtype)
@@ -381,7 +380,7 @@ by_layout(pooling_sum, (0, 1))
 def pooling_sum_xp(xp, g, data, *, kernel, pool_type, global_pool, pooling_convention, stride, pad, count_include_pad,
                    layout):
     pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
-    (g,) = wide(xp, g.reshape(pool.y))
+    g = wide(g.reshape(pool.y))
     counts = _counts(xp, pool, count_include_pad is not False, g.dtype) if pool_type == "avg" else None
     x = xp.empty(pool.x, g.dtype)
     for block in _blocks(xp, pool, g.dtype.itemsize):

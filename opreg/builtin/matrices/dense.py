@@ -25,12 +25,12 @@ from ...elementwise.loops import reduced
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Product, multiplies
-from ..outputs import like_inputs
+from ..outputs import like_inputs, wide
 from ..reductions.reduce import sum_
 from ..samples import folded, of_rows, repeated
 
 __all__ = ["FACTORS", "adjoint", "bias_of", "bilinear", "dense_weight", "factors_of", "product", "transposable",
-           "views_of", "wide", "with_bias"]
+           "views_of", "with_bias"]
 
 Storage = Literal["default", "row_sparse", "csr"]
 
@@ -38,16 +38,10 @@ Storage = Literal["default", "row_sparse", "csr"]
 # ------------------------------------------------------------------------------------------- arithmetic
 
 
-def wide(xp: ArrayModule, *arrays: Any) -> tuple[Any, ...]:
-    """The arrays in a dtype in which products are accurate and fast: float16 is cast to float32."""
-    return tuple([a.astype(xp.float32) if a is not None and is_narrow(a.dtype) else a
-                  for a in arrays])
-
-
 def product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Array:
     """``a @ b``, written to ``out`` if it is given. BLAS reads transposed views without a copy."""
     if is_narrow(a.dtype):
-        a, b = wide(xp, a, b)
+        a, b = wide(a), wide(b)
         if out is not None and out.dtype != a.dtype:
             out[...] = xp.matmul(a, b)
             return out

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 
 from ...core.declarations import ZERO
-from ...core.launch import Call, Rank
-from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import Shape, check_axes, is_narrow
+from ...core.spec import check_axes, is_floating
 from ...core.value import Value
 from ...custom.composed import composed
-from ...elementwise.loops import check_some
-from ...typing import Array, ArrayModule, DTypeLike
+from ...elementwise.expression import maximum, sqrt, square
+from ...elementwise.loops import reduced, sets
+from ...elementwise.rows import row_max, row_mean, row_min, row_product, row_size, row_sum
+from ..looped import looped
 from ..outputs import linear
-from ..reductions.reduce import placing, reducing, spreads
+from ..reductions.reduce import placing, spreads
 from ..samples import along
 
 __all__: list[str] = []
@@ -37,40 +37,19 @@ def _axes(axis: Axes, rank: int) -> tuple[int, ...]:
     return () if axis == () else check_axes(axis, rank)
 
 
-def _reduced_shape(data: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
-    """The shape that is left of ``data``."""
-    if keepdims:
-        return tuple([1 if i in axes else dim for i, dim in enumerate(data)])
-    return tuple([dim for i, dim in enumerate(data) if i not in axes])
-
-
-def _data_and_axes(a: Array, axis: Axes) -> tuple[Array, tuple[int, ...]]:
-    """The data and the axes to reduce, at least one: what reduces nothing gets an axis of length one."""
-    axes = _axes(axis, a.ndim)
-    return (a, axes) if axes else (a.reshape(1, *a.shape), (0,))
-
-
-def _count(data: Shape, axes: tuple[int, ...], ddof: int = 0) -> int:
-    return max(math.prod([data[i] for i in axes]) - ddof, 0)
-
-
-def _wide(xp: ArrayModule, dtype: np.dtype) -> DTypeLike:
-    """The dtype to add up in."""
-    return xp.float32 if is_narrow(dtype) else dtype
+#: The shape that is left of data.
+_reduced_shape = functools.partial(reduced, scalar=True)
 
 
 # ------------------------------------------------------------------------------------------------- dtypes
 
 
-def _result(dtype: np.dtype, given_dtype: np.dtype | None, whole: type) -> np.dtype:
-    """The dtype asked for, or ``whole`` for integers and booleans, or that of the data."""
-    return given_dtype or (np.dtype(whole) if dtype.kind in "iub" else dtype)
-
-
 def _results(whole: type) -> Callable:
+    """The rule of dtypes: the one asked for, or ``whole`` for integers and booleans, or that of the data."""
+
     def types(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
         (a,) = ins
-        return ins, [dtype or outs[0] if a is None else _result(a, dtype, whole)]
+        return ins, [dtype or (outs[0] if a is None else np.dtype(whole) if a.kind in "iub" else a)]
 
     return types
 
@@ -84,8 +63,6 @@ def spread(g, a, *, axis: Axes = None, keepdims: bool = False):
 
 
 along(spread, of=1)
-
-
 spreads(spread, lambda rank, *, axis: _axes(axis, rank), _reduced_shape)
 linear(spread, "_np_sum", slice(1, -1))
 
@@ -93,8 +70,8 @@ linear(spread, "_np_sum", slice(1, -1))
 @composed(name="_backward_npi_mean", types="T,U->T", unread=(1,))
 def share(g, a, *, axis: Axes = None, ddof: int = 0):
     """``g`` divided by the number of elements of ``a`` that are reduced to one, less ``ddof``."""
-    count = _count(a.shape, _axes(axis, len(a.shape)), ddof)
-    return ops._mul_scalar(g, scalar=1 / count if count else math.inf)
+    count = math.prod([a.shape[i] for i in _axes(axis, len(a.shape))]) - ddof
+    return ops._mul_scalar(g, scalar=1 / count if count > 0 else math.inf)
 
 
 @share.infer
@@ -109,84 +86,11 @@ def _filled(g: Value, a: Value, axis: Axes, keepdims: bool, dtype: np.dtype | No
     return filled if dtype is None else ops._backward_cast(filled, a)
 
 
-# ---------------------------------------------------------------------------------------------- the family
-
-
-def _reduces(op: Op, function: Callable, *, whole: type | None = None, single: str = "", empty: bool = True) -> None:
-    """Attach shapes, dtypes and kernels.
-
-    Parameters
-    ----------
-    op : Op
-        A reduction with attributes ``axis``, ``keepdims`` and perhaps ``dtype`` and ``ddof``.
-    function : callable
-        ``f(xp, a, axes, dtype)``, and ``ddof`` where the operator has it; the reduced axes stay at length one.
-        ``dtype`` is that of the result.
-    whole : type
-        The dtype of results of integers, where there is an attribute ``dtype``.
-    single : str
-        The function of the array module that does the same to float32 and float64 in one call.
-    empty : bool
-        Whether there is a result for no numbers at all.
-    """
-
-    @op.infer
-    def reduction_infer(a, *, axis, keepdims):
-        axes = _axes(axis, len(a))
-        if not empty:
-            check_some(a, axes)
-        return _reduced_shape(a, axes, keepdims)
-
-    if whole is not None:
-        op.types(_results(whole))
-
-    @op.kernel()  # no body: the function is the array module's
-    def reduction_xp(xp, a, *, axis, keepdims, dtype=None, ddof=None):
-        wide = a.dtype if whole is None else _result(a.dtype, dtype, whole)
-        result = function(xp, *_data_and_axes(a, axis), wide, *(() if ddof is None else (ddof,)))
-        return result.reshape(_reduced_shape(a.shape, _axes(axis, a.ndim), keepdims))
-
-    if single:
-        _attach_bound(op, single)
-
-
-def _attach_bound(op: Op, name: str) -> None:
-    """Attach a kernel that is a single call of the array module's function, with all arguments bound in advance."""
-
-    def accepts(call: Call) -> str | None:
-        a, out = call.ins[0], call.outs[0]
-        if {a.dtype.name, out.dtype.name} not in ({"float32"}, {"float64"}):
-            return "for float32 and float64"
-        return None if out.flags.c_contiguous and a.size and _axes(call.attrs["axis"], a.ndim) else "the layout"
-
-    @op.kernel("specialised", bound=True, accepts=accepts, rank=Rank.OPERATOR)
-    def reduction_specialised(call: Call) -> Callable:
-        xp, a, out = call.xp, call.ins[0], call.outs[0]
-        axes = _axes(call.attrs["axis"], a.ndim)
-        return functools.partial(getattr(xp, name), a, axis=axes, out=out.reshape(_reduced_shape(a.shape, axes, True)),
-                                 keepdims=True)
-
-
 # ----------------------------------------------------------------------------------------- sums and products
 
 
-def _sum(xp: ArrayModule, a: Array, axes: tuple[int, ...], dtype: np.dtype) -> Array:
-    return xp.sum(a.astype(dtype, copy=False) if dtype.kind in "iub" else a, axis=axes, dtype=_wide(xp, dtype),
-                  keepdims=True)
-
-
-def _mean(xp: ArrayModule, a: Array, axes: tuple[int, ...], dtype: np.dtype) -> Array:
-    wide = xp.dtype(xp.float64) if dtype.kind in "iub" else dtype
-    return _sum(xp, a, axes, wide) / _count(a.shape, axes)
-
-
-def _prod(xp: ArrayModule, a: Array, axes: tuple[int, ...], dtype: np.dtype) -> Array:
-    return xp.prod(a.astype(dtype, copy=False) if dtype.kind in "iub" else a, axis=axes, dtype=_wide(xp, dtype),
-                   keepdims=True)
-
-
-def _total(name: str, single: str, function: Callable, whole: type, doc: str, *aliases: str) -> None:
-    """Register a sum, mean or product, what the array module calls ``single``."""
+def _total(name: str, kind: str, function: Callable, whole: type, doc: str, *aliases: str) -> None:
+    """Register a sum, mean or product."""
 
     @declare(name=name, aliases=aliases)
     def op(a, *, axis: Axes = None, dtype: np.dtype | None = None, keepdims: bool = False, initial: None = None):
@@ -194,32 +98,30 @@ def _total(name: str, single: str, function: Callable, whole: type, doc: str, *a
 
     op.doc = doc
     along(op)
-    _reduces(op, function, whole=whole, single=single)
+    op.types(_results(whole))
+
+    @looped(op)
+    def total_loop(*, axis, dtype, keepdims):
+        exact = whole is np.int64 and (dtype is None or not is_floating(dtype))
+        return sets(function, axis, keepdims=keepdims, whole="int64" if exact else "float64", scalar=True)
 
     @op.grad
     def total_grad(g, ins, outs, *, axis, dtype, keepdims):
         (a,) = ins
-        part = ops._backward_npi_mean(g, a, axis=axis) if single == "mean" else g
+        part = ops._backward_npi_mean(g, a, axis=axis) if kind == "mean" else g
         filled = _filled(part, a, axis, keepdims, dtype)
-        return ops.elemwise_mul(filled, ops._prod_of_others(a, axis=axis)) if single == "prod" else filled
-
-    if single != "prod":
-        @op.prepare
-        def total_prepare(a, *, axis, dtype, keepdims):
-            axes = _axes(axis, a.ndim)
-            return None if dtype or not axes else reducing(np.add, a, axes, _reduced_shape(a.shape, axes, keepdims),
-                                                           mean=single == "mean")
+        return ops.elemwise_mul(filled, ops._prod_of_others(a, axis=axis)) if kind == "prod" else filled
 
 
-_total("_np_sum", "sum", _sum, np.int64, "The sum.")
-_total("_npi_mean", "mean", _mean, np.float64, "The mean; NaN of no numbers.")
-_total("_np_prod", "prod", _prod, np.int64, "The product. Its gradient is right at zeros too.", "_np_product")
+_total("_np_sum", "sum", row_sum, np.int64, "The sum.")
+_total("_npi_mean", "mean", row_mean, np.float64, "The mean; NaN of no numbers.")
+_total("_np_prod", "prod", row_product, np.int64, "The product. Its gradient is right at zeros too.", "_np_product")
 
 
 # ------------------------------------------------------------------------------------------------ extremes
 
 
-def _extreme(name: str, function: str, alias: str, doc: str) -> None:
+def _extreme(name: str, function: Callable, alias: str, doc: str) -> None:
     """Register ``max`` or ``min``."""
 
     @declare(name=name, aliases=(alias,))
@@ -228,8 +130,7 @@ def _extreme(name: str, function: str, alias: str, doc: str) -> None:
 
     op.doc = f"{doc} Equal ones share a gradient evenly."
     along(op)
-    _reduces(op, lambda xp, a, axes, dtype: getattr(xp, function)(a, axis=axes, keepdims=True), single=function,
-             empty=False)
+    looped(op)(lambda *, axis, keepdims: sets(function, axis, keepdims=keepdims, scalar=True))
 
     @op.grad
     def extreme_grad(g, ins, outs, *, axis, keepdims):
@@ -240,18 +141,15 @@ def _extreme(name: str, function: str, alias: str, doc: str) -> None:
         return (ops.elemwise_mul(ops._backward_np_sum(part, a, **where), equal),)
 
 
-_extreme("_np_max", "max", "_np_amax", "The largest number, or NaN.")
-_extreme("_np_min", "min", "_np_amin", "The smallest number, or NaN.")
+_extreme("_np_max", row_max, "_np_amax", "The largest number, or NaN.")
+_extreme("_np_min", row_min, "_np_amin", "The smallest number, or NaN.")
 
 
 # ---------------------------------------------------------------------------------------------- deviations
 
 
-def _var(xp: ArrayModule, a: Array, axes: tuple[int, ...], dtype: np.dtype, ddof: int) -> Array:
-    wide = xp.float64 if dtype.kind in "iub" else _wide(xp, dtype)
-    apart = a.astype(wide, copy=False)
-    apart = apart - xp.sum(apart, axis=axes, keepdims=True) / _count(a.shape, axes)
-    return xp.sum(apart * apart, axis=axes, keepdims=True) / _count(a.shape, axes, ddof)
+def _var(x: Any, *, ddof: int) -> Any:
+    return row_sum(square(x - row_mean(x))) / maximum(row_size() - float(ddof), 0.0)
 
 
 def _deviation(name: str, rooted: bool, doc: str) -> None:
@@ -263,7 +161,10 @@ def _deviation(name: str, rooted: bool, doc: str) -> None:
 
     op.doc = doc
     along(op)
-    _reduces(op, (lambda xp, *args: xp.sqrt(_var(xp, *args))) if rooted else _var, whole=np.float64)
+    op.types(_results(np.float64))
+    function = (lambda x, *, ddof: sqrt(_var(x, ddof=ddof))) if rooted else _var
+    looped(op)(lambda *, axis, ddof, keepdims: sets(function, axis, keepdims=keepdims, whole="float64", scalar=True,
+                                                    ddof=ddof))
 
     @op.grad
     def deviation_grad(g, ins, outs, *, axis, dtype, ddof, keepdims):
@@ -307,9 +208,15 @@ def _truth(name: str, function: str, doc: str, *aliases: str) -> None:
         """Truth."""
 
     op.doc = doc
-    _reduces(op, lambda xp, data, axes, dtype: getattr(xp, function)(data, axis=axes, keepdims=True))
     op.grad(ZERO)
     along(op)
+    op.infer(lambda data, *, axis, keepdims: _reduced_shape(data, _axes(axis, len(data)), keepdims))
+
+    @op.kernel()  # no body: the function is the array module's
+    def truth_xp(xp, data, *, axis, keepdims):
+        axes = _axes(axis, data.ndim)
+        narrow = getattr(xp, function)(data, axis=axes, keepdims=True) if axes else data.astype(bool)
+        return narrow.reshape(_reduced_shape(data.shape, axes, keepdims))
 
 
 _truth("_np_any", "any", "Whether one of the numbers is not zero, as bool.", "_np_sometrue")

@@ -21,37 +21,19 @@ from ...core.rules import BatchedCall, Rule
 from ...core.spec import Shape, check_axes, flattened, is_narrow, is_numpy_float, reduced_axes
 from ...elementwise.expression import absolute, equal, sqrt, square, where
 from ...elementwise.loops import check_some, reduced, sets
-from ...elementwise.rows import row_max, row_min, row_product, row_size, row_sum
+from ...elementwise.rows import row_max, row_mean, row_min, row_product, row_sum
 from ...typing import Array
 from ..looped import by_loop, looped
 from ..outputs import agreeing, as_output, gradient_by, linear
 from ..samples import along, repeated
 from ..shapes.shape import as_view, stored
 
-__all__ = ["placing", "reducing", "reduction", "spreads", "sum_"]
+__all__ = ["placing", "reduction", "spreads", "sum_"]
 
 Axes = int | tuple[int, ...] | None
 _SUMMED = ("float16", "float32", "float64", "int32", "int64", "int8")
 #: Dtypes in which sums may be requested.
 Summed = Annotated[np.dtype, Limit(f"among {', '.join(_SUMMED)}", lambda dtype: dtype.name in _SUMMED)]
-
-
-def reducing(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], shape: Shape, mean: bool = False) -> Callable | None:
-    """The function that reduces arrays like this one to a shape, for float32 and float64 on the host."""
-    if data.dtype.name not in ("float32", "float64") or not axes:
-        return None
-    reduce: Any = ufunc.reduce
-    count = np.asarray(math.prod([data.shape[i] for i in axes]), data.dtype)
-    keepdims = len(shape) == data.ndim or len(axes) == data.ndim  # NumPy gives a number, and no array, for a sum of all
-    reshaped = shape != reduced(data.shape, axes, keepdims)
-
-    def run(data: Array) -> Array:
-        result = reduce(data, axes, None, None, keepdims)
-        if mean:
-            np.divide(result, count, result)
-        return result.reshape(shape) if reshaped else result
-
-    return run
 
 
 def _spreading(data: Array, axes: tuple[int, ...], g: Array, mean: bool = False) -> Callable | None:
@@ -189,12 +171,8 @@ def _numbers(x: Any, otherwise: float) -> Any:
     return where(equal(x, x), x, otherwise)
 
 
-def _mean(x: Any) -> Any:
-    return row_sum(x) / row_size()
-
-
 sum_ = reduction("sum", row_sum, "The sum.", ("sum_axis",))
-mean = reduction("mean", _mean, "The mean; of integers, cut towards zero.")
+mean = reduction("mean", row_mean, "The mean; of integers, cut towards zero.")
 prod = reduction("prod", row_product, "The product.")
 reduction("max", row_max, "The largest number, or NaN.", ("max_axis",))
 reduction("min", row_min, "The smallest number, or NaN.", ("min_axis",))
@@ -271,8 +249,8 @@ def moments(data, *, axes: Axes = None, keepdims: bool = False):
 
 
 def _moments(x: Any) -> Any:
-    mean = _mean(x)
-    return mean, _mean(square(x - mean))
+    mean = row_mean(x)
+    return mean, row_mean(square(x - mean))
 
 
 @looped(moments)

@@ -18,7 +18,7 @@ from ...core.spec import show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..matrices.dense import wide
+from ..outputs import wide
 
 __all__ = ["apart", "ratio", "survivors", "one_by_one", "offsets", "moved"]
 
@@ -204,7 +204,7 @@ def box_nms_xp(xp, data, *, overlap_thresh, valid_thresh, topk, coord_start, sco
     if topk == 0 or flat.size == 0:
         return data, xp.broadcast_to(xp.arange(n)[:, None], (*data.shape[:-1], 1))
     score = flat[:, :, score_index]
-    valid = wide(xp, score)[0] > valid_thresh
+    valid = wide(score) > valid_thresh
     if id_index >= 0:
         valid &= flat[:, :, id_index] != background_id
     order = xp.argsort(xp.where(valid, -score, math.inf), axis=1, kind="stable")
@@ -216,7 +216,7 @@ def box_nms_xp(xp, data, *, overlap_thresh, valid_thresh, topk, coord_start, sco
     corners = _corners(xp, boxes, in_format)
     rows = xp.stack((*apart(corners), _area(xp, boxes, in_format)))
     groups = None if force_suppress or id_index < 0 else ordered[:, :, id_index]
-    alive = survivors(xp, alive, rows, lambda a, b: wide(xp, ratio(xp, a, b))[0] > overlap_thresh, groups)
+    alive = survivors(xp, alive, rows, lambda a, b: wide(ratio(xp, a, b)) > overlap_thresh, groups)
     if in_format != out_format:
         converted = corners if out_format == "corner" else _centers(xp, boxes, in_format)
         # MXNet takes a negative first coordinate for the mark of a removed box.

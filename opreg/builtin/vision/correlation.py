@@ -13,8 +13,7 @@ from ...core.registry import declare
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..matrices.dense import wide
-from ..outputs import gradient_by
+from ..outputs import gradient_by, wide
 
 __all__: list[str] = []
 
@@ -116,7 +115,7 @@ def correlation_infer(data1, data2, *, kernel_size, max_displacement, stride1, s
 @correlation.kernel()  # no body: one pass for each displacement, all into one array
 def correlation_xp(xp, data1, data2, *, kernel_size, max_displacement, stride1, stride2, pad_size, is_multiply):
     form = _form(data1.shape, kernel_size, max_displacement, stride1, stride2, pad_size)
-    a, b = [_padded_images(xp, x, form) for x in wide(xp, data1, data2)]
+    a, b = [_padded_images(xp, x, form) for x in (wide(data1), wide(data2))]
     y = xp.zeros((a.shape[0], len(form.shifts) ** 2, *form.places), a.dtype)
     for shift, own, other in form.parts():
         alike = (a[own] * b[other] if is_multiply else xp.abs(a[own] - b[other])).sum(1)
@@ -138,7 +137,7 @@ gradient_by(correlation, correlation_data)
 @correlation_data.kernel()  # no body: one pass for each displacement, which both gradients share
 def correlation_data_xp(xp, g, data1, data2, *, kernel_size, max_displacement, stride1, stride2, pad_size, is_multiply):
     form = _form(data1.shape, kernel_size, max_displacement, stride1, stride2, pad_size)
-    g, *data = wide(xp, g, data1, data2)
+    g, *data = map(wide, (g, data1, data2))
     a, b = [_padded_images(xp, x, form) for x in data]
     of_a, of_b = xp.zeros_like(a), xp.zeros_like(b)
     for shift, own, other in form.parts():

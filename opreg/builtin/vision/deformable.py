@@ -17,8 +17,7 @@ from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..layers.sliding import Window, extent, window
-from ..matrices.dense import wide
-from ..outputs import like_inputs
+from ..outputs import like_inputs, wide
 from .bilinear import Corner, corners, images, read, rows, slopes, spread
 
 __all__: list[str] = []
@@ -108,7 +107,7 @@ def _rows(columns: Array, form: _Form) -> Array:
 
 def _convolve(xp: ArrayModule, data: Array, offset: Array, mask: Array | None, weight: Array, bias: Array | None,
               form: _Form) -> Array:
-    data, offset, mask, weight, bias = wide(xp, data, offset, mask, weight, bias)
+    data, offset, mask, weight, bias = map(wide, (data, offset, mask, weight, bias))
     shape = _shapes(data.shape, form, weight.shape[0])[3]
     matrices = weight.reshape(form.groups, weight.shape[0] // form.groups, -1)
     y = xp.empty(shape, data.dtype)
@@ -125,7 +124,7 @@ def _convolve(xp: ArrayModule, data: Array, offset: Array, mask: Array | None, w
 def _gradients(xp: ArrayModule, g: Array, data: Array, offset: Array, mask: Array | None, weight: Array, form: _Form
                ) -> tuple[Array, ...]:
     """Gradients of data, offset, mask (if there is one) and weight."""
-    g, data, offset, mask, weight = wide(xp, g, data, offset, mask, weight)
+    g, data, offset, mask, weight = map(wide, (g, data, offset, mask, weight))
     matrices = weight.reshape(form.groups, weight.shape[0] // form.groups, -1)
     of_data, of_offset = xp.empty(data.shape, data.dtype), xp.empty(offset.shape, data.dtype)
     of_mask = [] if mask is None else [xp.empty(mask.shape, data.dtype)]

@@ -9,8 +9,7 @@ from ...core.registry import declare
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..matrices.dense import wide
-from ..outputs import gradient_by
+from ..outputs import gradient_by, wide
 from .bilinear import Corner, corners, read, rows, slopes, spread
 from .roi import pooled, rounded, scaled
 
@@ -141,7 +140,7 @@ def _samples(xp: ArrayModule, rois: Array, trans: Array | None, form: _Form, sha
 @deformable_pooling.kernel()  # no body: sample positions serve both outputs
 def deformable_pooling_xp(xp, data, rois, trans=None, *, spatial_scale, output_dim, group_size, pooled_size, part_size,
                           sample_per_part, trans_std):
-    data, trans = wide(xp, data, trans)
+    data, trans = wide(data), wide(trans)
     form = _form(None if trans is None else trans.shape, spatial_scale, output_dim, group_size, pooled_size, part_size,
                  sample_per_part, trans_std)
     samples = _samples(xp, rois, trans, form, data.shape)
@@ -168,7 +167,7 @@ gradient_by(deformable_pooling, deformable_pooling_data)
 @deformable_pooling_data.kernel()  # no body: the gradients share the sample positions
 def deformable_pooling_data_xp(xp, g, data, rois, trans=None, *, spatial_scale, output_dim, group_size, pooled_size,
                                part_size, sample_per_part, trans_std):
-    g, data, trans = wide(xp, g, data, trans)
+    g, data, trans = wide(g), wide(data), wide(trans)
     form = _form(None if trans is None else trans.shape, spatial_scale, output_dim, group_size, pooled_size, part_size,
                  sample_per_part, trans_std)
     samples, source = _samples(xp, rois, trans, form, data.shape), rows(_turned(data, form))

@@ -192,7 +192,7 @@ def _averaged(xp: ArrayModule, data: Array, height: int, width: int, part: tuple
     batch, old_height, old_width, channels = data.shape
     scales = _scale(old_height, height), _scale(old_width, width)
     whole = all(abs(scale - round(scale)) < 2.2e-16 for scale in scales)
-    is_integer, dtype = data.dtype.kind in "iu", xp.float32 if data.dtype.name == "uint8" else _wide(xp, data)
+    is_integer, dtype = data.dtype.kind in "iu", xp.float32 if data.dtype.name == "uint8" else _computed_in(xp, data)
     if not whole:
         x = data.astype(dtype)
         for axis, n, m in ((2, old_width, width), (1, old_height, height)):
@@ -235,7 +235,7 @@ def resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int, 
             stop, channels = part[1].indices(width)[1], data.shape[3]
             left_over = max(0, stop * channels - width * channels // _LANES * _LANES)
             return _weighed_bytes(xp, data, columns, rows, min(left_over, columns[0][0].shape[0] * channels))
-        x = data.astype(_wide(xp, data))
+        x = data.astype(_computed_in(xp, data))
         for taps, axis in ((columns, 2), (rows, 1)):
             total: Any = 0
             for place, weight in taps:
@@ -246,7 +246,7 @@ def resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int, 
     return xp.clip(xp.rint(x), xp.iinfo(data.dtype).min, xp.iinfo(data.dtype).max)
 
 
-def _wide(xp: ArrayModule, data: Array) -> DTypeLike:
+def _computed_in(xp: ArrayModule, data: Array) -> DTypeLike:
     """The dtype in which images are computed."""
     return xp.float32 if data.dtype.name == "float32" else xp.float64
 

@@ -15,7 +15,7 @@ from ...core.spec import show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..matrices.dense import wide
+from ..outputs import wide
 from .boxes import apart, moved, offsets, one_by_one, ratio, survivors
 
 __all__: list[str] = []
@@ -69,7 +69,7 @@ def prior_infer(data, *, sizes, ratios, steps, offsets):
 @prior.kernel()  # no body: it reads no array
 def prior_xp(xp, data, *, sizes, ratios, clip, steps, offsets):
     height, width = data.shape[2:]
-    dtype = wide(xp, data[:0])[0].dtype
+    dtype = wide(data[:0]).dtype
     shapes = [(size, math.sqrt(ratios[0])) for size in sizes] + [(sizes[0], math.sqrt(ratio)) for ratio in ratios[1:]]
     half_width = xp.asarray([size * height / max(width, 1) * root / 2 for size, root in shapes], dtype=dtype)
     half_height = xp.asarray([size / root / 2 for size, root in shapes], dtype=dtype)
@@ -128,7 +128,7 @@ def target_xp(xp, anchor, label, cls_pred, *, overlap_threshold, ignore_label, n
     if batch * n * objects == 0:
         zeros = xp.zeros((batch, n * 4), label.dtype)
         return zeros, zeros, xp.full((batch, n), ignore_label, dtype=label.dtype)
-    anchor, label, cls_pred = wide(xp, anchor, label, cls_pred)
+    anchor, label, cls_pred = wide(anchor), wide(label), wide(cls_pred)
     is_object = xp.cumsum(label[:, :, 0] == -1, axis=1) == 0
     anchor_sides = [side[:, :, None] for side in _of_four(xp, anchor)]
     label_sides = [side[:, None, :] for side in _of_four(xp, label[:, :, 1:5])]
@@ -189,7 +189,7 @@ def detection_xp(xp, cls_prob, loc_pred, anchor, *, clip, threshold, nms_thresho
     batch, classes, n = cls_prob.shape
     if batch * n == 0 or classes < 2:
         return xp.full((batch, n, 6), -1, dtype=cls_prob.dtype)
-    cls_prob, loc_pred, anchor = wide(xp, cls_prob, loc_pred, anchor)
+    cls_prob, loc_pred, anchor = wide(cls_prob), wide(loc_pred), wide(anchor)
     kind = xp.argmax(cls_prob[:, 1:], axis=1)
     score = xp.take_along_axis(cls_prob[:, 1:], kind[:, None], axis=1)[:, 0]
     valid = (score > -1) & (score >= threshold)

@@ -12,7 +12,7 @@ from ...core.registry import declare
 from ...core.spec import ANY, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..matrices.dense import wide
+from ..outputs import wide
 from .boxes import apart, ratio, survivors
 
 __all__: list[str] = []
@@ -110,7 +110,7 @@ def _regions(xp: ArrayModule, bbox_pred: Array, info: Array, anchors: Array, str
 def proposal_xp(xp, cls_prob, bbox_pred, im_info, *, rpn_pre_nms_top_n, rpn_post_nms_top_n, threshold, rpn_min_size,
                 scales, ratios, feature_stride, iou_loss):
     """The kernel of both operators."""
-    cls_prob, bbox_pred, info = wide(xp, cls_prob, bbox_pred, im_info)
+    cls_prob, bbox_pred, info = wide(cls_prob), wide(bbox_pred), wide(im_info)
     batch, _, height, width = cls_prob.shape
     anchors = xp.asarray(_anchors(feature_stride, ratios, scales), dtype=bbox_pred.dtype)
     boxes = _regions(xp, bbox_pred, info, anchors, feature_stride, iou_loss)

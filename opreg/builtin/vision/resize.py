@@ -18,8 +18,7 @@ from ...core.rules import Attrs, Rule
 from ...core.spec import ANY, Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..matrices.dense import wide
-from ..outputs import adjoint_pair, gradient_by, like_inputs
+from ..outputs import adjoint_pair, gradient_by, like_inputs, wide
 
 __all__: list[str] = []
 
@@ -31,7 +30,7 @@ def _image(data: Shape) -> None:
 
 def _weighed(xp: ArrayModule, data: Array, rows: Array, columns: Array, *, out: Array | None) -> Array:
     """``rows @ image @ columns.T`` of every image."""
-    (x,) = wide(xp, data)
+    x = wide(data)
     n, c, height, width = x.shape
     x = xp.matmul(x.reshape(n * c * height, width), columns.T).reshape(n, c, height, columns.shape[0])
     if out is None or out.dtype == x.dtype:
@@ -49,7 +48,7 @@ def _weighs(op: Op, shape: Callable[..., Shape], matrix: Callable[..., Array], t
     result, rule = Rule(shape), Rule(matrix)
 
     def matrices(xp: ArrayModule, image: Array, new: Shape, attrs: Attrs) -> list[Array]:
-        dtype = wide(xp, image[:0])[0].dtype
+        dtype = wide(image[:0]).dtype
         sizes = zip(image.shape[2:], new[2:])
         return [rule(attrs, xp, m, n, dtype).T if turned else rule(attrs, xp, n, m, dtype) for n, m in sizes]
 

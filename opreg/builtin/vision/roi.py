@@ -22,8 +22,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..lookup.indexing import add_at
-from ..matrices.dense import wide
-from ..outputs import adjoint_pair, gradient_by, like_inputs
+from ..outputs import adjoint_pair, gradient_by, like_inputs, wide
 from .bilinear import images
 
 __all__ = ["Cells", "pooled", "divided", "rounded", "scaled"]
@@ -61,7 +60,7 @@ def rounded(xp: ArrayModule, x: Array) -> Array:
 
 def scaled(xp: ArrayModule, rois: Array) -> tuple[Array, Array, Array, Array, Array]:
     """The image of each region as an integer, and its left, top, right and bottom."""
-    (rois,) = wide(xp, rois)
+    rois = wide(rois)
     return rois[:, 0].astype(xp.int64), rois[:, 1], rois[:, 2], rois[:, 3], rois[:, 4]
 
 
@@ -157,12 +156,12 @@ def _averaging(op: Op, name: str, cells: Callable[..., _Cells]) -> None:
 
     @op.kernel()  # no body: blocks of regions are written to one array, which limits the memory
     def averaging_xp(xp, data, rois, **attrs):
-        (x,) = wide(xp, data)
+        x = wide(data)
         return _average(xp, x, rule(attrs, xp, rois, x.shape[2:], x.dtype))
 
     @back.kernel()  # no body: as for the forward kernel
     def averaging_data_xp(xp, g, rois, data, **attrs):
-        (g,) = wide(xp, g)
+        g = wide(g)
         return _average_data(xp, g, rule(attrs, xp, rois, data.shape[2:], g.dtype), data.shape)
 
 
@@ -327,7 +326,7 @@ def _tables(xp: ArrayModule, x: Array) -> tuple[Array, Array]:
 
 @roi_pooling.kernel()  # no body: blocks of channels share tables of maxima
 def roi_pooling_xp(xp, data, rois, *, pooled_size, spatial_scale):
-    (x,) = wide(xp, data)
+    x = wide(data)
     n, channels, height, width = x.shape
     (high, across), count = pooled_size, rois.shape[0]
     shape = (count, channels, high, across)

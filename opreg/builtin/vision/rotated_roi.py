@@ -13,7 +13,7 @@ import numpy as np
 from ...core.registry import declare
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..matrices.dense import wide
+from ..outputs import wide
 from .bilinear import corners, images, read, rows
 from .roi import Cells
 
@@ -43,7 +43,7 @@ def _counts(xp: ArrayModule, length: Array, cells: int, samples: int, diagonal: 
 
 @rotated_roi_align.kernel()  # no body: samples are added one by one, which limits the memory
 def rotated_roi_align_xp(xp, data, rois, *, pooled_size, spatial_scale, sampling_ratio):
-    data, rois = wide(xp, data, rois)
+    data, rois = wide(data), wide(rois)
     (batch, channels, height, width), (down, across) = data.shape, pooled_size
     count = rois.shape[0]
     if count * data.size == 0:

@@ -13,8 +13,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..matrices.dense import wide
-from ..outputs import gradient_by
+from ..outputs import gradient_by, wide
 from .bilinear import Corner, corners, images, read, rows, slopes, spread
 
 __all__: list[str] = []
@@ -69,7 +68,7 @@ def _steps(xp: ArrayModule, size: Shape, dtype: np.dtype) -> Array:
 
 @grid_generator.kernel()  # no body: pixel coordinates are constants, which bodies do not hold
 def grid_generator_xp(xp, data, *, transform_type, target_shape):
-    (data,) = wide(xp, data)
+    data = wide(data)
     if transform_type == "affine":
         grid = xp.matmul(data.reshape(-1, 2, 3), _base(xp, target_shape, data.dtype))
         return grid.reshape(data.shape[0], 2, *target_shape)
@@ -90,7 +89,7 @@ gradient_by(grid_generator, grid_generator_data)
 
 @grid_generator_data.kernel()  # no body: as for grid_generator
 def grid_generator_data_xp(xp, g, data, *, transform_type):
-    (g,) = wide(xp, g)
+    g = wide(g)
     n, _, height, width = g.shape
     if transform_type == "affine":
         return xp.matmul(g.reshape(n, 2, height * width), _base(xp, (height, width), g.dtype).T).reshape(n, 6)
@@ -123,7 +122,7 @@ def _corners(xp: ArrayModule, grid: Array, size: tuple[int, int]) -> list[Corner
 
 @bilinear_sampler.kernel()  # no body: the gradient of a body would add each corner separately
 def bilinear_sampler_xp(xp, data, grid):
-    data, grid = wide(xp, data, grid)
+    data, grid = wide(data), wide(grid)
     places = _corners(xp, grid, data.shape[2:])
     return images(read(xp, rows(data), places), (*data.shape[:2], *grid.shape[2:]))
 
@@ -137,7 +136,7 @@ def bilinear_sampler_data(g, grid, data):
 
 @bilinear_sampler_data.kernel()  # no body: one sum for all four corners
 def bilinear_sampler_data_xp(xp, g, grid, data):
-    g, grid = wide(xp, g, grid)
+    g, grid = wide(g), wide(grid)
     n, _, height, width = data.shape
     places = _corners(xp, grid, (height, width))
     return images(spread(xp, n * height * width, rows(g), places), data.shape)
@@ -160,7 +159,7 @@ gradient_by(bilinear_sampler, bilinear_sampler_data, bilinear_sampler_grid)
 
 @bilinear_sampler_grid.kernel()  # no body: both derivatives share one read of the four corners
 def bilinear_sampler_grid_xp(xp, g, data, grid):
-    g, data, grid = wide(xp, g, data, grid)
+    g, data, grid = wide(g), wide(data), wide(grid)
     size = data.shape[2:]
     n, _, height, width = grid.shape
     down, right = slopes(xp, rows(data), rows(g), _corners(xp, grid, size))

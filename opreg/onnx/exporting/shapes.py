@@ -313,9 +313,10 @@ def _reduced(g: Builder, use: Use, x: Value) -> Value:
         raise Untranslatable("a reduction that starts from a number")
     axes = _axes(use, x)
     if any(not dynamic(dim) and dim == 0 for dim in x.shape):
-        if kind not in ("Sum", "Prod"):
+        value = {"Sum": 0.0, "Prod": 1.0, "Mean": math.nan if is_floating(use.out.dtype) else None}.get(kind)
+        if value is None:
             raise Untranslatable("a reduction of nothing")
-        return g.constant(np.full([product([dim]) for dim in use.out.shape], kind == "Prod", use.out.dtype))
+        return g.constant(np.full([product([dim]) for dim in use.out.shape], value, use.out.dtype))
     if name.startswith("nan") and is_floating(x.dtype):
         x = g.where(g("IsNaN", x), 0.0 if kind == "Sum" else 1.0, x)
     x = _wide(g, use, x, kind)
@@ -343,15 +344,14 @@ def _moments(g: Builder, use: Use, x: Value) -> Any:
 @says("_npi_var", "_npi_std")
 def _variance(g: Builder, use: Use, x: Value) -> Value:
     axes = _axes(use, x)
-    if use.attrs["ddof"]:
-        count = product([x.shape[axis] for axis in axes]) - use.attrs["ddof"]
-        if count <= 0:
-            raise Untranslatable("a variance of too few numbers")
     x = g.cast(x, use.out.dtype)
     moved = x - g.mean(x, axes)
     keep = bool(use.attrs["keepdims"])
-    found = g.reduce("Mean", moved * moved, axes, keep) if not use.attrs["ddof"] else g.reduce(
-        "Sum", moved * moved, axes, keep) / float(count)
+    if use.attrs["ddof"]:
+        count = product([x.shape[axis] for axis in axes]) - use.attrs["ddof"]
+        found = g.reduce("Sum", moved * moved, axes, keep) / float(max(count, 0))
+    else:
+        found = g.reduce("Mean", moved * moved, axes, keep)
     return g("Sqrt", found) if use.op.name == "_npi_std" else found
 
 

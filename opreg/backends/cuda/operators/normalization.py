@@ -13,7 +13,7 @@ from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.spec import Shape
 from opreg.elementwise.expression import maximum, sqrt, square
-from opreg.elementwise.rows import RowLayout, row_size, row_sum, traced
+from opreg.elementwise.rows import RowLayout, row_mean, row_size, row_sum, traced
 from opreg.typing import Array
 
 from .. import elementwise
@@ -58,9 +58,9 @@ def _view(out: Array | None, shape: tuple[int, ...]) -> Array | None:
 def _trained(x: Any, *rest: Any, eps: float, momentum: float, scaled: bool, relu: bool, variance: bool, population: bool
              ) -> tuple[Any, ...]:
     *gamma, beta, moving_mean, moving_var, near = rest
-    apart = row_sum(x - near) / row_size()
+    apart = row_mean(x - near)
     mean = near + apart
-    var = maximum(row_sum(square(x - near)) / row_size() - square(apart), 0.0)
+    var = maximum(row_mean(square(x - near)) - square(apart), 0.0)
     inverse = 1.0 / sqrt(var + eps)
     y = (x - mean) * (inverse * gamma[0] if scaled else inverse) + beta
     new = moving_var * momentum + var * (1.0 - momentum)
@@ -86,10 +86,6 @@ def _given(mean: Any, var: Any, *, eps: float, variance: bool) -> tuple[Any, Any
     return mean * 1.0, var * 1.0 if variance else 1.0 / sqrt(var + eps)
 
 
-def _mean(x: Any) -> Any:
-    return row_sum(x) / row_size()
-
-
 def _near(call: Call, x: Array, keep: Shape, axes: Sequence[int]) -> tuple[list[Callable], Array]:
     """Steps that compute estimates of the means, and their array: the means of a part of the samples.
 
@@ -98,7 +94,7 @@ def _near(call: Call, x: Array, keep: Shape, axes: Sequence[int]) -> tuple[list[
     """
     part = x[:-(-x.shape[0] // _PART)]
     near = call.scratch(600, keep, np.dtype(np.float64 if x.dtype.itemsize == 8 else np.float32))
-    return bound_sets(traced(_mean, 1), [part], [_ELEMENT], [near], axes, call.xp,
+    return bound_sets(traced(row_mean, 1), [part], [_ELEMENT], [near], axes, call.xp,
                       lambda i, *spec: call.scratch(700 + i, *spec)), near
 
 
@@ -158,9 +154,9 @@ attach(batch_norm.nn_batch_norm, in_pieces, _batch_norm(population=True))
 
 
 def _grouped(x: Any, gamma: Any, beta: Any, *, eps: float, inverse: bool) -> tuple[Any, Any, Any]:
-    mean = row_sum(x) / row_size()
+    mean = row_mean(x)
     moved = x - mean
-    deviation = sqrt(row_sum(square(moved)) / row_size() + eps)
+    deviation = sqrt(row_mean(square(moved)) + eps)
     last = 1.0 / deviation
     return moved * (last * gamma) + beta, mean, last if inverse else deviation
 
@@ -184,8 +180,8 @@ attach(layer_norm.instance_norm, in_pieces, _group_norm(True))
 
 
 def _moments(x: Any, *, eps: float) -> tuple[Any, Any]:
-    mean = row_sum(x) / row_size()
-    return mean, 1.0 / sqrt(row_sum(square(x - mean)) / row_size() + eps)
+    mean = row_mean(x)
+    return mean, 1.0 / sqrt(row_mean(square(x - mean)) + eps)
 
 
 def _backward_sums(g: Any, x: Any, mean: Any, inverse: Any) -> tuple[Any, Any]:

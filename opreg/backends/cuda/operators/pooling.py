@@ -21,7 +21,7 @@ from opreg.core.spec import limits
 from opreg.core.steps import own_bytes
 from opreg.elementwise.expression import cbrt as cube_root
 from opreg.elementwise.expression import equal, maximum, sqrt, where
-from opreg.elementwise.rows import RowLayout, row_max, row_size, row_sum, traced
+from opreg.elementwise.rows import RowLayout, row_max, row_mean, row_sum, traced
 from opreg.typing import Array
 
 from ..compiler import Launch, attach, grid_of, in_pieces, kernel_of
@@ -239,7 +239,7 @@ def _whole_image_pooling(kind: str, power: int, lowest: float) -> Callable[[Any]
     if kind == "max":
         return lambda x: maximum(row_max(where(equal(x, x), x, lowest)), lowest)
     if kind == "avg":
-        return lambda x: row_sum(x) / row_size()
+        return row_mean
     return {1: row_sum, 2: lambda x: sqrt(row_sum(x * x)), 3: lambda x: cube_root(row_sum(x * x * x))}[power]
 
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from opreg.builtin.forms import formed
-from opreg.builtin.matrices.dense import dense_weight, product, wide
+from opreg.builtin.matrices.dense import dense_weight, product
+from opreg.builtin.outputs import wide
 from opreg.core.spec import Shape
 from opreg.typing import Array, ArrayModule
 
@@ -29,6 +30,6 @@ def dense_backward_flops(ins: Sequence[Shape], outs: Sequence[Shape]) -> int:
 
 @dense_backward.kernel()
 def dense_backward_xp(xp: ArrayModule, g: Array, data: Array, weight: Array, *, flatten: bool) -> tuple[Array, Array]:
-    (rows,) = wide(xp, g)
+    rows = wide(g)
     slope = product(xp, *dense_weight(g, data, flatten=flatten)).reshape(weight.shape)
     return slope, rows.sum(tuple(range(g.ndim - 1)))

@@ -15,7 +15,7 @@ from opreg.core.registry import REGISTERED
 from opreg.core.spec import Shape
 from opreg.elementwise.expression import equal, trunc
 from opreg.elementwise.loops import folded
-from opreg.elementwise.rows import RowExpression, RowLayout, column, row_size, row_sum, trace_rows, traced
+from opreg.elementwise.rows import RowExpression, RowLayout, column, row_mean, row_sum, trace_rows, traced
 
 from .. import elementwise, updates
 from ..compiler import attach, can_compile, keep
@@ -88,8 +88,7 @@ _attach(REGISTERED["_backward_SoftmaxOutput"], _softmax_output_gradient, _softma
 
 
 def _backward_layer_norm(g: Any, x: Any, gamma: Any, mean: Any, inverse: Any) -> Any:
-    normal, scaled = (x - mean) * inverse, g * gamma
-    return (scaled - normal * (row_sum(scaled * normal) / row_size()) - row_sum(scaled) / row_size()) * inverse
+    return _normal_slope(g * gamma, (x - mean) * inverse, inverse)
 
 
 def _layer_norm_sums(g: Any, x: Any, mean: Any, inverse: Any) -> Any:
@@ -131,7 +130,7 @@ def _normal_sums(g: Any, normal: Any) -> Any:
 
 
 def _normal_slope(scaled: Any, normal: Any, inverse: Any) -> Any:
-    return (scaled - normal * (row_sum(scaled * normal) / row_size()) - row_sum(scaled) / row_size()) * inverse
+    return (scaled - normal * row_mean(scaled * normal) - row_mean(scaled)) * inverse
 
 
 def _gradient_along(call: Call, view: Shape) -> list[Callable]:

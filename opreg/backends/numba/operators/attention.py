@@ -261,12 +261,6 @@ def _text(part: str) -> str:
 # --------------------------------------------------------------------------------------------------- running
 
 
-def _up(size: int, dtype: np.dtype) -> int:
-    """A number of columns, rounded up to whole panels."""
-    width = gemm.width(dtype)
-    return -(-size // width) * width
-
-
 class _Operands:
     """The arrays and sizes of one run; arrays are contiguous and in the dtype of the computation."""
 
@@ -311,7 +305,7 @@ class _Operands:
 
     def up(self) -> tuple[int, int, int]:
         """The columns of a block, features and size, rounded up to whole panels."""
-        columns, features, size = [_up(n, self.dtype) for n in (self.columns, self.features, self.size)]
+        columns, features, size = [gemm.padded(n, self.dtype) for n in (self.columns, self.features, self.size)]
         return columns, features, size
 
     def room(self) -> int:

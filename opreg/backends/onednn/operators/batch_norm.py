@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from opreg.builtin.layers.batch_norm import batch_norm, batch_norm_xp
 from opreg.builtin.layers.sliding import channels_first
+from opreg.core import threads
 from opreg.core.cache import cached
-from opreg.core.launch import Call, Rank, reference
+from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
 from opreg.core.spec import Shape, strides_of
 from opreg.typing import Array, ArrayModule
@@ -88,16 +90,7 @@ def _bind(call: Call, part: Part, description: Description, arrays: Sequence[Arr
     work = engine.Work(part, *description)
     run = work.bind(arrays, [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
 
-    def step() -> None:
-        if shared_library.forked():
-            for function in reference(call).steps()[0]:
-                function()
-            return
-        if before is not None:
-            before()
-        run()
-
-    return step
+    return engine.step_of(call, run if before is None else functools.partial(threads.in_turn, (before, run)))
 
 
 def _in_order(call: Call) -> str | None:

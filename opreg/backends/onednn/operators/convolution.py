@@ -32,8 +32,9 @@ from opreg.builtin.layers.correlation import product_alone
 from opreg.builtin.layers.fused_convolution import factors, folded_convolution, parts_of
 from opreg.builtin.layers.pooling import pooling, pooling_max, pooling_sum, window_of
 from opreg.builtin.layers.sliding import Window, channels_first, channels_last, window
+from opreg.core import threads
 from opreg.core.cache import cached
-from opreg.core.launch import Call, ChannelsLast, Rank, reference
+from opreg.core.launch import Call, ChannelsLast, Rank
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec, strides_of
@@ -222,18 +223,9 @@ class _Kernels(Generic[G]):
         work = engine.Work(self.part, *self.describe([array.shape for array in call.ins], out.shape, attrs))
         run = _bound(work, call, self.arrays(ins, out))
         finish = self.finish(ins, out, attrs)
-        instead, _ = reference(call).steps()
-
-        def step() -> None:
-            if shared_library.forked() or not self.fits(ins):
-                for function in instead:
-                    function()
-                return
-            run()
-            if finish is not None:
-                finish()
-
-        return step
+        if finish is not None:
+            run = functools.partial(threads.in_turn, (run, finish))
+        return engine.step_of(call, run, functools.partial(self.fits, ins))
 
     def call(self, xp: ArrayModule, *ins: Array, out: Array | None = None, **attrs: Any) -> Array:
         """A call that returns its result, or writes it to ``out``."""
@@ -347,25 +339,19 @@ class _FoldedKernels(_ConvolutionKernels):
         folded = [np.empty(weight.shape[0], np.float32) for _ in range(2)] if norm else []  # scale and shift
         arrays = [data, weight, out, *([bias] if geometry.bias else []), *folded, *([other] if geometry.added else [])]
         run = _bound(work, call, arrays)
-        instead, _ = reference(call).steps()
         epilogue: list[Callable[[], object]] = []
         if attrs["added"] and not geometry.added:
             epilogue.append(functools.partial(np.add, out, other, out=out))
         if attrs["relu"]:
             epilogue.append(functools.partial(np.clip, out, 0.0, math.inf, out=out))
 
-        def step() -> None:
-            if shared_library.forked():
-                for function in instead:
-                    function()
-                return
+        def convolve() -> None:
             if norm:
                 folded[0][...], folded[1][...] = factors(np, bias, norm, attrs["eps"], attrs["fix_gamma"])
             run()
-            for function in epilogue:
-                function()
+            threads.in_turn(epilogue)
 
-        return step
+        return engine.step_of(call, convolve)
 
 
 _ConvolutionKernels(convolution, "forward", "xwb", "y", begins=True)

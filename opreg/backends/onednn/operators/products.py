@@ -23,7 +23,7 @@ import numpy as np
 from opreg.builtin.matrices.dense import FACTORS, bias_of, factors_of
 from opreg.core import threads
 from opreg.core.cache import cached
-from opreg.core.launch import Call, Rank, reference
+from opreg.core.launch import Call, Rank
 from opreg.core.spec import Shape
 from opreg.errors import OpError, passing
 from opreg.typing import Array
@@ -251,16 +251,7 @@ def _steps(call: Call) -> Callable[[], object]:
     run: Callable[[], object] = _by_threads(multiply if before else product, found)
     if found.work < blas.LARGE and not isinstance(run, functools.partial):
         run = _Watched(run, found.work)
-    instead, _ = reference(call).steps()
-
-    def step() -> None:
-        if shared_library.forked():
-            for function in instead:
-                function()
-            return
-        run()
-
-    return step
+    return engine.step_of(call, run)
 
 
 for _op in FACTORS:

@@ -1,0 +1,52 @@
+"""The page of homes names what is there, and all places of its ideas that are counted."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import counts
+
+PAGE = (Path(__file__).parent.parent / "docs" / "homes.md").read_text()
+#: The names in a row, by its idea.
+ROWS = {row.split("|")[1].strip(): re.findall(r"`([a-z]\w*(?:\.\w+)+)`", row)
+        for row in PAGE.splitlines() if row.startswith("| ") and "| idea |" not in row}
+
+
+def _found(name: str) -> Any:
+    """What a name below opreg means: a module, or an attribute of one."""
+    parts = f"opreg.{name}".split(".")
+    for count in range(len(parts), 1, -1):
+        try:
+            found: Any = importlib.import_module(".".join(parts[:count]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[count:]:
+            found = getattr(found, part)
+        return found
+    raise AssertionError(f"no module is named {name}")
+
+
+@pytest.mark.parametrize("idea", ROWS)
+def test_names_are_there(idea: str) -> None:
+    for name in ROWS[idea]:
+        _found(name.removeprefix("opreg."))
+
+
+def test_rows_name_places() -> None:
+    assert len(ROWS) == 17 and all(ROWS.values())
+    assert counts.FAMILIES.keys() <= ROWS.keys()
+
+
+@pytest.mark.parametrize("idea, modules", counts.places().items())
+def test_places_are_named(idea: str, modules: list[str]) -> None:
+    """A place stands in a module that its row names, or in a package that it names."""
+    assert modules, "nothing is counted"
+    named = [f"opreg.{name}" for name in ROWS[idea]]
+    for module in modules:
+        assert any(f"{name}.".startswith(f"{module}.") or module.startswith(f"{name}.") for name in named), \
+            f"{module} has a place of '{idea}', which docs/homes.md does not name: unite it, or say why"
