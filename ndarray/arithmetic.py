@@ -53,8 +53,7 @@ def _recorded(name: str, number: float | str | None = None) -> tuple[Op, Attrs]:
 
 
 def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type, classes: set[type],
-          reflected: bool, exact: bool, truth: str | None = None, silent: bool = False
-          ) -> Callable[[Any, Any], Any]:
+          reflected: bool, exact: bool, truth: str | None = None, silent: bool = False) -> Callable[[Any, Any], Any]:
     """A method for one of Python's operators, with a fast path for floating-point arrays of one dtype on the host.
 
     Parameters

@@ -85,8 +85,8 @@ _DEEPER = {
                     "metrics": "opreg.nn.metrics", **_TRAINING_NAMES,
                     **{name: f"opreg.nn.checkpoint:{name}" for name in (
                         "save_checkpoint", "load_checkpoint", "load_param_into_net")},
-                    "export": "opreg.onnx.by_format:export"},
-    "opreg.nn.checkpoint": {"export": "opreg.onnx.by_format:export"},
+                    "export": "opreg.onnx.mindspore_export:export"},
+    "opreg.nn.checkpoint": {"export": "opreg.onnx.mindspore_export:export"},
     "opreg.train.callback": {
         **_TRAINING_NAMES, "_InternalCallbackParam": "opreg.nn.model.callback:Params",
         **dict.fromkeys(("_callback", "_checkpoint", "_loss_monitor", "_time_monitor"), "opreg.train.callback")},

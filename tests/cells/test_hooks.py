@@ -349,7 +349,7 @@ def test_backward_hook_in_the_second_order(run):
     assert seen == [((8,), (2,)), ((8,), (1,))]
 
 
-@pytest.mark.filterwarnings("ignore:.*an argument that has hooks")
+@pytest.mark.filterwarnings("ignore:.*an argument with hooks")
 @pytest.mark.parametrize("wrap", [lambda *values: values, lambda *values: ([*values],)], ids=["bare", "list"])
 def test_hooks_of_tensors_that_a_function_is_differentiated_in(run, wrap):
     """Those of the tensors of each call, whatever it was compiled for before."""

@@ -57,6 +57,22 @@ def test_a_compiled_step_is_the_same(case: str) -> None:
     assert all(np.allclose(ours, eager, 1e-6) for ours, eager in zip(train(True), train(False)))
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("rate", [0.5, np.float32(0.5), ms.Tensor(0.5)], ids=["float", "NumPy", "tensor"])
+def test_a_rate_set_in_a_group_holds_from_the_next_step(compiled: bool, rate: Any) -> None:
+    p = weights()
+    optimizer = optim.SGD([{"params": p[:1]}, {"params": p[1:], "lr": 0.25}], 1.0)
+    step = ms.jit(lambda *g: optimizer(g)) if compiled else lambda *g: optimizer(g)
+    gradients = ms.Tensor([1.0, 1.0]), ms.Tensor([1.0])
+    step(*gradients)
+    optimizer.param_groups[0]["lr"] = rate
+    step(*gradients)
+    assert p[0].asnumpy().tolist() == [-0.5, 0.5] and p[1].asnumpy().tolist() == [2.5]
+    assert optimizer.param_groups[0]["lr"] is optimizer.lrs[0]
+    with pytest.raises(ArgumentError, match="expected lr to be a number that is not negative"):
+        optimizer.param_groups[0]["lr"] = -1.0
+
+
 def test_amsgrad_keeps_the_largest_square() -> None:
     moved = []
     for amsgrad in (False, True):

@@ -26,6 +26,22 @@ def checked(owner: str, name: str, value: float, below: float = np.inf) -> float
     return float(value)
 
 
+class _Group(dict[str, Any]):
+    """The settings of a group; a rate that is set goes to the Parameter ``lr``, which schedulers and plans read."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        rate = self.get(name) if name == "lr" else None
+        if rate is None or rate is value:
+            super().__setitem__(name, value)
+        else:
+            rate.set_data(_rate("a group", value))
+
+
+def _rate(owner: str, value: Any) -> Tensor:
+    """A learning rate, a number or a tensor of one, as a float32 scalar."""
+    return tensor(np.float32(checked(owner, "lr", value.asnumpy().item() if isinstance(value, TensorBase) else value)))
+
+
 class Optimizer(Cell):
     """Base of optimizers with groups: derive from it, and update ``self.parameters`` in ``construct``.
 
@@ -39,7 +55,7 @@ class Optimizer(Cell):
     Attributes
     ----------
     param_groups : list of dict
-        The groups; ``lr`` of each is a Parameter, which a scheduler sets.
+        The groups; ``lr`` of each is a Parameter, which a scheduler sets, and a number set as ``lr``.
     lrs : list of Parameter
         The learning rates of the groups.
     group_start_id : list of int
@@ -81,12 +97,10 @@ class Optimizer(Cell):
             if id(p) in known:
                 raise ArgumentError(f"{self.cls_name}: Parameter {p.name} is in two places of the groups")
             known.add(id(p))
-        rate = group["lr"]
-        rate = rate.asnumpy().item() if isinstance(rate, TensorBase) else rate
-        group["lr"] = Parameter(tensor(np.float32(checked(self.cls_name, "lr", rate))),
-                                name=f"learning_rate_group_{at}", requires_grad=False)
+        group["lr"] = Parameter(_rate(self.cls_name, group["lr"]), name=f"learning_rate_group_{at}",
+                                requires_grad=False)
         group["weight_decay"] = checked(self.cls_name, "weight_decay", group.get("weight_decay", 0.0))
-        self.param_groups.append(group)
+        self.param_groups.append(_Group(group))
         self.lrs.append(group["lr"])
         self.parameters = ParameterTuple((*self.parameters, *group["params"]))
         self.group_start_id.append(len(self.parameters))
