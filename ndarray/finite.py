@@ -11,14 +11,14 @@ import importlib
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from threading import local
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
+from opreg.core.chosen import Chosen
 from opreg.core.launch import Call, as_results
 from opreg.core.mode import quiet
 from opreg.core.op import Op
@@ -43,11 +43,7 @@ _WIDER: dict[int, np.dtype] = {2: np.dtype(np.float32), 4: np.dtype(np.float64)}
 # ------------------------------------------------------------------------------------------ whether to check
 
 
-class _Inherited(local):
-    choice: bool | str | None = None
-
-
-_INHERITED = _Inherited()
+_INHERITED: Chosen[bool | str] = Chosen()
 
 
 def asked(choice: bool | str | None = None) -> bool | str:
@@ -60,7 +56,7 @@ def asked(choice: bool | str | None = None) -> bool | str:
     (True, 'debug')
     """
     if choice is None:
-        choice = _INHERITED.choice
+        choice = _INHERITED.value
     if choice is None:
         choice = by_environment()
     if choice not in (False, True, "debug"):
@@ -75,14 +71,9 @@ def by_environment() -> bool | str:
     return {"": False, "0": False, "1": True, "true": True, "false": False}.get(text, text)
 
 
-@contextmanager
-def inherited(choice: bool | str) -> Iterator[None]:
+def inherited(choice: bool | str) -> AbstractContextManager[None]:
     """A context manager in which executors inherit a choice, since they are bodies of loops of an outer executor."""
-    before, _INHERITED.choice = _INHERITED.choice, choice
-    try:
-        yield
-    finally:
-        _INHERITED.choice = before
+    return _INHERITED.during(choice)
 
 
 class Checked:

@@ -35,13 +35,13 @@ from .symbol import output_name
 
 __all__ = ["PASSES", "PASSES_OF_BACKENDS", "CHECK", "compile_program"]
 
-#: Gives the passes of back ends that belong to a stage.
+#: Gives the passes of back ends.
 PASSES_OF_BACKENDS = Slot("backends")
 
 
 def layout(program: Program) -> Program:
     """Run the passes of back ends, after devices are assigned and before element-wise operators are fused."""
-    for change in PASSES_OF_BACKENDS.function("layout"):
+    for change in PASSES_OF_BACKENDS.function():
         program = _changed(program, change)
     return program
 

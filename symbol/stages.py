@@ -299,7 +299,7 @@ class Staged(Executor):
 
     def explain(self, is_train: bool | None = None) -> Explanation:
         """Each step of the plans: of the first part, and of the second for each cached set of shapes."""
-        is_train = self._keeps_gradients if is_train is None else bool(is_train)
+        is_train = self._mode_of(is_train)
         names = ", ".join(node.name for node, _, _ in self._border)
         lines = [] if self._first is None else [f"before {names}:", *self._first.explain(is_train).split("\n")]
         for key, part in self._rests.items():

@@ -1,10 +1,10 @@
 """Back ends: faster kernels for operators that are declared elsewhere, and the passes that only these kernels need.
 
 Each back end is a package with kernels, which are chosen at bind or give a reason for declining. Importing its module
-``operators`` attaches them to built-in operators; its module ``passes``, if it has one, lists passes in ``PASSES`` by
-stage of compilation. The modules ``operators`` and ``passes`` here import those of all back ends. Only a back end's own
-package uses the library it needs, and loads it at first use; the package itself is imported when a device that it
-serves is first used. BLAS, which comes with NumPy, is a single module.
+``operators`` attaches them to built-in operators; its module ``passes``, if it has one, lists passes in ``PASSES``. The
+modules ``operators`` and ``passes`` here import those of all back ends. Only a back end's own package uses the library
+it needs, and loads it at first use; the package itself is imported when a device that it serves is first used. BLAS,
+which comes with NumPy, is a single module.
 """
 
 from __future__ import annotations

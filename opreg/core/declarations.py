@@ -7,6 +7,7 @@ The positional parameters of a rule are the inputs, and its keyword-only paramet
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -36,6 +37,7 @@ class Check(Protocol):
         """Raise an error if a rule, declared by the decorator ``what``, cannot be called."""
 
 
+@dataclass(slots=True, eq=False)
 class Rules:
     """The declared rules of an operator, named as their decorators; None for a rule that was not declared.
 
@@ -60,40 +62,37 @@ class Rules:
         Checks the rules of a user's operator when they are declared.
     """
 
-    __slots__ = ("types", "infer", "shapes", "fill", "infer_from_data", "view", "prepare", "grad", "raw_grad", "vmap",
-                 "jvp", "onnx", "inline", "body", "moves", "chance", "flops", "layout", "identity", "again", "few_rows",
-                 "norm", "tail", "attends", "loss", "expression", "sets", "unrolled", "call", "differentiate", "check")
-
-    def __init__(self, types: TypeRule | Rule, loss: Rule | bool = False, call: Callable[..., Any] = apply,
-                 differentiate: Callable[..., Sequence[Any]] | None = None, check: Check | None = None):
-        self.types, self.loss = types, loss
-        self.call, self.differentiate, self.check = call, differentiate, check
-        self.infer: Rule | None = None
-        self.shapes: Rule | None = None
-        self.fill: Rule | None = None
-        self.infer_from_data: Rule | None = None
-        self.view: Rule | None = None
-        self.prepare: Rule | None = None
-        self.grad: Rule | Any = None
-        self.raw_grad: Callable[..., Any] | None = None
-        self.vmap: Rule | None = None
-        self.jvp: Rule | None = None
-        self.onnx: Callable[..., Any] | None = None
-        self.inline: Rule | None = None
-        self.body: Rule | None = None
-        self.moves: Rule | None = None
-        self.chance: Rule | None = None
-        self.flops: Rule | None = None
-        self.layout: Rule | None = None
-        self.identity: Rule | None = None
-        self.again: Rule | None = None
-        self.few_rows: Rule | None = None
-        self.norm: Rule | None = None
-        self.tail: Rule | None = None
-        self.attends: Rule | None = None
-        self.expression: Any = None
-        self.sets: Rule | None = None
-        self.unrolled: Callable[..., Any] | None = None
+    types: TypeRule | Rule
+    loss: Rule | bool = False
+    call: Callable[..., Any] = apply
+    differentiate: Callable[..., Sequence[Any]] | None = None
+    check: Check | None = None
+    infer: Rule | None = None
+    shapes: Rule | None = None
+    fill: Rule | None = None
+    infer_from_data: Rule | None = None
+    view: Rule | None = None
+    prepare: Rule | None = None
+    grad: Rule | Any = None
+    raw_grad: Callable[..., Any] | None = None
+    vmap: Rule | None = None
+    jvp: Rule | None = None
+    onnx: Callable[..., Any] | None = None
+    inline: Rule | None = None
+    body: Rule | None = None
+    moves: Rule | None = None
+    chance: Rule | None = None
+    flops: Rule | None = None
+    layout: Rule | None = None
+    identity: Rule | None = None
+    again: Rule | None = None
+    few_rows: Rule | None = None
+    norm: Rule | None = None
+    tail: Rule | None = None
+    attends: Rule | None = None
+    expression: Any = None
+    sets: Rule | None = None
+    unrolled: Callable[..., Any] | None = None
 
     @property
     def shaped(self) -> bool:

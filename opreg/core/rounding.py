@@ -5,20 +5,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import local
+from contextlib import AbstractContextManager
 
 from ..errors import ArgumentError
+from .chosen import Chosen
 
 __all__ = ["tf32", "with_tf32"]
 
 
-class _Inherited(local):
-    choice: bool | None = None
-
-
-_INHERITED = _Inherited()
+_INHERITED: Chosen[bool] = Chosen()
 
 
 def tf32(choice: bool | None = None) -> bool:
@@ -36,7 +31,7 @@ def tf32(choice: bool | None = None) -> bool:
     (False, True)
     """
     if choice is None:
-        choice = _INHERITED.choice
+        choice = _INHERITED.value
     if choice is None:
         choice = os.environ.get("OPREG_TF32", "") not in ("", "0")
     if not isinstance(choice, bool):
@@ -44,11 +39,6 @@ def tf32(choice: bool | None = None) -> bool:
     return choice
 
 
-@contextmanager
-def with_tf32(choice: bool) -> Iterator[None]:
+def with_tf32(choice: bool) -> AbstractContextManager[None]:
     """Choose kernels with or without TF32 within a ``with`` statement, those in bodies of loops included."""
-    before, _INHERITED.choice = _INHERITED.choice, choice
-    try:
-        yield
-    finally:
-        _INHERITED.choice = before
+    return _INHERITED.during(choice)

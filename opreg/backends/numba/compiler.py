@@ -27,8 +27,8 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,7 @@ import numpy as np
 from opreg.core import threads
 from opreg.core.addresses import address_of
 from opreg.core.cache import cached
+from opreg.core.chosen import Chosen
 from opreg.core.launch import Call
 from opreg.core.steps import JoinableStep, PlainStep, TieredStep
 from opreg.elementwise import special_functions as special
@@ -68,17 +69,12 @@ _PATIENCE = 0.3
 _SHARED = 1 << 20
 
 
-class _Chosen(threading.local):
-    name: str | None = None
-
-
-# Not a context variable, since operators run in a context of their own, see ``mode.quiet``.
-_CHOSEN = _Chosen()
+_CHOSEN: Chosen[str] = Chosen()
 
 
 def mode() -> str:
     """The mode by which plans choose kernels: ``auto``, ``numpy`` or ``numba``."""
-    return _CHOSEN.name or _known(os.environ.get("OPREG_JIT") or "auto")
+    return _CHOSEN.value or _known(os.environ.get("OPREG_JIT") or "auto")
 
 
 def _known(name: str) -> str:
@@ -87,8 +83,7 @@ def _known(name: str) -> str:
     return name
 
 
-@contextmanager
-def use(name: str) -> Iterator[None]:
+def use(name: str) -> AbstractContextManager[None]:
     """Set the mode by which kernels are chosen, within a ``with`` block.
 
     Parameters
@@ -102,11 +97,7 @@ def use(name: str) -> Iterator[None]:
     ...     mode()
     'numpy'
     """
-    before, _CHOSEN.name = _CHOSEN.name, _known(name)
-    try:
-        yield
-    finally:
-        _CHOSEN.name = before
+    return _CHOSEN.during(_known(name))
 
 
 @functools.cache

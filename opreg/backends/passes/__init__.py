@@ -1,4 +1,4 @@
-"""The passes that back ends need, by stage of compilation."""
+"""The passes that back ends need."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["passes"]
 
 
 @PASSES_OF_BACKENDS.provide
-def passes(stage: str) -> list[Callable[[Program], Program]]:
-    """Passes of a stage, in the order they run; see ``opreg.symbol.compile`` for the stages.
+def passes() -> list[Callable[[Program], Program]]:
+    """The passes of back ends in use, in the order they run.
 
     Examples
     --------
-    >>> [change.__name__ for change in passes("layout")][:2]
+    >>> [change.__name__ for change in passes()][:2]
     ['fuse_bn_backward', 'channels_last']
     """
-    return [change for module in modules("passes") for change in module.PASSES.get(stage, ())]
+    return [change for module in modules("passes") for change in module.PASSES]

@@ -1,4 +1,4 @@
-"""The passes that kernels on a GPU need, by stage."""
+"""The passes that kernels on a GPU need, in the order they run."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from .fuse_dense_backward import fuse_dense_backward
 
 __all__ = ["PASSES"]
 
-PASSES = {"layout": (fuse_dense_backward, channels_last)}
+PASSES = fuse_dense_backward, channels_last

@@ -1,4 +1,4 @@
-"""The passes that oneDNN's kernels need, by stage."""
+"""The passes that oneDNN's kernels need, in the order they run."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from .fuse_bn_backward import fuse_bn_backward
 
 __all__ = ["PASSES"]
 
-PASSES = {"layout": (fuse_bn_backward, channels_last)}
+PASSES = fuse_bn_backward, channels_last
