@@ -229,7 +229,7 @@ def by_rows(xp: ArrayModule, array: Array, work: Callable[[slice], Any]) -> list
     An array on a device, or a small one, gets one call for all rows. The slices do not depend on the number of threads.
     Returns the results of ``work``, in the order of the rows.
     """
-    parts = parts_of(array) if xp is np and array.nbytes > _LEAST else [slice(None)]
+    parts = parts_of(array) if xp is np and array.nbytes > min(_LEAST, _MOST) else [slice(None)]
     if len(parts) == 1:
         return [work(slice(None))]
     results: list[Any] = [None] * len(parts)

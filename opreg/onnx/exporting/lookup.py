@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -342,3 +343,10 @@ def _fourier(g: Builder, use: Use, x: Value) -> Value:
     if inverse:
         return g.squeeze(g.slice(found, [0], [1], [rank]), [rank]) * (count // 2)
     return g.reshape(found, (*x.shape[:-1], 2 * count))
+
+
+@says("softmax_cross_entropy")
+def _cross_entropy(g: Builder, use: Use, x: Value, label: Value) -> Value:
+    index, places, least = g.cast(label, _INT64), _places(g, label, x, 1, "clip"), math.log(1e-8)
+    found = g.squeeze(g("GatherElements", g.log_softmax(x, 1), g.unsqueeze(places, [1]), axis=1), [1])
+    return -g.reduce("Sum", g.larger(g.where(g("Equal", index, places), found, least), least), [0])
