@@ -60,6 +60,16 @@ def test_linear_functions(transform: str, function: Callable[[np.ndarray], np.nd
     np.testing.assert_allclose(scores, function(X @ W.T + B), rtol=1e-5)
 
 
+def test_transforms_of_zeros_and_of_probabilities() -> None:
+    """Zeros stay zeros and have no part in the others; a probability is where a normal variable is as often below."""
+    same: dict[str, Any] = {"coefficients": np.eye(3).reshape(-1).tolist(), "targets": 3}
+    (y,) = found("LinearRegressor", x=np.float32([[1, 0, 2], [0, 0, 0]]), **same, post_transform="SOFTMAX_ZERO")
+    np.testing.assert_allclose(y[0, [0, 2]], softmax(np.float32([1, 2])), rtol=1e-6)
+    np.testing.assert_array_equal([y[0, 1], *y[1]], 0)
+    (y,) = found("LinearRegressor", x=np.float32([[0.5, 0.8413447, 0.0227501]]), **same, post_transform="PROBIT")
+    np.testing.assert_allclose(y, [[0, 1, -2]], atol=1e-5)
+
+
 @pytest.mark.parametrize("transform, pair", [("NONE", lambda s: [-s, s]), ("LOGISTIC", lambda s: [
     1 - logistic(s), logistic(s)])])
 def test_one_score_of_two_classes(transform: str, pair: Callable[[np.ndarray], list[np.ndarray]]) -> None:
