@@ -50,6 +50,17 @@ net, inner = nn.HybridSequential(), nn.HybridSequential()
 inner.add(nn.LeakyReLU(0.1), nn.LeakyReLU(0.1))
 net.add(inner)
 """
+DENSE = """
+import copy, pickle
+def dense():
+    made = nn.Dense(2, in_units=1)
+    made.initialize("ones")
+    return made
+def inside(block):
+    net = nn.HybridSequential()
+    net.add(block)
+    return net, block
+"""
 COPIED = """
 k = nd.array([2.0, 3.0, 4.0])
 @mx.operator.define(traced=True, name="_example_stale_array_of_a_block")
@@ -106,6 +117,13 @@ BLOCKS: dict[str, tuple[str, ...]] = {
                         "net[0]._children['0'] = nn.LeakyReLU(0.5)"),
     "children in another order": (f"{CHILDREN}\ninner.add(nn.HybridLambda(lambda F, x: x + 1))",
                                   "inner._children.move_to_end('0')"),
+    **{f"parameter that is set past the block {where}": (
+        f"{DENSE}\nnet, dense = {net}\nother = gluon.Parameter(dense.weight.name, shape=(2, 1), init='zeros')\n"
+        "other.initialize()",
+        "dense._reg_params['weight'] = other", "dense._reg_params.update(weight=dense.weight)")
+       for where, net in (("itself", "(lambda d: (d, d))(dense())"), ("inside", "inside(dense())"),
+                          ("of a copy", "(lambda d: (d, d))(copy.deepcopy(dense()))"),
+                          ("from a file", "inside(pickle.loads(pickle.dumps(dense())))"))},
     "function of HybridLambda": ("k = 2\nnet = nn.HybridLambda(lambda F, x: x * k)", "k = 3",
                                  "net._func = lambda F, x: x * 4"),
     "setting of a loss": ("net = gluon.loss.L2Loss()\ninputs = 2", "net._weight = 7.0"),
