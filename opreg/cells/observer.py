@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..core.comparisons import ABSENT, PLAIN
-from ..core.loads import asked_of, loads
+from ..core.loads import COMPUTED, asked_of, key_of, loads
 from ..errors import Where, is_ours
 from .class_hooks import attributes_of, hookable, unhook
 from .outside import (
@@ -56,6 +56,7 @@ __all__ = ["Observer"]
 
 #: Functions that read an attribute by a name that code may have computed.
 _BY_NAME = frozenset({"getattr", "hasattr", "vars"})
+_IMPORTS = frozenset({"__import__"})
 #: Modules that read source files to show a line of them.
 _SHOWING = frozenset({"linecache", "tokenize", "traceback", "warnings"})
 
@@ -146,6 +147,8 @@ class Observer(Values):
         elif setting is None:
             if frame.f_code.co_name in ABOUT:
                 self._answers_about(frame)
+            elif frame.f_code is importlib.import_module.__code__:
+                self._asked_modules({getattr(answer, "__name__", COMPUTED)})
             self.meet(answer)
             if hookable(type(answer)):
                 self._read.add(id(answer))
@@ -182,6 +185,10 @@ class Observer(Values):
         user's code or a library that it calls."""
         if function is getattr or function is hasattr or function is vars:
             self._asked_by_name(*asked_of(frame, _BY_NAME))
+        elif function is globals:
+            self._asked_globals(frame.f_globals, key_of(frame))
+        elif function is __import__:
+            self._asked_modules({asked_of(frame, _IMPORTS)[0]})
         if not isinstance(getattr(function, "__self__", None), (types.ModuleType, type, types.NoneType)):
             self._asks_object(frame, function)
         setting = INSTEAD.get(function, function)
@@ -258,6 +265,8 @@ class Observer(Values):
         for name in code.co_varnames[:count]:
             self.meet(values.get(name))
         first = values.get(code.co_varnames[0])
+        if isinstance(first, UnicodeError) and count == 1:
+            self.comparisons.unseen["codecs.register_error()"] = None
         for cls in (type(first), first) if isinstance(first, type) else (type(first),):
             if (id(code), id(cls)) in self._methods or not (hookable(cls) or is_user_module(cls.__module__)):
                 continue

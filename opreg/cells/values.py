@@ -35,7 +35,7 @@ from opreg.ndarray.traced import TracedNDArray
 
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons, elements
-from ..core.loads import loads
+from ..core.loads import COMPUTED, loads, module_keys
 from .class_hooks import attributes_of, hook, hookable, runs_python
 from .outside import BY_NAME, SETTINGS, decimal_context, is_generator, is_opaque, state_of
 from .parameter_container import ParameterContainer
@@ -256,11 +256,8 @@ class Values:
             self.read(os.environ, "os.environ")
         for text in found.texts:
             self._imported(text)
-            if "modules" in found.names:
-                self.comparisons.entry(sys.modules, text, sys.modules.get(text, ABSENT), f"sys.modules[{text!r}]")
-                self.read(sys.modules.get(text), f"sys.modules[{text!r}]")
-            if "globals" in found.scope:
-                self.comparisons.entry(scope, text, scope.get(text, ABSENT), f"the global {text}")
+        if "modules" in found.names:
+            self._asked_modules(module_keys(code, scope))
         functions = self._functions.get(id(code), [])
         if not functions and code.co_freevars and id(code) not in self._inner:
             functions = [each for each in gc.get_referrers(code) if isinstance(each, types.FunctionType)]
@@ -534,7 +531,12 @@ class Values:
             self._field(owner, name)
 
     def _asked_by_name(self, owner: Any, name: Any) -> None:
-        """Code asks for an attribute by a name that it has computed: all are noted where the name is not known."""
+        """Code asks for an attribute by a name that it has computed: all are noted where the name is not known, and of
+        all owners where the owner is not."""
+        if owner is COMPUTED:
+            for each in tuple(self._owners):
+                self._asked_by_name(each, name)
+            return
         if isinstance(owner, type):
             names = [each for each in vars(owner) if not each.startswith("__")] if is_user_module(
                 owner.__module__) else []
@@ -547,6 +549,27 @@ class Values:
             return
         for each in [name] if isinstance(name, str) else names:
             self._owned(owner, each)
+
+    def _asked_globals(self, scope: dict[str, Any], key: Any) -> None:
+        """Code looks into its globals: all are noted where it does so by names that are not known."""
+        if key is COMPUTED:
+            self.comparisons.path(scope, "len({})", len(scope), "the names of globals")
+        for name in tuple(scope) if key is COMPUTED else (key,):
+            value = self._first((id(scope), name), scope.get(name, ABSENT), True)
+            self.comparisons.entry(scope, name, value, f"the global {name}")
+            self._given(value, f"the global {name}")
+
+    def _asked_modules(self, keys: Collection[Any]) -> None:
+        """Code looks into ``sys.modules``: all of the user's are noted where it does so by names that are not known."""
+        names = set(keys)
+        if COMPUTED in names:
+            names.remove(COMPUTED)
+            names.update(filter(is_user_module, tuple(sys.modules)))
+            self.comparisons.path(sys, "len({}.modules)", len(sys.modules), "the names in sys.modules")
+        for name in names:
+            module = sys.modules.get(name, ABSENT)
+            self.comparisons.entry(sys.modules, name, module, f"sys.modules[{name!r}]")
+            self.read(module, f"sys.modules[{name!r}]")
 
     def _field(self, owner: Any, name: str) -> None:
         """Compare an attribute of a C type."""

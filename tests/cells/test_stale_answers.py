@@ -57,7 +57,8 @@ SEEN: dict[str, Row] = {
         "def by(owner, name): return getattr(owner, name)", read, "m.a1 = 2.0", "k = 'b1'", "m.b1 = 4.0", end="del k")
        for name, read in (
            ("a variable", "getattr(m, k)"), ("text", "getattr(m, k[0] + '1')"), ("a helper", "by(m, k)"),
-           ("a path", "getattr(m.n, k, 0.0)"), ("an object", "getattr(o.m, k)"),
+           ("a path", "getattr(m.n, k, 0.0)"),
+           ("an element", "getattr([m][0], k)"), ("a call", "getattr(by(m, 'n'), k)"), ("an object", "getattr(o.m, k)"),
            ("hasattr", "(getattr(m, k) if hasattr(m, k) else 1.0)"))},
     "fields of a dataclass": row("import dataclasses\n@dataclasses.dataclass\nclass D: a: float = 1.0\nd = D()",
                                  "sum(getattr(d, each.name) for each in dataclasses.fields(d))", "d.a = 2.0"),
@@ -234,6 +235,37 @@ SEEN: dict[str, Row] = {
                                   "    return m.k", "f()",
                                   "sys.modules['_stale_later'] = m = types.ModuleType('m'); m.k = 2.0",
                                   "del sys.modules['_stale_later']"),
+    **{f"global by {name}": row("a1, b1, k, n = 1.0, 8.0, 'a1', 1\ndef by(name): return globals()[name]", read,
+                                "a1 = 2.0", "k = 'b1'", "b1 = 4.0", "k, n, a1 = 'a1', 2, 16.0")
+       for name, read in (
+           ("a variable", "globals()[k]"), ("a helper", "by(k)"), ("get", "globals().get(k, 0.0)"),
+           ("text that is put together", "globals()[f'{k[0]}1']"), ("another name", "(lambda g: g[k])(globals())"),
+           ("a loop", "sum(globals()[each] for each in (k, 'b1')[:n])"), ("eval", "eval('globals()[k]')"))},
+    "name among globals": row("k = 'a1'", "(2 if k in globals() else 1)", "a1 = 1", "del a1"),
+    "globals in their number": row("", "sum(name.startswith('_stale') for name in globals()) + 1", "_stale = 1",
+                                   "del _stale"),
+    **{f"module by {name}": row(
+        "m = sys.modules['_stale'] = types.ModuleType('_stale')\nm.a1, k, n = 1.0, '_stale', 'a1'\n"
+        "import importlib\n__name__ = '_stale'\ndef by(name): return sys.modules[name].a1", read, "m.a1 = 2.0",
+        "sys.modules['_stale'] = m = types.ModuleType('_stale'); m.a1 = 4.0", end="del sys.modules['_stale']")
+       for name, read in (
+           ("a variable", "sys.modules[k].a1"), ("its own name", "sys.modules[__name__].a1"), ("a helper", "by(k)"),
+           ("get", "sys.modules.get(k, math).a1"), ("text that is put together", "sys.modules[k[0] + 'stale'].a1"),
+           ("an attribute by a name", "getattr(sys.modules[__name__], n)"),
+           ("import_module", "importlib.import_module(k).a1"), ("__import__", "__import__(k).a1"))},
+    "name among modules": row("k = '_stale'", "(2 if k in sys.modules else 1)",
+                              "sys.modules['_stale'] = types.ModuleType('_stale')", "del sys.modules['_stale']"),
+    "name among modules that is put together": row(
+        "k = '_stale'", "(2 if k[0] + 'stale' in sys.modules else 1)",
+        "sys.modules['_stale'] = types.ModuleType('_stale')", "del sys.modules['_stale']"),
+    "type of a file by its name": row(
+        "import mimetypes\nmimetypes.init()", "len(mimetypes.guess_type('a._stale')[0] or 'a')",
+        "mimetypes.add_type('text/a', '._stale')", "mimetypes.add_type('text/ab', '._stale')",
+        end="mimetypes.init()"),
+    "variable of the build": row(
+        "import sysconfig\nbefore, names = sysconfig.get_config_var('EXT_SUFFIX'), sysconfig.get_config_vars()",
+        "len(sysconfig.get_config_var('EXT_SUFFIX'))", "names['EXT_SUFFIX'] = 'a'",
+        end="names['EXT_SUFFIX'] = before"),
     "names of a module": row("m = types.ModuleType('m')", "len(dir(m))", "m.b = 1"),
     "attribute over __getattr__": row("m = types.ModuleType('m')\nm.__getattr__ = lambda name: 1.0", "m.later",
                                       "m.later = 2.0"),
@@ -301,6 +333,13 @@ NAMED: dict[str, tuple[Row, str]] = {
     "data base": (row("c = sqlite3.connect(':memory:')\nc.execute('create table t(a)')",
                       "(c.execute('select count(*) from t').fetchone()[0] + 1)", "c.execute('insert into t values(1)')",
                       end="c.close()"), r"execute\(\) of a "),
+    **{f"handler of errors by {name}": (
+        row("import codecs\ncodecs.register_error('_stale', lambda error: ('a', error.end))\nk = '_stale'", read,
+            "codecs.register_error('_stale', lambda error: ('abc', error.end))"), rf"codecs\.{function}\(\)")
+       for name, read, function in (
+           ("text", "len('ü'.encode('ascii', '_stale'))", "register_error"),
+           ("a variable", "len('ü'.encode('ascii', k))", "register_error"),
+           ("itself", "len(codecs.lookup_error(k).__code__.co_consts)", "lookup_error"))},
     "tracemalloc": (row("", "(2 if tracemalloc.is_tracing() else 1)", "tracemalloc.start()", "tracemalloc.stop()"),
                     r"tracemalloc.is_tracing\(\)"),
     "sizes of fields": (row("before = csv.field_size_limit()", "csv.field_size_limit()", "csv.field_size_limit(100)",
