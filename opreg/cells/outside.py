@@ -157,6 +157,17 @@ def file_types() -> object:
     return module._db.types_map, module.suffix_map, module.encodings_map
 
 
+def arguments() -> list[str]:
+    """The arguments of the program.
+
+    Examples
+    --------
+    >>> arguments() is sys.argv
+    True
+    """
+    return sys.argv
+
+
 def time_zone() -> tuple[Any, ...]:
     """The time zone of the process.
 
@@ -173,7 +184,7 @@ SETTINGS: dict[Any, str] = {
     os.getcwd: "os.getcwd", decimal_context: "decimal.getcontext", locale_settings: "locale.setlocale",
     time_zone: "time.tzname", start_method: "multiprocessing.get_start_method", zone_paths: "zoneinfo.TZPATH",
     text_domain: "gettext.textdomain", short_texts: "reprlib.aRepr", temporary_files: "tempfile.gettempdir",
-    file_types: "mimetypes.types_map",
+    file_types: "mimetypes.types_map", arguments: "sys.argv",
     **{getattr(module, name): f"{module.__name__}.{name}" for module, names in (
         (atexit, "_ncallbacks"), (faulthandler, "is_enabled"),
         (gc, "isenabled get_threshold get_freeze_count get_debug"),
@@ -206,7 +217,8 @@ BY_NAME: dict[str, Any] = {"FloatingPointError": np.geterr, "seterr": np.geterr,
                            "get_start_method": start_method, "TZPATH": zone_paths,
                            "textdomain": text_domain, "gettext": text_domain, "ngettext": text_domain,
                            "reprlib": short_texts, "gettempdir": temporary_files, "gettempprefix": temporary_files,
-                           "guess_type": file_types, "guess_extension": file_types, "guess_all_extensions": file_types}
+                           "guess_type": file_types, "guess_extension": file_types, "guess_all_extensions": file_types,
+                           "parse_args": arguments, "parse_known_args": arguments}
 #: Methods that return attributes of a Symbol.
 SYMBOLS = frozenset(method.__code__ for method in (Symbol.attr, Symbol.list_attr, Symbol.attr_dict))
 #: Functions written in Python that read files, memory at an address, or past the hooks of classes.

@@ -82,6 +82,8 @@ def loads(code: types.CodeType) -> Loads:
                 found.changes[step.offset] = name
             if not changed or step.opname == "LOAD_METHOD":
                 found.names.add(name)
+        elif step.opname == "MATCH_CLASS":
+            found.names.add("__match_args__")
         elif step.opname == "IMPORT_NAME":
             found.imports.add((name, next((each.argval for each in reversed(steps[:i])
                                            if each.argval.__class__ is int), 0)))
