@@ -470,6 +470,7 @@ class Values:
             if getattr(value, "__dict__", None):
                 self._own(value)
         elif getattr(cls, "compiled", False) is True:
+            self.comparisons.path(value, "{}.function", value.function, "what a compiled function compiles")
             self.meet(value.function)
         elif isinstance(value, ParameterContainer) and not is_user_module(cls.__module__):
             self._of_layer(value)

@@ -86,7 +86,7 @@ class HybridBlock(Block):
     def __setattr__(self, name: str, value: Any) -> None:
         there, before = name in self.__dict__, self.__dict__.get(name)
         super().__setattr__(name, value)
-        if isinstance(value, (HybridBlock, Parameter)) or (
+        if isinstance(value, (HybridBlock, Parameter)) or name == "__class__" or (
                 there and isinstance(value, _SETTING) and not (
                     type(before) is type(value) and before == value)):
             self._clear_cached_op()

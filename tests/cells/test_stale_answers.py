@@ -560,6 +560,31 @@ EDITS: dict[str, tuple[Callable[[Scaled], object], float]] = {
 }
 
 
+class Other(Scaled):
+    """A Cell of another class, with the same attributes."""
+
+    def construct(self, x: Any) -> Any:
+        return super().construct(x) * 3.0
+
+
+@pytest.mark.parametrize("way", ["itself", "inside"])
+def test_another_class_of_a_cell_is_seen(way: str) -> None:
+    inner = Scaled()
+    net = inner if way == "itself" else ms.nn.SequentialCell(inner)
+    compiled, x = jit(net), Tensor([-8.0])
+    assert compiled(x).asnumpy() == net(x).asnumpy() == -5.0
+    inner.__class__ = Other
+    assert compiled(x).asnumpy() == net(x).asnumpy() == -15.0
+
+
+def test_another_function_of_a_compiled_one_is_seen() -> None:
+    inner = jit(lambda x: x * 2.0)
+    outer, x = jit(lambda x: inner(x) + 1.0), Tensor([1.0])
+    assert outer(x).asnumpy() == 3.0
+    inner.function = lambda x: x * 5.0  # type: ignore[attr-defined]
+    assert outer(x).asnumpy() == 6.0
+
+
 @pytest.mark.parametrize("made", ["itself", "deep copy", "from a file"])
 @pytest.mark.parametrize("name", EDITS)
 def test_an_edit_of_the_tables_of_a_cell_is_seen(name: str, made: str) -> None:

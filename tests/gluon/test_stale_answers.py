@@ -23,6 +23,10 @@ import opreg as mx
 from types import SimpleNamespace
 from opreg import gluon, nd
 from opreg.gluon import nn
+def inside(block):
+    net = nn.HybridSequential()
+    net.add(block)
+    return net, block
 """
 
 
@@ -56,10 +60,6 @@ def dense():
     made = nn.Dense(2, in_units=1)
     made.initialize("ones")
     return made
-def inside(block):
-    net = nn.HybridSequential()
-    net.add(block)
-    return net, block
 """
 COPIED = """
 k = nd.array([2.0, 3.0, 4.0])
@@ -113,6 +113,10 @@ BLOCKS: dict[str, tuple[str, ...]] = {
                                 + "net[0].add(Inner())", "net[0][0].k = 3", "Inner.table[0] = 5"),
     "child that is set past the block": (f"{CHILDREN}", "inner._children['0'] = nn.LeakyReLU(0.5)",
                                          "inner._children.pop('1')", "net._children.clear(); net.add(inner[0])"),
+    **{f"class of a block {where}": (
+        f"{INNER}\nclass Other(Inner):\n    def hybrid_forward(self, F, x): return x * 5\n"
+        f"net, inner = {net}", "inner.__class__ = Other")
+       for where, net in (("itself", "(lambda block: (block, block))(Inner())"), ("inside", "inside(Inner())"))},
     "child of a copy": (f"{CHILDREN}\nimport copy, pickle\nnet = pickle.loads(pickle.dumps(copy.deepcopy(net)))",
                         "net[0]._children['0'] = nn.LeakyReLU(0.5)"),
     "children in another order": (f"{CHILDREN}\ninner.add(nn.HybridLambda(lambda F, x: x + 1))",
