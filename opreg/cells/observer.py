@@ -150,7 +150,7 @@ class Observer(Values):
             elif frame.f_code is importlib.import_module.__code__:
                 self._asked_modules({getattr(answer, "__name__", COMPUTED)})
             self.meet(answer)
-            if hookable(type(answer)):
+            if hookable(type(answer)) and frame.f_globals.get("__name__") != "contextlib":  # it makes a new one
                 self._read.add(id(answer))
         elif setting in INSTEAD.values():
             self._asks_setting(setting)

@@ -94,6 +94,13 @@ SEEN: dict[str, Row] = {
        for name, read in (
            ("__defaults__", "f.__defaults__[0]"), ("__kwdefaults__", "f.__kwdefaults__['b']"),
            ("__code__", "len(f.__code__.co_varnames[1])"), ("argspec", "sum(inspect.getfullargspec(f).defaults)"))},
+    **{f"context manager, {name}": row(
+        "import contextlib\nk, mode = 1.0, [1.0]\n@contextlib.contextmanager\ndef c():\n    mode[0] = k\n"
+        "    try: yield k\n    finally: mode[0] = 1.0\n" + function, "f()", "k = 2.0")
+       for name, function in (
+           ("its value", "def f():\n    with c() as value: return value"),
+           ("its effect", "def f():\n    with c(): return mode[0]"), ("decorator", "@c()\ndef f(): return mode[0]"),
+           ("a stack", "def f():\n    with contextlib.ExitStack() as stack: return stack.enter_context(c())"))},
     "__closure__": row("def make():\n    n = 1.0\n    return lambda: n\nf = make()", "f.__closure__[0].cell_contents",
                        "f.__closure__[0].cell_contents = 2.0"),
     "__dict__ of a function": row("def f(): pass\nf.k = 1.0", "f.k", "f.__dict__ = {'k': 2.0}", "f.k = 4.0"),
