@@ -32,7 +32,8 @@ from .outside import (
     AT_PLACES,
     CLOCKS,
     DRAWS,
-    ENVIRONMENT,
+    FILES,
+    INSIDE,
     INSTEAD,
     OF_TRACES,
     OUTSIDE,
@@ -120,8 +121,7 @@ class Observer(Values):
             elif event == "return" and STATE.observer is not None and frame.f_back is not None and known(
                     id(frame.f_back.f_code)):
                 self._answers(frame, arg)
-            elif event == "call" and STATE.observer is not None and (
-                    id(frame.f_code) == ARRAYS_AS_TEXT or id(frame.f_code) in ENVIRONMENT):
+            elif event == "call" and STATE.observer is not None and id(frame.f_code) in INSIDE:
                 self._runs_inside(frame)
 
         return profile
@@ -173,10 +173,13 @@ class Observer(Values):
             self.comparisons.unseen[f"{title}()"] = None
 
     def _runs_inside(self, frame: types.FrameType) -> None:
-        """Note a library function whose result depends on a setting, called somewhere inside of libraries."""
+        """Note a library function whose result depends on a setting or a file, called somewhere inside of libraries."""
         if id(frame.f_code) == ARRAYS_AS_TEXT:
             if self._caller(frame, ours=True) is not None:
                 self._asks_setting(np.get_printoptions)
+        elif id(frame.f_code) == FILES:
+            if (caller := self._caller(frame, ours=True)) is not None:
+                self.comparisons.unseen[f"a file at {Where((caller.f_code.co_filename, caller.f_lineno))}"] = None
         elif self._caller(frame) is not None:
             self.read(os.environ, "os.environ")
 

@@ -41,10 +41,11 @@ from opreg.ndarray.autograd import is_recording
 from opreg.symbol.symbol import Symbol
 from opreg.util import is_np_array, is_np_shape
 
+from ..core.files import reading
 from .initializer import get_seed
 from .state import get_context
 
-__all__ = ["ABOUT", "ARRAYS_AS_TEXT", "ASKED", "AT_PLACES", "BY_NAME", "CLOCKS", "DRAWS", "ENVIRONMENT",
+__all__ = ["ABOUT", "ARRAYS_AS_TEXT", "ASKED", "AT_PLACES", "BY_NAME", "CLOCKS", "DRAWS", "FILES", "INSIDE",
            "INSTEAD", "OF_TRACES", "OUTSIDE", "QUESTIONS", "SETTINGS", "STATES", "SYMBOLS", "THREADS",
            "decimal_context", "does_not_answer", "is_generator", "is_opaque", "state_of", "title_of", "unknown"]
 
@@ -211,6 +212,10 @@ ASKED.update((id(inspect.unwrap(function).__code__), setting) for function, sett
 ARRAYS_AS_TEXT = id(inspect.unwrap(np.array2string).__code__)
 #: Code that reads the environment, also when a library calls it.
 ENVIRONMENT = frozenset(map(id, (type(os.environ).__getitem__.__code__, type(os.environ).__iter__.__code__)))
+#: Code that opens a file to read it, for opreg's readers.
+FILES = id(inspect.unwrap(reading).__code__)
+#: Code that is noted whoever calls it.
+INSIDE = frozenset({ARRAYS_AS_TEXT, FILES, *ENVIRONMENT})
 #: Settings that code reads by a name.
 BY_NAME: dict[str, Any] = {"FloatingPointError": np.geterr, "seterr": np.geterr, "errstate": np.geterr,
                            "timestamp": time_zone, "astimezone": time_zone, "mktime": time_zone,

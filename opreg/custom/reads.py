@@ -36,11 +36,11 @@ _FUNCTIONS = frozenset(getattr(builtins, name) for name in (
 #: Modules whose functions are pure, except those that draw random numbers.
 _MODULES = frozenset({np, math, operator})
 _RANDOM = frozenset({"random", "default_rng"})
-#: Names of attributes that are not compared, and of functions that depend on settings.
+#: Names of attributes that are not compared, and of functions that depend on settings or files.
 _FIELDS = frozenset({"__annotations__", "__doc__", "__globals__", "__module__", "__mro__", "__name__", "__qualname__",
                      "__subclasses__", "__wrapped__", "array2string", "array_repr", "array_str",
                      "attrgetter", "decode", "encode", "flags", "get_printoptions", "getbufsize", "geterr",
-                     "geterrcall", "methodcaller", "names"})
+                     "geterrcall", "load", "load_checkpoint", "methodcaller", "names"})
 _MISTAKES = frozenset({"FloatingPointError"})
 #: Packages whose classes are not users' classes.
 _LIBRARIES = frozenset({"opreg", "numpy", "cupy", *sys.stdlib_module_names})

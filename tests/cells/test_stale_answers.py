@@ -390,6 +390,13 @@ NAMED: dict[str, tuple[Row, str]] = {
                     r"tracemalloc.is_tracing\(\)"),
     "sizes of fields": (row("before = csv.field_size_limit()", "csv.field_size_limit()", "csv.field_size_limit(100)",
                             "csv.field_size_limit(before)"), r"csv.field_size_limit\(\)"),
+    **{f"file of {name}": (row(
+        "import tempfile\nf = tempfile.mktemp('.ckpt')\ndef write(k):\n    " + write + "\nwrite(1.0)", read,
+        "write(2.0)", end="os.remove(f)"), "a file at <state>")
+       for name, write, read in (
+           ("arrays", "ms.nd.save(f, [ms.nd.array([k])])", "float(ms.nd.load(f)[0].asscalar())"),
+           ("a checkpoint", "ms.save_checkpoint([{'name': 'a', 'data': Tensor([k])}], f)",
+            "float(ms.load_checkpoint(f)['a'].asnumpy()[0])"))},
     "lines of a file": (row("linecache.cache['_stale'] = 1, None, ['a'], ''", "len(linecache.getline('_stale', 1))",
                             end="del linecache.cache['_stale']"), r"linecache.getline\(\)"),
     "address": (row("c = ctypes.c_double(1.0)\na = ctypes.addressof(c)", "ctypes.c_double.from_address(a).value",
