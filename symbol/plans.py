@@ -11,6 +11,7 @@ from opreg.core.array_module import ENTERED
 from opreg.core.invalidation import EDITION
 from opreg.core.mode import MODE, quiet
 from opreg.core.versions import WATCHED
+from opreg.errors import warn
 from opreg.ndarray.context import Context
 from opreg.ndarray.finite import inherited
 
@@ -54,9 +55,11 @@ class Plans(dict[bool, Plan]):
         self._monitor = Monitor()
         self._others: dict[bool, Plan] = {}  # plans with a monitor while none is set, else plans without
         self.orders: dict[Context, Callable[[], None]] = {}
+        self._told: set[str] = set()  # names of operators that were replaced, as a warning says
 
     def __missing__(self, is_train: bool) -> Plan:
         edition = EDITION[0]
+        self._tell()
         with inherited(self._numbers):
             plan = compile_program(Program.of(self.bound, is_train, self._gradients[is_train], self.monitored))
         if self._check:
@@ -72,6 +75,15 @@ class Plans(dict[bool, Plan]):
         if edition == EDITION[0]:  # else another thread has registered an operator or kernel
             self[is_train] = plan
         return plan
+
+    def _tell(self) -> None:
+        """Warn of operators whose names others have got since the graph was bound."""
+        operators = [node.op for node in self.bound.graph.nodes if node.op is not None]
+        kept = {op.name for op in operators if op.successor is not None}
+        for name in sorted(kept - self._told):
+            warn(f"operator {name!r} was registered again after an executor was bound, which keeps the one before; "
+                 "bind the symbol again to compute with the new one")
+        self._told |= kept
 
     def wait(self) -> None:
         """Let the current streams wait for the streams of the last run, which used the same memory."""

@@ -46,11 +46,18 @@ class Compiled:
         Whether no run ends in a bailout.
     pure : bool
         Whether a second run changes nothing: it calls no Python, sends, assigns and draws nothing.
+    by_mode : bool
+        Whether its gradients are those of the mode of backward, as those of blocks.
+    moving : sequence of NDArray
+        States that a run moves in place, as those of blocks.
     idle : list of BoundTrace
         Plans that no caller has now.
     idle_recorded : dict of tuple of bool to list of BoundTrace
         Idle plans with gradients, by the inputs and weights that have one.
     """
+
+    by_mode = False
+    moving: Sequence[NDArray] = ()
 
     def __init__(self, traced: Traced, arguments: Structure, rooms: PlanMemories, numbers: bool | str = False,
                  gradients_of: Sequence[Parameter] = ()):
@@ -324,12 +331,16 @@ def run_in_python(function: Callable, args: Sequence[Any], kwargs: Mapping[str, 
 
 def _gradients(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], run: _Run,
                needs: Sequence[bool], is_train: bool = True) -> Sequence[NDArray | None]:
-    out_grads = list(g) if isinstance(g, tuple) else [g]
-    return _recorded(run, out_grads, ins) if MODE.now().recording else run.compiled.gradients(run, out_grads, ins)
+    out_grads, compiled = list(g) if isinstance(g, tuple) else [g], run.compiled
+    if MODE.now().recording or (compiled.by_mode and is_train is not run.training):
+        return _recorded(run, out_grads, ins, needs, is_train if compiled.by_mode else None)
+    return compiled.gradients(run, out_grads, ins)
 
 
-def _recorded(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:
-    """Gradients that can be differentiated again: the Python code is recorded on the values of that run.
+def _recorded(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray], needs: Sequence[bool],
+              is_train: bool | None) -> list[NDArray | None]:
+    """Gradients that can be differentiated again, or are those of another mode: the Python code is recorded on the
+    values of that run.
 
     Raises
     ------
@@ -337,30 +348,37 @@ def _recorded(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -
         When another value that the code reads has changed since.
     """
     variables = [tensor(array) for array in ins]
-    compiled, count = run.compiled, run.count
+    compiled, count, again = run.compiled, run.count, bool(MODE.now().recording)
+    for variable, need in zip(variables, needs):
+        if need and not again:
+            variable._entry = tape.Variable(variable), 0
     changed = compiled.changed()
     if changed is not None:
-        raise OpError(f"{_TAPED.name}: a gradient that can be differentiated again runs the function anew, and "
-                      f"{changed} has changed since its call. Compute the gradient before that, or call the function "
-                      "without jit")
+        raise OpError(f"{_TAPED.name}: a gradient that can be differentiated again, or of another mode, runs its code "
+                      f"again, and {changed} has changed since it ran. Ask for the gradient before, or call the "
+                      "function without jit")
     weights = list(zip(compiled._weights, variables[count:]))
     before = [(array, array._data, array._entry)
               for array in {id(array): array for array, _ in (*weights, *run.plan.copied)}.values()]
-    for array, data in run.plan.copied:
+    moving = [(array, array._data) for array in compiled.moving]
+    for array, data in (*run.plan.copied, *moving):
         array._data = data.copy()
     for weight, variable in weights:
         weight._data, weight._entry = variable._data, variable._entry
     try:
-        with generators.same_draws(run.drawn), Recording(None, run.training):
+        with generators.same_draws(run.drawn), Recording(MODE.now().recording or True, run.training):
             out = run_in_python(run.function, *tree.rebuild(compiled.arguments, iter(variables[:count])))
         results = compiled.traced.computed(out)
     finally:
         for array, data, entry in before:  # its assignments were made already
             array._data, array._entry = data, entry
+        for array, data in moving:
+            array._data[...] = data  # inference reads the states that are stored
+            array._data = data
     heads = [(head, g) for head, g in zip(results, out_grads) if head._entry is not None]
     wanted = [i for i, variable in enumerate(variables) if variable._entry is not None]
     gradients = tape.gradients([head for head, _ in heads], [variables[i] for i in wanted], [g for _, g in heads], True,
-                           True, None) if heads and wanted else []
+                               again, is_train) if heads and wanted else []
     result: list[NDArray | None] = [None] * len(variables)
     for i, value in zip(wanted, gradients):
         result[i] = value

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.bytecode_names import asked_of, loads
+from ..core.bytecode_names import COMPUTED, asked_of, key_of, loads
 from ..core.comparisons import ABSENT, PLAIN
 from ..errors import Where, is_ours
 from .class_hooks import attributes_of, hookable, unhook
@@ -32,7 +32,8 @@ from .outside import (
     AT_PLACES,
     CLOCKS,
     DRAWS,
-    ENVIRONMENT,
+    FILES,
+    INSIDE,
     INSTEAD,
     OF_TRACES,
     OUTSIDE,
@@ -56,6 +57,7 @@ __all__ = ["Observer"]
 
 #: Functions that read an attribute by a name that code may have computed.
 _BY_NAME = frozenset({"getattr", "hasattr", "vars"})
+_IMPORTS = frozenset({"__import__"})
 #: Modules that read source files to show a line of them.
 _SHOWING = frozenset({"linecache", "tokenize", "traceback", "warnings"})
 
@@ -119,8 +121,7 @@ class Observer(Values):
             elif event == "return" and STATE.observer is not None and frame.f_back is not None and known(
                     id(frame.f_back.f_code)):
                 self._answers(frame, arg)
-            elif event == "call" and STATE.observer is not None and (
-                    id(frame.f_code) == ARRAYS_AS_TEXT or id(frame.f_code) in ENVIRONMENT):
+            elif event == "call" and STATE.observer is not None and id(frame.f_code) in INSIDE:
                 self._runs_inside(frame)
 
         return profile
@@ -146,8 +147,10 @@ class Observer(Values):
         elif setting is None:
             if frame.f_code.co_name in ABOUT:
                 self._answers_about(frame)
+            elif frame.f_code is importlib.import_module.__code__:
+                self._asked_modules({getattr(answer, "__name__", COMPUTED)})
             self.meet(answer)
-            if hookable(type(answer)):
+            if hookable(type(answer)) and frame.f_globals.get("__name__") != "contextlib":  # it makes a new one
                 self._read.add(id(answer))
         elif setting in INSTEAD.values():
             self._asks_setting(setting)
@@ -170,10 +173,13 @@ class Observer(Values):
             self.comparisons.unseen[f"{title}()"] = None
 
     def _runs_inside(self, frame: types.FrameType) -> None:
-        """Note a library function whose result depends on a setting, called somewhere inside of libraries."""
+        """Note a library function whose result depends on a setting or a file, called somewhere inside of libraries."""
         if id(frame.f_code) == ARRAYS_AS_TEXT:
             if self._caller(frame, ours=True) is not None:
                 self._asks_setting(np.get_printoptions)
+        elif id(frame.f_code) == FILES:
+            if (caller := self._caller(frame, ours=True)) is not None:
+                self.comparisons.unseen[f"a file at {Where((caller.f_code.co_filename, caller.f_lineno))}"] = None
         elif self._caller(frame) is not None:
             self.read(os.environ, "os.environ")
 
@@ -182,6 +188,10 @@ class Observer(Values):
         user's code or a library that it calls."""
         if function is getattr or function is hasattr or function is vars:
             self._asked_by_name(*asked_of(frame, _BY_NAME))
+        elif function is globals:
+            self._asked_globals(frame.f_globals, key_of(frame))
+        elif function is __import__:
+            self._asked_modules({asked_of(frame, _IMPORTS)[0]})
         if not isinstance(getattr(function, "__self__", None), (types.ModuleType, type, types.NoneType)):
             self._asks_object(frame, function)
         setting = INSTEAD.get(function, function)
@@ -258,6 +268,8 @@ class Observer(Values):
         for name in code.co_varnames[:count]:
             self.meet(values.get(name))
         first = values.get(code.co_varnames[0])
+        if isinstance(first, UnicodeError) and count == 1:
+            self.comparisons.unseen["codecs.register_error()"] = None
         for cls in (type(first), first) if isinstance(first, type) else (type(first),):
             if (id(code), id(cls)) in self._methods or not (hookable(cls) or is_user_module(cls.__module__)):
                 continue

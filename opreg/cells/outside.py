@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 import array
 import atexit
+import codecs
 import collections
 import contextvars
 import datetime
@@ -27,6 +28,7 @@ import re
 import signal
 import struct
 import sys
+import sysconfig
 import threading
 import time
 import types
@@ -39,10 +41,11 @@ from opreg.ndarray.autograd import is_recording
 from opreg.symbol.symbol import Symbol
 from opreg.util import is_np_array, is_np_shape
 
+from ..core.files import reading
 from .initializer import get_seed
 from .state import get_context
 
-__all__ = ["ABOUT", "ARRAYS_AS_TEXT", "ASKED", "AT_PLACES", "BY_NAME", "CLOCKS", "DRAWS", "ENVIRONMENT",
+__all__ = ["ABOUT", "ARRAYS_AS_TEXT", "ASKED", "AT_PLACES", "BY_NAME", "CLOCKS", "DRAWS", "FILES", "INSIDE",
            "INSTEAD", "OF_TRACES", "OUTSIDE", "QUESTIONS", "SETTINGS", "STATES", "SYMBOLS", "THREADS",
            "decimal_context", "does_not_answer", "is_generator", "is_opaque", "state_of", "title_of", "unknown"]
 
@@ -51,6 +54,7 @@ CLOCKS = {getattr(time, name): f"time.{name}()" for name in dir(time) if name.re
     "time", "perf_counter", "monotonic", "process_time", "thread_time")}
 #: Functions that read files, the keyboard, or entropy.
 _READERS = {io.open: "open()", input: "input()", np.fromfile: "fromfile()",
+            codecs.lookup_error: "codecs.lookup_error()",
             **{getattr(os, name): f"os.{name}()" for name in (
                 "access", "listdir", "lstat", "open", "scandir", "stat", "urandom")}}
 
@@ -138,6 +142,33 @@ def temporary_files() -> object:
     return None if module is None else (module.gettempdir(), module.template)
 
 
+def file_types() -> object:
+    """The types of files that ``mimetypes`` knows by their names.
+
+    Examples
+    --------
+    >>> isinstance(file_types(), (tuple, type(None)))
+    True
+    """
+    module = sys.modules.get("mimetypes")
+    if module is None:
+        return None
+    if not module.inited:
+        module.init()
+    return module._db.types_map, module.suffix_map, module.encodings_map
+
+
+def arguments() -> list[str]:
+    """The arguments of the program.
+
+    Examples
+    --------
+    >>> arguments() is sys.argv
+    True
+    """
+    return sys.argv
+
+
 def time_zone() -> tuple[Any, ...]:
     """The time zone of the process.
 
@@ -154,12 +185,13 @@ SETTINGS: dict[Any, str] = {
     os.getcwd: "os.getcwd", decimal_context: "decimal.getcontext", locale_settings: "locale.setlocale",
     time_zone: "time.tzname", start_method: "multiprocessing.get_start_method", zone_paths: "zoneinfo.TZPATH",
     text_domain: "gettext.textdomain", short_texts: "reprlib.aRepr", temporary_files: "tempfile.gettempdir",
+    file_types: "mimetypes.types_map", arguments: "sys.argv",
     **{getattr(module, name): f"{module.__name__}.{name}" for module, names in (
         (atexit, "_ncallbacks"), (faulthandler, "is_enabled"),
         (gc, "isenabled get_threshold get_freeze_count get_debug"),
         (locale, "localeconv getlocale"), (logging, "getLevelName"),
         (os, "cpu_count getpid getppid getuid geteuid getgid getegid getpgrp"),
-        (signal, "getsignal"),
+        (signal, "getsignal"), (sysconfig, "get_config_var get_config_vars get_path get_platform"),
         (sys, "getrecursionlimit getswitchinterval get_int_max_str_digits gettrace getdlopenflags get_asyncgen_hooks "
               "get_coroutine_origin_tracking_depth"),
         (threading, "stack_size active_count current_thread"))
@@ -180,12 +212,18 @@ ASKED.update((id(inspect.unwrap(function).__code__), setting) for function, sett
 ARRAYS_AS_TEXT = id(inspect.unwrap(np.array2string).__code__)
 #: Code that reads the environment, also when a library calls it.
 ENVIRONMENT = frozenset(map(id, (type(os.environ).__getitem__.__code__, type(os.environ).__iter__.__code__)))
+#: Code that opens a file to read it, for opreg's readers.
+FILES = id(inspect.unwrap(reading).__code__)
+#: Code that is noted whoever calls it.
+INSIDE = frozenset({ARRAYS_AS_TEXT, FILES, *ENVIRONMENT})
 #: Settings that code reads by a name.
 BY_NAME: dict[str, Any] = {"FloatingPointError": np.geterr, "seterr": np.geterr, "errstate": np.geterr,
                            "timestamp": time_zone, "astimezone": time_zone, "mktime": time_zone,
                            "get_start_method": start_method, "TZPATH": zone_paths,
                            "textdomain": text_domain, "gettext": text_domain, "ngettext": text_domain,
-                           "reprlib": short_texts, "gettempdir": temporary_files, "gettempprefix": temporary_files}
+                           "reprlib": short_texts, "gettempdir": temporary_files, "gettempprefix": temporary_files,
+                           "guess_type": file_types, "guess_extension": file_types, "guess_all_extensions": file_types,
+                           "parse_args": arguments, "parse_known_args": arguments}
 #: Methods that return attributes of a Symbol.
 SYMBOLS = frozenset(method.__code__ for method in (Symbol.attr, Symbol.list_attr, Symbol.attr_dict))
 #: Functions written in Python that read files, memory at an address, or past the hooks of classes.

@@ -23,7 +23,7 @@ from .handles import HookHandle, Hooks
 from .initializer import InitializerLike, initializer
 from .state import EPOCH, STATE
 from .subscripts import subscript
-from .tensor import TENSORS, Tensor, has_values, lent, made, tensor
+from .tensor import TENSORS, Tensor, has_values, lent, tensor
 from .tensor_base import TensorBase, is_number
 from .typing import TensorDType, TensorLike
 
@@ -66,6 +66,8 @@ class Parameter(Tensor):
         for what, value in (("requires_grad", requires_grad), ("layerwise_parallel", layerwise_parallel)):
             if not isinstance(value, bool):
                 raise TypeError(f"Parameter: {what} must be a bool, got {type(value).__name__}")
+        if STATE.trace is not None and STATE.trace.knows(default_input):
+            STATE.trace.leave("it makes a Parameter of a tensor")
         if isinstance(default_input, bool):
             raise ValueError("Parameter: expected a Tensor, int, float, NumPy array or list, got bool")
         if isinstance(default_input, int):
@@ -256,16 +258,12 @@ class Parameter(Tensor):
         init : Tensor, str, Initializer or number
             Values of the copy, as in ``initializer``.
         """
-        result = Parameter(self._source(init), self._name, self._requires_grad, self.layerwise_parallel,
-                           self.parallel_optimizer)
+        same = isinstance(init, str) and init == "same"
+        source = self if same else initializer(init, self.shape, self.dtype)
+        result = Parameter(source, self._name, self._requires_grad, self.layerwise_parallel, self.parallel_optimizer)
         result._given, result.comm_fusion = self._given, self.comm_fusion
         result._mindspore_name = self._mindspore_name
         return result
-
-    def _source(self, init: InitializerLike) -> Tensor:
-        if isinstance(init, str) and init == "same":
-            return made(self._data, self._ctx)
-        return initializer(init, self.shape, self.dtype)
 
     def init_data(self, layout: object = None, set_sliced: bool = False) -> Parameter:
         """This parameter; its values exist already."""

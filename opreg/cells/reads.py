@@ -32,12 +32,12 @@ class Owner(Protocol):
 
 
 def _state(owner: Owner) -> tuple[Any, ...]:
-    """State of a Cell or Parameter besides attributes: hooks, casts, shape, whether it is trained."""
+    """State of a Cell or Parameter besides attributes: class, hooks, casts, shape, dtype, whether it is trained."""
     if isinstance(owner, NDArray):
         hooks = getattr(owner, "_hooks", None)
-        return getattr(owner, "_requires_grad", None), owner.shape, tuple(hooks or ())
+        return getattr(owner, "_requires_grad", None), owner.shape, owner._data.dtype, tuple(hooks or ())
     own = owner.__dict__
-    return tuple(map(tuple, own["_hooks"].values())), own["_cast"], own["_cast_out"], own["_bprop_debug"]
+    return type(owner), tuple(map(tuple, own["_hooks"].values())), own["_cast"], own["_cast_out"], own["_bprop_debug"]
 
 
 def attribute(owner: Owner, name: str) -> Any:

@@ -233,6 +233,11 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         variable = self._variable()
         return super()._as_numpy(dtype, copy) if variable is None else np.asarray(variable.asnumpy(), dtype)
 
+    def __dlpack__(self, **keywords: Any) -> object:
+        if STATE.trace is not None and STATE.trace.knows(self):
+            STATE.trace.leave("it shares the memory of a tensor by DLPack")
+        return super().__dlpack__(**keywords)
+
     def value(self) -> Tensor:
         """This tensor."""
         return self

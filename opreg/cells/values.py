@@ -18,6 +18,7 @@ import functools
 import gc
 import io
 import logging
+import operator
 import os
 import random
 import sys
@@ -33,7 +34,7 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.traced import TracedNDArray
 
-from ..core.bytecode_names import Loads, loads
+from ..core.bytecode_names import COMPUTED, Loads, loads, module_keys
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons, elements
 from .class_hooks import attributes_of, hook, hookable, runs_python
@@ -60,15 +61,24 @@ _OF_CLASS = frozenset({"type", "__class__"})
 _CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type(np.dot))
 #: Names of exceptions by which code notices that a call has failed.
 _MISTAKES = frozenset({"TypeError", "Exception", "BaseException"})
-#: Attributes of frames that lead to globals by other names than code loads.
-_OF_FRAMES = frozenset({"f_builtins", "f_globals"})
+#: Attributes of frames and functions that lead to globals by other names than code loads.
+_OF_FRAMES = frozenset({"__globals__", "f_builtins", "f_globals"})
 #: Names by which code reads the state of warnings.
 _WARNS = frozenset({"catch_warnings", "simplefilter", "warn", "warn_explicit"})
 #: Names by which code reads all members of a module.
 _LISTS = frozenset({"dir", "vars", "__dict__", "getmembers"})
+#: Names of functions that read attributes by names that nobody can tell.
+_BY_ANY_NAME = frozenset({"attrgetter", "getmembers", "getmembers_static", "methodcaller"})
 #: Attributes of functions and classes outside of their ``__dict__``.
-_OF_FUNCTIONS = frozenset({"__name__", "__qualname__", "__doc__", "__annotations__", "__module__"})
+_OF_FUNCTIONS = frozenset({"__name__", "__qualname__", "__doc__", "__annotations__", "__module__", "__code__",
+                           "__defaults__", "__kwdefaults__", "__closure__"})
 _OF_CLASSES = frozenset({"__name__", "__qualname__", "__module__"})
+#: Attributes that library functions of a name read.
+_READ_BY = {"getdoc": ("__doc__",), "getclosurevars": ("__closure__", "__globals__"),
+            **dict.fromkeys(("getfullargspec", "getcallargs"), (
+                "__code__", "__defaults__", "__kwdefaults__", "__annotations__")),
+            **dict.fromkeys(("getsource", "getsourcelines", "isgeneratorfunction", "iscoroutinefunction"), (
+                "__code__",))}
 #: Attributes of arrays beside their elements, by the name that code reads.
 _OF_ARRAYS = {"flags": "{}.flags.num", "names": "{}.dtype.names"}
 #: Properties of members of an enumeration, and the attributes that they read.
@@ -82,6 +92,9 @@ _COMPUTING = frozenset({"numpy", "scipy"})
 #: Values whose contents are not compared.
 _SIMPLE = frozenset({bool, int, float, complex, str, bytes, type(None)})
 _BOUND = (types.BuiltinMethodType, types.MethodWrapperType)
+#: Types of objects that show the elements of a dict.
+_VIEWS: tuple[type, ...] = (types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items()))
+_GETTERS = (operator.attrgetter, operator.methodcaller)
 CACHED = type(functools.lru_cache(len))
 
 
@@ -90,6 +103,9 @@ class ReadLog(Protocol):
 
     comparisons: Comparisons
     observer: Any
+
+    def visit(self, owner: Any) -> None:
+        """Note that a Parameter is used."""
 
     def attribute(self, owner: Any, name: str, value: object) -> None:
         """Note that an attribute of a Cell is read."""
@@ -168,6 +184,7 @@ class Values:
         self._names: set[str] = set()  # names of attributes that code reads
         self._texts: set[str] = set()  # texts that may name attributes, if code reads attributes by text
         self._by_text = False
+        self._by_any_name = False
         self._updates: set[str] = set()  # names of attributes that code changes
         self._stores: set[str] = set()  # names of attributes that code sets
         self._holders: list[Any] = []  # objects without a watched ``__dict__``, on which code may set attributes
@@ -221,8 +238,12 @@ class Values:
         self._inner.update(id(const) for const in code.co_consts if isinstance(const, types.CodeType))
         found = loads(code)
         self._texts.update(filter(str.isidentifier, found.texts))
-        self._by_text = self._by_text or not _BY_TEXT.isdisjoint(found.names.union(found.scope))
-        new = found.names.union(found.scope, self._texts if self._by_text else ()) - self._names
+        named = found.names.union(found.scope)
+        self._by_text = self._by_text or not _BY_TEXT.isdisjoint(named)
+        if not _BY_ANY_NAME.isdisjoint(named):
+            self._asked_by_any_name()
+        read = (_READ_BY[name] for name in named & _READ_BY.keys())
+        new = named.union(*read, self._texts if self._by_text else ()) - self._names
         self._names |= new
         for name, is_read in found.scope.items():
             value = scope.get(name, ABSENT)
@@ -254,16 +275,13 @@ class Values:
         if not new.isdisjoint(_WARNS):
             self.read(warnings.filters, "warnings.filters")
         for name in new & _OF_FRAMES:
-            self.comparisons.unseen[f"{name} of a frame"] = None
+            self.comparisons.unseen[f"{name} of a frame or a function"] = None
         if not _ENVIRONMENT.isdisjoint(new):
             self.read(os.environ, "os.environ")
         for text in found.texts:
             self._imported(text)
-            if "modules" in found.names:
-                self.comparisons.entry(sys.modules, text, sys.modules.get(text, ABSENT), f"sys.modules[{text!r}]")
-                self.read(sys.modules.get(text), f"sys.modules[{text!r}]")
-            if "globals" in found.scope:
-                self.comparisons.entry(scope, text, scope.get(text, ABSENT), f"the global {text}")
+        if "modules" in found.names:
+            self._asked_modules(module_keys(code, scope))
         functions = self._functions.get(id(code), [])
         if not functions and code.co_freevars and id(code) not in self._inner:
             functions = [each for each in gc.get_referrers(code) if isinstance(each, types.FunctionType)]
@@ -306,15 +324,20 @@ class Values:
         for cell, name in zip(function.__closure__ or (), function.__code__.co_freevars):
             if name in found.places["outer"]:
                 self.comparisons.place(cell, name, f"the variable {name} that {title} has from outside")
-            try:
-                value = cell.cell_contents
-            except ValueError:  # not assigned yet
-                continue
-            value = self._first((id(cell), name), value, name in outer)
             if name in outer:
-                label = f"the variable {name} that {title} has from outside"
-                self.comparisons.variable(cell, value, label)
-                self._given(value, label)
+                self._of_variable(cell, f"the variable {name} that {title} has from outside", name)
+            elif cell != types.CellType():
+                self._first((id(cell), name), cell.cell_contents, False)
+
+    def _of_variable(self, cell: types.CellType, label: str, name: str = "") -> None:
+        """Note that a closure variable is read."""
+        empty = types.CellType()
+        if cell == empty:  # not assigned yet
+            self.comparisons.path(cell, "({0} == type({0})())", True, label)
+            return
+        value = self._first((id(cell), name), cell.cell_contents, True)
+        self.comparisons.variable(cell, value, label)
+        self._given(value, label)
 
     # ---------------------------------------------------------------------------------------------------- values
 
@@ -376,12 +399,14 @@ class Values:
                 self.read(getattr(value, name), label)
         elif isinstance(value, (*_BOUND, types.MethodType)):
             self.read(value.__self__, label)
-        elif isinstance(value, types.MappingProxyType):
+        elif isinstance(value, _VIEWS):
             for part in gc.get_referents(value):
                 self.read(part, label)
         elif isinstance(value, weakref.ReferenceType):
             self.comparisons.path(value, "{}()", value(), label)
             self.read(value(), label)
+        elif isinstance(value, types.CellType):
+            self._of_variable(value, label)
         elif isinstance(value, contextvars.ContextVar):
             self.comparisons.path(value, "{}.get(absent)", value.get(ABSENT), label)
             try:
@@ -392,6 +417,8 @@ class Values:
             printed = value in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
             if not printed and not value.closed and value.readable():
                 self.reason = self.reason or f"it reads from a file, {label}"
+        elif isinstance(value, weakref.ProxyTypes):
+            self.reason = self.reason or f"it reads through a weak proxy, {label}"
         elif isinstance(value, Iterator) and not (
                 is_user_module(cls.__module__) and isinstance(stored(cls, "__next__")[1], types.FunctionType)):
             self.reason = self.reason or f"it takes from an iterator, {label}"
@@ -429,7 +456,9 @@ class Values:
         self._met[id(value)] = value
         if cls is decimal.Decimal or value is decimal.Decimal or value is decimal:
             self._asks_setting(decimal_context)
-        if isinstance(value, types.ModuleType):
+        if isinstance(value, _GETTERS):
+            self._asked_by_any_name()
+        elif isinstance(value, types.ModuleType):
             self._own(value)
             if value is random or value.__name__ == "numpy.random":
                 self._names.add("random")
@@ -440,6 +469,8 @@ class Values:
                 self._own(value)
                 self._classes[value] = None
                 self.meet(type(value))
+                if issubclass(value, tuple) and hasattr(value, "_fields"):  # its constructor is generated
+                    self.comparisons.path(value, "{}.__new__.__defaults__", value.__new__.__defaults__, value.__name__)
         elif isinstance(value, types.FunctionType):
             self._functions.setdefault(id(value.__code__), []).append(value)
             if (id(value.__code__), id(value.__globals__)) in self._scanned or not _MISTAKES.isdisjoint(
@@ -462,9 +493,12 @@ class Values:
             if hookable(cls) and is_user_module(cls.__module__):
                 self._hook(cls)
         elif isinstance(value, TensorBase):
+            if hasattr(value, "_version"):  # a Parameter: its shape, its dtype
+                self.reads.visit(value)
             if getattr(value, "__dict__", None):
                 self._own(value)
         elif getattr(cls, "compiled", False) is True:
+            self.comparisons.path(value, "{}.function", value.function, "what a compiled function compiles")
             self.meet(value.function)
         elif isinstance(value, ParameterContainer) and not is_user_module(cls.__module__):
             self._of_layer(value)
@@ -505,6 +539,8 @@ class Values:
         self._owners.append(owner)
         if isinstance(owner, (type, types.ModuleType, types.FunctionType, threading.local)):
             self._holds(owner)
+        if self._by_any_name:
+            self._asked_by_name(owner, COMPUTED)
         for name in tuple(self._names):
             self._owned(owner, name)
         for name in self._updates - self._names:
@@ -550,6 +586,8 @@ class Values:
             value = self._first((id(owner), name), value, True)
             label = f"{getattr(owner, '__name__', type(owner).__name__)}.{name}"
             self.comparisons.entry(owner.__dict__, name, value, label)
+            if isinstance(owner, types.FunctionType):
+                self.comparisons.path(owner, "{}.__dict__", owner.__dict__, label)
             if not library or not isinstance(value, _CODE):
                 self.read(value, label)
             elif isinstance(value, type):
@@ -557,14 +595,21 @@ class Values:
         elif isinstance(owner, types.ModuleType):
             if ("__getattr__" in owner.__dict__ and is_user_module(owner.__name__)) or (
                     self._by_text and name in self._texts):
-                self.comparisons.entry(owner.__dict__, name, ABSENT, f"{owner.__name__}.{name}")
+                for each in (name, "__getattr__"):
+                    self.comparisons.entry(owner.__dict__, each, owner.__dict__.get(each, ABSENT),
+                                           f"{owner.__name__}.{each}")
             if name in _LISTS:
                 self.comparisons.path(owner, "len({}.__dict__)", len(owner.__dict__), f"names in {owner.__name__}")
         elif _has_fields(type(owner)) and _is_field(type(owner), name):
             self._field(owner, name)
 
     def _asked_by_name(self, owner: Any, name: Any) -> None:
-        """Note an attribute that code reads by a computed name, as ``getattr`` does; all if the name is unknown."""
+        """Note attributes that code reads by a computed name, as ``getattr`` does: all where the name is unknown, and
+        those of all owners where the owner is."""
+        if owner is COMPUTED:
+            for each in tuple(self._owners):
+                self._asked_by_name(each, name)
+            return
         if isinstance(owner, type):
             names = [each for each in vars(owner) if not each.startswith("__")] if is_user_module(
                 owner.__module__) else []
@@ -578,6 +623,33 @@ class Values:
         for each in [name] if isinstance(name, str) else names:
             self._owned(owner, each)
 
+    def _asked_by_any_name(self) -> None:
+        """Code asks for attributes by names that nobody can tell: all are noted of all owners, those to come, too."""
+        if not self._by_any_name:
+            self._by_any_name = True
+            self._asked_by_name(COMPUTED, COMPUTED)
+
+    def _asked_globals(self, scope: dict[str, Any], key: Any) -> None:
+        """Code looks into its globals: all are noted where it does so by names that are not known."""
+        if key is COMPUTED:
+            self.comparisons.path(scope, "len({})", len(scope), "the names of globals")
+        for name in [each for each in scope if each != "__builtins__"] if key is COMPUTED else (key,):
+            value = self._first((id(scope), name), scope.get(name, ABSENT), True)
+            self.comparisons.entry(scope, name, value, f"the global {name}")
+            self._given(value, f"the global {name}")
+
+    def _asked_modules(self, keys: Collection[Any]) -> None:
+        """Code looks into ``sys.modules``: all of the user's are noted where it does so by names that are not known."""
+        names = set(keys)
+        if COMPUTED in names:
+            names.remove(COMPUTED)
+            names.update(filter(is_user_module, tuple(sys.modules)))
+            self.comparisons.path(sys, "len({}.modules)", len(sys.modules), "the names in sys.modules")
+        for name in names:
+            module = sys.modules.get(name, ABSENT)
+            self.comparisons.entry(sys.modules, name, module, f"sys.modules[{name!r}]")
+            self.read(module, f"sys.modules[{name!r}]")
+
     def _field(self, owner: Any, name: str) -> None:
         """Compare an attribute of a C type."""
         label = f"{type(owner).__name__}.{name}"
@@ -587,9 +659,9 @@ class Values:
             value = ABSENT
         if _is_of_ctypes(type(value)):  # another object each time, over the same memory
             self.read(value, label)
-        elif isinstance(value, (*PLAIN, *CONTAINERS, types.FunctionType)):
+        elif isinstance(value, (*PLAIN, *CONTAINERS, types.FunctionType, types.CodeType)):
             path = f"{{}}.{name}"
-            if isinstance(value, tuple):  # it may be a new object each time
+            if isinstance(value, tuple) and not isinstance(owner, types.FunctionType):  # it may be new each time
                 path, value = f"repr({path})", repr(value)
             self.comparisons.path(owner, path, value, label)
             self.read(value, label)

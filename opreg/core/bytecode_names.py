@@ -7,19 +7,23 @@ no result depends on it, unless the name is also read elsewhere.
 from __future__ import annotations
 
 import dis
+import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .cache import cached
 
-__all__ = ["Loads", "asked_of", "loads", "parts"]
+__all__ = ["COMPUTED", "Loads", "asked_of", "key_of", "loads", "module_keys", "parts"]
 
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _OUTER = frozenset({"LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"})
 #: Instructions that set a name, and what it is a name of.
 _PLACES = {"STORE_GLOBAL": "global", "STORE_DEREF": "outer", "STORE_ATTR": "attribute"}
+_SUBSCRIPTS = frozenset({"BINARY_SUBSCR", "DELETE_SUBSCR", "STORE_SUBSCR"})
+#: A key that is neither a variable nor a constant.
+COMPUTED = object()
 #: Methods of containers that change them and return nothing.
 _CHANGES = frozenset({"add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "insert", "remove",
                       "reverse", "sort", "update"})
@@ -86,6 +90,8 @@ def loads(code: types.CodeType) -> Loads:
                 found.changes[step.offset] = name
             if not changed or step.opname == "LOAD_METHOD":
                 found.names.add(name)
+        elif step.opname == "MATCH_CLASS":
+            found.names.add("__match_args__")
         elif step.opname == "IMPORT_NAME":
             found.imports.add((name, next((each.argval for each in reversed(steps[:i])
                                            if each.argval.__class__ is int), 0)))
@@ -101,45 +107,127 @@ def loads(code: types.CodeType) -> Loads:
 
 
 def asked_of(frame: types.FrameType, functions: frozenset[str]) -> tuple[Any, Any]:
-    """The first two arguments of the call of a function, one of these names, that a frame stands at; None for one that
-    is neither a variable nor a constant, nor what a module or an object has by an attribute.
+    """The first two arguments of the call of a function, one of these names, that a frame stands at; ``COMPUTED`` for
+    one that is neither a variable nor a constant, nor what a module or an object has by an attribute.
 
     Examples
     --------
     >>> import math, sys
     >>> found = []
     >>> def f(owner, name):
-    ...     return getattr(owner, name), getattr(owner, name + "")
+    ...     return getattr(owner, name), getattr([owner][0], name), getattr(owner, name + "")
     >>> sys.setprofile(lambda frame, event, function: found.append(asked_of(frame, frozenset({"getattr"})))
     ...                if event == "c_call" and function is getattr else None)
     >>> _ = f(math, "pi")
     >>> sys.setprofile(None)
-    >>> found == [(math, "pi"), (math, None)]
+    >>> found == [(math, "pi"), (COMPUTED, "pi"), (math, COMPUTED)]
+    True
+    """
+    steps, variables = _steps(frame.f_code), {**frame.f_globals, **frame.f_locals}
+    end = next((i for i, step in enumerate(steps) if step.offset == frame.f_lasti), 0)
+    count = steps[end].arg
+    if end and steps[end - 1].opname == "PRECALL":
+        end -= 1
+    for begin in range(end, -1, -1):
+        if steps[begin].opname in _GLOBALS and steps[begin].argval in functions:
+            arguments = _arguments(steps[begin + 1:end], variables)
+            if arguments is not None and len(arguments) == count:
+                return (*arguments, COMPUTED, COMPUTED)[:2]
+    return COMPUTED, COMPUTED
+
+
+def _arguments(steps: Sequence[dis.Instruction], variables: Mapping[str, Any]) -> list[Any] | None:
+    """The values that steps leave on the stack, ``COMPUTED`` for those that are not known; None for steps that jump or
+    take more than they have put there."""
+    stack: list[Any] = []
+    for step in steps:
+        if step.opcode in dis.hasjrel or step.opcode in dis.hasjabs:
+            return None
+        change = dis.stack_effect(step.opcode, step.arg if step.opcode >= dis.HAVE_ARGUMENT else None)
+        if step.opname in ("KW_NAMES", "PUSH_NULL") and not stack:  # of the call itself
+            continue
+        if step.opname.startswith("LOAD_FAST") and isinstance(step.argval, tuple):
+            stack += (variables.get(name, COMPUTED) for name in step.argval)
+        elif change == 1:
+            stack.append(_variable(step, variables))
+        elif change > 0:
+            stack += [COMPUTED] * change
+        elif len(stack) + change < 1:
+            return None
+        elif step.opname != "KW_NAMES":
+            del stack[len(stack) + change:]
+            stack[-1] = _part(stack[-1], step.argval) if step.opname in _ATTRIBUTES else COMPUTED
+    return stack
+
+
+def _part(owner: Any, name: str) -> Any:
+    """An attribute that a module or an object has itself."""
+    try:
+        return object.__getattribute__(owner, "__dict__").get(name, COMPUTED)
+    except AttributeError:  # its attributes are elsewhere
+        return COMPUTED
+
+
+def key_of(frame: types.FrameType) -> Any:
+    """The key by which code looks into the dict that the call answers at which a frame stands, as ``globals()[key]``;
+    ``COMPUTED`` for one that is neither a variable nor a constant, and where it looks at more.
+
+    Examples
+    --------
+    >>> import sys
+    >>> found = []
+    >>> def f(name):
+    ...     return globals().get(name), name in globals(), len(globals())
+    >>> sys.setprofile(lambda frame, event, function: found.append(key_of(frame))
+    ...                if event == "c_call" and function is globals else None)
+    >>> _ = f("a")
+    >>> sys.setprofile(None)
+    >>> found == ["a", "a", COMPUTED]
     True
     """
     steps = _steps(frame.f_code)
-    end = next((i for i, step in enumerate(steps) if step.offset == frame.f_lasti), 0)
-    begin = end
-    while begin and not (steps[begin].opname in _GLOBALS and steps[begin].argval in functions):
-        begin -= 1
-    loaded: list[Any] = []
-    for step in steps[begin + 1:end]:
-        if step.opname.startswith("LOAD_FAST"):
-            names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
-            loaded += map(frame.f_locals.get, names)
-        elif step.opname in _GLOBALS or step.opname in _OUTER:
-            loaded.append(frame.f_locals.get(step.argval, frame.f_globals.get(step.argval)))
-        elif step.opname == "LOAD_CONST":
-            loaded.append(step.argval)
-        elif step.opname in _ATTRIBUTES and loaded:
-            try:
-                loaded[-1] = object.__getattribute__(loaded[-1], "__dict__").get(step.argval)
-            except AttributeError:  # its attributes are elsewhere
-                loaded[-1] = None
-        elif step.opname not in ("PRECALL", "PUSH_NULL"):  # an expression that takes what was loaded last
-            del loaded[len(loaded) > 1:]
-            break
-    return (*loaded, None, None)[:2]
+    at = next((i for i, step in enumerate(steps) if step.offset == frame.f_lasti), 0)
+    return _key(steps, at, {**frame.f_globals, **frame.f_locals})
+
+
+def module_keys(code: types.CodeType, scope: Mapping[str, Any]) -> set[Any]:
+    """The names by which code looks into ``sys.modules``, ``COMPUTED`` among them if it does so by others.
+
+    Examples
+    --------
+    >>> import sys
+    >>> code = (lambda: (sys.modules["a"], sys.modules[here])).__code__
+    >>> module_keys(code, {"sys": sys, "here": "b"}) == {"a", "b"}
+    True
+    """
+    steps, scope = _steps(code), {"sys": sys, **scope}  # a function may import it
+    keys = [_key(steps, i, scope) for i, step in enumerate(steps) if step.opname in _ATTRIBUTES
+            and step.argval == "modules" and _variable(steps[i - 1], scope) is sys]
+    return {key if isinstance(key, str) else COMPUTED for key in keys}
+
+
+def _key(steps: Sequence[dis.Instruction], at: int, variables: Mapping[str, Any]) -> Any:
+    """The key by which the steps behind one look into the dict that this one leaves."""
+    following = [step for step in steps[at + 1:at + 5] if step.opname not in ("PRECALL", "PUSH_NULL")][:2]
+    if len(following) < 2:
+        return COMPUTED
+    first, second = following
+    if first.opname == "CONTAINS_OP":
+        while steps[at].opname not in _GLOBALS and not steps[at].opname.startswith("LOAD_FAST"):
+            at -= 1
+        return _variable(steps[at - 1], variables)
+    if second.opname in _SUBSCRIPTS or (second.opname == "BINARY_OP" and second.argrepr == "[]"):
+        return _variable(first, variables)
+    return _variable(second, variables) if first.opname in _ATTRIBUTES and first.argval == "get" else COMPUTED
+
+
+def _variable(step: dis.Instruction, variables: Mapping[str, Any]) -> Any:
+    """The text, or another value, that a step loads; ``COMPUTED`` where that is not known."""
+    if step.opname == "LOAD_CONST":
+        return step.argval
+    if step.opname in _GLOBALS or step.opname in _OUTER or step.opname.startswith("LOAD_FAST"):
+        return variables.get(step.argval, COMPUTED)
+    return COMPUTED
 
 
 @cached(256)

@@ -121,9 +121,10 @@ def put_back(container: Any, before: list[Any]) -> None:
     {'a': 3}
     """
     if isinstance(container, dict):
-        dict.clear(container)
         half = len(before) // 2
-        dict.update(container, zip(before[:half], before[half:]))
+        entries = dict(zip(before[:half], before[half:]))
+        dict.clear(container)
+        dict.update(container, entries)
     elif isinstance(container, list):
         list.__setitem__(container, slice(None), before)
     elif isinstance(container, set):

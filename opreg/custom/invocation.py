@@ -98,7 +98,7 @@ def _run_anew(attrs: PropUse, make: Callable[[], CustomOp], *given: Any) -> None
 def _run_back_anew(attrs: PropUse, call: Call, *given: Any) -> None:
     """Call ``backward`` of the operator whose ``forward`` ran last."""
     custom_op = attrs.create(call.ctx, call.memo, ())
-    run_backward(attrs, custom_op, custom_op.backward, *given)
+    run_backward(attrs, custom_op, *given)
 
 
 def forward_steps(call: Call) -> list[Callable]:
@@ -136,9 +136,12 @@ def _automatic(attrs: PropUse, req: list[str], out_grad: list, in_data: list, ou
             write(dst, request, value)
 
 
-def run_backward(attrs: PropUse, custom_op: CustomOp, backward: Callable[..., None], req: list[str], out_grad: list,
-                 in_data: list, out_data: list, in_grad: list, aux: list) -> None:
-    """Call the ``backward`` of an operator, or what stands in its place."""
+def run_backward(attrs: PropUse, custom_op: CustomOp, req: list[str], out_grad: list, in_data: list, out_data: list,
+                 in_grad: list, aux: list) -> None:
+    """Call the ``backward`` that an operator has now, or what stands in its place."""
+    backward = custom_op.backward
+    if attrs.op.traits.traced and is_default(backward):
+        backward = functools.partial(_automatic, attrs)
     try:
         backward(req=req, out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=in_grad, aux=aux)
     except Exception as error:
@@ -172,13 +175,10 @@ def backward_steps(call: Call) -> list[Callable]:
     wrap, ctx = call.wrap, call.ctx
     in_grad, aux = [wrap(a, ctx) for a in raws], [wrap(a, ctx) for a in states]
     reading = read_by(attrs, needed, call.ins[:len(needed)], ctx, wrap)
-    backward = custom_op.backward
-    if attrs.op.traits.traced and is_default(backward):
-        backward = functools.partial(_automatic, attrs)
     if ANEW in call.memo and not attrs.op.traits.traced:
         run = functools.partial(_run_back_anew, attrs, call, reqs, *reading, in_grad, aux)
     else:
-        run = functools.partial(run_backward, attrs, custom_op, backward, reqs, *reading, in_grad, aux)
+        run = functools.partial(run_backward, attrs, custom_op, reqs, *reading, in_grad, aux)
     check_keywords(custom_op.backward, _BACKWARD, title)
 
     def unwritten(left: list[int]) -> list[Callable]:

@@ -36,10 +36,11 @@ _FUNCTIONS = frozenset(getattr(builtins, name) for name in (
 #: Modules whose functions are pure, except those that draw random numbers.
 _MODULES = frozenset({np, math, operator})
 _RANDOM = frozenset({"random", "default_rng"})
-#: Names of attributes that are not compared, and of functions that depend on NumPy's settings.
-_FIELDS = frozenset({"__annotations__", "__doc__", "__module__", "__mro__", "__name__", "__qualname__",
-                     "__subclasses__", "__wrapped__", "array2string", "array_repr", "array_str", "flags",
-                     "get_printoptions", "getbufsize", "geterr", "geterrcall", "names"})
+#: Names of attributes that are not compared, and of functions that depend on settings or files.
+_FIELDS = frozenset({"__annotations__", "__doc__", "__globals__", "__module__", "__mro__", "__name__", "__qualname__",
+                     "__subclasses__", "__wrapped__", "array2string", "array_repr", "array_str",
+                     "attrgetter", "decode", "encode", "flags", "get_printoptions", "getbufsize", "geterr",
+                     "geterrcall", "load", "load_checkpoint", "methodcaller", "names"})
 _MISTAKES = frozenset({"FloatingPointError"})
 #: Packages whose classes are not users' classes.
 _LIBRARIES = frozenset({"opreg", "numpy", "cupy", *sys.stdlib_module_names})
@@ -161,6 +162,7 @@ class _Places:
             if not is_ours(value.__code__):
                 self.function(value)
                 for name in names.intersection(vars(value)):
+                    self.comparisons.path(value, "{}.__dict__", vars(value), label)
                     if (id(value), name) not in self._attributes:
                         self._attributes.add((id(value), name))
                         self.comparisons.entry(vars(value), name, vars(value)[name], f"{label}.{name}")

@@ -205,12 +205,19 @@ def _named(data: Any, default: str, empty: bool) -> list[tuple[str, np.ndarray]]
         data = OrderedDict(zip(names, data))
     named = []
     for name, value in data.items():
-        host = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+        host = _on_host(value)
         if host.ndim == 0 or not (host.dtype.kind in "iub" or is_floating(host.dtype)):
             raise ArgumentError(f"NDArrayIter: {name}: expected an array of numbers, got {type(value).__name__}")
         # as in nd.array: NumPy arrays become float32, NDArrays keep their dtype
         named.append((name, host if isinstance(value, NDArray) else host.astype(np.float32, copy=False)))
     return named
+
+
+def _on_host(value: Any) -> np.ndarray:
+    """An array on the host: the memory of one that lies there, so that batches see later writes, else a copy."""
+    if not isinstance(value, NDArray):
+        return np.asarray(value)
+    return value._data if value._ctx.backend_name == "cpu" and not value._sparse else value.asnumpy()
 
 
 def _stored_by_rows(given: Any, named: list[tuple[str, np.ndarray]]) -> list[str]:
@@ -230,7 +237,8 @@ class NDArrayIter(DataIter):
     ----------
     data, label : array, list of arrays, or dict of them by name
         NumPy arrays or NDArrays; all with the same number of rows. NumPy's come as float32, and batches of a CSR matrix
-        as CSR matrices.
+        as CSR matrices. Batches see what is written to the arrays, but to sparse ones, those of devices, and NumPy's of
+        other dtypes, which are copied.
     batch_size : int
         Number of rows of a batch.
     shuffle : bool

@@ -83,7 +83,7 @@ class MNISTIter(SingleArrayIter):
     Parameters
     ----------
     image, label : str
-        File names; the files may be compressed by gzip.
+        File names; the files may be compressed by gzip. They are read once, when the iterator is made.
     batch_size : int
         Batch size.
     shuffle, seed : bool, int

@@ -108,7 +108,7 @@ class CSVIter(_RowsOfFiles):
     Parameters
     ----------
     data_csv, label_csv : str
-        File names; without a label file the labels are zeros.
+        File names; without a label file the labels are zeros. Files are read once, when the iterator is made.
     data_shape, label_shape : tuple of int
         Shape of a row.
     round_batch : bool
@@ -203,7 +203,8 @@ class LibSVMIter(_RowsOfFiles):
     Parameters
     ----------
     data_libsvm, label_libsvm : str
-        File names. Labels are the rows of the label file, or without one the first words of the data's lines.
+        File names. Labels are the rows of the label file, or without one the first words of the data's lines. Files are
+        read once, when the iterator is made.
     data_shape, label_shape : tuple of int
         Shape of a row: the number of columns.
     num_parts, part_index : int

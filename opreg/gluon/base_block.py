@@ -118,13 +118,13 @@ class Block:
         self._name = self._prefix.removesuffix("_")
         self._scope = _BlockScope(self)
         self._children: dict[str, Block] = Table(self)
-        self._reg_params: dict[str, Parameter] = {}
+        self._reg_params: dict[str, Parameter] = Table(self)
         self._forward_hooks: dict[int, Callable[..., Any]] = {}
         self._forward_pre_hooks: dict[int, Callable[..., Any]] = {}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__dict__.update(state)
-        self.__dict__["_children"] = Table(self, self._children)
+        self.__dict__.update(_children=Table(self, self._children), _reg_params=Table(self, self._reg_params))
 
     def __repr__(self) -> str:
         return listing(self, {name: value for name, value in vars(self).items() if isinstance(value, Block)})
@@ -312,7 +312,7 @@ class Block:
     # ----------------------------------------------------------------------------------------------- children
 
     def _edited(self, name: str, before: object, now: object) -> None:
-        """Another block, or none, is the child of this name."""
+        """Another block, or none, is the child of this name, or another Parameter is registered by it."""
 
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Register a block as a child; its name is its number by default."""

@@ -86,7 +86,7 @@ class HybridBlock(Block):
     def __setattr__(self, name: str, value: Any) -> None:
         there, before = name in self.__dict__, self.__dict__.get(name)
         super().__setattr__(name, value)
-        if isinstance(value, (HybridBlock, Parameter)) or (
+        if isinstance(value, (HybridBlock, Parameter)) or name == "__class__" or (
                 there and isinstance(value, _SETTING) and not (
                     type(before) is type(value) and before == value)):
             self._clear_cached_op()
@@ -178,7 +178,8 @@ class HybridBlock(Block):
 
     def _graph_params(self) -> Mapping[str, Parameter]:
         """Parameters that the graph may read, by name."""
-        return self.collect_params()._params
+        registered = self._collect_params_with_prefix().values()
+        return {**self.collect_params()._params, **{each.name: each for each in registered}}
 
     def _clear_cached_op(self) -> None:
         """Drop the traced graph and its plans."""
@@ -250,7 +251,7 @@ class HybridBlock(Block):
         super().register_child(block, name)
 
     def _edited(self, name: str, before: object, now: object) -> None:
-        """Another block, or none, is the child of this name."""
+        """Another block, or none, is the child of this name, or another Parameter is registered by it."""
         self._clear_cached_op()
 
     def hybridize(self, active: bool = True, backend: str | None = None, clear: bool = True, **kwargs: Any) -> None:

@@ -167,7 +167,12 @@ class BlockPlans:
         except (LeftToPython, TraceError):
             return None
         arguments = tree.flatten([list(inputs), {}], [])
-        return (Compiled if traced.ctx.device is None else CompiledOnDevice)(traced, arguments, placed.rooms)
+        compiled = (Compiled if traced.ctx.device is None else CompiledOnDevice)(traced, arguments, placed.rooms)
+        compiled.by_mode = any(node.op is not None and node.op.traits.minds_training for node in graph.nodes)
+        states = set(self.symbol.list_auxiliary_states())
+        compiled.moving = [value for name, value in zip(self.symbol.list_inputs(), self._given(data, placed.weights))
+                           if name in states]
+        return compiled
 
 
 def _is_open(node: Node) -> bool:

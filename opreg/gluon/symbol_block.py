@@ -69,7 +69,7 @@ class SymbolBlock(HybridBlock):
                 self.params.get(name, allow_deferred_init=True, dtype=dtype, **more)
         self.__dict__.update(_cached_graph=(variables, out), _in_format=in_format, _out_format=out_format)
         cut = len(_begin(list(self._params)))
-        self._reg_params = {name[cut:]: parameter for name, parameter in self._params.items()}
+        self._reg_params.update((name[cut:], parameter) for name, parameter in self._params.items())
 
     @staticmethod
     def imports(symbol_file: str | os.PathLike[str], input_names: str | Sequence[str],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -95,6 +95,16 @@ def _are_operators(kind: Any, methods: tuple[object, ...]) -> bool:
     return own is not Optimizer and last is own.update_multi_precision and first == list(_methods(Optimizer)[:3])
 
 
+def _first_of(several: Callable[..., list[float]]) -> Callable[..., float]:
+    """The method for one weight that follows from an overridden method for several."""
+    return lambda self, index: several(self, [index])[0]
+
+
+def _each_of(one: Callable[..., float]) -> Callable[..., list[float]]:
+    """The method for several weights that follows from an overridden method for one."""
+    return lambda self, indices: [one(self, index) for index in indices]
+
+
 class Factors(Protocol):
     """An object with factors of learning rate and decay for a weight."""
 
@@ -175,6 +185,15 @@ class Optimizer:
         self.wd_mult: dict[Index, float] = {}
         self.set_lr_mult({})
         self.set_wd_mult({})
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for one, several in (("_get_lr", "_get_lrs"), ("_get_wd", "_get_wds")):
+            owner = next(base for base in cls.__mro__ if one in vars(base) or several in vars(base))
+            if one not in vars(owner):
+                setattr(cls, one, _first_of(vars(owner)[several]))
+            elif several not in vars(owner):
+                setattr(cls, several, _each_of(vars(owner)[one]))
 
     @staticmethod
     def register(klass: type[Optimizer]) -> type[Optimizer]:
@@ -426,11 +445,11 @@ class Optimizer:
 
     def _get_lrs(self, indices: Iterable[Index]) -> list[float]:
         """The rates of several weights."""
-        return [self._get_lr(index) for index in indices]
+        return [Optimizer._get_lr(self, index) for index in indices]
 
     def _get_wds(self, indices: Iterable[Index]) -> list[float]:
         """The decays of several weights."""
-        return [self._get_wd(index) for index in indices]
+        return [Optimizer._get_wd(self, index) for index in indices]
 
     def _set_current_context(self, device_id: int) -> None:
         """Count updates apart for each device that holds a copy of the weights."""

@@ -57,7 +57,8 @@ SEEN: dict[str, Row] = {
         "def by(owner, name): return getattr(owner, name)", read, "m.a1 = 2.0", "k = 'b1'", "m.b1 = 4.0", end="del k")
        for name, read in (
            ("a variable", "getattr(m, k)"), ("text", "getattr(m, k[0] + '1')"), ("a helper", "by(m, k)"),
-           ("a path", "getattr(m.n, k, 0.0)"), ("an object", "getattr(o.m, k)"),
+           ("a path", "getattr(m.n, k, 0.0)"),
+           ("an element", "getattr([m][0], k)"), ("a call", "getattr(by(m, 'n'), k)"), ("an object", "getattr(o.m, k)"),
            ("hasattr", "(getattr(m, k) if hasattr(m, k) else 1.0)"))},
     "fields of a dataclass": row("import dataclasses\n@dataclasses.dataclass\nclass D: a: float = 1.0\nd = D()",
                                  "sum(getattr(d, each.name) for each in dataclasses.fields(d))", "d.a = 2.0"),
@@ -87,6 +88,35 @@ SEEN: dict[str, Row] = {
                      "f.__signature__ = inspect.signature(lambda a, b, c: 0)"),
     "hints of types": row("def f(a: int): pass", "len(typing.get_type_hints(f))", "f.__annotations__['b'] = int"),
     "partial": row("f = functools.partial(max, 1.0)", "f(0.5)", "f.__setstate__((max, (3.0,), {}, None))"),
+    **{f"attribute {name} of a function": row("def f(a=1.0, *, b=2.0): pass", read, "f.__defaults__ = (2.0,)",
+                                              "f.__kwdefaults__ = dict(b=4.0)", "f.__kwdefaults__['b'] = 8.0",
+                                              "f.__code__ = (lambda a, c: 0).__code__")
+       for name, read in (
+           ("__defaults__", "f.__defaults__[0]"), ("__kwdefaults__", "f.__kwdefaults__['b']"),
+           ("__code__", "len(f.__code__.co_varnames[1])"), ("argspec", "sum(inspect.getfullargspec(f).defaults)"))},
+    **{f"context manager, {name}": row(
+        "import contextlib\nk, mode = 1.0, [1.0]\n@contextlib.contextmanager\ndef c():\n    mode[0] = k\n"
+        "    try: yield k\n    finally: mode[0] = 1.0\n" + function, "f()", "k = 2.0")
+       for name, function in (
+           ("its value", "def f():\n    with c() as value: return value"),
+           ("its effect", "def f():\n    with c(): return mode[0]"), ("decorator", "@c()\ndef f(): return mode[0]"),
+           ("a stack", "def f():\n    with contextlib.ExitStack() as stack: return stack.enter_context(c())"))},
+    "__closure__": row("def make():\n    n = 1.0\n    return lambda: n\nf = make()", "f.__closure__[0].cell_contents",
+                       "f.__closure__[0].cell_contents = 2.0"),
+    "__dict__ of a function": row("def f(): pass\nf.k = 1.0", "f.k", "f.__dict__ = {'k': 2.0}", "f.k = 4.0"),
+    "getdoc": row("class A: 'a'", "len(inspect.getdoc(A))", "A.__doc__ = 'abc'"),
+    "variable that has no value yet": row(
+        "def make():\n    def get():\n        try: return n\n        except NameError: return 1.0\n"
+        "    def put(v):\n        nonlocal n\n        n = v\n    if False: n = 0\n    return get, put\n"
+        "get, put = make()", "get()", "put(2.0)", "del get.__closure__[0].cell_contents"),
+    **{f"attribute by {name}": row(
+        "m = types.ModuleType('m')\nm.n, m.a1, m.b1, k = m, 1.0, 8.0, 'a1'\ng = operator.attrgetter('n.a1')\n"
+        "class C:\n    a1 = 1.0\n    def m(self): return self.a1\nc, h = C(), operator.methodcaller('m')", read,
+        "m.a1 = C.a1 = 2.0", "k = 'b1'; g = operator.attrgetter('b1'); C.m = lambda self: 16.0", "m.b1 = 4.0")
+       for name, read in (
+           ("attrgetter", "operator.attrgetter(k)(m)"), ("attrgetter of a path", "operator.attrgetter('n.' + k)(m)"),
+           ("an attrgetter from outside", "g(m)"), ("methodcaller", "h(c)"),
+           ("getmembers", "dict(inspect.getmembers(C))['a1']"))},
     "__wrapped__": row("@functools.wraps(len)\ndef f(): return 2.0\nf.__wrapped__ = f", "f.__wrapped__()",
                        "f.__wrapped__ = lambda: 4.0"),
     "closure by another": row(
@@ -111,6 +141,11 @@ SEEN: dict[str, Row] = {
                               "b.m()", "A.k = 2.0"),
     "property by super": row("class A:\n    @property\n    def p(self): return 1.0\nclass B(A):\n    @property\n"
                              "    def p(self): return super().p\nb = B()", "b.p", "A.p = property(lambda self: 2.0)"),
+    "patterns of a class": row(
+        "class P:\n    __match_args__ = 'a', 'b'\n    a, b = 1.0, 2.0\np = P()\ndef f():\n    match p:\n"
+        "        case P(a): return a", "f()", "P.a = 4.0", "P.__match_args__ = 'b', 'a'"),
+    "defaults of a named tuple": row("class N(typing.NamedTuple): a: float = 1.0", "N().a",
+                                     "N.__new__.__defaults__ = (2.0,)"),
     "value of an enumeration": row("class E(enum.Enum): A = 1.0", "E.A.value", "E.A._value_ = 2.0"),
     "name in an enumeration": row("class E(enum.Enum): A = 1.0", "len(E.A.name)", "E.A._name_ = 'abc'"),
     "len of a metaclass": row("class M(type):\n    def __len__(cls): return 1\nclass A(metaclass=M): pass", "len(A)",
@@ -156,6 +191,8 @@ SEEN: dict[str, Row] = {
                            "d.default_factory = lambda: 2.0"),
     "OrderedDict": row("d = collections.OrderedDict(a=1.0, b=2.0)", "next(iter(d.values()))", "d.move_to_end('a')"),
     "order of a dict": row("d = dict(a=1.0, b=2.0)", "next(iter(d.values()))", "d['a'] = d.pop('a')"),
+    **{f"{name} of a dict": row(f"d = dict(a=1.0)\nv = d.{name}()", read, "d['a'] = 2.0", "d['b'] = 4.0")
+       for name, read in (("values", "sum(v)"), ("keys", "len(v)"), ("items", "sum(each for _, each in v)"))},
     "memoryview": row("b = bytearray(b'ab')\nm = memoryview(b)", "float(m[0])", "b[0] = 60", "m[0] = 61"),
     "ctypes": row("c = ctypes.c_double(1.0)", "c.value", "c.value = 2.0"),
     "pointer": row("c = ctypes.c_double(1.0)\np = ctypes.pointer(c)", "p.contents.value", "c.value = 2.0",
@@ -234,9 +271,44 @@ SEEN: dict[str, Row] = {
                                   "    return m.k", "f()",
                                   "sys.modules['_stale_later'] = m = types.ModuleType('m'); m.k = 2.0",
                                   "del sys.modules['_stale_later']"),
+    **{f"global by {name}": row("a1, b1, k, n = 1.0, 8.0, 'a1', 1\ndef by(name): return globals()[name]", read,
+                                "a1 = 2.0", "k = 'b1'", "b1 = 4.0", "k, n, a1 = 'a1', 2, 16.0")
+       for name, read in (
+           ("a variable", "globals()[k]"), ("a helper", "by(k)"), ("get", "globals().get(k, 0.0)"),
+           ("text that is put together", "globals()[f'{k[0]}1']"), ("another name", "(lambda g: g[k])(globals())"),
+           ("a loop", "sum(globals()[each] for each in (k, 'b1')[:n])"), ("eval", "eval('globals()[k]')"))},
+    "name among globals": row("k = 'a1'", "(2 if k in globals() else 1)", "a1 = 1", "del a1"),
+    "globals in their number": row("", "sum(name.startswith('_stale') for name in globals()) + 1", "_stale = 1",
+                                   "del _stale"),
+    **{f"module by {name}": row(
+        "m = sys.modules['_stale'] = types.ModuleType('_stale')\nm.a1, k, n = 1.0, '_stale', 'a1'\n"
+        "import importlib\n__name__ = '_stale'\ndef by(name): return sys.modules[name].a1", read, "m.a1 = 2.0",
+        "sys.modules['_stale'] = m = types.ModuleType('_stale'); m.a1 = 4.0", end="del sys.modules['_stale']")
+       for name, read in (
+           ("a variable", "sys.modules[k].a1"), ("its own name", "sys.modules[__name__].a1"), ("a helper", "by(k)"),
+           ("get", "sys.modules.get(k, math).a1"), ("text that is put together", "sys.modules[k[0] + 'stale'].a1"),
+           ("an attribute by a name", "getattr(sys.modules[__name__], n)"),
+           ("import_module", "importlib.import_module(k).a1"), ("__import__", "__import__(k).a1"))},
+    "name among modules": row("k = '_stale'", "(2 if k in sys.modules else 1)",
+                              "sys.modules['_stale'] = types.ModuleType('_stale')", "del sys.modules['_stale']"),
+    "name among modules that is put together": row(
+        "k = '_stale'", "(2 if k[0] + 'stale' in sys.modules else 1)",
+        "sys.modules['_stale'] = types.ModuleType('_stale')", "del sys.modules['_stale']"),
+    "type of a file by its name": row(
+        "import mimetypes\nmimetypes.init()", "len(mimetypes.guess_type('a._stale')[0] or 'a')",
+        "mimetypes.add_type('text/a', '._stale')", "mimetypes.add_type('text/ab', '._stale')",
+        end="mimetypes.init()"),
+    "variable of the build": row(
+        "import sysconfig\nbefore, names = sysconfig.get_config_var('EXT_SUFFIX'), sysconfig.get_config_vars()",
+        "len(sysconfig.get_config_var('EXT_SUFFIX'))", "names['EXT_SUFFIX'] = 'a'",
+        end="names['EXT_SUFFIX'] = before"),
     "names of a module": row("m = types.ModuleType('m')", "len(dir(m))", "m.b = 1"),
     "attribute over __getattr__": row("m = types.ModuleType('m')\nm.__getattr__ = lambda name: 1.0", "m.later",
-                                      "m.later = 2.0"),
+                                      "m.__getattr__ = lambda name: 4.0", "m.later = 2.0"),
+    "arguments of the program": row(
+        "import argparse\np, before = argparse.ArgumentParser(), sys.argv\np.add_argument('--k', type=float)\n"
+        "sys.argv = ['a', '--k', '1']", "p.parse_args().k", "sys.argv = ['a', '--k', '2']",
+        "sys.argv[2] = '4'", end="sys.argv = before"),
     "built-in function": row("before = abs", "abs(-2.0)", "builtins.abs = lambda value: 8.0", "builtins.abs = before"),
     "function of a module": row("before = math.sqrt", "math.sqrt(4.0)", "math.sqrt = lambda value: 8.0",
                                 "math.sqrt = before"),
@@ -275,6 +347,12 @@ SEEN: dict[str, Row] = {
                             "c.add_flags(a=False)"),
     "weights that are trained": row("c = nn.Dense(3, 3)", "len(c.trainable_params())",
                                     "c.weight.requires_grad = False"),
+    **{f"{name} of a Parameter": row("w = Parameter(Tensor([1.0] * 3), name='w')", f"float({read})",
+                                     "w.set_dtype(ms.float16)",
+                                     "w.set_dtype(ms.float32); w.set_data(Tensor([1.0] * 4), slice_shape=True)",
+                                     "w.set_data(Tensor([[1.0] * 4]), slice_shape=True)")
+       for name, read in (("shape", "w.shape[-1]"), ("length", "len(w)"), ("number of axes", "w.ndim"),
+                          ("dtype", "w.dtype == ms.float32"), ("size of an element", "w.itemsize"))},
     "gradient of a Parameter": row("w = Parameter(Tensor([1.0] * 3), name='w')",
                                    "(1 if getattr(w, 'grad', None) is None else 2)", "w.attach_grad()"),
     "rate of a Gluon Parameter": row("w = ms.gluon.Parameter('w', shape=(3,))", "w.lr_mult", "w.lr_mult = 2.0"),
@@ -301,10 +379,24 @@ NAMED: dict[str, tuple[Row, str]] = {
     "data base": (row("c = sqlite3.connect(':memory:')\nc.execute('create table t(a)')",
                       "(c.execute('select count(*) from t').fetchone()[0] + 1)", "c.execute('insert into t values(1)')",
                       end="c.close()"), r"execute\(\) of a "),
+    **{f"handler of errors by {name}": (
+        row("import codecs\ncodecs.register_error('_stale', lambda error: ('a', error.end))\nk = '_stale'", read,
+            "codecs.register_error('_stale', lambda error: ('abc', error.end))"), rf"codecs\.{function}\(\)")
+       for name, read, function in (
+           ("text", "len('ü'.encode('ascii', '_stale'))", "register_error"),
+           ("a variable", "len('ü'.encode('ascii', k))", "register_error"),
+           ("itself", "len(codecs.lookup_error(k).__code__.co_consts)", "lookup_error"))},
     "tracemalloc": (row("", "(2 if tracemalloc.is_tracing() else 1)", "tracemalloc.start()", "tracemalloc.stop()"),
                     r"tracemalloc.is_tracing\(\)"),
     "sizes of fields": (row("before = csv.field_size_limit()", "csv.field_size_limit()", "csv.field_size_limit(100)",
                             "csv.field_size_limit(before)"), r"csv.field_size_limit\(\)"),
+    **{f"file of {name}": (row(
+        "import tempfile\nf = tempfile.mktemp('.ckpt')\ndef write(k):\n    " + write + "\nwrite(1.0)", read,
+        "write(2.0)", end="os.remove(f)"), "a file at <state>")
+       for name, write, read in (
+           ("arrays", "ms.nd.save(f, [ms.nd.array([k])])", "float(ms.nd.load(f)[0].asscalar())"),
+           ("a checkpoint", "ms.save_checkpoint([{'name': 'a', 'data': Tensor([k])}], f)",
+            "float(ms.load_checkpoint(f)['a'].asnumpy()[0])"))},
     "lines of a file": (row("linecache.cache['_stale'] = 1, None, ['a'], ''", "len(linecache.getline('_stale', 1))",
                             end="del linecache.cache['_stale']"), r"linecache.getline\(\)"),
     "address": (row("c = ctypes.c_double(1.0)\na = ctypes.addressof(c)", "ctypes.c_double.from_address(a).value",
@@ -315,6 +407,8 @@ NAMED: dict[str, tuple[Row, str]] = {
                                  "p = ctypes.cast(c, ctypes.POINTER(ctypes.c_double))", "p[1]", "c[1] = 4.0"),
                              "what p points to|what the global p points to"),
     "globals of a frame": (row("k = 1.0", "sys._getframe().f_globals['k']", "k = 2.0"), "f_globals of a frame"),
+    "globals of a function": (row("k = 1.0\ndef f(): pass", "f.__globals__['k']", "k = 2.0"),
+                             "__globals__ of a frame or a function"),
     "attribute as it is stored": (row("class A: k = 1.0\na = A()", "inspect.getattr_static(a, 'k')", "a.k = 2.0"),
                                   r"inspect.getattr_static\(\)"),
     "local time": (row("", "time.localtime().tm_year"), r"time.localtime\(\)"),
@@ -323,6 +417,16 @@ NAMED: dict[str, tuple[Row, str]] = {
 
 #: State that leaves a function to Python.
 LEFT: dict[str, tuple[Row, str]] = {
+    **{f"Parameter of a tensor, {name}": (
+        row("w, t = Parameter(Tensor([1.0] * 3), name='w'), Tensor([1.0] * 3)", read, "w[:] = t[:] = 2.0"),
+        "it makes a Parameter of a tensor")
+       for name, read in (("clone", "w.clone()"), ("Parameter", "Parameter(w)"), ("outside", "Parameter(t)"),
+                          ("copied", "Parameter(Tensor(w))"), ("clone of all", "ms.ParameterTuple([w]).clone('a')[0]"),
+                          ("computed", "(x * 0 + Parameter(x * 0 + w[0]))"))},
+    "memory of a tensor": (row("t = Tensor([1.0] * 3)", "float(np.from_dlpack(t)[0])", "t[:] = 2.0"),
+                           "it shares the memory of a tensor by DLPack"),
+    "weak proxy": (row("class C: k = 1.0\nc = C()\np = weakref.proxy(c)", "p.k", "c.k = 2.0"),
+                   "it reads through a weak proxy"),
     "thread": (row("k = 1.0\ndef f():\n    found = []\n    t = threading.Thread(target=lambda: found.append(k))\n"
                    "    t.start()\n    t.join()\n    return found[0]", "f()", "k = 2.0"), "it starts a thread"),
     "generator of bits": (row("b = np.random.PCG64(1)", "(b.random_raw() * 0 + 1)"), "it draws random numbers"),
@@ -468,6 +572,31 @@ EDITS: dict[str, tuple[Callable[[Scaled], object], float]] = {
     "a Parameter takes a place": (lambda net: net._params.update(factor=ms.Parameter(Tensor([3.0]), name="factor")),
                                   -2.0 * 3 - 1.0),
 }
+
+
+class Other(Scaled):
+    """A Cell of another class, with the same attributes."""
+
+    def construct(self, x: Any) -> Any:
+        return super().construct(x) * 3.0
+
+
+@pytest.mark.parametrize("way", ["itself", "inside"])
+def test_another_class_of_a_cell_is_seen(way: str) -> None:
+    inner = Scaled()
+    net = inner if way == "itself" else ms.nn.SequentialCell(inner)
+    compiled, x = jit(net), Tensor([-8.0])
+    assert compiled(x).asnumpy() == net(x).asnumpy() == -5.0
+    inner.__class__ = Other
+    assert compiled(x).asnumpy() == net(x).asnumpy() == -15.0
+
+
+def test_another_function_of_a_compiled_one_is_seen() -> None:
+    inner = jit(lambda x: x * 2.0)
+    outer, x = jit(lambda x: inner(x) + 1.0), Tensor([1.0])
+    assert outer(x).asnumpy() == 3.0
+    inner.function = lambda x: x * 5.0  # type: ignore[attr-defined]
+    assert outer(x).asnumpy() == 6.0
 
 
 @pytest.mark.parametrize("made", ["itself", "deep copy", "from a file"])

@@ -250,7 +250,10 @@ def test_a_bound_executor_keeps_its_operators_and_takes_up_what_their_gradients_
     for bound in (executor, y.simple_bind(mx.cpu(), x=(3,))):
         np.testing.assert_array_equal(both(bound)[1], [7, 7, 7])
     instead("tanh", lambda xp, data: data + 100, lambda g, ins, outs: (g * 9,))
+    with pytest.warns(UserWarning, match="operator 'tanh' was registered again after an executor was bound"):
+        np.testing.assert_array_equal(both(executor)[0], out)
     np.testing.assert_array_equal(both(executor)[0], out)
+    np.testing.assert_array_equal(executor.forward(x=x)[0].asnumpy(), out)
     np.testing.assert_array_equal(both(y.simple_bind(mx.cpu(), x=(3,))), [X + 100, [9, 9, 9]])
 
 

@@ -23,6 +23,10 @@ import opreg as mx
 from types import SimpleNamespace
 from opreg import gluon, nd
 from opreg.gluon import nn
+def inside(block):
+    net = nn.HybridSequential()
+    net.add(block)
+    return net, block
 """
 
 
@@ -49,6 +53,13 @@ CHILDREN = """
 net, inner = nn.HybridSequential(), nn.HybridSequential()
 inner.add(nn.LeakyReLU(0.1), nn.LeakyReLU(0.1))
 net.add(inner)
+"""
+DENSE = """
+import copy, pickle
+def dense():
+    made = nn.Dense(2, in_units=1)
+    made.initialize("ones")
+    return made
 """
 COPIED = """
 k = nd.array([2.0, 3.0, 4.0])
@@ -102,10 +113,21 @@ BLOCKS: dict[str, tuple[str, ...]] = {
                                 + "net[0].add(Inner())", "net[0][0].k = 3", "Inner.table[0] = 5"),
     "child that is set past the block": (f"{CHILDREN}", "inner._children['0'] = nn.LeakyReLU(0.5)",
                                          "inner._children.pop('1')", "net._children.clear(); net.add(inner[0])"),
+    **{f"class of a block {where}": (
+        f"{INNER}\nclass Other(Inner):\n    def hybrid_forward(self, F, x): return x * 5\n"
+        f"net, inner = {net}", "inner.__class__ = Other")
+       for where, net in (("itself", "(lambda block: (block, block))(Inner())"), ("inside", "inside(Inner())"))},
     "child of a copy": (f"{CHILDREN}\nimport copy, pickle\nnet = pickle.loads(pickle.dumps(copy.deepcopy(net)))",
                         "net[0]._children['0'] = nn.LeakyReLU(0.5)"),
     "children in another order": (f"{CHILDREN}\ninner.add(nn.HybridLambda(lambda F, x: x + 1))",
                                   "inner._children.move_to_end('0')"),
+    **{f"parameter that is set past the block {where}": (
+        f"{DENSE}\nnet, dense = {net}\nother = gluon.Parameter(dense.weight.name, shape=(2, 1), init='zeros')\n"
+        "other.initialize()",
+        "dense._reg_params['weight'] = other", "dense._reg_params.update(weight=dense.weight)")
+       for where, net in (("itself", "(lambda d: (d, d))(dense())"), ("inside", "inside(dense())"),
+                          ("of a copy", "(lambda d: (d, d))(copy.deepcopy(dense()))"),
+                          ("from a file", "inside(pickle.loads(pickle.dumps(dense())))"))},
     "function of HybridLambda": ("k = 2\nnet = nn.HybridLambda(lambda F, x: x * k)", "k = 3",
                                  "net._func = lambda F, x: x * 4"),
     "setting of a loss": ("net = gluon.loss.L2Loss()\ninputs = 2", "net._weight = 7.0"),

@@ -358,3 +358,49 @@ def test_rows_that_a_trainer_keeps_have_no_second_trainer_and_no_updates_elsewhe
     dense.initialize(init="zeros", ctx=[mx.cpu(0), mx.cpu(1)])
     with pytest.raises(ValueError, match="multi-device training with sparse gradients"):
         gluon.Trainer([dense], "sgd", kvstore="teststore").step(1, ignore_stale_grad=True)
+
+
+#: Layers that mind the mode, or do not.
+MINDING = {"BatchNorm": lambda: nn.BatchNorm(in_channels=2), "Dropout": lambda: nn.Dropout(0.5),
+           "LeakyReLU": lambda: nn.LeakyReLU(0.1)}
+
+
+@pytest.mark.parametrize("backward", [True, False])
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("name", MINDING)
+def test_gradients_of_hybridized_blocks_are_those_of_the_mode_of_backward(name, forward, backward):
+    """As in MXNet, whatever the mode of forward; and no state is moved a second time."""
+    found = []
+    for hybrid in (False, True):
+        net = nn.HybridSequential()
+        net.add(nn.Dense(2, in_units=2, weight_initializer=mx.init.Constant(nd.array([[1, 2], [3, 5]]))),
+                MINDING[name]())
+        net.initialize()
+        net.hybridize(hybrid)
+        x = nd.array([[1, 2], [3, -1], [0, 2]])
+        x.attach_grad()
+        for _ in range(2):
+            mx.random.seed(3)
+            with autograd.record(train_mode=forward):
+                y = net(x) * nd.array([[1, 2], [3, 5], [-2, 0]])
+            y.backward(train_mode=backward)
+        found.append([x.grad.asnumpy(), *[array.data().asnumpy() for array in net.collect_params().values()],
+                      *[array.grad().asnumpy() for array in net.collect_params().values() if array.grad_req != "null"]])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-5)
+
+
+def test_a_second_derivative_of_a_hybridized_block_moves_its_statistics_once():
+    found = []
+    for hybrid in (False, True):
+        net = nn.BatchNorm(in_channels=2)
+        net.initialize()
+        net.hybridize(hybrid)
+        x = nd.array([[1, 2], [3, -1], [0, 2]])
+        x.attach_grad()
+        with autograd.record():
+            slope = autograd.grad(net(x) ** 3, [x], create_graph=True)[0]
+        slope.backward()
+        found.append([x.grad.asnumpy(), net.running_mean.data().asnumpy(), net.running_var.data().asnumpy()])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-4)

@@ -157,6 +157,60 @@ def test_backward_belongs_to_the_forward_that_ran() -> None:
         assert executor.grad_dict["x"].asnumpy().tolist() == [expected] * 2
 
 
+@pytest.mark.parametrize("owner", ["class", "operator"])
+@pytest.mark.parametrize("way", ["executor", "eager", "recorded before"])
+def test_methods_that_are_replaced_are_those_of_now(way: str, owner: str) -> None:
+    made = []
+
+    class Op(mx.operator.CustomOp):
+        def __init__(self) -> None:
+            made.append(self)
+
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0] * 2)
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            self.assign(in_grad[0], req[0], out_grad[0] * 2)
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0] * 3)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0] * 5)
+
+    name = f"_example_stale_methods_{next(NUMBERS)}"
+    prop = type("Prop", (mx.operator.CustomOpProp,), {"create_operator": lambda self, ctx, in_shapes, in_dtypes: Op()})
+    mx.operator.register(name)(prop)
+    x = mx.nd.ones(2)
+    executor = mx.sym.Custom(mx.sym.var("x"), op_type=name).bind(mx.cpu(), [x], [mx.nd.zeros(2)])
+    x.attach_grad()
+
+    def replace() -> None:
+        if owner == "class":
+            Op.forward, Op.backward = forward, backward  # type: ignore[method-assign]
+        for each in made if owner == "operator" else ():
+            each.forward, each.backward = types.MethodType(forward, each), types.MethodType(backward, each)
+
+    def answer(between: Callable[[], None] = lambda: None) -> list[float]:
+        if way == "executor":
+            y = executor.forward(is_train=True)[0]
+            between()
+            executor.backward(mx.nd.ones(2))
+            return [y.asnumpy()[0], executor.grad_arrays[0].asnumpy()[0]]
+        with mx.autograd.record():
+            y = mx.nd.Custom(x, op_type=name)
+        between()
+        y.backward()
+        return [y.asnumpy()[0], x.grad.asnumpy()[0]]
+
+    assert answer() == [2, 2]
+    if way == "recorded before":
+        assert answer(replace) == [2, 5]
+    else:
+        replace()
+        assert answer() == [3, 5] or (way == "eager" and owner == "operator")  # an eager call makes one of its own
+
+
 def test_a_change_is_seen_by_a_module() -> None:
     module = types.ModuleType("state")
     exec(HEADER + body("x * k", "k = 2.0"), vars(module))

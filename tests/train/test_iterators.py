@@ -47,6 +47,17 @@ def test_only_a_round_that_was_gone_through_leaves_rows_to_the_next():
     assert [pair[0] for pair in seen(batches)] == [[0, 2, 4], [6, 8, 10]]
 
 
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("make", [np.array, lambda rows, dtype: nd.array(rows, dtype=dtype)], ids=["numpy", "nd"])
+def test_rows_that_are_written_between_rounds_are_seen(make, shuffle):
+    data, label = make([[1], [2]], "float32"), make([3, 4], "float32")
+    batches = mx.io.NDArrayIter(data, label, shuffle=shuffle)
+    list(batches)
+    data[0], label[:] = 8, 9
+    batches.reset()
+    assert sorted((b.data[0].asscalar(), b.label[0].asscalar()) for b in batches) == [(2, 9), (8, 9)]
+
+
 def test_rows_lie_where_the_layout_says():
     data = np.arange(24.0).reshape(2, 6, 2)
     batches = mx.io.NDArrayIter(data, np.arange(6.0), 4, layout="TNC")

@@ -298,6 +298,53 @@ def test_a_scheduler_gives_the_rate():
     assert plain.learning_rate == 3
 
 
+class _Rates:
+    def _get_lrs(self, indices):
+        return [rate * (index + 2) for rate, index in zip(super()._get_lrs(indices), indices)]
+
+
+class _Rate:
+    def _get_lr(self, index):
+        return super()._get_lr(index) * (index + 2)
+
+
+class _Decays:
+    def _get_wds(self, indices):
+        return [0.25 * index for index in indices]
+
+
+RATES = {"rates": (_Rates,), "rate": (_Rate,), "rate above rates": (_Rate, _Rates), "rates above rate": (_Rates, _Rate),
+         "rates and decays": (_Rates, _Decays)}
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("base", ["sgd", "adagrad", "lbsgd", "sgld", "adamax", "dcasgd"])
+@pytest.mark.parametrize("name", RATES)
+def test_methods_that_give_rates_of_one_weight_or_of_several_are_asked(name, base, together):
+    """MXNet's programs override either; the other one follows from it."""
+    kind = mx.optimizer.Optimizer.opt_registry.find(base)
+    for part in reversed(RATES[name]):
+        kind = type("Rated", (part, kind), {})
+    factors = [(index + 2) ** sum(part is not _Decays for part in RATES[name]) for index in (0, 1)]
+    decays = {0: 0.0, 1: 0.25} if _Decays in RATES[name] else {0: 0.0, 1: 0.0}
+    rated = kind(learning_rate=0.125, begin_num_update=1)
+    assert rated._get_lrs([0, 1]) == [rated._get_lr(i) for i in (0, 1)] == [0.125 * factor for factor in factors]
+    assert rated._get_wds([0, 1]) == [rated._get_wd(i) for i in (0, 1)] == [decays[i] for i in (0, 1)]
+
+    mx.random.seed(1)
+    expected = []
+    for i, (weight, gradient) in enumerate(zip(weights(), gradients(0))):
+        plain = mx.optimizer.create(base, learning_rate=0.125 * factors[i], wd=decays[i])
+        mx.optimizer.get_updater(plain)(i, gradient, weight)
+        expected.append(weight.asnumpy())
+    mx.random.seed(1)
+    found, move = weights(), mx.optimizer.get_updater(kind(learning_rate=0.125))
+    for each in [[0, 1]] if together else [[0], [1]]:
+        move(each, [gradients(0)[i] for i in each], [found[i] for i in each])
+    for one, other in zip(found, expected):
+        np.testing.assert_allclose(one.asnumpy(), other, rtol=1e-6)
+
+
 def test_an_updater_takes_lists():
     one, two = weights(), weights()
     steps(updater("adam"), one)
