@@ -344,6 +344,7 @@ USES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:operator .* was registered again after an executor was bound")
 @pytest.mark.parametrize("traced", [True, False], ids=["traced", "as Python"])
 @pytest.mark.parametrize("use", USES)
 def test_an_operator_is_registered_again_while_another_thread_runs_it(use, traced):
