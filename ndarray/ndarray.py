@@ -20,7 +20,7 @@ from opreg.core.registry import get, ops
 from opreg.core.reports import HTML
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
-from opreg.core.spec import Shape, as_dtype, show, wrapped
+from opreg.core.spec import Shape, as_dtype, is_floating, show, wrapped
 from opreg.core.value import BINARY, Value
 from opreg.core.versions import held, share, unchanged, view_at, wrote
 from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, SubscriptError, adopted, note
@@ -747,15 +747,24 @@ def wrap(data: Array, ctx: Context, frozen: bool = False) -> NDArray:
     return result
 
 
-def raw(value: object, ctx: Context) -> Array:
-    """The raw array of an NDArray in a context, or of a NumPy array copied there."""
+def operand_dtype(array: np.ndarray | np.generic, values: Sequence[object]) -> np.dtype | None:
+    """The dtype in which an operator takes a NumPy array beside other values: its own if an array among them has it,
+    that of the first floating one for floating numbers; None if neither is there."""
+    dtypes = [np.dtype(value.dtype) for value in values if isinstance(value, NDArray)]
+    if array.dtype in dtypes:
+        return array.dtype
+    return next(filter(is_floating, dtypes), None) if is_floating(array.dtype) else None
+
+
+def raw(value: object, ctx: Context, values: Sequence[object] = ()) -> Array:
+    """The raw array of an NDArray in a context, or of a NumPy array copied there, which is beside ``values``."""
     if isinstance(value, NDArray):
         if not value._ctx.shares(ctx):
             raise DeviceError(f"an array lives on {value._ctx}, the first one on {ctx}: move it, as in "
                               f"x.as_in_context(mx.{ctx})")
         return value._data
     if isinstance(value, (np.ndarray, np.generic)):
-        return array(value, ctx)._data
+        return array(value, ctx, operand_dtype(value, values))._data
     raise ArgumentError(f"expected an NDArray, got {type(value).__name__}")
 
 
@@ -784,7 +793,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
             if hasattr(value, "_trace_call"):  # a traced value, in the body of an operator or in a gradient
                 return value._trace_call(op, attrs, values)
             try:
-                arrays.append(raw(value, ctx))
+                arrays.append(raw(value, ctx, values))
             except (ArgumentError, DeviceError) as error:
                 note(error, f"input {len(arrays)} of operator {op.name}")
                 raise

@@ -27,7 +27,7 @@ from opreg.typing import Array, DTypeLike
 
 from . import traced_numpy as numpy_rules
 from .context import Context
-from .ndarray import Applied, NDArray, _key, parts_of, wrap
+from .ndarray import Applied, NDArray, _key, operand_dtype, parts_of, wrap
 from .traced_numpy import INSTEAD
 
 __all__ = ["BodyTracer", "TracedArray", "TracedNDArray", "wrap_traced"]
@@ -127,9 +127,17 @@ class BodyTracer(Tracer):
         # The body may have changed the array since. Bytes are compared, since 0.0 == -0.0 and NaN != NaN.
         if lifted is None or bytes_of(self.arrays[lifted[0]].asnumpy()) != bytes_of(array.asnumpy()):
             entry = self.variable(f"{self.name}_constant{len(self.arrays)}", Spec(array.shape, array._data.dtype))
-            self.arrays[entry[0]] = NDArray(array._data.copy(), array._ctx)
+            self.arrays[entry[0]] = NDArray(array._ctx.run(array._data.copy), array._ctx)
             lifted = self._lifted[Same(value)] = entry
         return lifted
+
+    def operand(self, value: Any, values: Sequence[object]) -> Entry:
+        """The entry of a value that an operator takes beside others; NumPy's arrays are converted as in eager calls."""
+        entry = self.entry(value)
+        if not isinstance(value, (np.ndarray, np.generic)):
+            return entry
+        dtype = operand_dtype(value, values)
+        return entry if dtype is None else self.cast(entry, dtype)
 
     def value(self, entry: Entry) -> TracedArray:
         """The traced NumPy-like array of an entry."""
@@ -137,7 +145,7 @@ class BodyTracer(Tracer):
 
     def call(self, op: Op, attrs: Attrs, values: Sequence[object]) -> tuple[Applied, list[NDArray]]:
         """Trace a call of an operator."""
-        entries = self.apply(op, [self.entry(value) for value in values], attrs)
+        entries = self.apply(op, [self.operand(value, values) for value in values], attrs)
         if op.traits.mutates:
             raise TraceError(f"operator {op.name} changes its inputs in place")
         return (_Applied(len(entries), len(op.signature.outputs(attrs))),

@@ -136,7 +136,7 @@ def kept() -> Iterator[None]:
 
 
 class _Noting(threading.local):
-    drawn: States | None = None  # the states of the innermost ``noting`` block of this thread
+    drawn: States | None = None  # the states of the innermost ``noted_states`` block of this thread
 
 
 _NOTING = _Noting()
@@ -147,10 +147,10 @@ class noted_states:
 
     Examples
     --------
-    >>> with noting() as drawn:
+    >>> with noted_states() as drawn:
     ...     drawing("cpu", 0)
     ...     first = generator("cpu").random(3)
-    >>> with again(drawn):
+    >>> with same_draws(drawn):
     ...     bool((generator("cpu").random(3) == first).all())
     True
     """

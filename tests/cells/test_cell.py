@@ -389,7 +389,7 @@ def test_hooks_of_state_dicts():
     handle.remove()
     assert "own" in tree.state_dict()
     tree.register_state_dict_post_hook(lambda cell, found, prefix, meta: found)
-    with pytest.raises(ValueError, match="must return None"):
+    with pytest.raises(ValueError, match="must change its argument and return None"):
         tree.state_dict()
 
 

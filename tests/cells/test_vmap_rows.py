@@ -66,7 +66,7 @@ def test_is_a_loop_over_samples(row: Row) -> None:
         inputs = [array if axis is None else _samples(array) for array, axis in zip(use.arrays, axes)]
         with Recording(False, row.train):
             if _changes(use, row.train):
-                with pytest.raises(ArgumentError, match="changes what it is given in place"):
+                with pytest.raises(ArgumentError, match="changes its inputs in place"):
                     vmap(function, axes)(*map(Tensor, inputs))
                 continue
             try:

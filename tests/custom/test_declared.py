@@ -476,7 +476,7 @@ def test_gradient_rules_may_have_such_shapes_within() -> None:
 def test_a_trace_that_cannot_go_on_says_why_and_where(function: Any, why: str) -> None:
     op = compressing()
     compiled, rows = mx.jit(lambda z: function(op, z)), [mx.Tensor(np.float32(row)) for row in ROWS]
-    with pytest.warns(UserWarning, match=rf"runs as Python: the shape of what operator {op.op_type!r} gives depends on "
+    with pytest.warns(UserWarning, match=rf"runs as Python: the output shape of operator {op.op_type!r} depends on "
                                          rf"values {why} \(.*test_declared.py:\d+\)"):
         found = [compiled(x).asnumpy() for x in rows]
     np.testing.assert_equal(found, [function(op, x).asnumpy() for x in rows])

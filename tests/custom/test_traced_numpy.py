@@ -301,3 +301,18 @@ def test_random_bodies(data):
         value = np.where(np.abs(value) < 1e30, value, np.nan)
     np.testing.assert_allclose(value, expected, rtol=2e-5, atol=1e-5 * (1 + math.sqrt(np.nanmax(np.abs(
         expected.astype("float64")), initial=0))))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("body", [
+    lambda x: mx.nd.dot(x, np.eye(2) * 2), lambda x: mx.nd.broadcast_mul(x, np.array([[0.1, 0.2]])),
+    lambda x: mx.nd.elemwise_add(x, np.ones((2, 2), "float32")), lambda x: mx.nd.where(np.eye(2), x, -x)])
+def test_arrays_of_numpy_are_taken_in_the_same_dtype_everywhere(body, dtype):
+    """By operators, by bodies, and in graphs."""
+    op = mx.operator.define(body, name=f"_example_beside_numpy_{body.__code__.co_firstlineno}_{body.__code__.co_names[-1]}_{dtype}", traced=True)
+    x = mx.nd.array([[1.0, 2.0], [3.0, 4.0]], dtype=dtype)
+    bound = op(mx.sym.Variable("x")).bind(mx.cpu(), {"x": x}).forward()[0]
+    results = [body(x), op(x), bound]
+    assert [each.dtype for each in results] == [np.dtype(dtype).type] * 3
+    for each in results[1:]:
+        np.testing.assert_array_equal(each.asnumpy(), results[0].asnumpy())

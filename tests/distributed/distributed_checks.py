@@ -304,7 +304,7 @@ def weights_on_owners(group: Group) -> None:
     kv.pull("s", out=out)
     assert (out.asnumpy() == 8).all()
     kv.barrier()
-    _refuses(ArgumentError, "set_optimizer says how", lambda: _plain().push("w", mx.nd.ones(1)))
+    _refuses(ArgumentError, "needs an optimizer; call set_optimizer first", lambda: _plain().push("w", mx.nd.ones(1)))
     _refuses(ArgumentError, "'dist_sync' compresses", lambda: kv.set_gradient_compression({"type": "2bit"}))
     _refuses(RankError, "the optimizer of rank", lambda: kv.set_optimizer(
         mx.optimizer.create("sgd", learning_rate=1 + group.rank)))

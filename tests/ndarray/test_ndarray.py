@@ -20,7 +20,7 @@ from opreg.core.attrs import Schema
 from opreg.core.op import Op
 from opreg.core.value import METHODS
 from opreg.errors import ArgumentError, AttrError, DTypeError, FileFormatError, OpError, ShapeError, SubscriptError
-from opreg.ndarray.ndarray import SHORT
+from opreg.ndarray.arithmetic import SHORT
 
 nd = mx.nd
 

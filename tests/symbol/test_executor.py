@@ -583,9 +583,9 @@ def test_a_failed_run_leaves_the_executor_usable():
     assert not mx.autograd.is_training()
 
 
-def test_arrays_of_other_graphs_count_for_nothing():
+def test_arrays_of_other_graphs_are_ignored():
     """A program that binds a part of its network hands over all of its weights."""
-    with pytest.warns(UserWarning, match="args: there is no 'fc2_weight' in the graph: it counts") as caught:
+    with pytest.warns(UserWarning, match="args: there is no 'fc2_weight' in the graph: it is ignored") as caught:
         executor = bind({**arrays(), "fc2_weight": nd.ones((2,))}, arrays())
     assert caught[0].filename == __file__
     assert set(executor.arg_dict) == set(GOOD)
@@ -607,9 +607,9 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("what", "bound"), OTHERS)
-def test_names_of_other_graphs_count_for_nothing(what, bound):
+def test_names_of_other_graphs_are_ignored(what, bound):
     """One dict serves a layer with a bias and one without, one keyword a network with a loss and one without."""
-    with pytest.warns(UserWarning, match=f"{what}: there is no 'gamma' in the graph: it counts") as caught:
+    with pytest.warns(UserWarning, match=f"{what}: there is no 'gamma' in the graph: it is ignored") as caught:
         executor = bound("gamma")
     assert [each.filename for each in caught] == [__file__]
     assert set(executor.arg_dict) == set(GOOD)
@@ -620,7 +620,7 @@ def test_names_of_other_graphs_count_for_nothing(what, bound):
         bound("fc_wieght")
 
 
-def test_keywords_that_are_no_shapes_count_for_nothing():
+def test_keywords_that_are_no_shapes_are_ignored():
     x = sym.Variable("x") * 2
     with pytest.warns(UserWarning, match="axis=-1, force_rebind=True") as caught:
         executor = x.simple_bind(mx.cpu(), x=(2,), axis=-1, force_rebind=True)

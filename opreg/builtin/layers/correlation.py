@@ -328,6 +328,7 @@ def product_alone(x: Shape, w: Shape, y: Shape, win: Window, groups: int = 1) ->
 
     Examples
     --------
+    >>> from opreg.builtin.layers.sliding import window
     >>> product_alone((2, 3, 5, 5), (4, 3, 1, 1), (2, 4, 5, 5), window((1, 1)))
     True
     """

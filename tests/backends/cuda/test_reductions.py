@@ -12,10 +12,9 @@ import pytest
 import opreg as mx
 from opreg.backends.cuda import columns, cublaslt, rows
 from opreg.backends.cuda.folds import bound_fold, groups_of
-from opreg.builtin.reductions import reduce
 from opreg.core.registry import get
 from opreg.elementwise.expression import equal
-from opreg.elementwise.rows import RowExpression, RowLayout, column, row_size, row_sum, traced
+from opreg.elementwise.rows import RowExpression, RowLayout, column, row_mean, row_size, row_sum, traced
 from tests.cuda import host, nvrtc
 from tests.cuda.device import gpus
 from tests.cuda.host import Host, KernelError, array
@@ -166,7 +165,7 @@ def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
     texts = []
     for dtype in ("float16", BFLOAT, "float32", "float64"):
         dtype = np.dtype(dtype)
-        for function, count in ((reduce._mean, 1), (spread, 3)):
+        for function, count in ((row_mean, 1), (spread, 3)):
             expression = traced(function, count)
             outs = (dtype,) * len(expression.results)
             alongs = [RowLayout.ELEMENT, RowLayout.ELEMENT, RowLayout.COLUMN][:count]
