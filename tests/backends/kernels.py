@@ -98,7 +98,7 @@ FEW = {
     "elementwise.loop_text": {"_SHORT": 2, "LONG": 4, "_SHARED": 0},
     "elementwise.tiling": {"TILE": 32, "_SHARED": 1, "_MANY": 1},
     "backends.blas": {"SMALL": 1, "SHARED": 2, "LEAST": 4, "VECTOR": 1, "_STEP": 2},
-    "backends.multiples": {"_LEAST": 1},
+    "backends.axpy": {"_LEAST": 1},
     "backends.numba.compiler": {"_SHARED": 1},
     "backends.numba.recurrent": {"_LEAST": 1},
     "backends.numba.updates": {"_STRETCH": 4},
