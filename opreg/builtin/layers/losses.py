@@ -441,7 +441,7 @@ def backward_softmax_cross_entropy(g, data, label):
     return in_dtype_of(ops._backward_SoftmaxOutput(ops.softmax(widened(data)), label) * widened(g), data)
 
 
-backward_softmax_cross_entropy.infer(like_inputs(1))
+formed(backward_softmax_cross_entropy, "(1) (batch, classes) (batch) -> (batch, classes)")
 gradient_by(softmax_cross_entropy, backward_softmax_cross_entropy)
 
 
