@@ -152,7 +152,7 @@ def timeline(executor: Any, seconds: Callable[[str, int], float]) -> Timeline:
     update, by half and number."""
     plan, buckets, now = executor.plan(True), [], 0.0
     backward = 0.0
-    for half, segment in executor._asked(plan.is_train)[0].segments:
+    for half, segment in executor._plans_of(plan.is_train)[0].segments:
         for number, step in enumerate(segment.steps):
             name = "" if step.node is None else step.node.op.name
             if name == "_allreduce_start":

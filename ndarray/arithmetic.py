@@ -162,7 +162,7 @@ watch(_KEEPER)
 
 _ARITHMETIC: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide}
 _COMPARISONS: dict[str, np.ufunc] = {"eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal,
-                                "lt": np.less, "le": np.less_equal}
+                                     "lt": np.less, "le": np.less_equal}
 
 
 #: The methods with fast paths: the class, the method's name, and the same method without a fast path.
@@ -193,7 +193,7 @@ def leave_trace(values: Iterable[Any]) -> None:
     for value in values:
         if tracer.knows(value):
             tracer.leave("it computes with an NDArray that is no value of the graph; functions of nd take one, and "
-                           "Tensor(array) makes a tensor of it")
+                         "Tensor(array) makes a tensor of it")
 
 
 def in_place(name: str) -> Callable[[Any, Any], Any]:

@@ -234,7 +234,7 @@ def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, 
 
 
 def _traced(prepared: CachedUse, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
-              needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Array | None] | None]:
+            needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Array | None] | None]:
     """Make a recipe, and the gradients of its first run; two None if the rule cannot have a recipe."""
     if not all(map(known, prepared.shapes)):
         return None, None

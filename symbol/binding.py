@@ -39,7 +39,7 @@ from .head_gradients import OutGrads, fitted
 from .passes.rematerialization import asked
 from .program import Bound, uncollected
 from .reduction import Reduction, bucketed
-from .sharding import rooms
+from .sharding import bucket_arrays
 from .sparse_edge import SparseEdge, twin
 from .stages import UNREDUCED, Staged, depends_on_data
 from .symbol import BIND, SIMPLE_BIND, Symbol
@@ -252,10 +252,10 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     reduction = Reduction.asked(reduce, shard)
     wanted = {node: (Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx, req)
               for node, req in zip(arguments, reqs) if req != "null"}
-    room = {} if reduction is None else rooms(bucketed(reduction, graph, wanted))
+    in_buckets = {} if reduction is None else bucket_arrays(bucketed(reduction, graph, wanted))
     for node, req in zip(arguments, reqs):
         spec, place = Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx
-        weight, grad = room.get(node, (None, None))
+        weight, grad = in_buckets.get(node, (None, None))
         stype = stypes[node]
         args.append(sharing.argument("arg_dict", node.name, spec, place, weight).tostype(stype))
         slope = None if req == "null" else sharing.argument("grad_dict", node.name, spec, place, grad)
@@ -337,11 +337,11 @@ class _ArraySource:
         self._shared, self._executor, self._pool = frozenset(shared or ()), executor, pool
         self._shared_states: set[str] = set()
 
-    def argument(self, kind: str, name: str, spec: Spec, place: Context, room: NDArray | None = None) -> NDArray:
-        """The array of an argument, or of its gradient where ``kind`` is ``grad_dict``; by default ``room``, or else
+    def argument(self, kind: str, name: str, spec: Spec, place: Context, given: NDArray | None = None) -> NDArray:
+        """The array of an argument, or of its gradient where ``kind`` is ``grad_dict``; by default ``given``, or else
         new zeros."""
-        if room is not None:
-            spec = Spec(room.shape, room._data.dtype)
+        if given is not None:
+            spec = Spec(given.shape, given._data.dtype)
         if name in self._shared:
             shared = self._of_executor(kind, name, spec)
         elif self._pool is not None:
@@ -350,7 +350,7 @@ class _ArraySource:
             shared = None
         if shared is not None:
             return shared
-        return _zeros(spec, place) if room is None else room
+        return _zeros(spec, place) if given is None else given
 
     def state(self, name: str, spec: Spec, place: Context) -> NDArray:
         """The array of an auxiliary state, shared or new."""

@@ -490,17 +490,17 @@ class Executor(SingleThread, BoundArrays, PlanReports):
 
     # ------------------------------------------------------------------------------------------- inspection
 
-    def _tell(self, callback: MonitorCallback | None, monitor_all: bool) -> None:
+    def _set_monitor(self, callback: MonitorCallback | None, monitor_all: bool) -> None:
         self._plans.monitor(callback, monitor_all)
 
-    def _held(self) -> str:
+    def _memory_text(self) -> str:
         """The memory of the plans, as text."""
         with self._alone():
             total = self.plan(self._keeps_gradients).nbytes
         return "".join(f"{'training' if is_train else 'inference'} plan: {plan.nbytes / 2 ** 20:.2f} MB\n"
                        for is_train, plan in sorted(self._plans.items())) + f"Total {total >> 20} MB allocated\n"
 
-    def _asked(self, is_train: bool) -> Sequence[ReportedPlan]:
+    def _plans_of(self, is_train: bool) -> Sequence[ReportedPlan]:
         plan = self._plans[is_train]
         found, update = [("forward", plan.forward), ("backward", plan.backward)], self._update
         more = [] if self._whole is None or self._whole[0] is not plan else [
@@ -513,9 +513,9 @@ class Executor(SingleThread, BoundArrays, PlanReports):
                                                                          is_train=is_train), more,
                              self._plans.reports.get(is_train))]
 
-    def _measured(self, is_train: bool) -> Sequence[ReportedPlan]:
+    def _plans_to_measure(self, is_train: bool) -> Sequence[ReportedPlan]:
         self._ready = self._whole = None
-        return self._asked(is_train)
+        return self._plans_of(is_train)
 
     def _nbytes_bound(self) -> dict[str, int]:
         groups: dict[str, Sequence[NDArray | None]] = {

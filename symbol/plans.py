@@ -55,11 +55,11 @@ class Plans(dict[bool, Plan]):
         self._monitor = Monitor()
         self._others: dict[bool, Plan] = {}  # plans with a monitor while none is set, else plans without
         self.orders: dict[Context, Callable[[], None]] = {}
-        self._told: set[str] = set()  # names of operators that were replaced, as a warning says
+        self._warned: set[str] = set()  # names of replaced operators that a warning has named
 
     def __missing__(self, is_train: bool) -> Plan:
         edition = EDITION[0]
-        self._tell()
+        self._warn_replaced()
         with inherited(self._numbers):
             plan = compile_program(Program.of(self.bound, is_train, self._gradients[is_train], self.monitored))
         if self._check:
@@ -76,14 +76,14 @@ class Plans(dict[bool, Plan]):
             self[is_train] = plan
         return plan
 
-    def _tell(self) -> None:
+    def _warn_replaced(self) -> None:
         """Warn of operators whose names others have got since the graph was bound."""
         operators = [node.op for node in self.bound.graph.nodes if node.op is not None]
-        kept = {op.name for op in operators if op.successor is not None}
-        for name in sorted(kept - self._told):
+        replaced = {op.name for op in operators if op.successor is not None}
+        for name in sorted(replaced - self._warned):
             warn(f"operator {name!r} was registered again after an executor was bound, which keeps the one before; "
                  "bind the symbol again to compute with the new one")
-        self._told |= kept
+        self._warned |= replaced
 
     def wait(self) -> None:
         """Let the current streams wait for the streams of the last run, which used the same memory."""

@@ -66,17 +66,17 @@ class RecordedSegment(Segment):
         None if the segment is not recorded, for the given ``reason``.
     """
 
-    __slots__ = ("_recorder", "_phase", "_reason", "_said", "_xp")
+    __slots__ = ("_recorder", "_phase", "_reason", "_notes", "_xp")
 
     def __init__(self, steps: list[Step], recorder: Recorder | None, reason: str = "", xp: ArrayModule = np):
         super().__init__(steps)
         self._recorder, self._reason, self._xp = recorder, reason, xp
         self._phase = _Phase.OFF if recorder is None else _Phase.WARM
-        self._said: dict[Step, str] = {}
+        self._notes: dict[Step, str] = {}
 
     def _flatten(self) -> None:
         super()._flatten()
-        self._said = {}
+        self._notes = {}
         if self._phase is not _Phase.OFF:
             self._phase = _Phase.WARM
 
@@ -126,7 +126,7 @@ class RecordedSegment(Segment):
         self._owners = [step for _, step in pieces]
         self.plain = all(map(is_plain, self.flat))
         self._place()
-        self._phase, self._said = _Phase.REPLAY, notes
+        self._phase, self._notes = _Phase.REPLAY, notes
 
     def _pieces(self, recorder: Recorder) -> tuple[list[tuple[Function, Step]], dict[Step, str]]:
         """The functions in order, each with its first step, and the text that ``said`` returns for each step."""
@@ -201,18 +201,18 @@ class RecordedSegment(Segment):
 
     def said(self, step: Step | None = None) -> str:
         if step is not None:
-            return self._said.get(step, "")
+            return self._notes.get(step, "")
         if self._phase is _Phase.REPLAY:
-            graphs = len({text for text in self._said.values() if text.startswith("graph")})
-            islands = sum(text.startswith("island") for text in self._said.values())
+            graphs = len({text for text in self._notes.values() if text.startswith("graph")})
+            islands = sum(text.startswith("island") for text in self._notes.values())
             return f"{graphs} graph{'s' * (graphs != 1)}, {islands} island{'s' * (islands != 1)}"
         if self._instruments and self._phase is not _Phase.OFF:
             return "not captured: its steps are watched"
         return self._phase.value + (f": {self._reason}" if self._phase is _Phase.OFF else "")
 
     def _fail(self, error: Exception, step: Step, number: int) -> NoReturn:
-        if self._said.get(step, "").startswith("graph"):
-            note(error, f"{self._said[step]}, which begins at step {number} of {len(self.steps)}")
+        if self._notes.get(step, "").startswith("graph"):
+            note(error, f"{self._notes[step]}, which begins at step {number} of {len(self.steps)}")
             raise error
         super()._fail(error, step, number)
 

@@ -21,10 +21,10 @@ from .arrays import zeros
 from .plan import Step
 from .reduction import Bucket, Member, Reduced, joined, some
 
-__all__ = ["Gather", "Sharding", "rooms"]
+__all__ = ["Gather", "Sharding", "bucket_arrays"]
 
 
-def rooms(reduced: Reduced) -> dict[Node, tuple[NDArray | None, NDArray]]:
+def bucket_arrays(reduced: Reduced) -> dict[Node, tuple[NDArray | None, NDArray]]:
     """New arrays of zeros, contiguous in each bucket: for weights where they are gathered, else None, and for
     gradients."""
     shard, group = reduced.reduction.shard, reduced.reduction.group

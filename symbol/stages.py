@@ -186,7 +186,7 @@ class Staged(Executor):
         for mode, is_train in self._gradients.items():
             if rest._gradients[mode] is not is_train:
                 rest._differentiate(mode, is_train)
-        rest._tell(*self._monitor)
+        rest._set_monitor(*self._monitor)
         return rest
 
     def _parts(self) -> list[Executor]:
@@ -290,12 +290,12 @@ class Staged(Executor):
     def _recorded_plan(self) -> Plan | None:
         return None
 
-    def _tell(self, callback: MonitorCallback | None, monitor_all: bool) -> None:
+    def _set_monitor(self, callback: MonitorCallback | None, monitor_all: bool) -> None:
         for part in self._parts():
-            part._tell(callback, monitor_all)
+            part._set_monitor(callback, monitor_all)
 
-    def _held(self) -> str:
-        return "".join(part._held() for part in self._parts())
+    def _memory_text(self) -> str:
+        return "".join(part._memory_text() for part in self._parts())
 
     def explain(self, is_train: bool | None = None) -> Explanation:
         """Each step of the plans: of the first part, and of the second for each cached set of shapes."""
@@ -307,16 +307,17 @@ class Staged(Executor):
             lines += [f"from {names} of shape {shapes}:", *part.explain(is_train).split("\n")]
         return Explanation(report(lines if self._rests else [*lines, f"from {names}: planned when it has run"]))
 
-    def _asked(self, is_train: bool) -> Sequence[ReportedPlan]:
-        return [plan for part in (self._first, self._rest) if part is not None for plan in part._asked(is_train)]
+    def _plans_of(self, is_train: bool) -> Sequence[ReportedPlan]:
+        return [plan for part in (self._first, self._rest) if part is not None for plan in part._plans_of(is_train)]
 
-    def _every(self, is_train: bool) -> Sequence[ReportedPlan]:
-        return [plan for part in self._parts() for plan in part._every(is_train)]
+    def _all_plans_of(self, is_train: bool) -> Sequence[ReportedPlan]:
+        return [plan for part in self._parts() for plan in part._all_plans_of(is_train)]
 
-    def _measured(self, is_train: bool) -> Sequence[ReportedPlan]:
+    def _plans_to_measure(self, is_train: bool) -> Sequence[ReportedPlan]:
         self._go(is_train)
         self._ran = None
-        return [plan for part in (self._first, self._rest) if part is not None for plan in part._measured(is_train)]
+        return [plan for part in (self._first, self._rest) if part is not None
+                for plan in part._plans_to_measure(is_train)]
 
 
 def _nothing(shape: Shape | None, dtype: np.dtype | None, ctx: Context) -> NDArray:

@@ -14,7 +14,7 @@ from ..core.spec import Spec
 
 if TYPE_CHECKING:
     from .guards import Answer, Fork
-    from .python_op import Kept
+    from .python_op import RecordedRun
     from .tensor import Tensor
 
 __all__ = ["Bailout", "HookSignatureChanged", "HookSignatures", "ReadChanged"]
@@ -55,8 +55,8 @@ class HookSignatures:
 
     def __init__(self) -> None:
         self.known: dict[Hashable, tuple[Any, list[Spec]]] = {}
-        self.done: dict[Hashable, Kept] = {}
-        self.replay: dict[Hashable, Kept] = {}
+        self.done: dict[Hashable, RecordedRun] = {}
+        self.replay: dict[Hashable, RecordedRun] = {}
 
     def learn(self, change: HookSignatureChanged) -> None:
         """Note the new result of a hook, and the Python calls made before it."""

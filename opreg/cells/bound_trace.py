@@ -28,7 +28,7 @@ from ..ndarray import tape
 from ..typing import Array
 from .parameter import Parameter
 from .plan_memory import PlanMemory
-from .python_op import Kept, Record
+from .python_op import Record, RecordedRun
 from .state import STATE
 from .tensor import Tensor
 from .traced import Traced
@@ -43,7 +43,7 @@ class BoundTrace:
     ----------
     traced : Traced
         The function.
-    room : PlanMemory
+    memory : PlanMemory
         Its memory, which stays taken while it runs and while its results are needed.
     late : list of Entry
         Gradients, which the second half of the plan computes.
@@ -55,12 +55,12 @@ class BoundTrace:
         Parameters whose gradients the inputs are, in this order; the gradients are computed into this plan's memory.
     """
 
-    def __init__(self, traced: Traced, room: PlanMemory, late: Sequence[Entry] = (), seeds: Sequence[Node] = (),
+    def __init__(self, traced: Traced, memory: PlanMemory, late: Sequence[Entry] = (), seeds: Sequence[Node] = (),
                  numbers: bool | str = False, gradients_of: Sequence[Parameter] = ()):
         trace = traced.trace
-        self.room, ctx = room, traced.ctx
+        self.memory, ctx = memory, traced.ctx
         self.ctx = ctx
-        stretches, specs = room.stretches(), trace.specs
+        stretches, specs = memory.stretches(), trace.specs
 
         def empty(entry: Entry) -> Array:
             spec = specs[entry[0]][entry[1]]
@@ -112,12 +112,12 @@ class BoundTrace:
         program.destinations = [(array, "write") for array in self.gradients]
         with inherited(numbers):
             self.plan = compile_program(program)
-        self.orders = room.orders(set(self.plan.contexts.values()))
+        self.orders = memory.orders(set(self.plan.contexts.values()))
         if numbers:
             check_numbers(self.plan, numbers)
         self.quiet = not traced.calls
         self.targets = self._targets()
-        self.kept: dict[Record, Kept] = {}  # results that Python calls store for their gradients
+        self.kept: dict[Record, RecordedRun] = {}  # results that Python calls store for their gradients
         self.places: list[int | None] = []  # position of each input's and weight's gradient
         self.moved: list[tuple[NDArray, Array]] = []  # states that the second half changes, and their new values
 
@@ -245,7 +245,7 @@ class BoundTrace:
         """Release the memory; results that Python calls stored are dropped."""
         if self.kept:
             self.kept.clear()
-        self.room.free()
+        self.memory.free()
         idle.append(self)
 
 

@@ -59,9 +59,9 @@ class Compiled:
     by_mode = False
     moving: Sequence[NDArray] = ()
 
-    def __init__(self, traced: Traced, arguments: Structure, rooms: PlanMemories, numbers: bool | str = False,
+    def __init__(self, traced: Traced, arguments: Structure, memories: PlanMemories, numbers: bool | str = False,
                  gradients_of: Sequence[Parameter] = ()):
-        self.traced, self.arguments, self._rooms, self._numbers = traced, arguments, rooms, numbers
+        self.traced, self.arguments, self._memories, self._numbers = traced, arguments, memories, numbers
         self._gradients_of = gradients_of
         self.reads, self.ctx, self.training = traced.reads, traced.ctx, traced.training
         self.idle: list[BoundTrace] = []
@@ -99,25 +99,25 @@ class Compiled:
         """Make a plan if there is none."""
         if not self.idle:
             with _MAKING:
-                plan = self._first_half(self._rooms.take())
+                plan = self._first_half(self._memories.take())
             plan.free(self.idle)
 
     def _another(self, idle: list[BoundTrace], make: Callable[[PlanMemory], BoundTrace]) -> BoundTrace:
         """A plan for one run, unless the first plan is idle."""
         for plan in tuple(idle):
-            if plan.room.take():
+            if plan.memory.take():
                 try:
                     idle.remove(plan)
                 except ValueError:  # another thread has taken it meanwhile
-                    plan.room.free()
+                    plan.memory.free()
                 else:
                     return plan
         with _MAKING:
-            room = self._rooms.take()
+            memory = self._memories.take()
             try:
-                return make(room)
+                return make(memory)
             except BaseException:
-                room.free()
+                memory.free()
                 raise
 
     def run(self, leaves: Sequence[Tensor]) -> Any:
@@ -128,7 +128,7 @@ class Compiled:
         except IndexError:
             plan = self._another(idle, self._first_half)
         else:
-            if not plan.room.take():  # another caller runs in it
+            if not plan.memory.take():  # another caller runs in it
                 idle.append(plan)
                 plan = self._another(idle, self._first_half)
         reserved: Sequence[GradientTarget] = ()
@@ -158,7 +158,7 @@ class Compiled:
                     target.release()
             if plan.kept:
                 plan.kept.clear()
-            plan.room.free()
+            plan.memory.free()
             idle.append(plan)
 
     def _run_apart(self, leaves: Sequence[Tensor]) -> Any:
@@ -166,14 +166,14 @@ class Compiled:
         self._gradients_of, self.idle = (), []
         return self.run(leaves)
 
-    def _first_half(self, room: PlanMemory) -> BoundTrace:
-        return BoundTrace(self.traced, room, numbers=self._numbers, gradients_of=self._gradients_of)
+    def _first_half(self, memory: PlanMemory) -> BoundTrace:
+        return BoundTrace(self.traced, memory, numbers=self._numbers, gradients_of=self._gradients_of)
 
     def run_recorded(self, function: Callable, leaves: Sequence[Tensor], needs: tuple[bool, ...]) -> Any:
         """Run as one application on the tape, with gradients of the inputs and weights that need one."""
         idle = self.idle_recorded.setdefault(needs, [])
         try:
-            plan = self._another(idle, lambda room: self._second_half(needs, room))
+            plan = self._another(idle, lambda memory: self._second_half(needs, memory))
         except LeftToPython:  # a bprop reads the values of its output gradient
             self._in_python = True
             return self.call(function, leaves)
@@ -198,7 +198,7 @@ class Compiled:
         variables = {id(array): node for array, node in self.traced.captured}
         return [*self.traced.inputs, *[variables[id(weight)] for weight in self._weights]]
 
-    def _second_half(self, needs: Sequence[bool], room: PlanMemory) -> BoundTrace:
+    def _second_half(self, needs: Sequence[bool], memory: PlanMemory) -> BoundTrace:
         """The plan of the gradients of inputs and weights, which runs after the first half."""
         traced, trace = self.traced, self.traced.trace
         targets = self.targets()
@@ -220,7 +220,7 @@ class Compiled:
             places = {wanted[at][0]: place for place, (at, _) in enumerate(computed)}
             moved = [(array, trace.values[key]._entry) for key, array in trace.updated.items()
                      if trace.values[key] is not values.get(key)]
-            plan = BoundTrace(traced, room, [entry for _, entry in (*computed, *moved)], seeds, self._numbers)
+            plan = BoundTrace(traced, memory, [entry for _, entry in (*computed, *moved)], seeds, self._numbers)
             plan.moved = [(array, data) for (array, _), data in zip(moved, plan.gradients[len(computed):])]
         finally:
             trace.values, trace.updated = values, updated

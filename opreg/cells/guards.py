@@ -284,7 +284,7 @@ class TraceValues:
 
         Raises
         ------
-        Unknown
+        NotComputable
             The error names the step that they depend on.
         """
         root = trace.root

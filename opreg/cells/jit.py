@@ -135,7 +135,7 @@ class Cache:
         self.numbers, self._gradients_of = numbers, gradients_of
         self._owner = None if owner is None else weakref.ref(owner)
         self.kinds: dict[Hashable, _Kind] = {}
-        self.rooms = PlanMemories()
+        self.memories = PlanMemories()
         self._now = 0
         self._lock = rlock()  # one thread at a time calls hooks
         self._told: set[str] = set()
@@ -246,9 +246,8 @@ class Cache:
                               leaves[0]._ctx if leaves else None, kind.signatures, path, leaves, self._owner)
         except LeftToPython as error:
             return self._left(function, error.reason, error.reads)
-        compiled = (Compiled if traced.ctx.device is None else CompiledOnDevice)(traced, arguments, self.rooms,
-                                                                                  asked(self.numbers),
-                                                                                  self._gradients_of)
+        compiled = (Compiled if traced.ctx.device is None else CompiledOnDevice)(
+            traced, arguments, self.memories, asked(self.numbers), self._gradients_of)
         path.end(compiled)
         if traced.reads.comparisons.unseen:
             self._tell(function, "is compiled with what it found while it was traced, and does not see changes of "

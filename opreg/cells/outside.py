@@ -1,4 +1,4 @@
-"""Outside: functions whose results change although their arguments do not, and the way each is watched.
+"""Functions whose results change although their arguments do not, and the way each is watched.
 
 Settings of the process are read again before each run. Clocks, files, programs and messages cannot be compared: a
 warning names them. A function that draws random values outside of the library's generators runs as Python.

@@ -1,8 +1,8 @@
-"""Rooms: memory that the plans of a compiled function share.
+"""Memory that the plans of a compiled function share.
 
 A function that is called with many shapes has a plan for each. Between runs a plan needs none of its memory, so plans
-share a room: as large as the largest plan needs, and one room for each run at the same time. Arenas and workspaces of a
-plan are taken from the room, and released together.
+share one memory, as large as the largest plan needs; several runs at the same time have one each. Arenas and workspaces
+of a plan are taken from its memory, and released together.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PlanMemory:
         return sum(int(block.nbytes) for blocks in self._blocks.values() for block in blocks)
 
     def stretches(self) -> DividedMemory:
-        """The memory of this room, to be divided by a new plan."""
+        """This memory, to be divided by a new plan."""
         for order in self._orders.values():
             if order is not None:
                 order()
@@ -57,10 +57,10 @@ class PlanMemory:
 
 
 class DividedMemory:
-    """The memory of a room, divided by a plan from the first block on.
+    """Memory that a plan divides, from the first block on.
 
-    Memory of the room is used first. A new block is as large as the request and, once the room serves a second plan, at
-    least as large as the whole room, so that a function called with ever larger arrays allocates rarely.
+    Existing blocks are used first. A new block is as large as the request and, once the memory serves a second plan, at
+    least as large as all blocks so far, so that a function called with ever larger arrays allocates rarely.
     """
 
     def __init__(self, blocks: dict[Context, list[Array]]):
@@ -94,22 +94,22 @@ class DividedMemory:
 
 
 class PlanMemories:
-    """The rooms of a compiled function; a room lives as long as a plan uses it."""
+    """The memories of a compiled function; each lives as long as a plan uses it."""
 
     def __init__(self) -> None:
-        self._rooms: weakref.WeakSet[PlanMemory] = weakref.WeakSet()
+        self._memories: weakref.WeakSet[PlanMemory] = weakref.WeakSet()
 
     def take(self) -> PlanMemory:
-        """A free room, or a new one."""
-        for room in list(self._rooms):
-            if room.take():
-                return room
-        room = PlanMemory()
-        room.take()
-        self._rooms.add(room)
-        return room
+        """A free memory, or a new one."""
+        for memory in list(self._memories):
+            if memory.take():
+                return memory
+        memory = PlanMemory()
+        memory.take()
+        self._memories.add(memory)
+        return memory
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rooms."""
-        return sum(room.nbytes for room in self._rooms)
+        """Bytes of all memories."""
+        return sum(memory.nbytes for memory in self._memories)

@@ -26,11 +26,11 @@ from .state import STATE
 from .tensor import TENSORS, Tensor, made, tensor, zeros_as
 from .trace import TracedTensor
 
-__all__ = ["call", "Kept", "PYTHON", "Record"]
+__all__ = ["call", "PYTHON", "Record", "RecordedRun"]
 
 #: Variables and results of a run, over which its gradient runs backward.
-Kept: TypeAlias = tuple[Sequence[Tensor], Sequence[Tensor]]
-_NOTHING: Kept = ((), ())
+RecordedRun: TypeAlias = tuple[Sequence[Tensor], Sequence[Tensor]]
+_NOTHING: RecordedRun = ((), ())
 
 
 class Record:
@@ -58,7 +58,7 @@ class Record:
                  source: Record | None = None):
         self.function, self.ins, self.outs, self.title, self.source = function, list(ins), list(outs), title, source
         self.differentiated = False
-        self._own: dict[Record, Kept] = {}  # storage for executors, which have no plan's
+        self._own: dict[Record, RecordedRun] = {}  # storage for executors, which have no plan's
         self.key: Hashable = None
         self.place: Hashable = None
         self.signatures: HookSignatures
@@ -70,12 +70,12 @@ class Record:
     __str__ = __repr__
 
     @property
-    def kept(self) -> Kept:
+    def kept(self) -> RecordedRun:
         """Variables and results of the latest run of the current plan."""
         return (self._own if STATE.kept is None else STATE.kept).get(self, _NOTHING)
 
     @kept.setter
-    def kept(self, value: Kept) -> None:
+    def kept(self, value: RecordedRun) -> None:
         (self._own if STATE.kept is None else STATE.kept)[self] = value
 
     def run(self, values: list[Tensor]) -> Sequence[Tensor]:

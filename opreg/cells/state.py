@@ -17,7 +17,7 @@ from ..core.mode import MODE
 from ..errors import ArgumentError, did_you_mean
 
 if TYPE_CHECKING:
-    from .python_op import Kept, Record
+    from .python_op import Record, RecordedRun
     from .trace import FunctionTracer
 
 __all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "Watcher", "set_context",
@@ -49,7 +49,8 @@ class _State(threading.local):
     observer: Watcher | None = None  # observer of the Python code that runs
     inside = False  # whether an outermost Cell is running
     nested = False  # whether a gradient of a gradient is computed
-    kept: dict[Record, Kept] | None = None  # results that Python calls of the current plan store for their gradients
+    #: Results that Python calls of the current plan store for their gradients.
+    kept: dict[Record, RecordedRun] | None = None
     #: Number of ``no_grad`` contexts around the running code.
     blocked = property(lambda self: MODE.now().blocked, lambda self, value: setattr(MODE, "blocked", value))
 

@@ -1,4 +1,4 @@
-"""Moving: operators that change states in place, as nodes of a trace, where values never change.
+"""State changes: operators that change states in place, as nodes of a trace, where values never change.
 
 A user's operator changes its state, usually a Parameter, in its body. In a compiled function the body works on a copy.
 The copy is a further output of the node, and the trace assigns it to the state. So a reader gets the value that the

@@ -285,11 +285,11 @@ class Declarations:
 
     def tail(self, function: F) -> F:
         """Declare the operator that computes this one and a tail of operators behind it, in inference on the host:
-        ``f(**attrs)`` returns a ``Tail``."""
+        ``f(**attrs)`` returns an ``EpilogueOperator``."""
         return self._declare("tail", function)
 
     def attends(self, function: F) -> F:
         """Declare the operator's part in attention that is composed of several operators: ``f(*shapes, **attrs)``
-        returns a part, see ``opreg.builtin.attending``, or None. Graphs replace such operators by one, for long
+        returns a part, see ``opreg.builtin.attention_parts``, or None. Graphs replace such operators by one, for long
         sequences."""
         return self._declare("attends", function)

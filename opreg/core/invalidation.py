@@ -29,13 +29,13 @@ _WATCHING = lock()
 EDITION = [0]
 
 
-def watch(keeper: CacheOwner) -> None:
-    """Call ``keeper.on_register(op)`` at each registration for an operator that was used already.
+def watch(owner: CacheOwner) -> None:
+    """Call ``owner.on_register(op)`` at each registration for an operator that was used already.
 
     Executors and compiled functions use it, since they cache results that depend on operators.
     """
     with _WATCHING:
-        _WATCHERS.add(keeper)
+        _WATCHERS.add(owner)
 
 
 def following(limit: int, name: str) -> Recent:
@@ -64,6 +64,6 @@ def renew(op: Op | None = None) -> None:
     for cache in _FOLLOWING:
         cache.clear()
     with _WATCHING:
-        keepers = list(_WATCHERS)
-    for keeper in keepers:
-        keeper.on_register(op)
+        owners = list(_WATCHERS)
+    for owner in owners:
+        owner.on_register(op)

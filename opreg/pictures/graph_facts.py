@@ -193,5 +193,5 @@ def _executor(executor: Executor, is_train: bool | None) -> GraphFacts:
     found = GraphFacts(symbol, graph, specs, set(), None, executor)
     if not isinstance(executor, Staged):  # an executor with several plans is shown as its graph
         found.plan = executor.plan(executor._keeps_gradients if is_train is None else is_train)
-        found.segments = list(executor._asked(found.plan.is_train)[0].segments)
+        found.segments = list(executor._plans_of(found.plan.is_train)[0].segments)
     return found

@@ -51,7 +51,7 @@ class Monitor:
                         callback(f"{node.name}_{name}", NDArray(arrays[entry], step.ctx).copy())
             for i, data in enumerate(step.outs[:op.signature.visible(node.attrs)]):
                 if data is not None:
-                    callback(_told(node, i), NDArray(data, step.ctx).copy())
+                    callback(_monitored_name(node, i), NDArray(data, step.ctx).copy())
 
         def wrap(half: str, number: int, step: Step) -> Watch | None:
             node = step.node
@@ -60,7 +60,7 @@ class Monitor:
         plan.instrument(wrap)
 
 
-def _told(node: Node, index: int) -> str:
+def _monitored_name(node: Node, index: int) -> str:
     """The name of an output for a monitor; that of a gradient ends in the index of its input."""
     numbers = node.tags.get(GRADIENTS)
     return output_name((node, index)) if numbers is None else f"{node.name}_{numbers.split()[index]}"

@@ -1,6 +1,6 @@
 """Reports on plans: explanations, profiles, estimates and memory use, for all objects that own plans.
 
-Executors, executors of stages and compiled functions return their plans by ``_asked``; the reports are made here.
+Executors, executors of stages and compiled functions return their plans by ``_plans_of``; the reports are made here.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class PlanReports(NotebookTable):
     _ctx: Context
     _alone: Callable[[], AbstractContextManager[object]]  # a block of code for one thread at a time
     _nbytes_bound: Callable[[], Mapping[str, int]]  # bytes of the caller's arrays, by kind
-    _held: Callable[[], str]  # the memory of the plans, as text
-    _tell: Callable[[MonitorCallback | None, bool], None]  # sets the monitor of the plans, or None
+    _memory_text: Callable[[], str]  # the memory of the plans, as text
+    _set_monitor: Callable[[MonitorCallback | None, bool], None]  # sets the monitor of the plans, or None
     #: The callback, and whether it is called with inputs, too.
     _monitor: tuple[MonitorCallback | None, bool] = None, False
 
@@ -74,13 +74,13 @@ class PlanReports(NotebookTable):
         """Whether reports are on the plan for training by default."""
         raise NotImplementedError
 
-    def _asked(self, is_train: bool) -> Sequence[ReportedPlan]:
+    def _plans_of(self, is_train: bool) -> Sequence[ReportedPlan]:
         """The plans for a mode. The plans that ran last, if several exist."""
         raise NotImplementedError
 
-    def _every(self, is_train: bool) -> Sequence[ReportedPlan]:
+    def _all_plans_of(self, is_train: bool) -> Sequence[ReportedPlan]:
         """All plans for a mode that exist side by side."""
-        return self._asked(is_train)
+        return self._plans_of(is_train)
 
     def _mode_of(self, is_train: bool | None) -> bool:
         return self._keeps_gradients if is_train is None else bool(is_train)
@@ -94,7 +94,7 @@ class PlanReports(NotebookTable):
             The mode of the plan; by default training if there are gradients.
         """
         with self._alone():
-            return Explanation(report(line for plan in self._asked(self._mode_of(is_train)) for line in plan.lines))
+            return Explanation(report(line for plan in self._plans_of(self._mode_of(is_train)) for line in plan.lines))
 
     def memory(self, is_train: bool | None = None) -> MemoryUse:
         """The memory use of a plan.
@@ -111,7 +111,7 @@ class PlanReports(NotebookTable):
         """
         is_train = self._mode_of(is_train)
         with self._alone():
-            plans = [asked.plan for asked in self._every(is_train)]
+            plans = [each.plan for each in self._all_plans_of(is_train)]
         return MemoryUse.joined([
             MemoryUse(results_between(plan.memory, plan.specs), plan.memory.arena,
                       plan.nbytes - sum(plan.memory.arena.values()), {}, is_train) for plan in plans],
@@ -141,12 +141,12 @@ class PlanReports(NotebookTable):
             raise ArgumentError(f"profile: runs={runs!r}: expected a positive number")
         with self._alone():
             found = [profile(plan.plan, plan.segments, plan.bound, plan.run, runs)
-                     for plan in self._measured(self._mode_of(is_train))]
+                     for plan in self._plans_to_measure(self._mode_of(is_train))]
         return Profile.joined(found)
 
-    def _measured(self, is_train: bool) -> Sequence[ReportedPlan]:
+    def _plans_to_measure(self, is_train: bool) -> Sequence[ReportedPlan]:
         """The plans for a mode, which ``profile`` is about to run."""
-        return self._asked(is_train)
+        return self._plans_of(is_train)
 
     def estimate(self, is_train: bool | None = None, machine: Machine | str | None = None) -> Estimate:
         """Estimate the time that a plan would take on a device, which need not be present. Nothing runs.
@@ -167,7 +167,7 @@ class PlanReports(NotebookTable):
         """
         is_train = self._mode_of(is_train)
         with self._alone():
-            plans = self._asked(is_train)
+            plans = self._plans_of(is_train)
         found = machine_of(machine, self._ctx.backend.title(self._ctx.device_id))
         return Estimate.joined([estimate(each.plan, each.segments, found) for each in plans], found, is_train)
 
@@ -185,7 +185,7 @@ class PlanReports(NotebookTable):
             If the executor was bound without ``check_kernels``.
         """
         with self._alone():
-            reports = [plan.report for plan in self._every(self._mode_of(is_train))]
+            reports = [plan.report for plan in self._all_plans_of(self._mode_of(is_train))]
         if None in reports:
             raise ArgumentError("kernel_report: kernels are not checked; bind with check_kernels=True")
         return KernelReport.joined([report() for report in reports if report is not None])
@@ -204,7 +204,7 @@ class PlanReports(NotebookTable):
             raise TypeError(f"set_monitor_callback: expected a function, got {type(callback).__name__}")
         with self._alone():
             self._monitor = callback, monitor_all
-            self._tell(callback, monitor_all)
+            self._set_monitor(callback, monitor_all)
 
     def _watch_as(self, other: PlanReports) -> None:
         """Set the monitor of another object."""
@@ -213,4 +213,4 @@ class PlanReports(NotebookTable):
 
     def debug_str(self) -> str:
         """A text that lists every node with its inputs, and the memory of the plans."""
-        return self._symbol.debug_str() + self._held()
+        return self._symbol.debug_str() + self._memory_text()

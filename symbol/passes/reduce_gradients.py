@@ -249,9 +249,9 @@ def _of_graph(program: Program) -> None:
                           for variable, spec in zip(variables, program.specs[node]))
             groups.setdefault(node.attrs["reduction"], []).append(variables)
     reductions = {reduction: map(functools.partial(_bucket_reduction, program), itertools.repeat(reduced),
-                               reduced.buckets)
-                for reduction, nodes in groups.items()
-                for reduced in [Reduced(reduction, Graph((), []), nodes, wanted)]}
+                                 reduced.buckets)
+                  for reduction, nodes in groups.items()
+                  for reduced in [Reduced(reduction, Graph((), []), nodes, wanted)]}
     waits: list[Node] = []
 
     def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:

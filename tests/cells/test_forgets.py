@@ -29,7 +29,7 @@ def ones(*shape: int) -> Tensor:
 
 def largest(function: Any) -> int:
     """Bytes of all plans of a compiled function."""
-    return function._cache.rooms.nbytes
+    return function._cache.memories.nbytes
 
 
 @pytest.mark.filterwarnings("ignore:.*compiled for more than")
@@ -279,9 +279,9 @@ def test_no_cycle_holds_cells_or_arrays(uncollected, make, use):
     net = NETS[make]()
     compiled = jit(net)
     USES[use](net, compiled)
-    watched = [weakref.ref(net), weakref.ref(compiled._cache.rooms)]
+    watched = [weakref.ref(net), weakref.ref(compiled._cache.memories)]
     watched += [weakref.ref(each._data) for each in net.get_parameters()]
-    watched += [weakref.ref(room) for room in compiled._cache.rooms._rooms]
+    watched += [weakref.ref(memory) for memory in compiled._cache.memories._memories]
     del net
     alive = [each() is not None for each in watched[:2]]
     assert all(alive)  # what the user has compiled keeps it
@@ -308,7 +308,7 @@ def test_a_kind_that_is_forgotten_frees_its_arrays(uncollected):
     function(ones(3), 1)
     (kind,) = function._cache.kinds.values()
     (compiled,) = kind.variants.compiled
-    watched = [weakref.ref(compiled), weakref.ref(compiled.traced.trace), weakref.ref(compiled.idle[0].room)]
+    watched = [weakref.ref(compiled), weakref.ref(compiled.traced.trace), weakref.ref(compiled.idle[0].memory)]
     del kind, compiled
     function._cache.kinds.clear()
     assert not any(each() is not None for each in watched)

@@ -399,7 +399,7 @@ def test_results_that_lie_in_one_place_take_turns(name, grad_req):
     bound = symbol.simple_bind(mx.cpu(), grad_req=grad_req, **{
         each: tuple(shape) for each, shape in {**about["inputs"], **about["labels"]}.items()})
     plan = bound.plan(grad_req == "write")
-    for timeline in timelines(plan, bound._asked(plan.is_train)[0].segments):
+    for timeline in timelines(plan, bound._plans_of(plan.is_train)[0].segments):
         assert timeline.stays
         assert max(timeline.used) <= timeline.nbytes
         for i, one in enumerate(timeline.stays):

@@ -64,8 +64,8 @@ class _Program:
         """The element-wise registers that a phase has to compute."""
         found: list[int | float] = [self.code[p].args[0] for p in self.reduced(phase)]
         if phase == self.last_phase:
-            found += [r for r,
-                      along in zip(self.rows.expression.results, self.rows.results) if along is RowLayout.ELEMENT]
+            found += [r for r, along in zip(self.rows.expression.results, self.rows.results)
+                      if along is RowLayout.ELEMENT]
         return [r for r in found if isinstance(r, int)]
 
     def needed(self, phase: int) -> list[int]:

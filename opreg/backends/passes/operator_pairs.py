@@ -1,4 +1,4 @@
-"""Joint operators: a library computes two nodes in one call."""
+"""Pairs of operators that a library computes in one call."""
 
 from __future__ import annotations
 

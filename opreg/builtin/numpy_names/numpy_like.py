@@ -338,9 +338,9 @@ def _triangle(name: str, upper: bool, doc: str) -> None:
 
 
 _triangle("_npi_tril", False, "The matrices in the last two axes with zeros above the diagonal ``k``, which lies ``k`` "
-                          "places above the main one.")
+                              "places above the main one.")
 _triangle("_npi_triu", True, "The matrices in the last two axes with zeros below the diagonal ``k``, which lies ``k`` "
-                           "places above the main one.")
+                             "places above the main one.")
 
 Places = int | tuple[int, ...]
 

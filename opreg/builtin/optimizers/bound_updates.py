@@ -19,7 +19,7 @@ from ...core.rules import Attrs, Rule
 from ...core.steps import PlainStep
 from ...typing import Array, ArrayModule
 from .update_formulas import Rates
-from .updating import SHARED, TILE, Update, divided, movers
+from .updating import SHARED, TILE, Update, divided, group_updaters
 
 __all__ = ["WeightGroup", "Bound", "Row", "bind"]
 
@@ -90,12 +90,12 @@ def bind(xp: ArrayModule, kernel: Rule, updates: Sequence[Update], attrs: Attrs)
     rates = Rates(own["rule"].traced, len(updates[0][1]), attrs)
     ufuncs = functools.partial(_ufuncs, own["rule"], updates, rates)
     declined: list[tuple[str, str]] = []
-    for mover in movers:
-        if mover.serves(xp):
-            found = mover.bind(xp, own["rule"], updates, rates, ufuncs)
+    for updater in group_updaters:
+        if updater.serves(xp):
+            found = updater.bind(xp, own["rule"], updates, rates, ufuncs)
             if not isinstance(found, str):
-                return Bound(mover.name, declined, found, rates)
-            declined.append((mover.name, found))
+                return Bound(updater.name, declined, found, rates)
+            declined.append((updater.name, found))
     if xp is np:
         return Bound("ufuncs", declined, ufuncs(), rates)
     return Bound("reference", declined,
@@ -123,21 +123,21 @@ def _ufuncs(rule: Callable, updates: Sequence[Update], rates: Rates) -> list[Cal
     work += [(sum(new.size for new, _ in group), functools.partial(_group, rule, rates, group))
              for group in groups]
     if sum(new.size for new, _ in parts) < SHARED or threads.count() < 2:
-        room = Workspace(spare=4 * TILE)
-        return [function for _, make in work for function in make(room)]
+        workspace = Workspace(spare=4 * TILE)
+        return [function for _, make in work for function in make(workspace)]
     # Each thread's share has its own scratch; there are more than threads, since one may have to wait.
     ends = list(itertools.accumulate(size for size, _ in work))
     shares: dict[int, tuple[Workspace, list[Callable[[], object]]]] = {}
     for (_, make), end in zip(work, ends):
         share = (end - 1) * 2 * threads.count() // ends[-1]
-        room, functions = shares.setdefault(share, (Workspace(spare=4 * TILE), []))
-        functions += make(room)
+        workspace, functions = shares.setdefault(share, (Workspace(spare=4 * TILE), []))
+        functions += make(workspace)
     return [functools.partial(threads.run, [functools.partial(threads.in_turn, functions)
                                             for _, functions in shares.values()])]
 
 
-def _part(rule: Any, rates: Rates, part: Update, room: Workspace) -> list[Callable[[], object]]:
-    return rule.bound(rates, *part, room.array)
+def _part(rule: Any, rates: Rates, part: Update, workspace: Workspace) -> list[Callable[[], object]]:
+    return rule.bound(rates, *part, workspace.array)
 
 
 class _Gather(PlainStep):
@@ -152,14 +152,14 @@ class _Gather(PlainStep):
         np.concatenate(self.arrays, out=self.whole)
 
 
-def _group(rule: Any, rates: Rates, updates: Sequence[Update], room: Workspace) -> list[Callable[[], object]]:
+def _group(rule: Any, rates: Rates, updates: Sequence[Update], workspace: Workspace) -> list[Callable[[], object]]:
     """Functions that update concatenated copies, and write back new weights and states."""
     columns = [[a.reshape(-1) for a in column] for column in zip(*(arrays for _, arrays in updates))]
     total = sum(new.size for new, _ in updates)
     # Negative scratch numbers, which no formula uses.
-    flat = [room.array(-1 - i, (total,), column[0].dtype) for i, column in enumerate(columns)]
+    flat = [workspace.array(-1 - i, (total,), column[0].dtype) for i, column in enumerate(columns)]
     functions: list[Callable[[], object]] = [_Gather(column, whole) for column, whole in zip(columns, flat)]
-    functions += rule.bound(rates, flat[0], flat, room.array)
+    functions += rule.bound(rates, flat[0], flat, workspace.array)
     ends = list(itertools.accumulate(new.size for new, _ in updates))
     for i in (0, *range(2, len(columns))):
         functions += [functools.partial(own.__setitem__, Ellipsis, flat[i][end - own.size:end])

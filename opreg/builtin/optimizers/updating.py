@@ -24,7 +24,7 @@ from ...core.spec import Shape
 from ...elementwise.tiling import pieces
 from ...typing import Array, ArrayModule
 
-__all__ = ["GroupUpdater", "Update", "divided", "movers", "single", "together", "widened"]
+__all__ = ["GroupUpdater", "Update", "divided", "group_updaters", "single", "together", "widened"]
 
 # Number of elements up to which no faster kernel is sought.
 SMALL = 1 << 14
@@ -65,8 +65,8 @@ class GroupUpdater(NamedTuple):
     bind: Callable[..., list[Callable[[], object]] | str]
 
 
-#: Movers of back ends.
-movers: list[GroupUpdater] = []
+#: Group updaters of back ends.
+group_updaters: list[GroupUpdater] = []
 
 
 # Number of shapes whose scratch is cached.
@@ -121,9 +121,9 @@ def together(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: 
         rule(xp, _scratch(xp, new, dtype), new, *arrays, **attrs)
         return
     run = _by_tiles if xp is np else functools.partial(_one_by_one, xp)
-    for mover in movers:
-        if mover.serves(xp):
-            mover.move(xp, rule, updates, dtype, attrs, functools.partial(run, rule, updates, dtype, attrs))
+    for updater in group_updaters:
+        if updater.serves(xp):
+            updater.move(xp, rule, updates, dtype, attrs, functools.partial(run, rule, updates, dtype, attrs))
             return
     run(rule, updates, dtype, attrs)
 

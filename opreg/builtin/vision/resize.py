@@ -85,7 +85,7 @@ Mode = Literal["size", "odd_scale", "like", "to_even_down", "to_even_up", "to_od
 
 
 @composed(name="_contrib_BilinearResize2D",
-         arguments=lambda *, mode: ("data", "like") if mode == "like" else ("data",))
+          arguments=lambda *, mode: ("data", "like") if mode == "like" else ("data",))
 def bilinear_resize(data, like=None, *, height: int = 1, width: int = 1, scale_height: float | None = None,
                     scale_width: float | None = None, mode: Mode = "size", align_corners: bool = True):
     """Images resized with bilinear interpolation.

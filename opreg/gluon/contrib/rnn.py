@@ -102,8 +102,9 @@ class _ConvLSTM(_ConvCell):
 
     def _step(self, F: Any, i2h: Any, h2h: Any, states: Any, at: str) -> Any:
         sums = F.SliceChannel(i2h + h2h, num_outputs=4, name=f"{at}slice", axis=self._axis)
-        input_gate, forget_gate, output_gate = (F.Activation(sums[number], act_type="sigmoid", name=f"{at}{word}")
-                              for number, word in ((0, "i"), (1, "f"), (3, "o")))
+        input_gate, forget_gate, output_gate = (
+            F.Activation(sums[number], act_type="sigmoid", name=f"{at}{word}")
+            for number, word in ((0, "i"), (1, "f"), (3, "o")))
         new = self._get_activation(F, sums[2], self._activation, name=f"{at}c")
         state = F.elemwise_add(forget_gate * states[1], input_gate * new, name=f"{at}state")
         output = F.elemwise_mul(output_gate, self._get_activation(F, state, self._activation), name=f"{at}out")

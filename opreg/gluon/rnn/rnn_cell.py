@@ -254,8 +254,9 @@ class LSTMCell(_Gated):
         """See ``HybridBlock``."""
         at, i2h, h2h = self._sums(F, inputs, states[0], (i2h_weight, h2h_weight, i2h_bias, h2h_bias))
         sums = F.SliceChannel(F.elemwise_add(i2h, h2h, name=f"{at}plus0"), num_outputs=4, name=f"{at}slice")
-        input_gate, forget_gate, new, output_gate = (self._get_activation(
-            F, sums[i], self._activation if word == "c" else self._recurrent_activation, name=f"{at}{word}")
+        input_gate, forget_gate, new, output_gate = (
+            self._get_activation(F, sums[i], self._activation if word == "c" else self._recurrent_activation,
+                                 name=f"{at}{word}")
             for i, word in enumerate("ifco"))
         state = F.elemwise_add(F.elemwise_mul(forget_gate, states[1], name=f"{at}mul0"),
                                F.elemwise_mul(input_gate, new, name=f"{at}mul1"), name=f"{at}state")

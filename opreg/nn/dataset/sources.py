@@ -341,9 +341,8 @@ class Cifar10Dataset(MappableDataset):
                 parts.append(of_rows(file.read(), len(self._labels), path))
         images, labels = (np.concatenate(each) for each in zip(*parts))
         chosen = sampler_of(owner, sampler, shuffle, num_samples, num_shards, shard_id)
-        self._sampled(["image", *self._labels], _each(
-            lambda place: (images[place], *(np.asarray(label, np.uint32) for label in labels[place]))),
-            len(images), chosen)
+        rows = _each(lambda place: (images[place], *(np.asarray(label, np.uint32) for label in labels[place])))
+        self._sampled(["image", *self._labels], rows, len(images), chosen)
 
 
 class Cifar100Dataset(Cifar10Dataset):

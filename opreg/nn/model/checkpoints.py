@@ -228,8 +228,8 @@ def _base(prefix: object) -> str:
 
 def _unused(directory: str, prefix: str) -> str:
     """The prefix, with a number appended if there are checkpoints of that name."""
-    existing = {name.rpartition("-")[0] for name in os.listdir(directory) if name.endswith((".ckpt", ".safetensors"))
-             and not name.endswith("_breakpoint.ckpt")}
+    existing = {name.rpartition("-")[0] for name in os.listdir(directory)
+                if name.endswith((".ckpt", ".safetensors")) and not name.endswith("_breakpoint.ckpt")}
     number = 0
     while (f"{prefix}_{number}" if number else prefix) in existing:
         number += 1

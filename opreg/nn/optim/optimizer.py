@@ -191,7 +191,7 @@ class Optimizer(Cell):
             raise ValueError(f"{self.cls_name}: weight_decay must be one number, or {len(self.parameters)}, one for "
                              f"each parameter of the groups, got {len(decay)}")
         plain = [value.asnumpy().item() if isinstance(value, NDArray) and value.size == 1 else value
-                   for value in (decay if several else [decay])]
+                 for value in (decay if several else [decay])]
         given = [value if isinstance(value, Cell) else value / self.loss_scale for value in map(self._decay, plain)]
         return given * len(self.parameters) if self.is_group and not several else given
 

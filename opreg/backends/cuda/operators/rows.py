@@ -157,4 +157,4 @@ _attach(layer_norm.backward_layer_norm, _rows_of_gradient, _gradient_steps)
 
 # --------------------------------------------------------------------------------------- optimizer updates
 
-updating.movers.append(updating.GroupUpdater("cuda", can_compile, updates.move, updates.bind))
+updating.group_updaters.append(updating.GroupUpdater("cuda", can_compile, updates.move, updates.bind))

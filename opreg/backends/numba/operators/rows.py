@@ -111,4 +111,4 @@ attach_rows(layer_norm.backward_layer_norm, _backward_layer_norm)
 
 # --------------------------------------------------------------------------------------- optimizer updates
 
-updating.movers.append(updating.GroupUpdater("numba", lambda xp: xp is np, updates.move, updates.bind))
+updating.group_updaters.append(updating.GroupUpdater("numba", lambda xp: xp is np, updates.move, updates.bind))

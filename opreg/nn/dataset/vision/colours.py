@@ -402,8 +402,8 @@ class GaussianBlur:
         # In float32; one for both follows from the width.
         usual = [float(np.float32(each) if each > 0 else np.float32(size * 0.15 + 0.35))
                  for size, each in zip(sizes, sigmas)]
-        self._kernels = [self._kernel(size, each) for size, each in zip(sizes * (3 - len(sizes)),
-                                                                       usual * (3 - len(usual)))]
+        self._kernels = [self._kernel(size, each)
+                         for size, each in zip(sizes * (3 - len(sizes)), usual * (3 - len(usual)))]
 
     @staticmethod
     def _kernel(size: int, sigma: float) -> np.ndarray:
