@@ -1198,7 +1198,11 @@ def test_results_of_a_definition_are_its_own():
 
 BAD_DEFINITIONS = [
     (lambda x: None, ArgumentError, "returned None for 'output'"),
-    (lambda x: (x, x), ArgumentError, "returned 2 values"),
+    (lambda x: (x, x), ArgumentError, r"returned 2 values, expected 1 \(output\).* define\(outputs=\[…\]\) names"),
+    (lambda x: {"y": x}, ArgumentError, "returned dict for 'output', expected an array"),
+    (lambda x: {1, 2}, ArgumentError, "returned set for 'output', expected an array"),
+    (lambda x: "y", ArgumentError, "returned str for 'output', expected an array"),
+    (lambda x: (each for each in [x]), ArgumentError, "returned generator for 'output', expected an array"),
     (lambda x: x.__iadd__(1), OpError, "read-only"), (raising, Mine, "my words"),
     (lambda x: np.zeros(2, np.complex64), DTypeError, "complex64"),
 ]
@@ -1217,6 +1221,16 @@ def test_bad_definitions(function, kind, words, symbolic):
         op(sym.Variable("x")).simple_bind(mx.cpu(), x=(2,)).forward() if symbolic else op(nd.ones(2))
     assert name in str(caught.value) + "".join(getattr(caught.value, "__notes__", ()))
     untouched()
+
+
+@pytest.mark.parametrize("returned, named", [
+    (lambda x: {"low": x, "high": x}, "dict"), (lambda x: (x for _ in range(2)), "generator"),
+    (lambda x: x, "NDArray"),
+])
+def test_several_outputs_are_a_list(returned, named):
+    op = mx.operator.define(lambda x: returned(x), name=f"test_custom_{next(_NUMBERS)}", outputs=["low", "high"])
+    with pytest.raises(ArgumentError, match=rf"returned {named}, expected a list of 2 values \(low, high\)"):
+        op(nd.ones(2))
 
 
 def test_a_definition_that_breaks_its_word():
