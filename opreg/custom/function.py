@@ -118,7 +118,7 @@ class FunctionUse(Use):
         for i, (name, result) in enumerate(zip(names, results)):
             if result is None:
                 raise ArgumentError(f"operator {op.op_type!r} returned None for {name!r}, expected an array")
-            if not hasattr(result, "dtype") and np.asarray(result).dtype.kind in "OSU":
+            if not (hasattr(result, "_data") or hasattr(result, "dtype")) and np.asarray(result).dtype.kind in "OSU":
                 raise ArgumentError(f"operator {op.op_type!r} returned {type(result).__name__} for {name!r}, expected "
                                     "an array or a number")
             if declared is not None:
@@ -367,7 +367,7 @@ def _beginnings(title: str | None, auxiliary: Sequence[str] | Mapping[str, Any])
     return found
 
 
-def _outputs(name: str, outputs: Sequence[str]) -> tuple[str, ...]:
+def _outputs(name: str, outputs: Any) -> tuple[str, ...]:
     if (isinstance(outputs, str) or not isinstance(outputs, Sequence) or not outputs
             or not all(isinstance(output, str) for output in outputs) or len(set(outputs)) < len(outputs)):
         raise ArgumentError(f"define: {name}: outputs={outputs!r}: expected a list of different names")
