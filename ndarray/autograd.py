@@ -426,6 +426,13 @@ class Function:
     _used = False
     _saved: tuple[Any, ...] = ()
 
+    def __init__(self, *args: Any):
+        if args:
+            name, found = type(self).__name__, ", ".join(type(each).__name__ for each in args)
+            raise ArgumentError(f"{name}: an instance of autograd.Function is made first, then called: {name}()(x), "
+                                f"got {found}")
+        super().__init__()
+
     def save_for_backward(self, *args: Any) -> None:
         """Save arrays for ``backward``, which reads them from ``saved_tensors``."""
         self._saved = args

@@ -726,6 +726,14 @@ def test_gradients_of_a_function_are_summed_down():
     assert x.grad.asnumpy().tolist() == [[4, 4, 4]]
 
 
+def test_a_function_is_made_before_it_is_called():
+    class Square(autograd.Function):
+        pass
+
+    with pytest.raises(ArgumentError, match=r"^Square: .* is made first, then called: Square\(\)\(x\), got NDArray$"):
+        Square(nd.ones(1))
+
+
 def test_a_function_is_called_once():
     function = Broken(lambda dx: dx)
     function(nd.ones(1))
