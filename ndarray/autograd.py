@@ -11,6 +11,7 @@ import numpy as np
 from opreg.core.gradient import fitted
 from opreg.core.graph import Entry, Node, topological
 from opreg.core.mode import MODE, Recording, UserRecording
+from opreg.core.rules import warn_of_none
 from opreg.core.slots import Slot
 from opreg.core.versions import LATEST, tick, written
 from opreg.errors import ArgumentError, NotDifferentiableError, OpError, line_at, warn
@@ -372,6 +373,8 @@ class _FunctionGradient:
     def _checked(self, returned: Any, ins: Sequence[NDArray]) -> list[NDArray | None]:
         """The gradients that ``backward`` returned, as a list of arrays."""
         results = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+        if returned is None:
+            warn_of_none(type(self.function).backward, f"{type(self.function).__name__}.backward")
         if len(results) != len(ins):
             raise ArgumentError(f"{self.name}.backward: expected {len(ins)} gradients, one for each input of "
                                 f"forward, got {len(results)}")

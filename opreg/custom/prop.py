@@ -221,8 +221,10 @@ class PropUse(Use):
                                 "states")
         kind, names, group = next(row for row in zip(("arguments", "outputs", "auxiliary states"), expected, groups)
                                   if len(row[1]) != len(row[2]))
+        more = ": write infer_shape, whose third list has a shape for each"
         raise ArgumentError(f"{title} {len(group)} entries for its {kind}, expected {len(names)}"
-                            f" ({', '.join(names) or 'none'})")
+                            f" ({', '.join(names) or 'none'})"
+                            + more * (method == "infer_shape" and names is expected[2] and len(names) > len(group)))
 
     def infer_shapes(self, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
         """Infer shapes of inputs and outputs by the Prop, as far as it knows them."""

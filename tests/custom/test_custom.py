@@ -1233,6 +1233,41 @@ def test_several_outputs_are_a_list(returned, named):
         op(nd.ones(2))
 
 
+def test_states_without_shapes_ask_for_infer_shape():
+    @mx.operator.register("test_shapeless_state")
+    class Prop(mx.operator.CustomOpProp):
+        def list_auxiliary_states(self):
+            return ["mean"]
+
+    words = r"0 entries for its auxiliary states, expected 1 \(mean\): write infer_shape, whose third list has a shape"
+    with pytest.raises(ArgumentError, match=words):
+        sym.Custom(sym.Variable("x"), op_type="test_shapeless_state").simple_bind(mx.cpu(), x=(2,))
+
+
+def forgets(g, ins, outs):
+    g * 2
+
+
+@pytest.mark.parametrize("rule, warns", [
+    (forgets, True), (lambda g, ins, outs: None, False), (lambda g, ins, outs: (None,), False),
+    (lambda g, ins, outs, *, needs: g if needs[0] else None, False),
+])
+def test_a_gradient_rule_that_forgets_to_return(rule, warns):
+    op = mx.operator.define(lambda x: x * 2, name=f"test_custom_{next(_NUMBERS)}")
+    op.grad(rule)
+    x = marked()
+    with autograd.record():
+        y = op(x)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        y.backward()
+    words = (f"the gradient of operator '{op.op_type}' returned None, so zeros are used. Where that is meant, return "
+             "(None,)")
+    assert [str(each.message) for each in said] == [words] * warns
+    if warns:
+        assert said[0].filename == __file__ and said[0].lineno == forgets.__code__.co_firstlineno
+
+
 def test_a_definition_that_breaks_its_word():
     @mx.operator.define(name="test_breaks")
     def breaks(x):

@@ -734,6 +734,21 @@ def test_a_function_is_made_before_it_is_called():
         Square(nd.ones(1))
 
 
+def test_a_backward_that_forgets_to_return():
+    class Twice(autograd.Function):
+        def forward(self, x):
+            return x * 2
+
+        def backward(self, dy):
+            dy * 2
+
+    x = marked([1, 2, 3])
+    with autograd.record():
+        y = Twice()(x)
+    with pytest.warns(UserWarning, match=r"^Twice.backward returned None, so zeros are used\. .* return \(None,\)$"):
+        y.backward()
+
+
 def test_a_function_is_called_once():
     function = Broken(lambda dx: dx)
     function(nd.ones(1))
