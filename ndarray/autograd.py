@@ -374,7 +374,7 @@ class _FunctionGradient:
         """The gradients that ``backward`` returned, as a list of arrays."""
         results = list(returned) if isinstance(returned, (list, tuple)) else [returned]
         if returned is None:
-            warn_of_none(type(self.function).backward, f"{type(self.function).__name__}.backward")
+            warn_of_none(self.function.backward, f"{type(self.function).__name__}.backward")
         if len(results) != len(ins):
             raise ArgumentError(f"{self.name}.backward: expected {len(ins)} gradients, one for each input of "
                                 f"forward, got {len(results)}")

@@ -19,7 +19,7 @@ from ..core.cache import Recent
 from ..core.dispatch import call
 from ..core.keys import Same
 from ..core.op import Op, agreed
-from ..core.rules import AttrsRule, Dtypes, Shapes
+from ..core.rules import AttrsRule, Dtypes, Shapes, warn_of_none
 from ..core.spec import ANY, Shape, TypeFlag, as_dtype, known
 from ..core.value import Value
 from ..errors import (
@@ -351,6 +351,9 @@ class PropUse(Use):
                   is_train: bool) -> list[Value | None]:
         count = len(self.arguments)
         gradients = self.ask("gradient", *shown((g, list(ins[:count]), list(outs))))
+        if gradients is None and any(needs):
+            prop: Any = self.prop
+            warn_of_none(prop.gradient, self.title("gradient"))
         gradients = list(gradients) if isinstance(gradients, (list, tuple)) else [gradients]
         if len(gradients) != count:
             raise ArgumentError(f"{self.title('gradient')} returned {len(gradients)} values, expected {count}, one "

@@ -1244,6 +1244,26 @@ def test_states_without_shapes_ask_for_infer_shape():
         sym.Custom(sym.Variable("x"), op_type="test_shapeless_state").simple_bind(mx.cpu(), x=(2,))
 
 
+def test_a_gradient_of_a_prop_that_forgets_to_return():
+    class Twice(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0] * 2)
+
+    @mx.operator.register("test_forgetful")
+    class Prop(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Twice()
+
+        def gradient(self, g, ins, outs):
+            g * 2
+
+    x = marked()
+    with autograd.record():
+        y = nd.Custom(x, op_type="test_forgetful")
+    with pytest.warns(UserWarning, match=r"Prop.gradient returned None, so zeros are used\. .* return \(None,\)$"):
+        y.backward()
+
+
 def forgets(g, ins, outs):
     g * 2
 
