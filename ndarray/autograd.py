@@ -373,7 +373,7 @@ class _FunctionGradient:
     def _checked(self, returned: Any, ins: Sequence[NDArray]) -> list[NDArray | None]:
         """The gradients that ``backward`` returned, as a list of arrays."""
         results = list(returned) if isinstance(returned, (list, tuple)) else [returned]
-        if returned is None:
+        if returned is None and len(ins) == 1:
             warn_of_none(self.function.backward, f"{type(self.function).__name__}.backward")
         if len(results) != len(ins):
             raise ArgumentError(f"{self.name}.backward: expected {len(ins)} gradients, one for each input of "

@@ -289,7 +289,7 @@ def gradients_by_rule(op: Op, g: V | Sequence[V | None] | None, ins: Sequence[V]
     if "is_train" in rule.names:
         extra["is_train"] = is_train
     result = rule.function(g, ins, outs, **rule.select(attrs), **extra)
-    if result is None and op.op_type is not None and any(needs):
+    if result is None and op.op_type is not None and any(needs) and len(op.signature.arguments(attrs)) == 1:
         warn_of_none(rule.function, f"the gradient of operator {op.op_type!r}")
     if not isinstance(result, (tuple, list)):
         result = (result,)

@@ -351,7 +351,7 @@ class PropUse(Use):
                   is_train: bool) -> list[Value | None]:
         count = len(self.arguments)
         gradients = self.ask("gradient", *shown((g, list(ins[:count]), list(outs))))
-        if gradients is None and any(needs):
+        if gradients is None and count == 1 and needs[0]:
             prop: Any = self.prop
             warn_of_none(prop.gradient, self.title("gradient"))
         gradients = list(gradients) if isinstance(gradients, (list, tuple)) else [gradients]

@@ -1233,6 +1233,15 @@ def test_several_outputs_are_a_list(returned, named):
         op(nd.ones(2))
 
 
+def test_none_for_two_inputs_is_an_error_alone():
+    op = mx.operator.define(lambda x, y: x * y, name=f"test_custom_{next(_NUMBERS)}")
+    op.grad(forgets)
+    with autograd.record():
+        y = op(marked(), marked())
+    with warnings.catch_warnings(action="error"), pytest.raises(ArgumentError, match="expected 2 values"):
+        y.backward()
+
+
 def test_states_without_shapes_ask_for_infer_shape():
     @mx.operator.register("test_shapeless_state")
     class Prop(mx.operator.CustomOpProp):

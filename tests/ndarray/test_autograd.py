@@ -749,6 +749,20 @@ def test_a_backward_that_forgets_to_return():
         y.backward()
 
 
+def test_none_for_two_inputs_is_an_error_alone():
+    class Product(autograd.Function):
+        def forward(self, x, y):
+            return x * y
+
+        def backward(self, dy):
+            dy * 2
+
+    with autograd.record():
+        y = Product()(marked(), marked())
+    with warnings.catch_warnings(action="error"), pytest.raises(ArgumentError, match="expected 2 gradients"):
+        y.backward()
+
+
 def test_a_function_is_called_once():
     function = Broken(lambda dx: dx)
     function(nd.ones(1))
