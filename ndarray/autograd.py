@@ -11,6 +11,7 @@ import numpy as np
 from opreg.core.gradient import fitted
 from opreg.core.graph import Entry, Node, topological
 from opreg.core.mode import MODE, Recording, UserRecording
+from opreg.core.rules import warn_of_none
 from opreg.core.slots import Slot
 from opreg.core.versions import LATEST, tick, written
 from opreg.errors import ArgumentError, NotDifferentiableError, OpError, line_at, warn
@@ -372,6 +373,8 @@ class _FunctionGradient:
     def _checked(self, returned: Any, ins: Sequence[NDArray]) -> list[NDArray | None]:
         """The gradients that ``backward`` returned, as a list of arrays."""
         results = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+        if returned is None and len(ins) == 1:
+            warn_of_none(self.function.backward, f"{type(self.function).__name__}.backward")
         if len(results) != len(ins):
             raise ArgumentError(f"{self.name}.backward: expected {len(ins)} gradients, one for each input of "
                                 f"forward, got {len(results)}")
@@ -425,6 +428,13 @@ class Function:
 
     _used = False
     _saved: tuple[Any, ...] = ()
+
+    def __init__(self, *args: Any):
+        if args:
+            name, found = type(self).__name__, ", ".join(type(each).__name__ for each in args)
+            raise ArgumentError(f"{name}: an instance of autograd.Function is made first, then called: {name}()(x), "
+                                f"got {found}")
+        super().__init__()
 
     def save_for_backward(self, *args: Any) -> None:
         """Save arrays for ``backward``, which reads them from ``saved_tensors``."""

@@ -16,7 +16,7 @@ from opreg.core.cache import cached
 from opreg.core.graph import Entry, Graph, Node, rewrite
 from opreg.core.op import Op
 from opreg.core.other_names import elsewhere
-from opreg.core.placeholder import resolve
+from opreg.core.placeholder import placeholder, resolve
 from opreg.core.registry import user_operator
 from opreg.core.reports import SVG, report
 from opreg.core.rules import Attrs, Dtypes, Shapes
@@ -382,7 +382,9 @@ class Symbol(Methods):
                    for name, shape in zip(group, shapes) if not known(shape)]
         if unknown:
             more = f", and {len(unknown) - 10} more" if len(unknown) > 10 else ""
-            warnings.warn(f"cannot decide the shapes of {', '.join(unknown[:10])}{more}", UserWarning, stacklevel=2)
+            stands = next(filter(None, map(placeholder, resolve(self._graph(), strict=False).nodes)), None)
+            why = f". {stands.missing()}" if stands else ""
+            warnings.warn(f"cannot decide the shapes of {', '.join(unknown[:10])}{more}{why}", stacklevel=2)
             return None, None, None
         return groups
 

@@ -30,7 +30,7 @@ from .dispatch import apply
 from .invalidation import tell
 from .launch import Call, Kernel
 from .mode import Recording
-from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule
+from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule, warn_of_none
 from .signature import Names, Signature
 from .spec import ANY, Shape, Spec, bytes_of, known, show, unify
 from .traits import Traits
@@ -289,6 +289,8 @@ def gradients_by_rule(op: Op, g: V | Sequence[V | None] | None, ins: Sequence[V]
     if "is_train" in rule.names:
         extra["is_train"] = is_train
     result = rule.function(g, ins, outs, **rule.select(attrs), **extra)
+    if result is None and op.op_type is not None and any(needs) and len(op.signature.arguments(attrs)) == 1:
+        warn_of_none(rule.function, f"the gradient of operator {op.op_type!r}")
     if not isinstance(result, (tuple, list)):
         result = (result,)
     if len(result) != len(ins) and op.traits.grad_reads:

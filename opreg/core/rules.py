@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dis
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import DTypeError
+from ..errors import DTypeError, Where, warn
 from .parameters import Parameters, parameters_of
 from .spec import Shape, as_dtype, common_dtype, is_floating
 
 __all__ = ["SAME_TYPE", "BatchedCall", "Attrs", "AttrsRule", "Dtypes", "Norm", "Rule", "Shapes", "EpilogueOperator",
-           "TypeRule"]
+           "TypeRule", "does_nothing", "warn_of_none"]
 
 Shapes = list[Shape | None]
 Dtypes = list[np.dtype | None]
@@ -211,3 +213,17 @@ class TypeRule:
 
 
 SAME_TYPE = TypeRule("*T->*T")
+
+
+def warn_of_none(rule: Callable[..., Any], title: str) -> None:
+    """Warn that a rule which computes something returned None, as one does whose ``return`` was forgotten."""
+    code = getattr(rule, "__code__", None)
+    if code is not None and not does_nothing(code):
+        warn(f"{title} returned None, so zeros are used. Where that is meant, return (None,)",
+             where=Where((code.co_filename, code.co_firstlineno)))
+
+
+def does_nothing(code: types.CodeType) -> bool:
+    """Whether a body is only ``pass``, ``return`` or a docstring."""
+    return all(step.opname in ("RESUME", "NOP", "RETURN_CONST", "RETURN_VALUE") or step.opname.startswith("LOAD_CONST")
+               for step in dis.get_instructions(code))

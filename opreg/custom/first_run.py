@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dis
 import operator
-import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..core.launch import FirstRun, Step
+from ..core.rules import does_nothing
 from ..core.spec import show, size
 from ..errors import OpError, Where, is_ours, note, warn
 
@@ -148,7 +147,7 @@ def warn_unwritten(warned: set[str], names: Sequence[str], backward: Callable[..
     code = getattr(getattr(backward, "__func__", backward), "__code__", None)
     missing = is_default(backward)
     names = [name for name in names if name not in warned and "label" not in name]  # labels have none
-    if not names or (code is not None and not missing and _does_nothing(code)):
+    if not names or (code is not None and not missing and does_nothing(code)):
         return
     warned.update(names)
     where = None if missing or code is None or is_ours(code) else Where((code.co_filename, code.co_firstlineno))
@@ -156,9 +155,3 @@ def warn_unwritten(warned: set[str], names: Sequence[str], backward: Callable[..
     listed = f"the gradient{'s' * (len(names) > 1)} of {', '.join(map(repr, names))}"
     warn(f"{listed}: {what} {title}, so zeros are used. Where that is meant, write self.assign(in_grad[i], req[i], 0), "
          "or ask for no gradient", where=where)
-
-
-def _does_nothing(code: types.CodeType) -> bool:
-    """Whether a body is only ``pass``, ``return`` or a docstring."""
-    return all(step.opname in ("RESUME", "NOP", "RETURN_CONST", "RETURN_VALUE") or step.opname.startswith("LOAD_CONST")
-               for step in dis.get_instructions(code))

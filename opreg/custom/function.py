@@ -114,11 +114,13 @@ class FunctionUse(Use):
         results = list(returned) if isinstance(returned, (list, tuple)) else [returned]
         names = op.signature.outputs(self)
         if len(results) != len(names):
-            raise ArgumentError(f"operator {op.op_type!r} returned {len(results)} values, expected {len(names)} "
-                                f"({', '.join(names)})")
+            raise self._miscounted(returned, names)
         for i, (name, result) in enumerate(zip(names, results)):
             if result is None:
                 raise ArgumentError(f"operator {op.op_type!r} returned None for {name!r}, expected an array")
+            if not (hasattr(result, "_data") or hasattr(result, "dtype")) and np.asarray(result).dtype.kind in "OSU":
+                raise ArgumentError(f"operator {op.op_type!r} returned {type(result).__name__} for {name!r}, expected "
+                                    "an array or a number")
             if declared is not None:
                 results[i] = self._as_declared(name, result, declared[i])
             if hasattr(result, "_data"):  # an NDArray
@@ -129,6 +131,16 @@ class FunctionUse(Use):
                 note(error, f"operator {op.op_type!r} returned it for {name!r}")
                 raise
         return results
+
+    def _miscounted(self, returned: Any, names: Sequence[str]) -> ArgumentError:
+        several = isinstance(returned, (list, tuple))
+        found = f"{len(returned)} values" if several else type(returned).__name__
+        expected = f"{len(names)} ({', '.join(names)})"
+        if not several:
+            expected = f"a list of {len(names)} values ({', '.join(names)})"
+        elif len(names) == 1:
+            expected += ". A list or tuple has one value for each output; define(outputs=[…]) names them"
+        return ArgumentError(f"operator {self.op.op_type!r} returned {found}, expected {expected}")
 
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
         """A key that stays equal until a value changes that the function, or its gradient rule, has read."""
@@ -355,8 +367,8 @@ def _beginnings(title: str | None, auxiliary: Sequence[str] | Mapping[str, Any])
     return found
 
 
-def _outputs(name: str, outputs: Sequence[str]) -> tuple[str, ...]:
-    if (isinstance(outputs, str) or not outputs or not all(isinstance(output, str) for output in outputs)
-            or len(set(outputs)) < len(outputs)):
+def _outputs(name: str, outputs: Any) -> tuple[str, ...]:
+    if (isinstance(outputs, str) or not isinstance(outputs, Sequence) or not outputs
+            or not all(isinstance(output, str) for output in outputs) or len(set(outputs)) < len(outputs)):
         raise ArgumentError(f"define: {name}: outputs={outputs!r}: expected a list of different names")
     return tuple(outputs)

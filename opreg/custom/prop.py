@@ -19,7 +19,7 @@ from ..core.cache import Recent
 from ..core.dispatch import call
 from ..core.keys import Same
 from ..core.op import Op, agreed
-from ..core.rules import AttrsRule, Dtypes, Shapes
+from ..core.rules import AttrsRule, Dtypes, Shapes, warn_of_none
 from ..core.spec import ANY, Shape, TypeFlag, as_dtype, known
 from ..core.value import Value
 from ..errors import (
@@ -221,8 +221,10 @@ class PropUse(Use):
                                 "states")
         kind, names, group = next(row for row in zip(("arguments", "outputs", "auxiliary states"), expected, groups)
                                   if len(row[1]) != len(row[2]))
+        more = ": write infer_shape, whose third list has a shape for each"
         raise ArgumentError(f"{title} {len(group)} entries for its {kind}, expected {len(names)}"
-                            f" ({', '.join(names) or 'none'})")
+                            f" ({', '.join(names) or 'none'})"
+                            + more * (method == "infer_shape" and names is expected[2] and len(names) > len(group)))
 
     def infer_shapes(self, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
         """Infer shapes of inputs and outputs by the Prop, as far as it knows them."""
@@ -349,6 +351,9 @@ class PropUse(Use):
                   is_train: bool) -> list[Value | None]:
         count = len(self.arguments)
         gradients = self.ask("gradient", *shown((g, list(ins[:count]), list(outs))))
+        if gradients is None and count == 1 and needs[0]:
+            prop: Any = self.prop
+            warn_of_none(prop.gradient, self.title("gradient"))
         gradients = list(gradients) if isinstance(gradients, (list, tuple)) else [gradients]
         if len(gradients) != count:
             raise ArgumentError(f"{self.title('gradient')} returned {len(gradients)} values, expected {count}, one "

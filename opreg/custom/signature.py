@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -118,7 +118,7 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
 
 def _states(title: str, inputs: Sequence[str], many: str | None, auxiliary: Sequence[str]) -> tuple[str, ...]:
     """The names of auxiliary states, after a check that they are the last positional parameters."""
-    if isinstance(auxiliary, str):
+    if isinstance(auxiliary, str) or not isinstance(auxiliary, Iterable):
         raise ArgumentError(f"{title}: auxiliary={auxiliary!r}: expected a list of names")
     states = tuple(auxiliary)
     for name in states:

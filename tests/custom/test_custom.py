@@ -1198,7 +1198,11 @@ def test_results_of_a_definition_are_its_own():
 
 BAD_DEFINITIONS = [
     (lambda x: None, ArgumentError, "returned None for 'output'"),
-    (lambda x: (x, x), ArgumentError, "returned 2 values"),
+    (lambda x: (x, x), ArgumentError, r"returned 2 values, expected 1 \(output\).* define\(outputs=\[…\]\) names"),
+    (lambda x: {"y": x}, ArgumentError, "returned dict for 'output', expected an array"),
+    (lambda x: {1, 2}, ArgumentError, "returned set for 'output', expected an array"),
+    (lambda x: "y", ArgumentError, "returned str for 'output', expected an array"),
+    (lambda x: (each for each in [x]), ArgumentError, "returned generator for 'output', expected an array"),
     (lambda x: x.__iadd__(1), OpError, "read-only"), (raising, Mine, "my words"),
     (lambda x: np.zeros(2, np.complex64), DTypeError, "complex64"),
 ]
@@ -1217,6 +1221,80 @@ def test_bad_definitions(function, kind, words, symbolic):
         op(sym.Variable("x")).simple_bind(mx.cpu(), x=(2,)).forward() if symbolic else op(nd.ones(2))
     assert name in str(caught.value) + "".join(getattr(caught.value, "__notes__", ()))
     untouched()
+
+
+@pytest.mark.parametrize("returned, named", [
+    (lambda x: {"low": x, "high": x}, "dict"), (lambda x: (x for _ in range(2)), "generator"),
+    (lambda x: x, "NDArray"),
+])
+def test_several_outputs_are_a_list(returned, named):
+    op = mx.operator.define(lambda x: returned(x), name=f"test_custom_{next(_NUMBERS)}", outputs=["low", "high"])
+    with pytest.raises(ArgumentError, match=rf"returned {named}, expected a list of 2 values \(low, high\)"):
+        op(nd.ones(2))
+
+
+def test_none_for_two_inputs_is_an_error_alone():
+    op = mx.operator.define(lambda x, y: x * y, name=f"test_custom_{next(_NUMBERS)}")
+    op.grad(forgets)
+    with autograd.record():
+        y = op(marked(), marked())
+    with warnings.catch_warnings(action="error"), pytest.raises(ArgumentError, match="expected 2 values"):
+        y.backward()
+
+
+def test_states_without_shapes_ask_for_infer_shape():
+    @mx.operator.register("test_shapeless_state")
+    class Prop(mx.operator.CustomOpProp):
+        def list_auxiliary_states(self):
+            return ["mean"]
+
+    words = r"0 entries for its auxiliary states, expected 1 \(mean\): write infer_shape, whose third list has a shape"
+    with pytest.raises(ArgumentError, match=words):
+        sym.Custom(sym.Variable("x"), op_type="test_shapeless_state").simple_bind(mx.cpu(), x=(2,))
+
+
+def test_a_gradient_of_a_prop_that_forgets_to_return():
+    class Twice(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0] * 2)
+
+    @mx.operator.register("test_forgetful")
+    class Prop(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Twice()
+
+        def gradient(self, g, ins, outs):
+            g * 2
+
+    x = marked()
+    with autograd.record():
+        y = nd.Custom(x, op_type="test_forgetful")
+    with pytest.warns(UserWarning, match=r"Prop.gradient returned None, so zeros are used\. .* return \(None,\)$"):
+        y.backward()
+
+
+def forgets(g, ins, outs):
+    g * 2
+
+
+@pytest.mark.parametrize("rule, warns", [
+    (forgets, True), (lambda g, ins, outs: None, False), (lambda g, ins, outs: (None,), False),
+    (lambda g, ins, outs, *, needs: g if needs[0] else None, False),
+])
+def test_a_gradient_rule_that_forgets_to_return(rule, warns):
+    op = mx.operator.define(lambda x: x * 2, name=f"test_custom_{next(_NUMBERS)}")
+    op.grad(rule)
+    x = marked()
+    with autograd.record():
+        y = op(x)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        y.backward()
+    words = (f"the gradient of operator '{op.op_type}' returned None, so zeros are used. Where that is meant, return "
+             "(None,)")
+    assert [str(each.message) for each in said] == [words] * warns
+    if warns:
+        assert said[0].filename == __file__ and said[0].lineno == forgets.__code__.co_firstlineno
 
 
 def test_a_definition_that_breaks_its_word():

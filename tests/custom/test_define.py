@@ -83,6 +83,8 @@ REFUSED = [
     (lambda x, mean: x, {"auxiliary": "mean"}, "expected a list of names"),
     (lambda x: x, {"outputs": "ab"}, "outputs='ab': expected a list"),
     (lambda x: x, {"outputs": ["a", "a"]}, "list of different names"), (lambda x: x, {"outputs": ()}, "list of"),
+    (lambda x: x, {"outputs": 2}, "outputs=2: expected a list of different names"),
+    (lambda x: x, {"auxiliary": 1}, "auxiliary=1: expected a list of names"),
     (_AsyncCallable(), {}, "is an async def"),
     ("swish", {}, r"expected a function, got 'swish'; a name is a keyword: @define\(name='swish'\)"),
     (dict, {}, "expected a function, got the class dict"), (5, {}, "expected a function, got 5"),

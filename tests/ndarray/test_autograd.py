@@ -726,6 +726,43 @@ def test_gradients_of_a_function_are_summed_down():
     assert x.grad.asnumpy().tolist() == [[4, 4, 4]]
 
 
+def test_a_function_is_made_before_it_is_called():
+    class Square(autograd.Function):
+        pass
+
+    with pytest.raises(ArgumentError, match=r"^Square: .* is made first, then called: Square\(\)\(x\), got NDArray$"):
+        Square(nd.ones(1))
+
+
+def test_a_backward_that_forgets_to_return():
+    class Twice(autograd.Function):
+        def forward(self, x):
+            return x * 2
+
+        def backward(self, dy):
+            dy * 2
+
+    x = marked([1, 2, 3])
+    with autograd.record():
+        y = Twice()(x)
+    with pytest.warns(UserWarning, match=r"^Twice.backward returned None, so zeros are used\. .* return \(None,\)$"):
+        y.backward()
+
+
+def test_none_for_two_inputs_is_an_error_alone():
+    class Product(autograd.Function):
+        def forward(self, x, y):
+            return x * y
+
+        def backward(self, dy):
+            dy * 2
+
+    with autograd.record():
+        y = Product()(marked(), marked())
+    with warnings.catch_warnings(action="error"), pytest.raises(ArgumentError, match="expected 2 gradients"):
+        y.backward()
+
+
 def test_a_function_is_called_once():
     function = Broken(lambda dx: dx)
     function(nd.ones(1))
