@@ -282,7 +282,7 @@ def test_rows_are_shuffled() -> None:
 @pytest.mark.parametrize("p", [0.25, 0.5])
 def test_dropout_that_always_draws(words: dict[str, Any], p: float) -> None:
     """It is ONNX's in training, and along its axes all are dropped or none."""
-    x = np.ones((20, 12, 15), np.float32)
+    x = np.ones((20, 120, 15), np.float32)
     model, found = _drawn(mx.sym.Dropout(Variable("x"), p=p, mode="always", **words), x)
     assert "Dropout" in [node.op_type for node in model.graph.node]
     for out in found:

@@ -98,7 +98,7 @@ def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = 
 
     ``factors`` returns the matrices from the inputs and attributes, or None where the result is no product alone;
     ``shape(attrs, *arrays)`` is the shape of the result if it is not that of the product. A third input that ``op``
-    reads is a bias, added to the rows of the product. A reference that the operator already has remains.
+    reads is a bias, added to the rows of the product. A reference, or a ``prepare``, that the operator has remains.
     """
     rule, biased = Rule(factors), 2 not in op.traits.unread
     FACTORS[op] = lambda call: rule(call.attrs, *call.ins)
@@ -110,9 +110,10 @@ def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = 
             y += bias
         return y
 
-    if not op.kernels:
+    owns_kernel = bool(op.kernels)
+    if not owns_kernel:
         op.kernel()(product_xp)  # no body: others multiply by it
-
+    if not owns_kernel and op.rules.prepare is None:
         @op.prepare
         def product_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Array] | None:
             if biased and len(arrays) > 2:
