@@ -15,6 +15,7 @@ import numpy as np
 from opreg.core import generators
 from opreg.core.invalidation import EDITION, following, keep
 from opreg.core.launch import Call, Kernel, as_results, prepare
+from opreg.core.launch import Prepared as PreparedCall
 from opreg.core.mode import MODE, Recording, inside, quiet
 from opreg.core.op import Op, shapes_from_data
 from opreg.core.rules import Attrs, Shapes
@@ -260,10 +261,11 @@ class BoundRunner:
         self._call = Call(op, attrs, list(arrays), outs, ["write"] * self.count, ctx.xp, ctx, is_train, None, specs,
                           empty, wrap, getattr(attrs, "memo", None))
 
-    def __call__(self) -> list[Array]:
+    def __call__(self, choose: Callable[[Call], PreparedCall] = prepare) -> list[Array]:
+        """Run the kernel that a function chooses, by default that of the highest order."""
         call = self._call
         with Recording(False, call.is_train), call.ctx, call.ctx.entered():
-            for step in prepare(call).steps()[0]:
+            for step in choose(call).steps()[0]:
                 step()
         return call.outs
 
@@ -335,12 +337,13 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
     """
     prepared: BoundRunner | FunctionRunner | CustomRun | None = None
     runner: Runner | None = None
-    if op.traits.traced and (found := BODY.function(op, attrs, arrays, ctx)) is not None:
+    if op.traits.traced and (len(op.kernels) == 1 or op.runs_body(ctx.xp)) and (
+            found := BODY.function(op, attrs, arrays, ctx)) is not None:
         return found
     try:
         if op.kernels and op.kernels[0].bound:  # users' code, whose warnings are not suppressed
             runs = getattr(attrs, "runs", None)
-            if runs is not None:  # a function, whose runners are cached with its attributes
+            if runs is not None and len(op.kernels) == 1:  # a function, whose runners are cached with its attributes
                 key = ctx, MODE.__dict__["now"]().training
                 function = runs.get(key)
                 if function is None:

@@ -186,6 +186,10 @@ class Op(Declarations, PropMethods):
             ins = filled(self, ins, outs, attrs)  # outputs may now be known better
         return ins, outs
 
+    def runs_body(self, xp: ArrayModule) -> bool:
+        """Whether arrays of a module are computed by the operators of a traced body: no other kernel serves them."""
+        return self.traits.traced and not any(kernel.serves is None or kernel.serves(xp) for kernel in self.kernels[1:])
+
     def infer_dtypes(self, ins: Dtypes, outs: Dtypes, attrs: Attrs) -> tuple[Dtypes, Dtypes]:
         """Infer dtypes of inputs and outputs from those that are known.
 

@@ -17,11 +17,15 @@ import numpy as np
 from opreg.core import generators
 from opreg.core.array_module import backend
 from opreg.core.graph import Node
+from opreg.core.launch import reference
 from opreg.core.reports import NotebookTable, report
 from opreg.core.spec import is_floating, is_numpy_float
 from opreg.elementwise.expression import Expression
 from opreg.errors import OpError
+from opreg.ndarray.context import Context
+from opreg.ndarray.eager import BoundRunner
 from opreg.ndarray.finite import Compute, reference_of
+from opreg.ndarray.ndarray import wrap
 from opreg.typing import Array, ArrayModule
 
 from ..passes.fuse import Part
@@ -192,8 +196,11 @@ def _folded(members: Sequence[Node]) -> Compute | None:
 def _reference_of(step: Step, plan: Plan, rng: np.random.Generator | None) -> Compute | None:
     """The reference to compare a step with; None if its kernel is the reference, or there is none."""
     node = step.node
-    if node is None or node.op is None or not step.run or node.op.where is not None:
+    if node is None or node.op is None or not step.run:
         return None
+    if node.op.where is not None:  # a user's operator
+        own = step.kernel != node.op.kernels[0].name
+        return functools.partial(_by_users_code, node, plan.contexts[node], plan.is_train) if own else None
     if "parts" in node.attrs:
         return _fused(*node.attrs["parts"])
     if "members" in node.attrs:
@@ -201,6 +208,12 @@ def _reference_of(step: Step, plan: Plan, rng: np.random.Generator | None) -> Co
     if step.kernel == "reference" or any(getattr(function, "draws", False) for function in step.run):
         return None
     return reference_of(node.op, node.attrs, plan.is_train, rng)
+
+
+def _by_users_code(node: Node, ctx: Context, is_train: bool, xp: ArrayModule, ins: Sequence[Array]) -> Sequence[Array]:
+    """The outputs of a user's operator, by its own code."""
+    assert node.op is not None
+    return BoundRunner(node.op, node.attrs, ins, ctx, is_train, wrap)(reference)
 
 
 # ----------------------------------------------------------------------------------------------- comparing

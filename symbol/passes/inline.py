@@ -23,7 +23,7 @@ _Opened: TypeAlias = dict[tuple[Op, Same, tuple[Entry, ...]], tuple[Traced, dict
 def inline(program: Program) -> Program:
     """Replace nodes whose operator has a rule ``Op.inline``, and nodes of traced users' operators. The order stays.
     """
-    if not any(map(_opens, program.nodes)):
+    if not any(_opens(program, node) for node in program.nodes):
         return program
     program.rebuild(functools.partial(_change, program, {}))
     return program
@@ -31,7 +31,7 @@ def inline(program: Program) -> Program:
 
 def _change(program: Program, opened: _Opened, node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
     """The nodes that replace a node. This is no closure, which would be a cycle with the program in it."""
-    if node.op is None or not _opens(node):
+    if node.op is None or not _opens(program, node):
         return None
     inputs = [became.get(entry, entry) for entry in node.inputs]
     if node.op.rules.inline is not None:
@@ -44,8 +44,10 @@ def _change(program: Program, opened: _Opened, node: Node, became: dict[Entry, E
     return nodes
 
 
-def _opens(node: Node) -> bool:
-    return node.op is not None and (node.op.rules.inline is not None or node.op.traits.traced)
+def _opens(program: Program, node: Node) -> bool:
+    op = node.op
+    return op is not None and (op.rules.inline is not None or (
+        op.traits.traced and op.runs_body(program.bound.place(node).xp)))
 
 
 def _expand(program: Program, node: Node, inputs: Sequence[Entry], opened: _Opened) -> tuple[list[Node], list[Entry]]:
