@@ -165,7 +165,7 @@ class CustomRun:
                              ctx.backend.zeros(array.shape, array.dtype, ctx.device_id), ctx) for array in inputs]
                 aux = [wrap(state, ctx) for state in states] if states else []
                 reqs = ["write" if need else "null" for need in needs[:count]]
-                run_backward(attrs, custom_op, reqs, *read_by(attrs, needed, read, ctx, wrap), [*into], aux)
+                run_backward(attrs, custom_op, False, reqs, *read_by(attrs, needed, read, ctx, wrap), [*into], aux)
                 grads = [grad._data for grad in into]
             else:
                 grads = [self._memory(i, data.shape, data.dtype) for i, data in enumerate(inputs)]

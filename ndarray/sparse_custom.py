@@ -45,7 +45,7 @@ def by_prop(op: Op, attrs: PropUse, values: Sequence[Any]) -> tuple[Any, list[ND
         grads = [_empty(stype, value.shape, np.dtype(value.dtype), ctx) for stype, value in zip(grad_stypes, inputs)]
         tops, read, seen = [[_shown(value, stype) for value, stype in zip(*each)] for each in (
             (tops, top_stypes), (ins, in_stypes), (made, out_stypes))]
-        run_backward(attrs, custom_op, ["write" if need else "null" for need in needs[:count]],
+        run_backward(attrs, custom_op, attrs.op.traits.traced, ["write" if need else "null" for need in needs[:count]],
                      tops, read, seen, [*grads], aux)
         return [None if not need else grad._stored if isinstance(grad, RowSparseNDArray) and takes_rows(entry)
                 else grad._data for need, grad, entry in zip(needs, grads, entries)] + [None] * len(aux)

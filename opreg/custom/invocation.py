@@ -98,7 +98,7 @@ def _run_anew(attrs: PropUse, make: Callable[[], CustomOp], *given: Any) -> None
 def _run_back_anew(attrs: PropUse, call: Call, *given: Any) -> None:
     """Call ``backward`` of the operator whose ``forward`` ran last."""
     custom_op = attrs.create(call.ctx, call.memo, ())
-    run_backward(attrs, custom_op, *given)
+    run_backward(attrs, custom_op, False, *given)
 
 
 def forward_steps(call: Call) -> list[Callable]:
@@ -136,14 +136,14 @@ def _automatic(attrs: PropUse, req: list[str], out_grad: list, in_data: list, ou
             write(dst, request, value)
 
 
-def run_backward(attrs: PropUse, custom_op: CustomOp, req: list[str], out_grad: list, in_data: list, out_data: list,
-                 in_grad: list, aux: list) -> None:
-    """Call the ``backward`` that an operator has now, or what stands in its place."""
-    backward = custom_op.backward
-    if attrs.op.traits.traced and is_default(backward):
-        backward = functools.partial(_automatic, attrs)
+def run_backward(attrs: PropUse, custom_op: CustomOp, traced: bool, req: list[str], out_grad: list, in_data: list,
+                 out_data: list, in_grad: list, aux: list) -> None:
+    """Call the ``backward`` that an operator has now, or, of a traced one without it, the derivative of its forward."""
     try:
-        backward(req=req, out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=in_grad, aux=aux)
+        if traced and is_default(custom_op.backward):
+            _automatic(attrs, req, out_grad, in_data, out_data, in_grad, aux)
+        else:
+            custom_op.backward(req=req, out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=in_grad, aux=aux)
     except Exception as error:
         _noted(error, _title(custom_op, "backward", attrs), attrs, out_grad=out_grad, in_data=in_data,
                out_data=out_data, in_grad=in_grad, aux=aux)
@@ -178,7 +178,7 @@ def backward_steps(call: Call) -> list[Callable]:
     if ANEW in call.memo and not attrs.op.traits.traced:
         run = functools.partial(_run_back_anew, attrs, call, reqs, *reading, in_grad, aux)
     else:
-        run = functools.partial(run_backward, attrs, custom_op, reqs, *reading, in_grad, aux)
+        run = functools.partial(run_backward, attrs, custom_op, attrs.op.traits.traced, reqs, *reading, in_grad, aux)
     check_keywords(custom_op.backward, _BACKWARD, title)
 
     def unwritten(left: list[int]) -> list[Callable]:
