@@ -756,8 +756,9 @@ def operand_dtype(array: np.ndarray | np.generic, values: Sequence[object]) -> n
     return next(filter(is_floating, dtypes), None) if is_floating(array.dtype) else None
 
 
-def raw(value: object, ctx: Context, values: Sequence[object] = ()) -> Array:
-    """The raw array of an NDArray in a context, or of a NumPy array copied there, which is beside ``values``."""
+def raw(value: object, ctx: Context, values: Sequence[object]) -> Array:
+    """The raw array of one of the values that an operator takes: of an NDArray in a context, or of a NumPy array, which
+    is copied there."""
     if isinstance(value, NDArray):
         if not value._ctx.shares(ctx):
             raise DeviceError(f"an array lives on {value._ctx}, the first one on {ctx}: move it, as in "

@@ -17,17 +17,16 @@ from opreg.errors import NotDifferentiableError
 
 from . import tape
 from .context import Context
-from .ndarray import NDArray, raw, wrap
+from .ndarray import NDArray, wrap
 from .sparse_arrays import BaseSparseNDArray, RowSparseNDArray, empty_of, held_in, over_stored, takes_rows
 from .sparse_numbers import Rows
 
 __all__ = ["by_prop"]
 
 
-def by_prop(op: Op, attrs: PropUse, values: Sequence[Any]) -> tuple[Any, list[NDArray]]:
+def by_prop(op: Op, attrs: PropUse, given: list[NDArray], ctx: Context) -> tuple[Any, list[NDArray]]:
     """Let an operator of its own compute with the arrays that its Prop asks for."""
-    count, ctx = len(attrs.arguments), next(value._ctx for value in values if isinstance(value, BaseSparseNDArray))
-    given = [value if isinstance(value, NDArray) else NDArray(raw(value, ctx), ctx) for value in values]
+    count = len(attrs.arguments)
     inputs, aux, is_train = given[:count], given[count:], MODE.training
     in_stypes, out_stypes, _ = attrs.stypes("infer_storage_type", _stypes(inputs))
     _, shapes = attrs.infer_shapes([value.shape for value in given], [None] * len(attrs.outputs))

@@ -58,14 +58,16 @@ def _rule(*names: str) -> Callable[[Rule], Rule]:
 @APPLY.provide
 def apply_sparse(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list[NDArray]]:
     """Apply an operator to inputs of which at least one is sparse."""
+    ctx = next(value._ctx for value in values if isinstance(value, BaseSparseNDArray))
+    values = [value if isinstance(value, NDArray) else NDArray(raw(value, ctx, values), ctx) for value in values]
     if isinstance(attrs, PropUse) and attrs.says_stypes:
-        return by_prop(op, attrs, values)
+        return by_prop(op, attrs, values, ctx)
     rule = RULES.get(op.name) if op.family else None
     result = None if rule is None else rule(op, attrs, values)
     if result is None:
-        return _by_dense(op, attrs, values)
+        return _by_dense(op, attrs, values, ctx)
     if (recording := MODE.recording) and result._entry is None and _recorded(values):
-        arrays = [raw(value, result._ctx) for value in values]
+        arrays = [raw(value, result._ctx, values) for value in values]
         tape.record(op, attrs, values, arrays, [result], None, recording)
     return types.SimpleNamespace(visible=1), [result]
 
@@ -74,7 +76,7 @@ def _recorded(values: Sequence[Any]) -> bool:
     return any(getattr(value, "_entry", None) is not None for value in values)
 
 
-def _by_dense(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list[NDArray]]:
+def _by_dense(op: Op, attrs: Attrs, values: Sequence[NDArray], ctx: Context) -> tuple[Any, list[NDArray]]:
     """Apply an operator to dense arrays; inputs that it changes in place are stored again in their storage types."""
     dense = []
     for value in values:
@@ -84,7 +86,6 @@ def _by_dense(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list[ND
             dense.append(whole)
         else:
             dense.append(value)
-    ctx = next(value._ctx for value in values if isinstance(value, BaseSparseNDArray))
     prepared, outs = _compute(op, attrs, dense, ctx)
     first = len(op.signature.arguments(attrs))
     for i in {*op.traits.mutates, *[first + state for state in op.traits.states]}:
@@ -363,7 +364,7 @@ def _dot(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
         return result
     if wanted in (None, "default"):
         return None
-    return held_in(wanted, _by_dense(op, op.complete({**attrs, "forward_stype": None}), values)[1][0])
+    return held_in(wanted, _by_dense(op, op.complete({**attrs, "forward_stype": None}), values, left._ctx)[1][0])
 
 
 def _record_dot(left: CSRNDArray, right: NDArray, result: NDArray, turn: bool, turn_right: bool) -> None:

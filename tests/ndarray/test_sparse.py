@@ -479,3 +479,16 @@ def test_batches_of_csr_matrices(tmp_path):
     (batch,) = mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(3,), batch_size=2)
     assert batch.data[0].stype == "csr" and (batch.data[0].asnumpy() == X[:2]).all()
     assert batch.label[0].asnumpy().tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("name", ["dot", "elemwise_add", "elemwise_mul", "broadcast_mul"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_operators_take_numpys_arrays_beside_sparse_ones(name, dtype, turned):
+    dense = nd.array([[0.1, 0.0], [0.0, 0.3]], dtype=dtype)
+    other, function = np.array([[0.7, 0.2], [0.4, 0.9]]), getattr(nd, name)
+    values = (other, dense.tostype("csr")) if turned else (dense.tostype("csr"), other)
+    expected = function(*(value if value is other else dense for value in values))
+    result = function(*values)
+    assert result.dtype == expected.dtype == np.dtype(dtype).type
+    np.testing.assert_allclose(result.asnumpy(), expected.asnumpy(), rtol=1e-6 if dtype == "float32" else 1e-14)
