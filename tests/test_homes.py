@@ -18,7 +18,7 @@ ROWS = {row.split("|")[1].strip(): re.findall(r"`([a-z]\w*(?:\.\w+)+)`", row)
 
 
 def _found(name: str) -> Any:
-    """What a name below opreg means: a module, or an attribute of one."""
+    """The module, or the attribute of one, of a name below opreg."""
     parts = f"opreg.{name}".split(".")
     for count in range(len(parts), 1, -1):
         try:

@@ -254,7 +254,7 @@ def wide(array: Any) -> Any:
 
 
 def widened(value: Any) -> Any:
-    """As ``wide``, of a value in a body."""
+    """A value in a body, cast to float32 if its dtype is narrow; see ``wide`` for arrays."""
     return ops.Cast(value, dtype="float32") if is_narrow(np.dtype(value.dtype)) else value
 
 

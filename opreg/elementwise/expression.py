@@ -441,7 +441,7 @@ class Expression:
         return self._prepared(xp, dtype, self._functions(xp))
 
     def whole(self, dtype: np.dtype) -> Callable[..., Any] | None:
-        """As ``on``, for arrays of an integer dtype on the host; None for other dtypes, and where the expression is
+        """The function of ``on`` for integer arrays of the host; None for other dtypes, and where the expression is
         computed in a wider one.
 
         Examples

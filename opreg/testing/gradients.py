@@ -350,8 +350,8 @@ def _look_for_cached(use: Use, other: Use, name: str, value: object, changed: ob
         return
     if any(map(disagreement, new, first)) and not any(map(disagreement, first, second)):
         raise Failed(f"with {name}={changed!r} its results are still those of {name}={value!r} for inputs "
-                     "of the same shape", f"make {name} part of the key of its cache, or cache nothing "
-                                               "outside of the call")
+                     "of the same shape",
+                     f"make {name} part of the key of its cache, or cache nothing outside of the call")
 
 
 def _check_gradient(use: Use, title: str, name: str) -> None:

@@ -803,7 +803,7 @@ def test_norms_of_all_together(run):
 @pytest.mark.parametrize("given, expected", [
     (Tensor([2.5, -1.5, 0.4]), [2.0, -2.0, 0.0]), (Tensor(2.6), 3.0), (Tensor([[7]], ms.int32), [[7]])])
 def test_round_gives_a_tensor(run: Run, given: Tensor, expected: Any) -> None:
-    """Of the same dtype, and of any shape; with a count of digits a Python number."""
+    """The tensor has the same dtype and shape; with a count of digits, ``round`` gives a Python number."""
     rounded = run(lambda a: round(a))(given)
     assert isinstance(rounded, Tensor) and rounded.dtype == given.dtype and numbers(rounded) == expected
     assert run(lambda a: round(a, 1))(Tensor(2.64)) == 2.6

@@ -80,7 +80,7 @@ def test_each_choice_is_drawn_and_no_other(drawn: Callable[[np.ndarray], np.ndar
     (vision.RandomPerspective(0.5, 1.0), lambda made: float((made[..., 0] == 0).mean()), 0.1, 0.7)])
 def test_random_numbers_fill_their_range(drawn: Callable[[np.ndarray], np.ndarray], measured: Callable[..., float],
                                          low: float, high: float) -> None:
-    """Of an even image: none beyond, and some within a third of both ends."""
+    """The measure of an even image is never outside of its range, and at times within a third of either end."""
     flat = np.full((3, 40, 40) if isinstance(drawn, vision.RandomErasing) else (40, 40, 3), 100, np.uint8)
     found = np.array([measured(drawn(flat)) for _ in range(120)])
     slack = 0.03 * (high - low)

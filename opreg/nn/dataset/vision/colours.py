@@ -129,7 +129,7 @@ class AdjustHue:
 
 @functools.cache
 def _reciprocals() -> tuple[np.ndarray, np.ndarray]:
-    """By bytes, what a sixth of 256 and what 255 divided by them are, in parts of 2 ** 12; 0 for 0."""
+    """Tables of 256 / 6 and of 255 divided by each byte, in parts of 2 ** 12; 0 for the byte 0."""
     every = np.maximum(np.arange(256), 1)
     tables = np.rint([(256 << 12) / (6.0 * every), (255 << 12) / every]).astype(np.int32)
     tables[:, 0] = 0
