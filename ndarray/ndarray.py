@@ -105,6 +105,11 @@ class NDArray(ScalarConversions, Methods):
         self._ctx = ctx if ctx is not None else cpu()
         self._entry = None
 
+    @property
+    def _memory(self) -> Any:
+        """The object that holds the elements: the raw array, or the `Stored` of a sparse array."""
+        return self._data
+
     # ------------------------------------------------------------------------------------------- operators
 
     def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:

@@ -17,7 +17,7 @@ from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.registry import get
 from opreg.core.rules import Attrs
-from opreg.core.spec import show
+from opreg.core.spec import Spec, show
 from opreg.custom.prop import PropUse
 from opreg.errors import ArgumentError, ShapeError
 from opreg.typing import Array
@@ -35,11 +35,12 @@ from .sparse_arrays import (
     held_in,
     over_stored,
     takes_rows,
+    zeros,
 )
 from .sparse_custom import by_prop
 from .sparse_numbers import Csr, Rows
 
-__all__ = ["apply_sparse", "cast_storage", "updated"]
+__all__ = ["apply_sparse", "cast_storage", "result_stype", "updated"]
 
 #: A function of an operator, its attributes and inputs that returns the result.
 Rule: TypeAlias = Callable[[Op, Attrs, Sequence[Any]], NDArray | None]
@@ -70,6 +71,16 @@ def apply_sparse(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list
         arrays = [raw(value, result._ctx, values) for value in values]
         tape.record(op, attrs, values, arrays, [result], None, recording)
     return types.SimpleNamespace(visible=1), [result]
+
+
+def result_stype(op: Op, attrs: Attrs, inputs: Sequence[tuple[str, Spec]]) -> str | None:
+    """The storage type of an operator's result for inputs of these storage types, shapes and dtypes; None where it
+    computes on dense arrays."""
+    rule = RULES.get(op.name) if op.family else None
+    if rule is None:
+        return None
+    result = rule(op, attrs, [zeros(stype, spec.shape or (), Context("cpu"), spec.dtype) for stype, spec in inputs])
+    return None if result is None else result.stype
 
 
 def _recorded(values: Sequence[Any]) -> bool:
@@ -345,15 +356,14 @@ def _dot(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     turn, turn_right, wanted = attrs["transpose_a"], attrs["transpose_b"], attrs["forward_stype"]
     op.infer_shapes([left.shape, right.shape], [None], attrs)
     if isinstance(left, CSRNDArray) and _stype(right) != "csr" and right.ndim <= 2 and left._entry is None:
-        dense = right._data.T if turn_right else right._data
         stored: Csr = left._stored
-        by_rows = turn and not turn_right
-        if by_rows:
-            result: NDArray = over_stored(stored.turned_times(dense), left._ctx)
-            stype = wanted or "row_sparse"
+        if isinstance(right, RowSparseNDArray) and not turn and not turn_right:
+            result: NDArray = NDArray(stored.times_rows(right._stored), left._ctx)
         else:
-            result = NDArray(stored.turned_times(dense).dense() if turn else stored.times(dense), left._ctx)
-            stype = wanted or "default"
+            dense = right._data.T if turn_right else right._data
+            rows = stored.turned_times(dense) if turn else None
+            result = NDArray(stored.times(dense), left._ctx) if rows is None else over_stored(rows, left._ctx)
+        stype = wanted or ("row_sparse" if turn and not turn_right else "default")
         result = held_in(stype, result)
         if MODE.recording and right._entry is not None:
             _record_dot(left, right, result, turn, turn_right)
