@@ -108,9 +108,9 @@ def _by_dense(op: Op, attrs: Attrs, values: Sequence[NDArray], ctx: Context) -> 
 # ---------------------------------------------------------------------------------------- element by element
 
 
-def _numbers(op: Op, attrs: Attrs, numbers: Array, ctx: Context) -> Array:
-    """Apply an operator to the stored elements."""
-    _, (out,) = _compute(op, attrs, [NDArray(numbers, ctx)], ctx)
+def _numbers(op: Op, attrs: Attrs, ctx: Context, *numbers: Array) -> Array:
+    """Apply an operator to stored elements."""
+    _, (out,) = _compute(op, attrs, [NDArray(each, ctx) for each in numbers], ctx)
     return out._data
 
 
@@ -119,15 +119,15 @@ def _numbers(op: Op, attrs: Attrs, numbers: Array, ctx: Context) -> Array:
        "negative", "make_loss", "BlockGrad", "_copy", "Cast", "_mul_scalar", "_div_scalar")
 def _keeps_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     (x,) = values
-    numbers = _numbers(op, attrs, x._stored.numbers, x._ctx)
+    numbers = _numbers(op, attrs, x._ctx, x._stored.numbers)
     return over_stored(x._stored.like(numbers), x._ctx)
 
 
 @_rule("_plus_scalar", "_minus_scalar", "_greater_scalar", "_lesser_scalar", "_not_equal_scalar",
-       "_greater_equal_scalar", "_lesser_equal_scalar", "_equal_scalar", "clip")
+       "_greater_equal_scalar", "_lesser_equal_scalar", "_equal_scalar", "clip", "_contrib_quadratic")
 def _may_keep_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     (x,) = values
-    if _numbers(op, attrs, np.zeros(1, x._stored.dtype), x._ctx)[0] != 0:
+    if _numbers(op, attrs, x._ctx, np.zeros(1, x._stored.dtype))[0] != 0:
         return None
     return _keeps_zeros(op, attrs, values)
 
@@ -138,16 +138,14 @@ def _zeros_like(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     return over_stored(empty_of(x.stype, x.shape, x._stored.dtype), x._ctx)
 
 
-_SUMS = {"elemwise_add": np.add, "elemwise_sub": np.subtract}
-
-
-@_rule("elemwise_add", "elemwise_sub")
-def _sum(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+@_rule("elemwise_add", "elemwise_sub", "_maximum", "_minimum", "_hypot")
+def _of_zeros_zero(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     left, right = values
     _same_shape(op, left, right)
     if _stype(left) != _stype(right):
         return None
-    return over_stored(left._stored.joined(right._stored, _SUMS[op.name]), left._ctx)
+    return over_stored(left._stored.joined(right._stored, lambda *numbers: _numbers(op, attrs, left._ctx, *numbers)),
+                       left._ctx)
 
 
 def _stype(value: Any) -> str:
@@ -400,7 +398,7 @@ def _record_dot(left: CSRNDArray, right: NDArray, result: NDArray, turn: bool, t
 # ---------------------------------------------------------------------------------------------------- Embedding
 
 
-@_rule("Embedding")
+@_rule("Embedding", "_contrib_SparseEmbedding")
 def _embedding(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     data, weight = values
     if not isinstance(weight, RowSparseNDArray) or _stype(data) != "default":
@@ -426,7 +424,7 @@ def _embedding_rows(node: tape.TapeNode, out_grads: Sequence[Any]) -> list[Any] 
     return [None, Rows.summed(out_grads[0].reshape(len(indices), *shape[1:]), indices, shape)]
 
 
-tape.ROW_GRADIENTS["Embedding"] = _embedding_rows
+tape.ROW_GRADIENTS.update(dict.fromkeys(("Embedding", "_contrib_SparseEmbedding"), _embedding_rows))
 
 
 # -------------------------------------------------------------------------------------------------- updates

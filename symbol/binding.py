@@ -238,6 +238,8 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
               if (stype := node.tags.get("__storage_type__")) is not None} | dict(stype_dict or {})
     stypes = {node: stored.get(node.name, "default") for node in arguments}
     by_rows = {source for node in graph.nodes for source in with_few_rows(node, stypes)}
+    full = {source for node in graph.nodes if node.op is not None and node.op.rules.few_rows is not None
+            for source, _ in node.inputs if source not in by_rows}
     sharing = _ArraySource(shared_arg_names, shared_exec, shared_buffer, names)
     args: list[NDArray] = []
     grads: list[NDArray | None] = []
@@ -253,7 +255,7 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
         args.append(sharing.argument("arg_dict", node.name, spec, place, weight).tostype(stype))
         slope = None if req == "null" else sharing.argument("grad_dict", node.name, spec, place, grad)
         grads.append(slope.tostype("row_sparse") if slope is not None and (
-            stype == "row_sparse" or node in by_rows) else slope)
+            node in by_rows or (stype == "row_sparse" and node not in full)) else slope)
     aux = [sharing.state(node.name, Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx)
            for node in auxiliary]
     if auxiliary:
