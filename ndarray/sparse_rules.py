@@ -116,7 +116,8 @@ def _numbers(op: Op, attrs: Attrs, ctx: Context, *numbers: Array) -> Array:
 
 @_rule("abs", "sign", "rint", "ceil", "floor", "trunc", "fix", "round", "sqrt", "cbrt", "square", "sin", "tan",
        "arcsin", "arctan", "degrees", "radians", "sinh", "tanh", "arcsinh", "arctanh", "log1p", "expm1", "relu",
-       "negative", "make_loss", "BlockGrad", "_copy", "Cast", "_mul_scalar", "_div_scalar")
+       "negative", "make_loss", "BlockGrad", "_copy", "Cast", "_mul_scalar", "_div_scalar",
+       "_scatter_plus_scalar", "_scatter_minus_scalar")
 def _keeps_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     (x,) = values
     numbers = _numbers(op, attrs, x._ctx, x._stored.numbers)
@@ -176,6 +177,17 @@ def _product(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
         return None
     x, dense = (left, right) if isinstance(left, BaseSparseNDArray) else (right, left)
     return over_stored(x._stored.like(x._stored.numbers * _at(dense._data, x._stored)), x._ctx)
+
+
+@_rule("_scatter_elemwise_div")
+def _quotient_of_stored(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    left, right = values
+    if not isinstance(left, RowSparseNDArray):
+        return None
+    _same_shape(op, left, right)
+    rows = left._stored
+    others = right._stored.taken(rows.indices) if isinstance(right, RowSparseNDArray) else right._data[rows.indices]
+    return over_stored(rows.like(_numbers(op, attrs, left._ctx, rows.numbers, others)), left._ctx)
 
 
 def _broadcast(compute: np.ufunc, op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:

@@ -135,6 +135,8 @@ KEPT = {
     "x * 2": True, "2 * x": True, "x / 2": True, "-x": True, "x * 0": True, "x + 2": False, "x + 0": True,
     "2 - x": False, "2 / x": False, "x ** 2": False, "x == 0": False, "x > 0": True, "nd.clip(x, -1, 1)": True,
     "nd.clip(x, 0.5, 1)": False, "nd.cos(x)": False, "nd.exp(x)": False, "nd.maximum(x, 0)": False,
+    "nd._internal._maximum(x, x * 2)": True, "nd._internal._hypot(x, -x)": True,
+    "nd.contrib.quadratic(x, a=2, b=1)": True, "nd.contrib.quadratic(x, a=2, c=1)": False,
 }
 
 
@@ -145,6 +147,15 @@ def test_the_storage_type_of_a_result(text, stype):
     assert result.stype == (stype if KEPT[text] else "default")
     with np.errstate(divide="ignore"):
         assert np.array_equal(result.asnumpy(), eval(text, {"x": nd.array(X), "nd": nd}).asnumpy())
+
+
+@pytest.mark.parametrize("divisor", ["default", "row_sparse", "csr"])
+def test_operators_of_stored_elements(divisor):
+    stored_rows = nd._internal._scatter_elemwise_div(stored(X, "row_sparse"), nd.array(abs(Y) + 1).tostype(divisor))
+    assert stored_rows.stype == "row_sparse" and stored_rows.indices.asnumpy().tolist() == [0, 1, 3]
+    assert np.array_equal(stored_rows.asnumpy(), X / (abs(Y) + 1))
+    for stype, expected in (("csr", np.where(X, X + 2, 0)), ("row_sparse", (X + 2) * X.any(axis=1, keepdims=True))):
+        assert np.array_equal(nd._internal._scatter_plus_scalar(stored(X, stype), scalar=2).asnumpy(), expected)
 
 
 @pytest.mark.parametrize("left", ["default", "csr", "row_sparse"])
