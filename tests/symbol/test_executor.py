@@ -279,8 +279,9 @@ def test_explain_says_where_results_live():
     lambda x: mx.sym.Dropout(mx.sym.relu(x, name="first"), p=0.0, name="same"),
     lambda x: mx.sym.reshape(mx.sym.relu(x, name="first"), shape=(2, 2), name="same"),
     lambda x: mx.sym.BlockGrad(mx.sym.relu(x, name="first"), name="same"),
+    lambda x: mx.sym.batch_take(mx.sym.relu(x, name="first"), mx.sym.var("i", shape=(2,)), name="same"),
 ])
-def test_a_monitor_is_told_of_identities(make):
+def test_a_monitor_is_told_of_identities_and_composed_operators(make):
     executor, seen = make(mx.sym.var("x")).simple_bind(mx.cpu(), x=(2, 2)), []
     executor.arg_dict["x"][:] = 3
     executor.set_monitor_callback(lambda name, value: seen.append((name, value.asnumpy().max())))
