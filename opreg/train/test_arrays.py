@@ -300,7 +300,7 @@ def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None 
         raise ArgumentError(f"rand_sparse_ndarray: distribution {distribution!r}: expected 'uniform', or 'powerlaw' for "
                             "csr")
     if distribution == "powerlaw":
-        array = _power_law(*shape, density, dtype or default_dtype(), ctx)
+        array = _power_law(shape, density, dtype or default_dtype(), ctx)
         return array, tuple(each.asnumpy() for each in (array.indptr, array.indices, array.data))
     numbers = rng.uniform(-1.0, 1.0, tuple(shape))
     if data_init is not None:
@@ -320,7 +320,8 @@ def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None 
     return array, (array.data.asnumpy(), array.indices.asnumpy())
 
 
-def _power_law(rows: int, columns: int, density: float, dtype: DTypeLike, ctx: Context | None) -> CSRNDArray:
+def _power_law(shape: Sequence[int], density: float, dtype: DTypeLike, ctx: Context | None) -> CSRNDArray:
+    rows, columns = shape
     total = int(rows * columns * density)
     most = np.minimum(2.0 ** np.arange(1, rows + 1), columns).astype(np.int64)
     if total > most.sum():
