@@ -107,17 +107,8 @@ def RROIAlign(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float,
               out: Out = None, name: str | None = None) -> NDArray:
     """Averages of bilinear samples over the cells of regions (image, x, y, width, height, degrees), turned …."""
 def SparseEmbedding(data: Input, weight: Input, input_dim: int, output_dim: int, dtype: DType = 'float32',
-                    sparse_grad: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Rows of ``weight`` at the integers in ``data``.
-
-    Examples
-    --------
-    >>> import opreg as mx
-    >>> weight = mx.nd.array([[0, 0], [1, 10], [2, 20]])
-    >>> mx.nd.Embedding(mx.nd.array([2, 0]), weight, input_dim=3, output_dim=2).asnumpy()
-    array([[ 2., 20.],
-           [ 0.,  0.]], dtype=float32)
-    """
+                    deterministic: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
+    """``Embedding`` whose gradient stores the rows that were looked up."""
 def SyncBatchNorm(data: Input, gamma: Input, beta: Input, moving_mean: Input, moving_var: Input, eps: float = 0.001,
                   momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
                   output_mean_var: bool = False, ndev: int = 1, *, key: str, out: Out = None,

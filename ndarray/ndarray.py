@@ -47,6 +47,8 @@ py_slice = slice
 _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}
 #: Converts an array to another storage type.
 CAST_STORAGE = Slot("arrays")
+#: Makes a matrix of the storage type ``csr``.
+CSR = Slot("arrays")
 #: Apply NumPy's ufuncs and functions to NDArrays.
 UFUNC, FUNCTION = Slot("arrays"), Slot("arrays")
 #: Makes an NDArray over the memory of another library's array; None for other values.
@@ -104,6 +106,11 @@ class NDArray(ScalarConversions, Methods):
             self._data = numbers_of(self._data, _FLOAT32)
         self._ctx = ctx if ctx is not None else cpu()
         self._entry = None
+
+    @property
+    def _memory(self) -> Any:
+        """The object that holds the elements: the raw array, or the `Stored` of a sparse array."""
+        return self._data
 
     # ------------------------------------------------------------------------------------------- operators
 
@@ -844,12 +851,12 @@ def array(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> N
 
     Parameters
     ----------
-    source : sequence, NumPy array or NDArray
-        The values.
+    source : sequence, NumPy array, NDArray or SciPy's sparse matrix
+        The values. A sparse array or matrix gives a sparse array.
     ctx : Context
         The device, by default the current context.
     dtype : dtype
-        By default the dtype of an NDArray, and float32 for every other source.
+        By default the dtype of an NDArray or a sparse matrix, and float32 for every other source.
 
     Examples
     --------
@@ -867,6 +874,9 @@ def array(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> N
     if isinstance(source, NDArray):
         dtype = source._data.dtype if dtype is None else as_dtype(dtype)
         return NDArray(quiet(ctx.backend.asarray, source._data, dtype, ctx.device_id), ctx)
+    if hasattr(source, "tocsr"):
+        matrix: NDArray = CSR.function(source, None, ctx, dtype)
+        return matrix
     dtype = _FLOAT32 if dtype is None else as_dtype(dtype)
     try:
         host = numbers_of(source, dtype)

@@ -82,6 +82,10 @@ class BaseSparseNDArray(NDArray):
         dense.setflags(write=False)
         return dense
 
+    @property
+    def _memory(self) -> Stored:
+        return self._stored
+
     def _trace_call(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Applied, list[NDArray]]:
         result: tuple[Applied, list[NDArray]] = APPLY.function(op, attrs, values)
         return result

@@ -12,7 +12,7 @@ from opreg.errors import ArgumentError, ShapeError
 from opreg.typing import DTypeLike
 
 from .context import Context
-from .ndarray import NDArray
+from .ndarray import CSR, NDArray
 from .sparse_arrays import BaseSparseNDArray, CSRNDArray, RowSparseNDArray, check_indices, empty_of, host_context
 from .sparse_numbers import INDEX, Csr, Rows
 
@@ -40,6 +40,7 @@ def _is_shape(value: Any) -> bool:
     return isinstance(value, tuple) and all(isinstance(each, (int, np.integer)) for each in value)
 
 
+@CSR.provide
 def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | None = None, dtype: DTypeLike = None
                ) -> CSRNDArray:
     """A matrix in the storage type ``csr``.
@@ -101,6 +102,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
         return CSRNDArray(_stored_again(arg1, shape, dtype), ctx)
     if hasattr(arg1, "tocsr"):
         matrix = arg1.tocsr().sorted_indices()
+        matrix.sum_duplicates()
         _agreeing(matrix.shape, shape)
         return csr_matrix((matrix.data, matrix.indices, matrix.indptr), matrix.shape, ctx, dtype or matrix.dtype)
     if isinstance(arg1, RowSparseNDArray):

@@ -80,6 +80,11 @@ class Rows:
         """That of the numbers."""
         return self.numbers.dtype
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the stored rows and their indices."""
+        return self.numbers.nbytes + self.indices.nbytes
+
     def dense(self) -> np.ndarray:
         """The dense array."""
         dense = np.zeros(self.shape, self.dtype)
@@ -163,6 +168,11 @@ class Csr:
         """That of the numbers."""
         return self.numbers.dtype
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the stored elements and their places."""
+        return self.numbers.nbytes + self.indices.nbytes + self.indptr.nbytes
+
     @functools.cached_property
     def rows(self) -> np.ndarray:
         """The row of each element."""
@@ -208,6 +218,12 @@ class Csr:
         factors = self.numbers.reshape(-1, *[1] * (dense.ndim - 1))
         np.add.at(result, self.rows, factors * dense[self.indices])
         return result
+
+    def times_rows(self, rows: Rows) -> np.ndarray:
+        """The product with an array of stored rows, of which it reads those that it needs."""
+        columns, places = np.unique(self.indices, return_inverse=True)
+        narrow = Csr(self.numbers, places.astype(INDEX, copy=False), self.indptr, (self.shape[0], len(columns)))
+        return narrow.times(rows.taken(columns))
 
     def turned(self) -> Csr:
         """The transposed matrix."""

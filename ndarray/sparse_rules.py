@@ -17,7 +17,7 @@ from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.registry import get
 from opreg.core.rules import Attrs
-from opreg.core.spec import show
+from opreg.core.spec import Spec, show
 from opreg.custom.prop import PropUse
 from opreg.errors import ArgumentError, ShapeError
 from opreg.typing import Array
@@ -35,11 +35,12 @@ from .sparse_arrays import (
     held_in,
     over_stored,
     takes_rows,
+    zeros,
 )
 from .sparse_custom import by_prop
 from .sparse_numbers import Csr, Rows
 
-__all__ = ["apply_sparse", "cast_storage", "updated"]
+__all__ = ["apply_sparse", "cast_storage", "result_stype", "updated"]
 
 #: A function of an operator, its attributes and inputs that returns the result.
 Rule: TypeAlias = Callable[[Op, Attrs, Sequence[Any]], NDArray | None]
@@ -72,6 +73,16 @@ def apply_sparse(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list
     return types.SimpleNamespace(visible=1), [result]
 
 
+def result_stype(op: Op, attrs: Attrs, inputs: Sequence[tuple[str, Spec]]) -> str | None:
+    """The storage type of an operator's result for inputs of these storage types, shapes and dtypes; None where it
+    computes on dense arrays."""
+    rule = RULES.get(op.name) if op.family else None
+    if rule is None:
+        return None
+    result = rule(op, attrs, [zeros(stype, spec.shape or (), Context("cpu"), spec.dtype) for stype, spec in inputs])
+    return None if result is None else result.stype
+
+
 def _recorded(values: Sequence[Any]) -> bool:
     return any(getattr(value, "_entry", None) is not None for value in values)
 
@@ -97,26 +108,27 @@ def _by_dense(op: Op, attrs: Attrs, values: Sequence[NDArray], ctx: Context) -> 
 # ---------------------------------------------------------------------------------------- element by element
 
 
-def _numbers(op: Op, attrs: Attrs, numbers: Array, ctx: Context) -> Array:
-    """Apply an operator to the stored elements."""
-    _, (out,) = _compute(op, attrs, [NDArray(numbers, ctx)], ctx)
+def _numbers(op: Op, attrs: Attrs, ctx: Context, *numbers: Array) -> Array:
+    """Apply an operator to stored elements."""
+    _, (out,) = _compute(op, attrs, [NDArray(each, ctx) for each in numbers], ctx)
     return out._data
 
 
 @_rule("abs", "sign", "rint", "ceil", "floor", "trunc", "fix", "round", "sqrt", "cbrt", "square", "sin", "tan",
        "arcsin", "arctan", "degrees", "radians", "sinh", "tanh", "arcsinh", "arctanh", "log1p", "expm1", "relu",
-       "negative", "make_loss", "BlockGrad", "_copy", "Cast", "_mul_scalar", "_div_scalar")
+       "negative", "make_loss", "BlockGrad", "_copy", "Cast", "_mul_scalar", "_div_scalar",
+       "_scatter_plus_scalar", "_scatter_minus_scalar")
 def _keeps_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     (x,) = values
-    numbers = _numbers(op, attrs, x._stored.numbers, x._ctx)
+    numbers = _numbers(op, attrs, x._ctx, x._stored.numbers)
     return over_stored(x._stored.like(numbers), x._ctx)
 
 
 @_rule("_plus_scalar", "_minus_scalar", "_greater_scalar", "_lesser_scalar", "_not_equal_scalar",
-       "_greater_equal_scalar", "_lesser_equal_scalar", "_equal_scalar", "clip")
+       "_greater_equal_scalar", "_lesser_equal_scalar", "_equal_scalar", "clip", "_contrib_quadratic")
 def _may_keep_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     (x,) = values
-    if _numbers(op, attrs, np.zeros(1, x._stored.dtype), x._ctx)[0] != 0:
+    if _numbers(op, attrs, x._ctx, np.zeros(1, x._stored.dtype))[0] != 0:
         return None
     return _keeps_zeros(op, attrs, values)
 
@@ -127,16 +139,14 @@ def _zeros_like(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     return over_stored(empty_of(x.stype, x.shape, x._stored.dtype), x._ctx)
 
 
-_SUMS = {"elemwise_add": np.add, "elemwise_sub": np.subtract}
-
-
-@_rule("elemwise_add", "elemwise_sub")
-def _sum(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+@_rule("elemwise_add", "elemwise_sub", "_maximum", "_minimum", "_hypot")
+def _of_zeros_zero(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     left, right = values
     _same_shape(op, left, right)
     if _stype(left) != _stype(right):
         return None
-    return over_stored(left._stored.joined(right._stored, _SUMS[op.name]), left._ctx)
+    return over_stored(left._stored.joined(right._stored, lambda *numbers: _numbers(op, attrs, left._ctx, *numbers)),
+                       left._ctx)
 
 
 def _stype(value: Any) -> str:
@@ -167,6 +177,17 @@ def _product(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
         return None
     x, dense = (left, right) if isinstance(left, BaseSparseNDArray) else (right, left)
     return over_stored(x._stored.like(x._stored.numbers * _at(dense._data, x._stored)), x._ctx)
+
+
+@_rule("_scatter_elemwise_div")
+def _quotient_of_stored(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    left, right = values
+    if not isinstance(left, RowSparseNDArray):
+        return None
+    _same_shape(op, left, right)
+    rows = left._stored
+    others = right._stored.taken(rows.indices) if isinstance(right, RowSparseNDArray) else right._data[rows.indices]
+    return over_stored(rows.like(_numbers(op, attrs, left._ctx, rows.numbers, others)), left._ctx)
 
 
 def _broadcast(compute: np.ufunc, op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
@@ -345,15 +366,14 @@ def _dot(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     turn, turn_right, wanted = attrs["transpose_a"], attrs["transpose_b"], attrs["forward_stype"]
     op.infer_shapes([left.shape, right.shape], [None], attrs)
     if isinstance(left, CSRNDArray) and _stype(right) != "csr" and right.ndim <= 2 and left._entry is None:
-        dense = right._data.T if turn_right else right._data
         stored: Csr = left._stored
-        by_rows = turn and not turn_right
-        if by_rows:
-            result: NDArray = over_stored(stored.turned_times(dense), left._ctx)
-            stype = wanted or "row_sparse"
+        if isinstance(right, RowSparseNDArray) and not turn and not turn_right:
+            result: NDArray = NDArray(stored.times_rows(right._stored), left._ctx)
         else:
-            result = NDArray(stored.turned_times(dense).dense() if turn else stored.times(dense), left._ctx)
-            stype = wanted or "default"
+            dense = right._data.T if turn_right else right._data
+            rows = stored.turned_times(dense) if turn else None
+            result = NDArray(stored.times(dense), left._ctx) if rows is None else over_stored(rows, left._ctx)
+        stype = wanted or ("row_sparse" if turn and not turn_right else "default")
         result = held_in(stype, result)
         if MODE.recording and right._entry is not None:
             _record_dot(left, right, result, turn, turn_right)
@@ -390,7 +410,7 @@ def _record_dot(left: CSRNDArray, right: NDArray, result: NDArray, turn: bool, t
 # ---------------------------------------------------------------------------------------------------- Embedding
 
 
-@_rule("Embedding")
+@_rule("Embedding", "_contrib_SparseEmbedding")
 def _embedding(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     data, weight = values
     if not isinstance(weight, RowSparseNDArray) or _stype(data) != "default":
@@ -416,7 +436,7 @@ def _embedding_rows(node: tape.TapeNode, out_grads: Sequence[Any]) -> list[Any] 
     return [None, Rows.summed(out_grads[0].reshape(len(indices), *shape[1:]), indices, shape)]
 
 
-tape.ROW_GRADIENTS["Embedding"] = _embedding_rows
+tape.ROW_GRADIENTS.update(dict.fromkeys(("Embedding", "_contrib_SparseEmbedding"), _embedding_rows))
 
 
 # -------------------------------------------------------------------------------------------------- updates

@@ -150,9 +150,8 @@ _ABSENT_OF_MINDSPORE = {
     **dict.fromkeys(("mindrecord", "dataset.MindDataset", "dataset.TFRecordDataset"),
                     "recordio reads and writes records, which dataset.GeneratorDataset takes from a function"),
     **dict.fromkeys(("dataset.text", "dataset.audio"), "dataset.GeneratorDataset takes functions of Python"),
-    **{f"dataset.vision.{name}": "map takes any function of an array, and image has augmenters of NDArrays"
-       for name in ("AutoAugment", "BoundingBoxAugment", "RandAugment", "RandomCropWithBBox", "RandomSelectSubpolicy",
-                    "TrivialAugmentWide", "UniformAugment")},
+    **{f"dataset.vision.{name}": "dataset.GeneratorDataset takes frames that another library reads"
+       for name in ("DecodeVideo", "VideoDecoder", "read_video")},
     **dict.fromkeys(("Profiler", "profiler.Profiler", "profiler.profiling"),
                     "profiler.profile() collects the events of a stretch of code"),
     **dict.fromkeys(("_checkparam", "_c_expression"),

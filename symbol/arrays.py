@@ -20,7 +20,8 @@ from opreg.typing import Array, DTypeLike
 
 from .symbol import Symbol
 
-__all__ = ["BoundArrays", "Gradients", "Listed", "Named", "Requests", "Values", "front", "reshaped", "zeros"]
+__all__ = ["BoundArrays", "Gradients", "Listed", "Named", "Requests", "Values", "front", "in_shape", "reshaped",
+           "zeros"]
 
 #: Arrays of variables that a caller gives, in the order of the variables or by name.
 Values: TypeAlias = Sequence[NDArray | np.ndarray] | Mapping[str, NDArray | np.ndarray]
@@ -71,6 +72,11 @@ def zeros(ctx: Context, shape: Shape, dtype: DTypeLike) -> Array:
     return ctx.backend.zeros(tuple(shape), np.dtype(dtype), ctx.device_id)
 
 
+def in_shape(old: NDArray, shape: Shape) -> NDArray:
+    """Zeros like an array in another shape, on its context and in its storage type."""
+    return NDArray(zeros(old.context, shape, old.dtype), old.context).tostype(old.stype)
+
+
 def reshaped(name: str, old: NDArray, shape: Shape | None, allowed: bool, larger: bool) -> NDArray:
     """An array for a variable of another shape: the front of the old one, if that is large enough."""
     if not known(shape):
@@ -84,8 +90,8 @@ def reshaped(name: str, old: NDArray, shape: Shape | None, allowed: bool, larger
         if not larger:
             raise ShapeError(f"reshape: {name} of shape {show(shape)} is larger than its array {show(old.shape)}; "
                              "allow it with allow_up_sizing=True")
-        return NDArray(zeros(old.context, shape, old.dtype), old.context)
-    return front(old, shape)
+        return in_shape(old, shape)
+    return in_shape(old, shape) if old._sparse else front(old, shape)
 
 
 def front(old: NDArray, shape: Shape) -> NDArray:
@@ -165,7 +171,7 @@ class BoundArrays:
                                  f"{show(arguments[name].shape)}; executor.reshape makes room for another")
         for name, value in values.items():
             argument = arguments[name]
-            if isinstance(argument._data, np.ndarray) or isinstance(value, NDArray):
+            if isinstance(value, NDArray) or argument._sparse or isinstance(argument._data, np.ndarray):
                 argument._store(Ellipsis, value)
             else:
                 self._bring(name, argument, value)

@@ -40,7 +40,8 @@ from .passes.rematerialization import asked
 from .program import Bound, uncollected
 from .reduction import Reduction, bucketed
 from .sharding import bucket_arrays
-from .sparse_edge import SparseEdge, twin
+from .sparse_cut import with_few_rows
+from .sparse_executor import SparseExecutor
 from .stages import UNREDUCED, Staged, depends_on_data
 from .symbol import BIND, SIMPLE_BIND, Symbol
 
@@ -205,14 +206,6 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
                 numbers=check_numbers, reduction=reduction, tf32=tf32)
 
 
-def _with_few_rows(node: Node, stypes: Mapping[Node, str]) -> list[Node]:
-    """The inputs of a node whose gradients have few rows that are not zero, as its operator says."""
-    rule = None if node.op is None else node.op.rules.few_rows
-    sources = [source for source, _ in node.inputs]
-    indices = () if rule is None else rule(node.attrs, [stypes.get(source, "default") for source in sources])
-    return [sources[i] for i in indices]
-
-
 @SIMPLE_BIND.provide
 @uncollected
 def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_req: Requests,
@@ -244,7 +237,9 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     stored = {node.name: _STYPES.get(stype, stype) for node in arguments
               if (stype := node.tags.get("__storage_type__")) is not None} | dict(stype_dict or {})
     stypes = {node: stored.get(node.name, "default") for node in arguments}
-    by_rows = {source for node in graph.nodes for source in _with_few_rows(node, stypes)}
+    by_rows = {source for node in graph.nodes for source in with_few_rows(node, stypes)}
+    full = {source for node in graph.nodes if node.op is not None and node.op.rules.few_rows is not None
+            for source, _ in node.inputs if source not in by_rows}
     sharing = _ArraySource(shared_arg_names, shared_exec, shared_buffer, names)
     args: list[NDArray] = []
     grads: list[NDArray | None] = []
@@ -260,7 +255,7 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
         args.append(sharing.argument("arg_dict", node.name, spec, place, weight).tostype(stype))
         slope = None if req == "null" else sharing.argument("grad_dict", node.name, spec, place, grad)
         grads.append(slope.tostype("row_sparse") if slope is not None and (
-            stype == "row_sparse" or node in by_rows) else slope)
+            node in by_rows or (stype == "row_sparse" and node not in full)) else slope)
     aux = [sharing.state(node.name, Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx)
            for node in auxiliary]
     if auxiliary:
@@ -418,15 +413,6 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     """
     if check not in (False, True, "report"):
         raise ArgumentError(f"check_kernels={check!r}: expected True, False or 'report'")
-    if any(each is not None and each._sparse for each in (*args, *grads)):
-        dense, slopes = [twin(each) for each in args], [None if each is None else twin(each) for each in grads]
-        executor = make(symbol, ctx, dense, slopes, reqs, aux, groups, check, recompute, specs, outputs, head_grads,
-                        numbers, reduction, tf32)
-        edge = SparseEdge([(own, each) for own, each in zip(args, dense) if own._sparse],
-                          [(own, each) for own, each in zip(grads, slopes)
-                           if own is not None and each is not None and own._sparse])
-        executor._let_in(edge, args, grads)
-        return executor
     arguments, auxiliary = symbol._graph().variables()
     variables, values = arguments + auxiliary, args + aux
     symbol = _grouped(symbol, ctx, groups, {node: value.context for node, value in zip(variables, values)})
@@ -434,6 +420,10 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     recompute, numbers, tf32 = asked(recompute), finite.asked(numbers), rounding.tf32(tf32)
     again = functools.partial(make, ctx=ctx, groups=groups, check=check, recompute=recompute, numbers=numbers,
                               reduction=reduction, tf32=tf32, unnoted=unnoted)
+    if any(each is not None and each._sparse for each in (*values, *grads)):
+        one_by_one = reduction is None and not groups
+        return SparseExecutor(symbol, ctx, args, grads, reqs, aux, head_grads, again, specs or {}, outputs, one_by_one,
+                              numbers)
     shapes = {node: value.shape for node, value in zip(variables, values)}
     dtypes = {node: value._data.dtype for node, value in zip(variables, values)}
     specs = specs or {}

@@ -50,8 +50,8 @@ PASSES: tuple[Callable[[Program], Program], ...] = (
     attention, gradient, inline, simplify, fold_constants, cse, rematerialize, assign_devices, fuse_conv_bn, layout,
     fuse, reduce_gradients)
 
-#: Passes that merge several operators into one node, replace equal nodes by one, or change the layout of arrays.
-_MERGING = (attention, fold_constants, cse, rematerialize, fuse_conv_bn, layout, fuse)
+#: Passes that merge several operators into one node, drop or replace nodes, or change the layout of arrays.
+_MERGING = (attention, simplify, fold_constants, cse, rematerialize, fuse_conv_bn, layout, fuse)
 
 #: Whether to verify the graph after every pass, as tests do.
 CHECK = False

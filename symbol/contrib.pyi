@@ -89,9 +89,9 @@ def RROIAlign(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float,
               name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Averages of bilinear samples over the cells of regions (image, x, y, width, height, degrees), turned …."""
 def SparseEmbedding(data: Input, weight: Input | None = None, *, input_dim: int, output_dim: int,
-                    dtype: DType = 'float32', sparse_grad: bool = False, name: str | None = None,
+                    dtype: DType = 'float32', deterministic: bool = False, name: str | None = None,
                     attr: Mapping[str, str] | None = None) -> Symbol:
-    """Rows of ``weight`` at the integers in ``data``."""
+    """``Embedding`` whose gradient stores the rows that were looked up."""
 def SyncBatchNorm(data: Input, gamma: Input | None = None, beta: Input | None = None,
                   moving_mean: Input | None = None, moving_var: Input | None = None, eps: float = 0.001,
                   momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,

@@ -182,8 +182,10 @@ def _foreach_rule(ins: list, attrs: Any, shapes: bool) -> tuple[list, list]:
     inputs, results = _through(attrs["subgraphs"][0], given, shapes)
     length = next((shape[0] for shape in ins[:len(data)] if shape is not None and shapes), ANY)
     for i, place in enumerate(places):
-        if ins[i] is None and inputs[place] is not None:
-            ins[i] = _outer(inputs[place], length, shapes) if i < len(data) else inputs[place]
+        if i >= len(data) or not shapes:
+            ins[i] = inputs[place]
+        elif ins[i] is None or len(ins[i]) > 1:  # x[i] of a one-dimensional x does not tell its shape
+            ins[i] = _outer(inputs[place], length, shapes)
     count = attrs["num_out_data"]
     outs = [_outer(result, length, shapes) for result in results[:count]] + results[count:]
     kept = [_outer(ins[i], length, shapes) for i in range(len(data), len(data) + len(states))]
@@ -194,7 +196,7 @@ def _while_rule(ins: list, attrs: Any, shapes: bool) -> tuple[list, list]:
     places, most = attrs["func_input_locs"], attrs["max_iterations"]
     inputs, results = _through(attrs["subgraphs"][1], [ins[place] for place in places], shapes)
     for place, value in zip(places, inputs):
-        ins[place] = value if ins[place] is None else ins[place]
+        ins[place] = value
     count = attrs["num_out_data"]
     kept = [ins[places[place]] for place in attrs["func_var_locs"]]
     outs = [_outer(result, most, shapes) for result in results[:count]] + results[count:]
@@ -206,7 +208,7 @@ def _cond_rule(ins: list, attrs: Any, shapes: bool) -> tuple[list, list]:
     for body, places in zip(attrs["subgraphs"], _locations(attrs)):
         inputs, results = _through(body, [ins[place] for place in places], shapes)
         for place, value in zip(places, inputs):
-            ins[place] = value if ins[place] is None else ins[place]
+            ins[place] = value
         if body is not attrs["subgraphs"][0]:
             outs = [new if old is None else unify(old, new) if shapes else old for old, new in zip(outs, results)]
     return ins, [*outs, _number(shapes)]

@@ -19,7 +19,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.nesting import arrays_in
 
 from . import infer as inference
-from .arrays import BoundArrays, Listed, reshaped, zeros
+from .arrays import BoundArrays, Listed, in_shape, reshaped
 from .head_gradients import HeadGradients, OutGrads
 from .inspect.monitor import MonitorCallback
 from .inspect.plan_reports import PlanReports, ReportedPlan
@@ -29,7 +29,6 @@ from .program import Bound
 from .reduction import Reduced, Reduction
 from .replay import segments
 from .single_thread import SingleThread
-from .sparse_edge import SparseEdge
 from .symbol import Symbol
 from .update import Index, Update, Updater
 
@@ -78,16 +77,8 @@ class Executor(SingleThread, BoundArrays, PlanReports):
 
     _mode = False  # the mode of the last forward
     _update: Update | None = None  # the optimizer's update of the weights
-    _edge: SparseEdge | None = None  # copies between sparse arrays and their dense twins
     # A whole step as one segment, behind the plan and the update that it was made from.
     _whole: tuple[Plan, Segment | None, Segment] | None = None
-
-    def _let_in(self, edge: SparseEdge, args: list[NDArray], grads: list[NDArray | None]) -> None:
-        """Show the caller's arrays, some of them sparse, where the graph computes on dense twins."""
-        self._edge = edge
-        self.arg_arrays, self.grad_arrays = Listed("arg_arrays", args), Listed("grad_arrays", grads)
-        self._dicts.clear()
-
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an executor is bound to memory: pickle or copy its symbol and its arrays, and bind them again")
@@ -123,8 +114,6 @@ class Executor(SingleThread, BoundArrays, PlanReports):
                 plans.wait()
             if kwargs:
                 self._feed(kwargs)
-            if self._edge is not None:
-                self._edge.enter()
             if is_train is not True and is_train is not False:
                 is_train = truth("forward", is_train)
             plan = plans[is_train]
@@ -191,11 +180,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
             plan = self._planned(mode)
             self._repeat(mode, functools.partial(run_segment, plan.forward, self._ctx, mode))
         self._ready = None
-        if self._edge is not None:
-            self._edge.begin()
         run_segment(plan.backward, self._ctx, is_train)
-        if self._edge is not None:
-            self._edge.leave()
         if CUT.lost:
             _tell_cut(self.grad_arrays)
 
@@ -373,9 +358,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
             return self.outputs
 
     def _recorded_plan(self) -> Plan | None:
-        """The plan for training; None where its segments are not recorded, an array is sparse, or a monitor is set."""
-        if self._edge is not None:
-            return None
+        """The plan for training; None where its segments are not recorded, or a monitor is set."""
         if self._gradients[True] is not True:
             self._differentiate(True, True)
         plan = self._planned(True)
@@ -397,7 +380,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
     def _repeat(self, mode: bool, forward: Callable[[], None]) -> None:
         """Run a forward again for its backward, with the random numbers of the caller's last one, and without changing
         auxiliary states."""
-        states = self.aux_arrays
+        states = [array for array in self.aux_arrays if not array._sparse]  # a write replaces those that are
         before = [array._ctx.run(array._data.copy) for array in states]
         try:
             with generators.same_draws(self._draws(mode)):
@@ -479,8 +462,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
                   for node, old in zip(variables, arrays)]
         args, aux = arrays[:len(self._arguments)], arrays[len(self._arguments):]
         grads = [None if grad is None else grad if old.shape == arg.shape else
-                 NDArray(zeros(grad.context, arg.shape, grad.dtype), grad.context)
-                 for arg, old, grad in zip(args, self.arg_arrays, self.grad_arrays)]
+                 in_shape(grad, arg.shape) for arg, old, grad in zip(args, self.arg_arrays, self.grad_arrays)]
         executor = self._make(self._symbol, args=args, grads=grads, reqs=self._reqs, aux=aux, outputs=self.outputs,
                               head_grads=self.head_grads)
         if self._update is not None:
@@ -524,7 +506,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         if self._update is not None:
             groups["optimizer states"] = [array for state in self._update.updater.states.values()
                                           for array in arrays_in(state)]
-        return {name: sum({id(array._data): array._data.nbytes for array in arrays if array is not None}.values())
+        return {name: sum({id(array._memory): array._memory.nbytes for array in arrays if array is not None}.values())
                 for name, arrays in groups.items()}
 
     def __repr__(self) -> str:

@@ -23,17 +23,15 @@ from opreg.core.op import shapes_from_data
 from opreg.core.registry import get
 from opreg.core.reports import Explanation, report
 from opreg.core.spec import ANY, Shape, Spec, show, unify
-from opreg.errors import TRIMMED, ArgumentError
+from opreg.errors import ArgumentError
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray, wrap
 
 from . import infer as inference
 from .arrays import BoundArrays, zeros
-from .executor import Executor, truth
+from .executor import Executor
 from .head_gradients import HeadGradients, OutGrads, fitted, in_order
-from .inspect.monitor import MonitorCallback
-from .inspect.plan_reports import ReportedPlan
-from .plan import Plan
+from .parted import Parted, merged
 from .plans import in_mode
 from .reduction import Reduction
 from .single_thread import SingleThread
@@ -111,11 +109,13 @@ def _differentiable_nodes(graph: Graph) -> set[Node]:
     return reached
 
 
-class Staged(Executor):
+class Staged(Parted):
     """An executor of a graph in which shapes depend on values.
 
     Each forward replaces the arrays in ``outputs`` whose shapes depend on values. Before the first they are empty.
     """
+
+    _why = "shapes depend on values"
 
     def __init__(self, symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None],
                  reqs: list[str], aux: list[NDArray], head_grads: OutGrads, make: Callable[..., Executor],
@@ -142,7 +142,6 @@ class Staged(Executor):
         self._first = self._bind_first(known) if self._cut.first else None
         self._rests: OrderedDict[tuple, Executor] = OrderedDict()
         self._rest: Executor | None = None  # the second part of the last forward
-        self._ran: bool | None = None  # the mode of the last forward, until its backward
         self.outputs = self._merged([_nothing(shapes[node][i], dtypes[node][i], ctx) for (node, i), early
                                      in zip(graph.heads, self._cut.early) if not early])
 
@@ -192,6 +191,9 @@ class Staged(Executor):
     def _parts(self) -> list[Executor]:
         return [*([] if self._first is None else [self._first]), *self._rests.values()]
 
+    def _latest(self) -> list[Executor]:
+        return [part for part in (self._first, self._rest) if part is not None]
+
     def _sizes(self, is_train: bool) -> tuple:
         """The shapes of the operators at the border, computed from the current values."""
         border: list[tuple[Shape | None, ...]] = []
@@ -209,15 +211,6 @@ class Staged(Executor):
 
     # ------------------------------------------------------------------------------------------------- running
 
-    def forward(self, is_train: bool = False, **kwargs: NDArray | np.ndarray) -> list[NDArray]:
-        """Compute the outputs; see ``Executor.forward``."""
-        with TRIMMED, self._alone():
-            if kwargs:
-                self._feed(kwargs)
-            self._go(truth("forward", is_train))
-            self._store()
-            return self.outputs
-
     def _go(self, is_train: bool) -> None:
         self._ran, self._mode = None, is_train
         if self._first is not None:
@@ -232,11 +225,6 @@ class Staged(Executor):
         rest._go(is_train)
         self.outputs = self._merged(rest.outputs)
         self._ran = is_train
-
-    def _store(self) -> None:
-        for part in (self._first, self._rest):
-            if part is not None:
-                part._store()
 
     def _back(self, out_grads: OutGrads, is_train: bool) -> None:
         mode = is_train or self._mode
@@ -257,20 +245,8 @@ class Staged(Executor):
             self._first._back([*[gradient for gradient, early in zip(gradients, self._cut.early) if early], *crossing],
                               is_train)
 
-    def _draws(self, mode: bool) -> dict[tuple[str, int], object]:
-        return {place: state for part in (self._rest, self._first) if part is not None
-                for place, state in part._draws(mode).items()}
-
-    def _differentiate(self, mode: bool, is_train: bool | None) -> None:
-        self._gradients[mode] = is_train
-        for part in self._parts():
-            part._differentiate(mode, is_train)
-        self._ran = None
-
     def _merged(self, late: Sequence[NDArray]) -> list[NDArray]:
-        """The outputs of both parts, in the order of the graph."""
-        first, second = iter([] if self._first is None else self._first.outputs), iter(late)
-        return [next(first if early else second) for early in self._cut.early]
+        return merged(self._cut.early, [] if self._first is None else self._first.outputs, late)
 
     # ---------------------------------------------------------------------------------------------- inspection
 
@@ -279,23 +255,6 @@ class Staged(Executor):
         """Outputs by name."""
         self._dicts.pop("output_dict", None)
         return self._dict("output_dict", self._output_names, self.outputs)
-
-    def plan(self, is_train: bool) -> Plan:
-        """Raises an error, since there is no plan of the whole graph."""
-        raise ArgumentError(f"{self!r}: shapes depend on values, so it has several plans: explain() prints them")
-
-    def _wait(self) -> None:
-        """Does nothing; the parts wait when they run."""
-
-    def _recorded_plan(self) -> Plan | None:
-        return None
-
-    def _set_monitor(self, callback: MonitorCallback | None, monitor_all: bool) -> None:
-        for part in self._parts():
-            part._set_monitor(callback, monitor_all)
-
-    def _memory_text(self) -> str:
-        return "".join(part._memory_text() for part in self._parts())
 
     def explain(self, is_train: bool | None = None) -> Explanation:
         """Each step of the plans: of the first part, and of the second for each cached set of shapes."""
@@ -306,18 +265,6 @@ class Staged(Executor):
             shapes = ", ".join(show(shape) for shapes in key for shape in shapes)
             lines += [f"from {names} of shape {shapes}:", *part.explain(is_train).split("\n")]
         return Explanation(report(lines if self._rests else [*lines, f"from {names}: planned when it has run"]))
-
-    def _plans_of(self, is_train: bool) -> Sequence[ReportedPlan]:
-        return [plan for part in (self._first, self._rest) if part is not None for plan in part._plans_of(is_train)]
-
-    def _all_plans_of(self, is_train: bool) -> Sequence[ReportedPlan]:
-        return [plan for part in self._parts() for plan in part._all_plans_of(is_train)]
-
-    def _plans_to_measure(self, is_train: bool) -> Sequence[ReportedPlan]:
-        self._go(is_train)
-        self._ran = None
-        return [plan for part in (self._first, self._rest) if part is not None
-                for plan in part._plans_to_measure(is_train)]
 
 
 def _nothing(shape: Shape | None, dtype: np.dtype | None, ctx: Context) -> NDArray:

@@ -90,7 +90,7 @@ class Update:
         updater.sharding = None
         if reduced is not None and reduced.reduction.shard is not None:
             self._divide(reduced)
-        apart = [len({id(weight._data) for weight in weights}), len(set(indices))]
+        apart = [len({id(weight._memory) for weight in weights}), len(set(indices))]
         self._twice = None if apart == [len(weights)] * 2 else "an array or an index is there twice"
         self.forget()
 

@@ -40,8 +40,8 @@ def test_a_missing_name_points_to_the_page(name: str) -> None:
     ("", "Profiler", "profiler.profile"), ("profiler", "Profiler", "profiler.profile"),
     ("", "_checkparam", "errors.ArgumentError"), ("context", "set_ps_context", "docs/distributed.md"),
     ("dataset", "MindDataset", "recordio"), ("dataset", "text", "GeneratorDataset"),
-    ("dataset.vision", "RandAugment", "map takes any function"),
-    ("dataset.vision.c_transforms", "UniformAugment", "map takes any function"),
+    ("dataset.vision", "DecodeVideo", "dataset.GeneratorDataset takes frames"),
+    ("dataset.vision.c_transforms", "VideoDecoder", "dataset.GeneratorDataset takes frames"),
     ("nn.optim", "thor", "nn.Momentum"),
 ])
 def test_who_asks_for_a_name_in_a_module_is_told_the_same_in_every_way(module: str, name: str, instead: str) -> None:

@@ -409,6 +409,7 @@ class Values:
             self._of_variable(value, label)
         elif isinstance(value, contextvars.ContextVar):
             self.comparisons.path(value, "{}.get(absent)", value.get(ABSENT), label)
+            self.comparisons.place(value, value.name, label)
             try:
                 self.read(value.get(), label)  # perhaps its default
             except LookupError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import collections
+import contextvars
 import operator
 import threading
 import types
@@ -308,17 +309,23 @@ class Place(NamedTuple):
         if isinstance(self.owner, dict):
             return self.owner.get(self.name, ABSENT)
         try:
+            if isinstance(self.owner, contextvars.ContextVar):
+                return self.owner.get()  # perhaps its default
             if isinstance(self.owner, types.CellType):
                 return self.owner.cell_contents
             if isinstance(self.owner, (type, threading.local)):
                 return vars(self.owner).get(self.name, ABSENT)
             return object.__getattribute__(self.owner, self.name)  # past the hook of its class
-        except (AttributeError, ValueError):
+        except (AttributeError, ValueError, LookupError):
             return ABSENT
 
     def put_back(self) -> None:
-        """Give it the value from before."""
+        """Give it the value from before; a context variable that had none keeps its own."""
         if self.now() is self.before:
+            return
+        if isinstance(self.owner, contextvars.ContextVar):
+            if self.before is not ABSENT:
+                self.owner.set(self.before)
             return
         if isinstance(self.owner, dict):
             if self.before is ABSENT:
@@ -445,8 +452,8 @@ class Comparisons:
             self._outside.setdefault(id(attributes), (attributes, elements(attributes), label))
 
     def place(self, owner: Any, name: str, label: str) -> None:
-        """The value that a name has in a dict, or in a closure variable, or as an attribute of an object; for
-        ``places``."""
+        """The value that a name has in a dict, in a closure variable, or as an attribute of an object, or that of a
+        context variable; for ``places``."""
         if (id(owner), name) not in self._stores:
             self._alive.append(owner)
             place = Place(owner, name, ABSENT, label)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from opreg.ndarray import sparse
 from opreg.ndarray.context import Context, current_context, num_gpus
 from opreg.ndarray.ndarray import NDArray, array
+from opreg.ndarray.sparse_arrays import CSRNDArray
 
 from ..core.spec import Shape
 from ..errors import ArgumentError
@@ -135,7 +136,9 @@ def same(a: ArrayLike, b: ArrayLike) -> bool:
 
 
 def same_array(array1: NDArray, array2: NDArray) -> bool:
-    """Whether two arrays share memory."""
+    """Whether two arrays share memory. Sparse arrays share none, so for them it is whether both are the same object."""
+    if array1._sparse or array2._sparse:
+        return array1 is array2
     return array1.context == array2.context and bool(array1.context.xp.shares_memory(array1._data, array2._data))
 
 
@@ -266,7 +269,7 @@ def rand_ndarray(shape: Sequence[int], stype: str = "default", density: float | 
     """An array of uniform values between -1 and 1; in a sparse one the fraction ``density`` of rows, or elements, is
     stored."""
     if stype != "default":
-        return rand_sparse_ndarray(shape, stype, density, dtype)[0]
+        return rand_sparse_ndarray(shape, stype, density, dtype, distribution)[0]
     return array(_State.rng.uniform(-1.0, 1.0, tuple(shape)), ctx, dtype or default_dtype())
 
 
@@ -284,12 +287,21 @@ def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None 
         Its storage type.
     density : float, optional
         Fraction of rows, or of elements of a matrix, that is stored; random by default.
+    distribution : {"uniform", "powerlaw"}, optional
+        Of the stored elements of a matrix; with ``powerlaw`` each row stores twice as many as the one before, as long
+        as there are columns, and elements left.
     data_init : float, optional
         Value of all stored elements.
     rsp_indices : sequence of int, optional
         The rows that are stored.
     """
     rng, density = _State.rng, _State.rng.uniform() if density is None else density
+    if distribution not in (None, "uniform", "powerlaw") or (distribution == "powerlaw" and stype != "csr"):
+        raise ArgumentError(f"rand_sparse_ndarray: distribution {distribution!r}: expected 'uniform', or 'powerlaw' for "
+                            "csr")
+    if distribution == "powerlaw":
+        array = _power_law(shape, density, dtype or default_dtype(), ctx)
+        return array, tuple(each.asnumpy() for each in (array.indptr, array.indices, array.data))
     numbers = rng.uniform(-1.0, 1.0, tuple(shape))
     if data_init is not None:
         numbers[...] = data_init
@@ -306,6 +318,21 @@ def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None 
     rows = np.unique(np.asarray(rsp_indices, np.int64))
     array = sparse.row_sparse_array((numbers[rows], rows), tuple(shape), ctx)
     return array, (array.data.asnumpy(), array.indices.asnumpy())
+
+
+def _power_law(shape: Sequence[int], density: float, dtype: DTypeLike, ctx: Context | None) -> CSRNDArray:
+    rows, columns = shape
+    total = int(rows * columns * density)
+    most = np.minimum(2.0 ** np.arange(1, rows + 1), columns).astype(np.int64)
+    if total > most.sum():
+        raise ArgumentError(f"rand_sparse_ndarray: powerlaw: {rows} rows of {columns} columns store up to {most.sum()} "
+                            f"elements, density {density} asks for {total}")
+    left = total - rows - np.concatenate([[0], np.cumsum(most - 1)[:-1]])
+    lengths = (np.arange(rows) < total) + np.clip(left, 0, most - 1)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    indices = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
+    numbers = _State.rng.uniform(1.0, 3.0, len(indices)).astype(dtype)
+    return sparse.csr_matrix((numbers, indices, starts), (rows, columns), ctx, dtype)
 
 
 def create_sparse_array(shape: Sequence[int], stype: str, data_init: float | None = None, rsp_indices: Any = None,

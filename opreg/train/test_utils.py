@@ -72,7 +72,7 @@ def _located(sym: Symbol, what: str, names: Sequence[str], arrays: Arrays, ctx: 
     for name in names:
         value: Any = arrays[name]
         kind = value.dtype if isinstance(value, NDArray) or dtype is None else dtype
-        located[name] = array(host(value), ctx, as_dtype(kind))
+        located[name] = array(host(value), ctx, as_dtype(kind)).tostype(getattr(value, "stype", "default"))
     return located
 
 
@@ -133,7 +133,7 @@ def numeric_grad(executor: Executor | _WeightedSum, location: Mapping[str, Array
 def check_numeric_gradient(sym: Symbol, location: Arrays, aux_states: Arrays = None, numeric_eps: float | None = None,
                            rtol: float | None = None, atol: float | None = None,
                            grad_nodes: Sequence[str] | Mapping[str, str] | None = None,
-                           use_forward_train: bool = True, ctx: Context | None = None, grad_stype_dict: object = None,
+                           use_forward_train: bool = True, ctx: Context | None = None, grad_stype_dict: Mapping[str, str | None] | None = None,
                            dtype: DTypeLike = np.float32) -> None:
     """Fail unless a symbol's gradients agree with central differences.
 
@@ -152,6 +152,8 @@ def check_numeric_gradient(sym: Symbol, location: Arrays, aux_states: Arrays = N
     grad_nodes : list of str, or dict of str to request
         Arguments whose gradients are checked; by default all real ones. With the request "add" they must be added
         to the gradient before; with "null" it must stay.
+    grad_stype_dict : dict of str to str
+        Storage types of gradients by argument; ``default`` for others.
     dtype : dtype
         Dtype of the gradients that are checked.
 
@@ -177,7 +179,7 @@ def check_numeric_gradient(sym: Symbol, location: Arrays, aux_states: Arrays = N
         heads = [rng.uniform(0.1, 1.1, shape) for shape in shapes]  # not near zero, where errors would go unnoticed
         before: dict[str, np.ndarray] = {
             name: rng.normal(size=value.shape).astype(value.dtype) for name, value in args.items()}
-        grads = _gradients(sym, ctx, args, aux, requests, before, heads)
+        grads = _gradients(sym, ctx, args, aux, requests, before, heads, grad_stype_dict or {})
         expected, usual = _differences(sym, ctx, args, aux, requests, heads, numeric_eps, use_forward_train)
         rtol, atol = usual[0] if rtol is None else rtol, usual[1] if atol is None else atol
         for name, request in requests.items():
@@ -187,10 +189,11 @@ def check_numeric_gradient(sym: Symbol, location: Arrays, aux_states: Arrays = N
 
 
 def _gradients(sym: Symbol, ctx: Context, args: Mapping[str, NDArray], aux: Mapping[str, NDArray],
-               requests: Mapping[str, str], before: Mapping[str, np.ndarray], heads: Sequence[np.ndarray]
-               ) -> dict[str, np.ndarray]:
+               requests: Mapping[str, str], before: Mapping[str, np.ndarray], heads: Sequence[np.ndarray],
+               stypes: Mapping[str, str | None]) -> dict[str, np.ndarray]:
     """Gradients after backward, in arrays that held other values before."""
-    grads = {name: array(before[name], ctx, args[name].dtype) for name in requests}
+    grads = {name: array(before[name], ctx, args[name].dtype).tostype(stypes.get(name) or "default")
+             for name in requests}
     executor = sym.bind(ctx, {name: value.copy() for name, value in args.items()}, grads,
                         {name: requests.get(name, "null") for name in args},
                         {name: value.copy() for name, value in aux.items()})
@@ -290,8 +293,8 @@ def check_symbolic_forward(sym: Symbol, location: Arrays, expected: Any, rtol: f
 def check_symbolic_backward(sym: Symbol, location: Arrays, out_grads: Arrays, expected: Any,
                             rtol: float | None = None, atol: float | None = None, aux_states: Arrays = None,
                             grad_req: str | Sequence[str] | Mapping[str, str] = "write",
-                            ctx: Context | None = None, grad_stypes: object = None, equal_nan: bool = False,
-                            dtype: DTypeLike = np.float32) -> dict[str, NDArray]:
+                            ctx: Context | None = None, grad_stypes: Mapping[str, str | None] | None = None,
+                            equal_nan: bool = False, dtype: DTypeLike = np.float32) -> dict[str, NDArray]:
     """Fail unless a symbol's gradients are the expected ones.
 
     Parameters
@@ -306,6 +309,13 @@ def check_symbolic_backward(sym: Symbol, location: Arrays, out_grads: Arrays, ex
         Gradients of the arguments; only those that are in a dict are checked.
     grad_req : str, list or dict
         Requests. With "add" the expected gradients must be added to the gradients before.
+    grad_stypes : dict of str to str
+        Storage types of gradients by argument; ``default`` for others.
+
+    Returns
+    -------
+    dict of str to NDArray
+        The gradients.
     """
     ctx = ctx or default_context()
     names = sym.list_arguments()
@@ -319,7 +329,8 @@ def check_symbolic_backward(sym: Symbol, location: Arrays, out_grads: Arrays, ex
     with drawing() as rng:
         before: dict[str, np.ndarray] = {
             name: rng.normal(size=args[name].shape).astype(args[name].dtype) for name in wanted}
-        grads = {name: array(value, ctx, value.dtype) for name, value in before.items()}
+        grads = {name: array(value, ctx, value.dtype).tostype((grad_stypes or {}).get(name) or "default")
+                 for name, value in before.items()}
         executor = sym.bind(ctx, args, grads, requests, states)
         executor.forward(is_train=True)
         if isinstance(out_grads, Mapping):

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from opreg.core import effects
 from opreg.core.graph import Entry, Node
 from opreg.core.keys import Same
 from opreg.core.op import Op
@@ -46,8 +47,10 @@ def _change(program: Program, opened: _Opened, node: Node, became: dict[Entry, E
 
 def _opens(program: Program, node: Node) -> bool:
     op = node.op
-    return op is not None and (op.rules.inline is not None or (
-        op.traits.traced and op.runs_body(program.bound.place(node).xp)))
+    if op is None or op.rules.inline is not None:
+        return op is not None
+    whole = program.watched and node.built_in and not effects.varies(op)  # monitors know it by its own name
+    return op.traits.traced and op.runs_body(program.bound.place(node).xp) and not whole
 
 
 def _expand(program: Program, node: Node, inputs: Sequence[Entry], opened: _Opened) -> tuple[list[Node], list[Entry]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import contextvars
 import functools
 import threading
 import types
@@ -138,6 +139,22 @@ def _in_a_variable_of_the_thread(run: Run) -> tuple[Callable[..., Any], Callable
     return run(keep), lambda: local.last
 
 
+def _in_a_variable_of_the_context(run: Run) -> tuple[Callable[..., Any], Callable[[], Any]]:
+    kept: contextvars.ContextVar[Any] = contextvars.ContextVar("kept", default=None)
+
+    def keep(x: Any) -> Any:
+        before = kept.get()
+        kept.set(x * 2 if before is None else before + x)
+        return x
+
+    return run(keep), kept.get
+
+
+def _in_a_variable_of_the_context_without_a_value(run: Run) -> tuple[Callable[..., Any], Callable[[], Any]]:
+    kept: contextvars.ContextVar[Any] = contextvars.ContextVar("kept")
+    return run(lambda x: (kept.set(x * 2), x)[1]), kept.get
+
+
 def _within(made: Callable[[Any], Any], taken: Callable[[Any], Any]) -> Callable[[Run], Any]:
     """Keeping in a list what holds a tensor without being one."""
     def program(run: Run) -> tuple[Callable[..., Any], Callable[[], Any]]:
@@ -157,7 +174,7 @@ PROGRAMS: dict[str, Callable[[Run], tuple[Callable[..., Any], Callable[[], Any]]
     each.__name__: each for each in (
         _in_a_global, _in_a_global_by_name, _in_a_variable_from_outside, _in_a_variable_of_an_inner_function,
         _on_a_class, _on_a_class_by_name, _on_the_class_of_a_cell, _on_a_function, _on_a_module, _in_a_slot,
-        _in_a_variable_of_the_thread)} | {
+        _in_a_variable_of_the_thread, _in_a_variable_of_the_context, _in_a_variable_of_the_context_without_a_value)} | {
     "a function": _within(lambda x: lambda: x * 2, lambda f: f()),
     "a function's default": _within(lambda x: lambda y=x: y * 2, lambda f: f()),
     "a partial": _within(lambda x: functools.partial(lambda y: y * 2, x), lambda f: f()),

@@ -109,7 +109,10 @@ def test_scipy_matrices():
     sparse = pytest.importorskip("scipy.sparse")
     matrix = nd.sparse.csr_matrix(sparse.csr_matrix(X))
     assert (matrix.asnumpy() == X).all() and (matrix.asscipy().toarray() == X).all()
-    assert (nd.sparse.array(sparse.coo_matrix(X)).asnumpy() == X).all()
+    for make in (nd.sparse.array, nd.array):
+        assert make(sparse.coo_matrix(X)).stype == "csr" and (make(sparse.coo_matrix(X)).asnumpy() == X).all()
+    twice = sparse.csr_matrix((np.float32([1, 2, 4]), [2, 0, 2], [0, 3]), shape=(1, 3))
+    assert nd.sparse.array(twice).data.asnumpy().tolist() == [2, 5] and twice.nnz == 3
 
 
 # ------------------------------------------------------------------------------------------------- operators
@@ -135,6 +138,8 @@ KEPT = {
     "x * 2": True, "2 * x": True, "x / 2": True, "-x": True, "x * 0": True, "x + 2": False, "x + 0": True,
     "2 - x": False, "2 / x": False, "x ** 2": False, "x == 0": False, "x > 0": True, "nd.clip(x, -1, 1)": True,
     "nd.clip(x, 0.5, 1)": False, "nd.cos(x)": False, "nd.exp(x)": False, "nd.maximum(x, 0)": False,
+    "nd._internal._maximum(x, x * 2)": True, "nd._internal._hypot(x, -x)": True,
+    "nd.contrib.quadratic(x, a=2, b=1)": True, "nd.contrib.quadratic(x, a=2, c=1)": False,
 }
 
 
@@ -145,6 +150,15 @@ def test_the_storage_type_of_a_result(text, stype):
     assert result.stype == (stype if KEPT[text] else "default")
     with np.errstate(divide="ignore"):
         assert np.array_equal(result.asnumpy(), eval(text, {"x": nd.array(X), "nd": nd}).asnumpy())
+
+
+@pytest.mark.parametrize("divisor", ["default", "row_sparse", "csr"])
+def test_operators_of_stored_elements(divisor):
+    stored_rows = nd._internal._scatter_elemwise_div(stored(X, "row_sparse"), nd.array(abs(Y) + 1).tostype(divisor))
+    assert stored_rows.stype == "row_sparse" and stored_rows.indices.asnumpy().tolist() == [0, 1, 3]
+    assert np.array_equal(stored_rows.asnumpy(), X / (abs(Y) + 1))
+    for stype, expected in (("csr", np.where(X, X + 2, 0)), ("row_sparse", (X + 2) * X.any(axis=1, keepdims=True))):
+        assert np.array_equal(nd._internal._scatter_plus_scalar(stored(X, stype), scalar=2).asnumpy(), expected)
 
 
 @pytest.mark.parametrize("left", ["default", "csr", "row_sparse"])
@@ -467,6 +481,21 @@ def test_random_sparse_arrays():
     for rows in ([4, 0], []):
         made = test_utils.create_sparse_array_zd((5, 4), "row_sparse", 1.0, rsp_indices=rows)
         assert made.indices.shape == (len(rows),)
+    assert test_utils.same_array(made, made) and not test_utils.same_array(made, made.copy())
+
+
+@pytest.mark.parametrize("shape, density, lengths", [
+    ((4, 100), 0.075, [2, 4, 8, 16]), ((4, 100), 0.01, [1, 1, 1, 1]), ((4, 100), 0.005, [1, 1, 0, 0]),
+    ((3, 4), 0.8, [2, 4, 3]), ((4, 100), 0.05, [2, 4, 8, 6])])
+def test_rows_of_a_power_law(shape, density, lengths):
+    matrix = mx.test_utils.rand_ndarray(shape, "csr", density, distribution="powerlaw")
+    matrix.check_format()
+    assert np.diff(matrix.indptr.asnumpy()).tolist() == lengths
+
+
+def test_rows_of_a_power_law_have_an_end():
+    with pytest.raises(ArgumentError, match="3 rows of 4 columns store up to 10 elements, density 1.0 asks for 12"):
+        mx.test_utils.rand_ndarray((3, 4), "csr", 1.0, distribution="powerlaw")
 
 
 def test_batches_of_csr_matrices(tmp_path):

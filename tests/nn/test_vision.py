@@ -14,10 +14,10 @@ from opreg.dataset import transforms, vision
 import opreg as ms
 from opreg import dataset as ds
 from opreg.errors import ArgumentError, DTypeError, ShapeError
-from tests.recorded.mindspore_vision import CASES, INPUTS, answer
+from tests.recorded.mindspore_vision import CASES, INPUTS, POLICIES, answer, draws
 
-RECORDED = {(case, name): made for case, name, made in json.loads(
-    (Path(__file__).parent.parent / "recorded" / "mindspore_vision.json").read_text())["cases"]}
+_ANSWERS = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_vision.json").read_text())
+RECORDED = {(case, name): made for case, name, made in _ANSWERS["cases"]}
 
 
 @pytest.mark.parametrize("case, name", CASES)
@@ -40,6 +40,24 @@ def _seeded(monkeypatch: pytest.MonkeyPatch) -> None:
     ds.config.set_seed(5)
 
 
+@pytest.mark.usefixtures("_seeded")
+@pytest.mark.parametrize("case", POLICIES)
+def test_policies_draw_what_those_of_mindspore_draw(case: str) -> None:
+    """To the last bit; MindSpore translates by the width times the pixels, which leaves images of a single color."""
+    found = draws(ms, case, 9000)
+    assert set(_ANSWERS["draws"][case]) <= set(found)
+    assert case != "V.AutoAugment()" or found == _ANSWERS["draws"][case]  # which translates nothing
+
+
+def test_policies_translate_images() -> None:
+    policy = vision.RandomSelectSubpolicy([[(lambda image: image[::-1], 1.0)], [(lambda image: image, 0.0)]])
+    assert {policy(RGB).tobytes() for _ in range(20)} == set(_as(lambda image: image[::-1], lambda image: image))
+    made = {image.tobytes() for image in (vision.RandAugment(1, 30, 31, fill_value=7)(RGB) for _ in range(400))}
+    right = np.full_like(RGB, 7)
+    right[:, 4:] = RGB[:, :5]
+    assert right.tobytes() in made and right[:, ::-1].tobytes() not in made
+
+
 RGB: np.ndarray = INPUTS["rgb"]
 #: A batch of four images of one number each, and their classes.
 BATCH: np.ndarray = np.broadcast_to(np.arange(0, 160, 40, dtype=np.uint8)[:, None, None, None], (4, 10, 10, 3))
@@ -56,6 +74,8 @@ def _as(*operations: Callable[[np.ndarray], np.ndarray]) -> list[bytes]:
     (vision.RandomSolarize((254, 255)), _as(vision.Solarize(254), vision.Solarize(255), vision.Solarize((254, 255)))),
     (vision.RandomResize((3, 4)), _as(*[vision.Resize((3, 4), kind) for kind in vision.Inter])),
     (vision.RandomInvert(), _as(vision.Invert(), vision.ToNumpy())),
+    (vision.UniformAugment([vision.Invert(), vision.Posterize(2)]), _as(*map(transforms.Compose, (
+        [vision.Invert()], [vision.Posterize(2)], [vision.ToNumpy()], [vision.Invert(), vision.Posterize(2)])))),
     (vision.RandomEqualize(), _as(vision.Equalize(), vision.ToNumpy())),
     (vision.RandomGrayscale(0.5), _as(vision.Grayscale(3), vision.ToNumpy())),
     (vision.RandomAutoContrast(10.0), _as(vision.AutoContrast(10.0), vision.ToNumpy())),
@@ -128,6 +148,36 @@ def test_mixes_of_other_layouts_and_batches() -> None:
     np.testing.assert_allclose(second.mean((1, 2, 3)), part * (numbers + 100) + (1 - part) * numbers)
 
 
+@pytest.mark.usefixtures("_seeded")
+@pytest.mark.parametrize("operation", [
+    vision.RandomCropWithBBox(12), vision.RandomCropWithBBox((23, 12), (3, 1, 0, 2)),
+    vision.RandomCropWithBBox(30, pad_if_needed=True), vision.RandomResizedCropWithBBox((16, 24), (0.1, 1.0), (0.5, 2)),
+    vision.RandomHorizontalFlipWithBBox(), vision.RandomVerticalFlipWithBBox(), vision.ResizeWithBBox((40, 10)),
+    vision.RandomResizeWithBBox((30, 60))])
+def test_boxes_stay_around_what_they_were_around(operation: Callable[..., tuple[np.ndarray, np.ndarray]]) -> None:
+    image = np.zeros((20, 24, 3), np.uint8)
+    image[6:11, 4:14] = 200
+    for _ in range(30):
+        made, boxes = operation(image, np.array([[4, 6, 10, 5, 3]]))
+        assert boxes.dtype == np.float32
+        rows, columns = np.nonzero(made[..., 0] > 100)
+        if not len(rows):
+            assert not len(boxes) or boxes[0, 2:4].min() < 1
+            continue
+        (x, y, width, height, kind), = boxes
+        found = columns.min(), rows.min(), columns.max() + 1, rows.max() + 1
+        np.testing.assert_allclose([x, y, x + width, y + height], found, atol=1.5)
+        assert kind == 3
+
+
+@pytest.mark.usefixtures("_seeded")
+def test_boxes_are_columns_of_datasets() -> None:
+    rows = ds.GeneratorDataset([(RGB, np.float32([[1, 2, 3, 4]]))], ["image", "boxes"]).map(
+        vision.RandomHorizontalFlipWithBBox(1.0), ["image", "boxes"])
+    (image, boxes), = rows.create_tuple_iterator(output_numpy=True)
+    assert (image == RGB[:, ::-1]).all() and boxes.tolist() == [[5, 2, 3, 4]]
+
+
 def test_a_normalized_image_has_a_channel_of_zeros() -> None:
     """In both layouts; MindSpore 2.10 puts the zeros behind the pixels where channels are last."""
     made = vision.NormalizePad([10.0, 20.0, 30.0], [2.0, 4.0, 8.0])(RGB)
@@ -145,6 +195,16 @@ def test_erase_changes_the_image_in_place_where_asked() -> None:
     (lambda: vision.AdjustHue(0.6), ArgumentError, "AdjustHue: hue_factor must be from -0.5 to 0.5, got 0.6"),
     (lambda: vision.AdjustContrast(-1), ArgumentError, "contrast_factor must not be negative, got -1"),
     (lambda: vision.RandomColorAdjust(contrast=(2, 1)), ArgumentError, "contrast must be a range from 0.* got \\(2, 1"),
+    (lambda: vision.RandAugment(2, 31), ArgumentError, "num_magnitude_bins of 2 or more and a magnitude below"),
+    (lambda: vision.TrivialAugmentWide(1), ArgumentError, "num_magnitude_bins must be 2 at least, got 1"),
+    (lambda: vision.AutoAugment()(INPUTS["gray"]), ShapeError, "AutoAugment: expected an image of 3 channels"),
+    (lambda: vision.RandAugment()(INPUTS["floats"]), DTypeError, "RandAugment: expected an image of uint8"),
+    (lambda: vision.UniformAugment([vision.Invert()]), ArgumentError, "num_ops must be from 1 to 1, the count of"),
+    (lambda: vision.RandomSelectSubpolicy([[]]), ArgumentError, "expected lists of pairs of an operation"),
+    (lambda: vision.ResizeWithBBox(4)(RGB, [1, 2, 3, 4]), ShapeError, r"rows of x, y, width and height, got the shape"),
+    (lambda: vision.RandomCropWithBBox(4)(RGB, [[1, 2, 3, 6]]), ArgumentError,
+     r"RandomCropWithBBox: the box \[1.0, 2.0, 3.0, 6.0\] is not inside of an image of 7 by 9"),
+    (lambda: vision.BoundingBoxAugment(3), ArgumentError, "expected an operation on images, got 3"),
     (lambda: vision.Posterize(9), ArgumentError, "bits must be from 0 to 8, got 9"),
     (lambda: vision.RandomPosterize((5, 3)), ArgumentError, "the lesser count first"),
     (lambda: vision.GaussianBlur(4), ArgumentError, "kernel_size must be odd, got 4"),

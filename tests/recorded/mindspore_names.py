@@ -70,7 +70,6 @@ INSTEAD = [
     ("*memory*|*Stream*|*stream*|Event|*Event*|MemPool|*Allocator|set_cpu_affinity|*kernel_launch*|launch_blocking|*offload*|"
      "data_ptr|*device*|DeviceCtx|pin_memory|is_pinned|move_to|*profiler*|Profiler|*dump*|Dump*|mstx|run_check",
      "contexts are `cpu()` and `gpu(0)`; `mx.profiler`, `executor.profile()`"),
-    ("*Augment*|*WithBBox|RandomSelectSubpolicy", "`map`, which takes any function of arrays"),
     ("read_*|write_*|encode_*|get_image_*|*Video*|ImageReadMode", "`image.imread`, or a library for files"),
     ("*Dataset", "`GeneratorDataset` of a reader of one's own"),
     ("*Thor|thor|*Bn*|Dense*Act|Conv2d*Act", "the layers that they are made of"),

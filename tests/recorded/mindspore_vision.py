@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["CASES", "INPUTS", "answer"]
+__all__ = ["CASES", "INPUTS", "POLICIES", "answer", "draws"]
 
 _PLACES = np.arange(7 * 9 * 3).reshape(7, 9, 3)
 #: Inputs of the cases, by their names.
@@ -25,9 +26,11 @@ INPUTS: dict[str, np.ndarray] = {
     "flat": np.full((7, 9, 3), 77, np.uint8), "floats": (_PLACES * 89 % 256 / 255).astype(np.float32),
     "chw": (_PLACES * 89 % 256 / 255).transpose(2, 0, 1).copy(), "vector": np.array([3, 1, 3, 7, 1]),
     "label": np.array([3]), "matrix": np.array([[3, 1, 3], [7, 1, 2]]), "halves": np.array([0.5, 1.5, 2.5], np.float32),
+    "boxes": np.array([[1, 2, 3, 4], [0, 0, 9, 7], [4.5, 1.25, 3.5, 2]], np.float32),
+    "marked": np.array([[2, 1, 5, 5, 7, 1], [6, 4, 3, 3, 8, 0]], np.float32),
     "rgba": (np.arange(5 * 6 * 4).reshape(5, 6, 4) * 61 % 256).astype(np.uint8)}
 
-#: An operation, and the input that it is applied to.
+#: An operation, and the inputs that it is applied to.
 CASES: list[tuple[str, str]] = [
     *[(f"V.AdjustBrightness({factor})", "rgb") for factor in (0.0, 0.37, 1.0, 2.3)],
     *[(f"V.AdjustContrast({factor})", name) for factor in (0.0, 0.37, 1.6) for name in ("rgb", "soft")],
@@ -98,6 +101,16 @@ CASES: list[tuple[str, str]] = [
     ("V.RandomRotation((-40, -40), V.Inter.BICUBIC, False, (1, 2), 3)", "rgb"),
     ("V.RandomErasing(0.0)", "chw"), ("V.RandomGrayscale(1.0)", "rgb"), ("V.RandomGrayscale(0.0)", "rgb"),
     ("V.RandomLighting(0.0)", "rgb"), ("V.RandomPerspective(0.5, 0.0)", "rgb"),
+    *[(f"V.{case}", f"rgb, {boxes}") for boxes in ("boxes", "marked") for case in (
+        "RandomHorizontalFlipWithBBox(1.0)", "RandomHorizontalFlipWithBBox(0.0)", "RandomVerticalFlipWithBBox(1.0)",
+        "ResizeWithBBox((14, 6))", "ResizeWithBBox(5, V.Inter.NEAREST)", "RandomCropWithBBox((7, 9))",
+        "RandomCropWithBBox((9, 9), (0, 1), padding_mode=V.Border.EDGE)",
+        "RandomCropWithBBox((9, 11), 1, fill_value=5)",
+        "RandomResizedCropWithBBox((6, 8), (1.0, 1.0), (9 / 7, 9 / 7))",
+        "BoundingBoxAugment(V.HorizontalFlip(), 1.0)", "BoundingBoxAugment(V.Invert(), 0.0)",
+        "BoundingBoxAugment(V.Crop((0, 0), 2), 1.0)")],
+    ("V.RandAugment(0)", "rgb"),
+    ("V.RandomSelectSubpolicy([[(V.Invert(), 1.0), (V.Posterize(3), 1.0), (V.Solarize(9), 0.0)]])", "rgb"),
     *[(f"T.Mask(T.Relational.{relation}, 3)", name) for relation in ("EQ", "NE", "GT", "GE", "LT", "LE")
       for name in ("vector", "matrix")],
     ("T.Mask(T.Relational.GE, 1.5, D.int32)", "halves"), ("T.Mask(T.Relational.LT, 2, D.float32)", "vector"),
@@ -115,14 +128,28 @@ CASES: list[tuple[str, str]] = [
 _OF_PIL = ("FiveCrop", "TenCrop", "Grayscale", "RandomGrayscale", "RandomPerspective")
 
 
+#: Operations that draw others.
+POLICIES = ["V.AutoAugment()", "V.AutoAugment(V.AutoAugmentPolicy.SVHN, V.Inter.BILINEAR, 9)",
+            "V.AutoAugment(V.AutoAugmentPolicy.CIFAR10)", "V.RandAugment(1, 20, 31, V.Inter.BILINEAR, 3)",
+            "V.TrivialAugmentWide(9, V.Inter.BICUBIC, 200)"]
+
+
+def draws(ms: Any, case: str, count: int = 3000) -> list[int]:
+    """Checksums of all images that an operation makes of one, but for those of a single color."""
+    operation = eval(case, {"V": ms.dataset.vision})
+    rows = ms.dataset.GeneratorDataset([(INPUTS["rgb"],)] * count, ["image"], shuffle=False).map(operation, "image")
+    found = {image.tobytes(): image for image, in rows.create_tuple_iterator(num_epochs=1, output_numpy=True)}
+    return sorted(zlib.crc32(text) for text, image in found.items() if (image != image[0, 0]).any())
+
+
 def answer(ms: Any, case: str, name: str) -> list[np.ndarray]:
     """The arrays that an operation makes of an input."""
-    given: Any = INPUTS[name].copy()
+    given: list[Any] = [INPUTS[each].copy() for each in name.split(", ")]
     package = ms.dataset
     operation = eval(case, {"V": package.vision, "T": package.transforms, "D": ms, "np": np})
     if ms.__name__ == "mindspore" and type(operation).__name__ in _OF_PIL:
-        given = package.vision.ToPIL()(given)
-    made = operation(given)
+        given = [package.vision.ToPIL()(*given)]
+    made = operation(*given)
     return [np.asarray(each) for each in (made if isinstance(made, (tuple, list)) else [made])]
 
 
@@ -138,4 +165,6 @@ if __name__ == "__main__":
     import mindspore
 
     Path(sys.argv[1]).write_text('{"about": "What MindSpore 2.10.0 answers; see mindspore_vision.py.",\n"cases": [\n'
-                                 + ",\n".join(_written(mindspore, *case) for case in CASES) + "\n]}\n")
+                                 + ",\n".join(_written(mindspore, *case) for case in CASES) + "\n],\n\"draws\": {\n"
+                                 + ",\n".join(f"{json.dumps(case)}: {draws(mindspore, case)}" for case in POLICIES)
+                                 + "\n}}\n")

@@ -131,6 +131,7 @@ for _name, _function in _TRUTH:
 ROWS += [
     Row("_mod", [np.array([5.0, -5, 5, -5, 3, 0]), np.array([3.0, 3, -3, -3, 0, 0])],
         expected=_always(2, 1, -1, -2, 0, 0), name="signs"),
+    Row("_scatter_elemwise_div", [_LEFT, abs(_RIGHT) + 1], expected=lambda x, y: x / y, grad=(0, 1)),
     Row("elemwise_div", [np.array([7, -7, 7, -7], "int32"), np.array([2, 2, -2, -2], "int32")],
         expected=_always(3, -3, -3, 3), name="integers"),
     Row("broadcast_div", [np.array([[7], [-7], [0]], "int8"), np.array([0, 2], "int8")],
@@ -153,6 +154,7 @@ ROWS += [
 
 _SCALARS = [
     ("_plus_scalar", lambda x, s: x + s), ("_minus_scalar", lambda x, s: x - s),
+    ("_scatter_plus_scalar", lambda x, s: x + s), ("_scatter_minus_scalar", lambda x, s: x - s),
     ("_rminus_scalar", lambda x, s: s - x), ("_mul_scalar", lambda x, s: x * s),
     ("_div_scalar", lambda x, s: x / s), ("_rdiv_scalar", lambda x, s: s / x),
     ("_mod_scalar", np.mod), ("_npi_mod_scalar", np.mod), ("_npi_rmod_scalar", lambda x, s: np.mod(s, x)),

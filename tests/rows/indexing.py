@@ -50,6 +50,8 @@ ROWS += [
     _linear("Embedding", [_WILD, _MATRIX], {"input_dim": 3, "output_dim": 4}, lambda i, w: w[[0, 0, 2, 2]], grad=(1,)),
     _linear("Embedding", [_NESTED, _MATRIX], {"input_dim": 3, "output_dim": 4, "sparse_grad": True},
             lambda i, w: w[i], grad=(1,), name="nested"),
+    _linear("_contrib_SparseEmbedding", [_NESTED, _MATRIX], {"input_dim": 3, "output_dim": 4, "deterministic": True},
+            lambda i, w: w[i], grad=(1,)),
 ]
 
 # ------------------------------------------------------------------------------------------------- pick

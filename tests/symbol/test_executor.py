@@ -274,6 +274,21 @@ def test_explain_says_where_results_live():
     assert places["rows"] == places["end"] == "bound array"
 
 
+@pytest.mark.parametrize("make", [
+    lambda x: mx.sym.LinearRegressionOutput(mx.sym.relu(x, name="first"), mx.sym.var("label"), name="same"),
+    lambda x: mx.sym.Dropout(mx.sym.relu(x, name="first"), p=0.0, name="same"),
+    lambda x: mx.sym.reshape(mx.sym.relu(x, name="first"), shape=(2, 2), name="same"),
+    lambda x: mx.sym.BlockGrad(mx.sym.relu(x, name="first"), name="same"),
+    lambda x: mx.sym.batch_take(mx.sym.relu(x, name="first"), mx.sym.var("i", shape=(2,)), name="same"),
+])
+def test_a_monitor_is_told_of_identities_and_composed_operators(make):
+    executor, seen = make(mx.sym.var("x")).simple_bind(mx.cpu(), x=(2, 2)), []
+    executor.arg_dict["x"][:] = 3
+    executor.set_monitor_callback(lambda name, value: seen.append((name, value.asnumpy().max())))
+    executor.forward()
+    assert seen == [("first_output", 3), ("same_output", 3)]
+
+
 def test_a_monitor_hears_of_one_gradient_after_the_other():
     """The names are those of MXNet: a number for each input whose gradient it is."""
     executor = linear()

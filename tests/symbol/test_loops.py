@@ -118,6 +118,23 @@ def test_files_keep_them(case):
     assert "subgraphs" in text
 
 
+@pytest.mark.parametrize("kind", ["foreach", "while_loop", "cond"])
+def test_partly_known_weights_get_their_shapes_from_the_body(kind):
+    x, state, weight = sym.var("x"), sym.var("state", shape=(1,)), sym.var("weight", shape=(4, 0))
+
+    def dense(each):
+        return sym.FullyConnected(each, weight, no_bias=True, num_hidden=4)
+
+    out = {
+        "foreach": lambda: sym.contrib.foreach(lambda each, states: (dense(each), states), x, [state])[0],
+        "while_loop": lambda: sym.contrib.while_loop(
+            lambda count: count < 2, lambda count: (dense(x), [count + 1]), [state], max_iterations=5)[0],
+        "cond": lambda: sym.contrib.cond(state < 1, lambda: dense(x), lambda: dense(x) * 2),
+    }[kind]()
+    arguments = out.infer_shape(x=(5, 2, 3))[0]
+    assert dict(zip(out.list_arguments(), arguments))["weight"] == (4, 3 if kind == "foreach" else 6)
+
+
 def test_weights_get_their_shapes_from_the_body():
     def step(each, states):
         out = sym.FullyConnected(each, num_hidden=4, name="in") + sym.FullyConnected(states, num_hidden=4, name="over")

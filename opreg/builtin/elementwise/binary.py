@@ -98,7 +98,9 @@ binary(lambda x, y: x - y, "elemwise_sub", "broadcast_sub", "The difference.",
        aliases=("_minus", "_sub", "_Minus"), broadcast_aliases=("broadcast_minus",))
 binary(lambda x, y: x * y, "elemwise_mul", "broadcast_mul", "The product.", aliases=("_mul", "_Mul"))
 binary(lambda x, y: x / y, "elemwise_div", "broadcast_div", "The quotient; of integers, cut towards zero.",
-       aliases=("_div", "_Div", "_scatter_elemwise_div"))
+       aliases=("_div", "_Div"))
+elementwise(lambda x, y: x / y, name="_scatter_elemwise_div", arguments=_ARGUMENTS,
+            doc="The quotient; for a ``row_sparse`` ``lhs``, that of its stored rows.")
 binary(_mod, "_mod", "broadcast_mod", "The remainder with the sign of ``rhs``; zero where ``rhs`` is.",
        aliases=("_Mod",), derivatives=(lambda g, x, y, z: g, lambda g, x, y, z: -g * floor(x / y)))
 elementwise(e.mod, name="_npi_mod", arguments=_ARGUMENTS, broadcasts=True,
@@ -122,10 +124,12 @@ binary(e.minimum, "_minimum", "broadcast_minimum", "The smaller one, or NaN.", a
        broadcast_aliases=("_npi_minimum",))
 binary(e.hypot, "_hypot", "broadcast_hypot", "The square root of both squares' sum.", aliases=("_Hypot",))
 
-scalar(lambda x, *, scalar: x + scalar, "_plus_scalar", "The sum with a number.",
-       "_PlusScalar", "_scatter_plus_scalar")
-scalar(lambda x, *, scalar: x - scalar, "_minus_scalar", "The difference from a number.",
-       "_MinusScalar", "_scatter_minus_scalar")
+scalar(lambda x, *, scalar: x + scalar, "_plus_scalar", "The sum with a number.", "_PlusScalar")
+scalar(lambda x, *, scalar: x - scalar, "_minus_scalar", "The difference from a number.", "_MinusScalar")
+scalar(lambda x, *, scalar: x + scalar, "_scatter_plus_scalar",
+       "The sum with a number; of sparse ``data``, that of its stored elements.")
+scalar(lambda x, *, scalar: x - scalar, "_scatter_minus_scalar",
+       "The difference from a number; of sparse ``data``, that of its stored elements.")
 scalar(lambda x, *, scalar: scalar - x, "_rminus_scalar", "A number less ``data``.", "_RMinusScalar")
 scalar(lambda x, *, scalar: x * scalar, "_mul_scalar", "The product with a number.", "_MulScalar").identity(
     lambda ins, outs, *, scalar: scalar == 1.0 and ins[0] == outs[0])

@@ -240,7 +240,7 @@ linear(sparse_retain, sparse_retain)
 
 
 @declare(name="Embedding", types="I,T=@dtype->T", partly=(1,), cheap=True,
-         aliases=("_sparse_Embedding", "_contrib_SparseEmbedding", "_npx_embedding"))
+         aliases=("_sparse_Embedding", "_npx_embedding"))
 def embedding(data, weight, *, input_dim: Positive, output_dim: Count, dtype: np.dtype = _FLOAT32,
               sparse_grad: bool = False):
     """Rows of ``weight`` at the integers in ``data``; integers out of range are clipped."""
@@ -265,6 +265,21 @@ def embedding_few_rows(stypes, *, sparse_grad):
 @embedding.vmap
 def embedding_vmap(ins, batched, **attrs):
     return NotImplemented if batched[1] else ops.Embedding(*ins, **attrs)
+
+
+@composed(name="_contrib_SparseEmbedding", types="I,T=@dtype->T", partly=(1,))
+def sparse_embedding(data, weight, *, input_dim: Positive, output_dim: Count, dtype: np.dtype = _FLOAT32,
+                     deterministic: bool = False):
+    """``Embedding`` whose gradient stores the rows that were looked up; it is deterministic in any case."""
+    return ops.Embedding(data, weight, input_dim=input_dim, output_dim=output_dim, dtype=dtype, sparse_grad=True)
+
+
+formed(sparse_embedding, "(...) (@input_dim, @output_dim) -> (..., @output_dim)")
+
+
+@sparse_embedding.few_rows
+def sparse_embedding_few_rows(stypes):
+    return (1,)
 
 
 # --------------------------------------------------------------------------------------------------- pick

@@ -6,6 +6,15 @@ from typing import TYPE_CHECKING
 
 from ....aliases import inner
 from ..transforms import Compose
+from .boxes import (
+    BoundingBoxAugment,
+    RandomCropWithBBox,
+    RandomHorizontalFlipWithBBox,
+    RandomResizedCropWithBBox,
+    RandomResizeWithBBox,
+    RandomVerticalFlipWithBBox,
+    ResizeWithBBox,
+)
 from .colours import (
     AdjustBrightness,
     AdjustContrast,
@@ -81,6 +90,14 @@ from .mixing import (
     MixUp,
     MixUpBatch,
 )
+from .policies import (
+    AutoAugment,
+    AutoAugmentPolicy,
+    RandAugment,
+    RandomSelectSubpolicy,
+    TrivialAugmentWide,
+    UniformAugment,
+)
 from .warps import (
     Affine,
     Perspective,
@@ -91,16 +108,19 @@ from .warps import (
 )
 
 __all__ = ["AdjustBrightness", "AdjustContrast", "AdjustGamma", "AdjustHue", "AdjustSaturation", "AdjustSharpness",
-           "Affine", "AutoContrast", "Border", "CenterCrop", "Compose", "ConvertColor", "ConvertMode", "Crop",
-           "CutMixBatch", "CutOut", "Decode", "Equalize", "Erase", "FiveCrop", "GaussianBlur", "Grayscale", "HWC2CHW",
-           "HorizontalFlip", "HsvToRgb", "ImageBatchFormat", "Inter", "Invert", "LinearTransformation", "MixUp",
-           "MixUpBatch", "Normalize", "NormalizePad", "Pad", "PadToSize", "Perspective", "Posterize",
-           "RandomAdjustSharpness", "RandomAffine", "RandomAutoContrast", "RandomColor", "RandomColorAdjust",
-           "RandomCrop", "RandomCropDecodeResize", "RandomEqualize", "RandomErasing", "RandomGrayscale",
-           "RandomHorizontalFlip", "RandomInvert", "RandomLighting", "RandomPerspective", "RandomPosterize",
-           "RandomResize", "RandomResizedCrop", "RandomRotation", "RandomSharpness", "RandomSolarize",
-           "RandomVerticalFlip", "Rescale", "Resize", "ResizedCrop", "RgbToHsv", "Rotate", "SliceMode", "SlicePatches",
-           "Solarize", "TenCrop", "ToNumpy", "ToPIL", "ToTensor", "ToType", "VerticalFlip"]
+           "Affine", "AutoAugment", "AutoAugmentPolicy", "AutoContrast", "Border", "BoundingBoxAugment", "CenterCrop",
+           "Compose", "ConvertColor", "ConvertMode", "Crop", "CutMixBatch", "CutOut", "Decode", "Equalize", "Erase",
+           "FiveCrop", "GaussianBlur", "Grayscale", "HWC2CHW", "HorizontalFlip", "HsvToRgb", "ImageBatchFormat",
+           "Inter", "Invert", "LinearTransformation", "MixUp", "MixUpBatch", "Normalize", "NormalizePad", "Pad",
+           "PadToSize", "Perspective", "Posterize", "RandAugment", "RandomAdjustSharpness", "RandomAffine",
+           "RandomAutoContrast", "RandomColor", "RandomColorAdjust", "RandomCrop", "RandomCropDecodeResize",
+           "RandomCropWithBBox", "RandomEqualize", "RandomErasing", "RandomGrayscale", "RandomHorizontalFlip",
+           "RandomHorizontalFlipWithBBox", "RandomInvert", "RandomLighting", "RandomPerspective", "RandomPosterize",
+           "RandomResize", "RandomResizeWithBBox", "RandomResizedCrop", "RandomResizedCropWithBBox", "RandomRotation",
+           "RandomSelectSubpolicy", "RandomSharpness", "RandomSolarize", "RandomVerticalFlip",
+           "RandomVerticalFlipWithBBox", "Rescale", "Resize", "ResizeWithBBox", "ResizedCrop", "RgbToHsv", "Rotate",
+           "SliceMode", "SlicePatches", "Solarize", "TenCrop", "ToNumpy", "ToPIL", "ToTensor", "ToType",
+           "TrivialAugmentWide", "UniformAugment", "VerticalFlip"]
 
 if not TYPE_CHECKING:  # its submodules
     __getattr__ = inner(__name__)

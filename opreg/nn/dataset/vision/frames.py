@@ -32,15 +32,19 @@ class Resize:
         self._interpolation = OPENCV[Inter(interpolation)]
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("Resize", image)
-        have = pixels.shape[:2]
-        if isinstance(self._size, int):
-            height, width = (int(length * self._size / min(have)) for length in have)
-        else:
-            height, width = self._size
+        pixels = checked(type(self).__name__, image)
+        height, width = self._lengths(pixels)
         wide = pixels[..., None] if pixels.ndim == 2 else pixels
         resized = imresize(array(wide, dtype=wide.dtype), width, height, self._interpolation).asnumpy()
         return resized.reshape((height, width, *pixels.shape[2:]))
+
+    def _lengths(self, pixels: np.ndarray) -> tuple[int, int]:
+        """Height and width of the result."""
+        if not isinstance(self._size, int):
+            height, width = self._size
+            return height, width
+        have = pixels.shape[:2]
+        return int(have[0] * self._size / min(have)), int(have[1] * self._size / min(have))
 
 
 class HorizontalFlip:
@@ -98,18 +102,18 @@ class Pad:
         sides = (padding,) * 4 if isinstance(padding, int) else tuple(padding)
         if len(sides) not in (2, 4) or min(sides) < 0:
             raise ArgumentError(f"Pad: expected one, two or four widths that are not negative, got {padding!r}")
-        self._left, self._top, self._right, self._bottom = sides * 2 if len(sides) == 2 else sides
+        self.left, self.top, self._right, self._bottom = sides * 2 if len(sides) == 2 else sides
         self._value, self._mode = fill_value, Border(padding_mode)
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels = checked("Pad", image)
-        around = [(self._top, self._bottom), (self._left, self._right), *[(0, 0)] * (pixels.ndim - 2)]
+        around = [(self.top, self._bottom), (self.left, self._right), *[(0, 0)] * (pixels.ndim - 2)]
         if self._mode is not Border.CONSTANT:
             return np.pad(pixels, around, self._mode.value)
         shape = tuple(length + sum(each) for length, each in zip(pixels.shape, around))
         wide = np.empty(shape, pixels.dtype)
         wide[...] = self._value
-        wide[self._top:shape[0] - self._bottom, self._left:shape[1] - self._right] = pixels
+        wide[self.top:shape[0] - self._bottom, self.left:shape[1] - self._right] = pixels
         return wide
 
 
@@ -146,15 +150,15 @@ class Crop:
     """A crop at given coordinates, of a given size (height, width)."""
 
     def __init__(self, coordinates: tuple[int, int], size: Sizes):
-        self._top, self._left = coordinates
-        self._height, self._width = two("Crop", size)
+        self.top, self.left = coordinates
+        self.height, self.width = two("Crop", size)
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels = checked("Crop", image)
-        if self._top + self._height > pixels.shape[0] or self._left + self._width > pixels.shape[1]:
-            raise ShapeError(f"Crop: {self._height} by {self._width} pixels from {(self._top, self._left)} on are "
+        if self.top + self.height > pixels.shape[0] or self.left + self.width > pixels.shape[1]:
+            raise ShapeError(f"Crop: {self.height} by {self.width} pixels from {(self.top, self.left)} on are "
                              f"beyond an image of {pixels.shape[0]} by {pixels.shape[1]}")
-        return pixels[self._top:self._top + self._height, self._left:self._left + self._width].copy()
+        return pixels[self.top:self.top + self.height, self.left:self.left + self.width].copy()
 
 
 class CenterCrop:
@@ -184,19 +188,25 @@ class RandomCrop:
 
     def __init__(self, size: Sizes, padding: int | Sequence[int] | None = None, pad_if_needed: bool = False,
                  fill_value: Fill = 0, padding_mode: Border = Border.CONSTANT):
-        self._size = two("RandomCrop", size)
+        self._size = two(type(self).__name__, size)
         self._around = None if padding is None else Pad(padding, fill_value, padding_mode)
         self._needed, self._value, self._mode = pad_if_needed, fill_value, padding_mode
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("RandomCrop", image)
+        pixels, _, crop = self._padded(checked(type(self).__name__, image))
+        return crop(pixels)
+
+    def _padded(self, pixels: np.ndarray) -> tuple[np.ndarray, tuple[int, int], Crop]:
+        """The image padded, how far it has moved down and to the right by that, and a random crop."""
+        pads = [] if self._around is None else [self._around]
         pixels = pixels if self._around is None else self._around(pixels)
         less = [max(want - have, 0) for want, have in zip(self._size, pixels.shape)]
         if any(less) and self._needed:
-            pixels = Pad((less[1], less[0]), self._value, self._mode)(pixels)
+            pads.append(Pad((less[1], less[0]), self._value, self._mode))
+            pixels = pads[-1](pixels)
         random = stream()
         top, left = (int(random.integers(max(have - want, 0) + 1)) for have, want in zip(pixels.shape, self._size))
-        return Crop((top, left), self._size)(pixels)
+        return pixels, (sum(pad.top for pad in pads), sum(pad.left for pad in pads)), Crop((top, left), self._size)
 
 
 class RandomResizedCrop:
@@ -228,6 +238,10 @@ class RandomResizedCrop:
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels = checked(type(self).__name__, image)
+        return self._resize(self._crop(pixels)(pixels))
+
+    def _crop(self, pixels: np.ndarray) -> Crop:
+        """A random crop of an image."""
         have = pixels.shape[:2]
         random, (least, most) = stream(), self._ratio
         for _ in range(self._attempts):
@@ -236,11 +250,11 @@ class RandomResizedCrop:
             size = round(math.sqrt(area / ratio)), round(math.sqrt(area * ratio))
             if all(0 < want <= length for want, length in zip(size, have)):
                 top, left = (int(random.integers(length - want + 1)) for want, length in zip(size, have))
-                return self._resize(Crop((top, left), size)(pixels))
+                return Crop((top, left), size)
         height, width = have
         size = max(min(height, round(width / least)), 1), max(min(width, round(height * most)), 1)
         top, left = (round((length - want) / 2) for length, want in zip(have, size))
-        return self._resize(Crop((top, left), size)(pixels))
+        return Crop((top, left), size)
 
 
 class RandomCropDecodeResize(RandomResizedCrop):

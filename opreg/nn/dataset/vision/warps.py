@@ -14,7 +14,7 @@ from ....errors import ArgumentError
 from ..config import stream
 from .images import OPENCV, Fill, Inter, Sometimes, checked, filled
 
-__all__ = ["Affine", "Perspective", "RandomAffine", "RandomPerspective", "RandomRotation", "Rotate"]
+__all__ = ["Affine", "Perspective", "RandomAffine", "RandomPerspective", "RandomRotation", "Rotate", "moved"]
 
 
 def _warped(warping: Any, pixels: np.ndarray, matrix: np.ndarray, size: tuple[int, int], fill: Fill,
@@ -102,10 +102,16 @@ class Affine:
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels = checked("Affine", image)
-        height, width = pixels.shape[:2]
-        across, down = (part * length for part, length in zip(self._translate, (width, height)))
-        matrix = _affine((width - 1) / 2, (height - 1) / 2, self._degrees, (across, down), self._scale, self._shear)
-        return _warped(warp, pixels, matrix, (height, width), self._value, self._resample)
+        move = [part * length for part, length in zip(self._translate, pixels.shape[1::-1])]
+        return moved(pixels, self._degrees, move, self._scale, self._shear, self._resample, self._value)
+
+
+def moved(pixels: np.ndarray, degrees: float, move: Sequence[float], scale: float, shear: Sequence[float],
+          resample: Inter, fill: Fill) -> np.ndarray:
+    """An image under the map of ``Affine``, in which the move to the right and down is in pixels."""
+    height, width = pixels.shape[:2]
+    matrix = _affine((width - 1) / 2, (height - 1) / 2, degrees, move, scale, shear)
+    return _warped(warp, pixels, matrix, (height, width), fill, resample)
 
 
 def _affine(x: float, y: float, degrees: float, move: Sequence[float], scale: float, shear: Sequence[float]
