@@ -331,6 +331,57 @@ def branch(name: str, number: float) -> Any:
                               helper.make_node("Mul", ["x", "c"], [name])], name, [], [onnx.ValueInfoProto(name=name)])
 
 
+def held(name: str, *shape: int) -> Any:
+    """A node with a constant of these numbers."""
+    value = np.random.default_rng(len(name)).uniform(-1, 1, shape).astype(np.float32)
+    return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(value, name))
+
+
+def test_weights_in_nodes_are_parameters() -> None:
+    """Weights that stand in nodes, as PaddlePaddle writes them, or in branches; single numbers there are none."""
+    def side(name: str) -> Any:
+        return helper.make_graph([held(f"w{name}", 3, 2), *chain(("MatMul", f"h w{name}", f"m{name}"),
+                                                                 ("Add", f"m{name} b{name}", name))],
+                                 name, [], [onnx.ValueInfoProto(name=name)],
+                                 [numpy_helper.from_array(np.float32([0.5, -1]), f"b{name}")])
+
+    made = model([held("w", 4, 3), held("half", 1), *chain(("MatMul", "x w", "v"), ("Mul", "v half", "h"),
+                                                           ("Greater", "s z", "t")),
+                  helper.make_node("If", ["t"], ["y"], then_branch=side("one"), else_branch=side("two"))],
+                 {"x": (2, 4), "s": ()}, ["y"], {"z": np.float32(0)})
+    x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+    names = ["w", "wone", "bone", "wtwo", "btwo"]
+    symbol, args, _ = import_model(made)
+    assert {*args} - {"constant0"} == {*names}  # zero, which the condition reads
+    for sign, own in ((1, "one"), (-1, "two")):
+        (want,) = onnx.reference.ReferenceEvaluator(made).run(None, {"x": x, "s": np.float32(sign)})
+        cell = import_to_cell(made)
+        params = {each.name: each for each in cell.trainable_params()}
+        assert sorted(params) == sorted(names)
+        given = mx.Tensor(x), mx.Tensor(np.float32(sign))
+        found, gradients = mx.value_and_grad(lambda *each, cell=cell: cell(*each).sum(), None, list(params.values()))(
+            *given)
+        assert found.asnumpy() == pytest.approx(want.sum(), rel=1e-5)
+        moved = {name for name, each in zip(params, gradients) if each.asnumpy().any()}
+        assert moved == {"w", f"w{own}", f"b{own}"}
+        executor = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), "s": mx.nd.array(np.float32(sign)), **args})
+        np.testing.assert_allclose(executor.forward()[0].asnumpy(), want, rtol=1e-5, atol=1e-6)
+
+
+def test_weights_of_one_name_in_two_branches() -> None:
+    """Those of the first branch are parameters, those of the second stay its own."""
+    def side(factor: float) -> Any:
+        weight = numpy_helper.from_array(np.float32([factor, 1]), "w")
+        return helper.make_graph([*chain(("Mul", "x w", "r"))], "side", [], [onnx.ValueInfoProto(name="r")], [weight])
+
+    made = model([*chain(("Greater", "s z", "t")),
+                  helper.make_node("If", ["t"], ["y"], then_branch=side(2.0), else_branch=side(-1.0))],
+                 {"x": (2,), "s": ()}, ["y"], {"z": np.float32(0)})
+    cell, x = import_to_cell(made), mx.Tensor(np.ones(2, np.float32))
+    assert [each.name for each in cell.trainable_params()] == ["w"]
+    assert [cell(x, mx.Tensor(np.float32(sign))).asnumpy().tolist() for sign in (1, -1)] == [[2, 1], [-1, 1]]
+
+
 def test_a_branch_of_a_symbol() -> None:
     made = model([helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0),
                   helper.make_node("Greater", ["s", "z"], ["t"]),

@@ -114,7 +114,8 @@ def _masks(graph: Graph) -> set[str]:
 
 
 class ModelCell(Cell):
-    """An ONNX model as a Cell. Its floating-point initializers are Parameters, under their names.
+    """An ONNX model as a Cell. Its floating-point initializers are Parameters, under their names, and so are tensors of
+    several numbers in ``Constant`` nodes, branches and loops.
 
     Scalars are constants, and so are values that nodes read on the host, as the scales of ``Resize``.
 
