@@ -377,6 +377,16 @@ def test_arithmetic_with_a_dynamic_length_is_refused() -> None:
         to_model(mx.jit(centred), (2, 3), dynamic=True)
 
 
+@pytest.mark.parametrize("constant", [
+    lambda length: np.full(3, length, np.float32), lambda length: np.ones((length, 1), np.float32)])
+def test_a_constant_of_a_dynamic_length_is_refused(constant: Any) -> None:
+    def scaled(x: Any) -> Any:
+        return x * mx.Tensor(constant(x.shape[0]))
+
+    with pytest.raises(ArgumentError, match=r"scaled makes a constant of shape .* of the length of a dynamic"):
+        to_model(scaled, (2, 3), dynamic=True)
+
+
 # --------------------------------------------------------------------------------------- MXNet's arguments
 
 

@@ -17,7 +17,7 @@ onnx = pytest.importorskip("onnx")
 helper, numpy_helper = pytest.importorskip("onnx.helper"), pytest.importorskip("onnx.numpy_helper")
 pytest.importorskip("onnx.reference")
 
-from opreg.onnx import get_model_metadata, import_model, import_to_cell  # noqa: E402  the package may be missing
+from opreg.onnx import get_model_metadata, import_model, import_to_cell, to_model  # noqa: E402  the package may be missing
 
 RNG = np.random.default_rng(5)
 
@@ -747,6 +747,32 @@ def test_a_symbol_of_any_first_length(title: str, nodes: list[Any], parameters: 
         want = cell(mx.Tensor(x)).asnumpy()
         (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
         np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("how, rounding, factor", [
+    ("asymmetric", "floor", 2), ("asymmetric", "floor", 3), ("half_pixel", "round_prefer_floor", 2),
+    ("half_pixel", "round_prefer_ceil", 4), ("pytorch_half_pixel", "round_prefer_floor", 3),
+    ("asymmetric", "round_prefer_floor", 2)])
+def test_pictures_of_any_size_are_repeated(how: str, rounding: str, factor: int) -> None:
+    """Nearest neighbours of a whole number of times the size, in a symbol, and in the model that is written of it."""
+    made = model([helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest", nearest_mode=rounding,
+                                   coordinate_transformation_mode=how)],
+                 {"x": ("n", 2, "height", "width")}, ["y"], {"scales": np.float32([1, 1, factor, factor])})
+    symbol, args, _ = import_model(made)
+    again = to_model(import_to_cell(made), (1, 2, 3, 5), dynamic={"x": {0: "n", 2: "height", 3: "width"}})
+    for shape in ((1, 2, 3, 5), (2, 2, 4, 1)):
+        x = numbers(*shape)
+        (want,) = onnx.reference.ReferenceEvaluator(made).run(None, {"x": x})
+        for found in (symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()[0],
+                      import_to_cell(again)(mx.Tensor(x))):
+            np.testing.assert_array_equal(found.asnumpy(), want)
+
+
+def test_pictures_of_any_size_that_are_no_repetition() -> None:
+    made = model([helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest", nearest_mode="ceil")],
+                 {"x": ("n", 2, "height", 3)}, ["y"], {"scales": np.float32([1, 1, 2, 1])})
+    with pytest.raises(OpError, match="Resize needs lengths"):
+        import_model(made)
 
 
 # ------------------------------------------------------------------------------------------------ loops, as loops
