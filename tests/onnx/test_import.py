@@ -196,8 +196,12 @@ def test_metadata_of_a_model() -> None:
     assert get_model_metadata(dense()) == {"input_tensor_data": [("x", (2, 3))], "output_tensor_data": [("y", ())]}
 
 
-def test_open_lengths_stay_open() -> None:
-    symbol, args, _ = import_model(dense("N"))
+@pytest.mark.parametrize("batch_length", ["N", -1, None])
+def test_open_lengths_stay_open(batch_length: Any) -> None:
+    """Lengths of a name, of no name, and of -1, as PaddlePaddle writes them."""
+    made = dense(batch_length)
+    assert get_model_metadata(made)["input_tensor_data"] == [("x", (0, 3))]
+    symbol, args, _ = import_model(made)
     for batch in (1, 5):
         executor = symbol.bind(mx.cpu(), {"x": mx.nd.array(numbers(batch, 3)), **args})
         assert executor.forward()[0].shape == (batch, 2)
