@@ -772,6 +772,17 @@ def test_pictures_of_any_size_are_repeated(how: str, rounding: str, factor: int)
             np.testing.assert_array_equal(found.asnumpy(), want)
 
 
+def test_pictures_of_any_size_as_rows() -> None:
+    """A reshape that keeps open lengths at their axes and takes the rest of others that are open."""
+    made = model(chain(("Shape", "x", "s", {"end": 2}), ("Concat", "s rest", "to", {"axis": 0}),
+                       ("Reshape", "x to", "y")), {"x": ("n", 2, "height", "width")}, ["y"], {"rest": np.array([-1])})
+    symbol, _, _ = import_model(made)
+    for shape in ((1, 2, 3, 5), (2, 2, 4, 1)):
+        x = numbers(*shape)
+        (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x)}).forward()
+        np.testing.assert_array_equal(found.asnumpy(), x.reshape(*shape[:2], -1))
+
+
 def test_pictures_of_any_size_that_are_no_repetition() -> None:
     made = model([helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest", nearest_mode="ceil")],
                  {"x": ("n", 2, "height", 3)}, ["y"], {"scales": np.float32([1, 1, 2, 1])})
