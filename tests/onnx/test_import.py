@@ -961,6 +961,33 @@ def test_a_loop_that_counts_its_rounds_ends() -> None:
     assert (import_to_cell(loop(body_of(nodes, ["next", "new"]), 0, None))(mx.Tensor(x)).asnumpy() == x).all()
 
 
+def counting(limit: int, step: float = 1.0) -> Any:
+    """A loop without a greatest number of rounds, which counts in a state of its own, as TensorFlow's loops do."""
+    infos = [helper.make_tensor_value_info("i", 7, []), helper.make_tensor_value_info("on", 9, []),
+             helper.make_tensor_value_info("k", 1, []), helper.make_tensor_value_info("h", 1, [2, 3])]
+    constants = [helper.make_node("Constant", [], [key], value_float=value)
+                 for key, value in (("step", step), ("limit", float(limit)))]
+    body = helper.make_graph([*constants, *chain(("Add", "k step", "k2"), ("Less", "k2 limit", "next"),
+                                                 ("Mul", "h k2", "t"), ("Tanh", "t", "h2"))],
+                             "body", infos, [onnx.ValueInfoProto(name=name) for name in ("next", "k2", "h2", "h2")])
+    return model([helper.make_node("Loop", ["", "yes", "zero", "x"], ["k3", "y", "every"], body=body)], {"x": (2, 3)},
+                 ["y", "every"], {"yes": np.array(True), "zero": np.float32(0)})
+
+
+def test_a_loop_that_counts_in_a_state_in_a_symbol() -> None:
+    """Its rounds are known where its numbers are, whatever the other states."""
+    made, x = counting(4), numbers(2, 3)
+    rounds = [x]
+    for k in range(1, 5):
+        rounds.append(np.tanh(rounds[-1] * k))
+    symbol, args, _ = import_model(made)
+    results = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+    for want, found in zip((rounds[-1], np.stack(rounds[1:])), results):
+        np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-6)
+    with pytest.raises(OpError, match=r"Loop: it never ends: after round \d its states are those of round \d"):
+        import_model(counting(4, 0.0))
+
+
 LOOPS = [(counted, "_foreach"), (conditional, "_while_loop"), (scanned, "_foreach")]
 
 
