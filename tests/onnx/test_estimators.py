@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -90,6 +91,102 @@ def test_support_vectors(kernel: str, function: Callable[[np.ndarray, np.ndarray
     want = function(X, W) @ B[:, None] + 0.125
     np.testing.assert_allclose(found("SVMRegressor", **attrs)[0], want, rtol=1e-5)
     np.testing.assert_array_equal(found("SVMRegressor", **attrs, one_class=1)[0], np.where(want > 0, 1, -1))
+
+
+COUNTS, CLASSES = [2, 1, 3], [4, 5, 6]
+VECTORS, DUAL = np.linspace(-2, 2, 18).reshape(6, 3) ** 3 / 4, np.cos(np.arange(12)).reshape(2, 6) * 2
+OFFSETS = [0.25, -0.5, 0.125]
+
+
+def of_pairs(x: np.ndarray) -> np.ndarray:
+    """The scores of three pairs of classes, whose vectors are rows of ``VECTORS``."""
+    likeness, ends = np.exp(-0.5 * ((x[:, None] - VECTORS) ** 2).sum(2)), np.cumsum([0, *COUNTS])
+    parts = [slice(*pair) for pair in itertools.pairwise(ends)]
+    return np.stack([likeness[:, parts[i]] @ DUAL[j - 1, parts[i]] + likeness[:, parts[j]] @ DUAL[i, parts[j]] + offset
+                     for (i, j), offset in zip([(0, 1), (0, 2), (1, 2)], OFFSETS)], 1)
+
+
+SUPPORT: dict[str, Any] = {
+    "kernel_type": "RBF", "kernel_params": [0.5, 0.0, 0.0], "support_vectors": VECTORS.reshape(-1).tolist(),
+    "coefficients": DUAL.reshape(-1).tolist(), "rho": OFFSETS, "vectors_per_class": COUNTS}
+ROWS = np.random.default_rng(2).standard_normal((9, 3)).astype(np.float32)
+
+
+def winners(scores: np.ndarray) -> np.ndarray:
+    """The class that wins most of the pairs, the first of several."""
+    votes = np.zeros((len(scores), 3))
+    for column, (i, j) in zip(scores.T, [(0, 1), (0, 2), (1, 2)]):
+        votes[np.arange(len(scores)), np.where(column > 0, i, j)] += 1
+    return votes.argmax(1)
+
+
+@pytest.mark.parametrize("transform, function", [("NONE", lambda s: s), ("LOGISTIC", logistic), ("SOFTMAX", softmax)])
+def test_classes_of_support_vectors(transform: str, function: Callable[[np.ndarray], np.ndarray]) -> None:
+    names, scores = found("SVMClassifier", 2, ROWS, classlabels_ints=CLASSES, post_transform=transform, **SUPPORT)
+    want = of_pairs(ROWS)
+    np.testing.assert_array_equal(names, np.array(CLASSES)[winners(want)])
+    np.testing.assert_allclose(scores, function(want), rtol=1e-4, atol=1e-5)
+
+
+def test_probabilities_of_support_vectors() -> None:
+    """They agree with what each pair says, as well as three numbers can; two classes have those of their pair."""
+    steep, moved = [-2.0, -1.5, -1.0], [0.0, 0.25, 0.5]
+    names, found_ = found("SVMClassifier", 2, ROWS, classlabels_ints=CLASSES, prob_a=steep, prob_b=moved, **SUPPORT)
+    scores = of_pairs(ROWS)
+    np.testing.assert_array_equal(names, np.array(CLASSES)[winners(scores)])
+    wins = np.zeros((9, 3, 3))
+    for place, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
+        wins[:, i, j] = logistic(-(scores[:, place] * steep[place] + moved[place]))
+        wins[:, j, i] = 1 - wins[:, i, j]
+    matrix = np.eye(3) * (wins ** 2).sum(1)[:, None] - wins * wins.transpose(0, 2, 1)
+    exact = np.linalg.solve(np.block([[matrix, np.ones((9, 3, 1))], [np.ones((9, 1, 3)), np.zeros((9, 1, 1))]]),
+                            np.tile([[0.0], [0], [0], [1]], (9, 1, 1)))[:, :3, 0]
+    np.testing.assert_allclose(found_, exact, atol=0.01)
+    np.testing.assert_allclose(found_.sum(1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("transform, pair", [("NONE", lambda s: [-s, s]), ("LOGISTIC", lambda s: [
+    1 - logistic(s), logistic(s)]), ("SOFTMAX", lambda s: [1 - s, s])])
+def test_two_classes_of_support_vectors(transform: str, pair: Callable[[np.ndarray], list[np.ndarray]]) -> None:
+    two = {**SUPPORT, "vectors_per_class": [2, 4], "rho": [0.25], "coefficients": DUAL[0].tolist()}
+    names, scores = found("SVMClassifier", 2, ROWS, False, classlabels_strings=["no", "yes"], post_transform=transform,
+                          **two)
+    score = np.exp(-0.5 * ((ROWS[:, None] - VECTORS) ** 2).sum(2)) @ DUAL[0] + 0.25
+    assert names.tolist() == ["no" if each > 0 else "yes" for each in score]
+    np.testing.assert_allclose(scores, np.stack(pair(score), 1), rtol=1e-4, atol=1e-5)
+
+
+def test_linear_classes_of_support_vectors() -> None:
+    """Without vectors a class has a score of its own; of two the second wins where one is positive."""
+    names, scores = found("SVMClassifier", 2, classlabels_ints=[7, 8, 9], rho=[0.5],
+                          coefficients=np.eye(3).reshape(-1).tolist())
+    np.testing.assert_array_equal(names, X.argmax(1) + 7)
+    np.testing.assert_allclose(scores, X + np.float32(0.5))
+    x = np.float32([[-3, -2, 0], [-2, -3, 0], [1, 0.25, 0]])
+    names, _ = found("SVMClassifier", 2, x, classlabels_ints=[7, 8], rho=[0.5],
+                     coefficients=[1.0, 0.0, -1.0, 0.0, 1.0, 0.0])
+    np.testing.assert_array_equal(names, [8, 7, 8])
+
+
+def test_rows_by_labels() -> None:
+    """A dict for each row as a Cell; in a symbol the columns as they are."""
+    for words in ({"classlabels_strings": ["a", "b", "c"]}, {"classlabels_int64s": [5, 3, 4]}):
+        read = made("ZipMap", **words)
+        ((keys,),) = [words.values()]
+        assert import_to_cell(read)(mx.Tensor(X)) == [dict(zip(keys, row)) for row in X.tolist()]
+        symbol, args, _ = import_model(read)
+        np.testing.assert_array_equal(symbol.bind(mx.cpu(), {"x": mx.nd.array(X), **args}).forward()[0].asnumpy(), X)
+
+
+@pytest.mark.parametrize("change, words", [
+    ({"rho": [0.0]}, "3 classes have 3 numbers of vectors and 1 offsets of pairs"),
+    ({"vectors_per_class": [2, 4]}, "3 classes have 2 numbers of vectors and 3 offsets"),
+    ({"vectors_per_class": [2, 1, 1 << 40]}, "SVMClassifier"), ({"vectors_per_class": [2, 5, -1]}, "SVMClassifier"),
+    ({"coefficients": [0.0]}, "SVMClassifier"), ({"kernel_type": "RBG"}, "kernel_type='RBG'. Did you mean 'RBF'"),
+], ids=lambda each: next(iter(each)) if isinstance(each, dict) else "")
+def test_support_vectors_that_contradict_themselves(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(OpError, match=words):
+        found("SVMClassifier", 2, ROWS, classlabels_ints=CLASSES, **{**SUPPORT, **change})
 
 
 #: Two trees, one of two levels and one of a single comparison, by node: tree, number, feature, mode, limit, children.

@@ -377,6 +377,32 @@ def test_arithmetic_with_a_dynamic_length_is_refused() -> None:
         to_model(mx.jit(centred), (2, 3), dynamic=True)
 
 
+@pytest.mark.parametrize("constant", [
+    lambda length: np.full(3, length, np.float32), lambda length: np.ones((length, 1), np.float32)])
+def test_a_constant_of_a_dynamic_length_is_refused(constant: Any) -> None:
+    def scaled(x: Any) -> Any:
+        return x * mx.Tensor(constant(x.shape[0]))
+
+    with pytest.raises(ArgumentError, match=r"scaled makes a constant of shape .* of the length of a dynamic"):
+        to_model(scaled, (2, 3), dynamic=True)
+
+
+def test_a_branch_of_a_dynamic_length() -> None:
+    """Branches are written once for all lengths; one that computes with the length is refused."""
+    def chosen(x: Any) -> Any:
+        return mx.ops.cond(x.sum() > 0, lambda: x * 2, lambda: mx.ops.tanh(x))
+
+    def shared(x: Any) -> Any:
+        return mx.ops.cond(x.sum() > 0, lambda: x / x.shape[0], lambda: x)
+
+    model = to_model(chosen, (2, 3), dynamic=True)
+    for x in (np.ones((4, 3), np.float32), -np.ones((1, 3), np.float32)):
+        (found,) = _run(model, {model.graph.input[0].name: mx.nd.array(x)})
+        np.testing.assert_allclose(found, x * 2 if x.sum() > 0 else np.tanh(x), rtol=1e-6)
+    with pytest.raises(ArgumentError, match="operator _cond computes with the length of a dynamic dimension"):
+        to_model(shared, (2, 3), dynamic=True)
+
+
 # --------------------------------------------------------------------------------------- MXNet's arguments
 
 

@@ -17,7 +17,7 @@ onnx = pytest.importorskip("onnx")
 helper, numpy_helper = pytest.importorskip("onnx.helper"), pytest.importorskip("onnx.numpy_helper")
 pytest.importorskip("onnx.reference")
 
-from opreg.onnx import get_model_metadata, import_model, import_to_cell  # noqa: E402  the package may be missing
+from opreg.onnx import get_model_metadata, import_model, import_to_cell, to_model  # noqa: E402  the package may be missing
 
 RNG = np.random.default_rng(5)
 
@@ -196,8 +196,12 @@ def test_metadata_of_a_model() -> None:
     assert get_model_metadata(dense()) == {"input_tensor_data": [("x", (2, 3))], "output_tensor_data": [("y", ())]}
 
 
-def test_open_lengths_stay_open() -> None:
-    symbol, args, _ = import_model(dense("N"))
+@pytest.mark.parametrize("batch_length", ["N", -1, None])
+def test_open_lengths_stay_open(batch_length: Any) -> None:
+    """Lengths of a name, of no name, and of -1, as PaddlePaddle writes them."""
+    made = dense(batch_length)
+    assert get_model_metadata(made)["input_tensor_data"] == [("x", (0, 3))]
+    symbol, args, _ = import_model(made)
     for batch in (1, 5):
         executor = symbol.bind(mx.cpu(), {"x": mx.nd.array(numbers(batch, 3)), **args})
         assert executor.forward()[0].shape == (batch, 2)
@@ -329,6 +333,57 @@ def test_unknown_operators_are_placeholders() -> None:
 def branch(name: str, number: float) -> Any:
     return helper.make_graph([helper.make_node("Constant", [], ["c"], value_float=number),
                               helper.make_node("Mul", ["x", "c"], [name])], name, [], [onnx.ValueInfoProto(name=name)])
+
+
+def held(name: str, *shape: int) -> Any:
+    """A node with a constant of these numbers."""
+    value = np.random.default_rng(len(name)).uniform(-1, 1, shape).astype(np.float32)
+    return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(value, name))
+
+
+def test_weights_in_nodes_are_parameters() -> None:
+    """Weights that stand in nodes, as PaddlePaddle writes them, or in branches; single numbers there are none."""
+    def side(name: str) -> Any:
+        return helper.make_graph([held(f"w{name}", 3, 2), *chain(("MatMul", f"h w{name}", f"m{name}"),
+                                                                 ("Add", f"m{name} b{name}", name))],
+                                 name, [], [onnx.ValueInfoProto(name=name)],
+                                 [numpy_helper.from_array(np.float32([0.5, -1]), f"b{name}")])
+
+    made = model([held("w", 4, 3), held("half", 1), *chain(("MatMul", "x w", "v"), ("Mul", "v half", "h"),
+                                                           ("Greater", "s z", "t")),
+                  helper.make_node("If", ["t"], ["y"], then_branch=side("one"), else_branch=side("two"))],
+                 {"x": (2, 4), "s": ()}, ["y"], {"z": np.float32(0)})
+    x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+    names = ["w", "wone", "bone", "wtwo", "btwo"]
+    symbol, args, _ = import_model(made)
+    assert {*args} - {"constant0"} == {*names}  # zero, which the condition reads
+    for sign, own in ((1, "one"), (-1, "two")):
+        (want,) = onnx.reference.ReferenceEvaluator(made).run(None, {"x": x, "s": np.float32(sign)})
+        cell = import_to_cell(made)
+        params = {each.name: each for each in cell.trainable_params()}
+        assert sorted(params) == sorted(names)
+        given = mx.Tensor(x), mx.Tensor(np.float32(sign))
+        found, gradients = mx.value_and_grad(lambda *each, cell=cell: cell(*each).sum(), None, list(params.values()))(
+            *given)
+        assert found.asnumpy() == pytest.approx(want.sum(), rel=1e-5)
+        moved = {name for name, each in zip(params, gradients) if each.asnumpy().any()}
+        assert moved == {"w", f"w{own}", f"b{own}"}
+        executor = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), "s": mx.nd.array(np.float32(sign)), **args})
+        np.testing.assert_allclose(executor.forward()[0].asnumpy(), want, rtol=1e-5, atol=1e-6)
+
+
+def test_weights_of_one_name_in_two_branches() -> None:
+    """Those of the first branch are parameters, those of the second stay its own."""
+    def side(factor: float) -> Any:
+        weight = numpy_helper.from_array(np.float32([factor, 1]), "w")
+        return helper.make_graph([*chain(("Mul", "x w", "r"))], "side", [], [onnx.ValueInfoProto(name="r")], [weight])
+
+    made = model([*chain(("Greater", "s z", "t")),
+                  helper.make_node("If", ["t"], ["y"], then_branch=side(2.0), else_branch=side(-1.0))],
+                 {"x": (2,), "s": ()}, ["y"], {"z": np.float32(0)})
+    cell, x = import_to_cell(made), mx.Tensor(np.ones(2, np.float32))
+    assert [each.name for each in cell.trainable_params()] == ["w"]
+    assert [cell(x, mx.Tensor(np.float32(sign))).asnumpy().tolist() for sign in (1, -1)] == [[2, 1], [-1, 1]]
 
 
 def test_a_branch_of_a_symbol() -> None:
@@ -698,6 +753,43 @@ def test_a_symbol_of_any_first_length(title: str, nodes: list[Any], parameters: 
         np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("how, rounding, factor", [
+    ("asymmetric", "floor", 2), ("asymmetric", "floor", 3), ("half_pixel", "round_prefer_floor", 2),
+    ("half_pixel", "round_prefer_ceil", 4), ("pytorch_half_pixel", "round_prefer_floor", 3),
+    ("asymmetric", "round_prefer_floor", 2)])
+def test_pictures_of_any_size_are_repeated(how: str, rounding: str, factor: int) -> None:
+    """Nearest neighbours of a whole number of times the size, in a symbol, and in the model that is written of it."""
+    made = model([helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest", nearest_mode=rounding,
+                                   coordinate_transformation_mode=how)],
+                 {"x": ("n", 2, "height", "width")}, ["y"], {"scales": np.float32([1, 1, factor, factor])})
+    symbol, args, _ = import_model(made)
+    again = to_model(import_to_cell(made), (1, 2, 3, 5), dynamic={"x": {0: "n", 2: "height", 3: "width"}})
+    for shape in ((1, 2, 3, 5), (2, 2, 4, 1)):
+        x = numbers(*shape)
+        (want,) = onnx.reference.ReferenceEvaluator(made).run(None, {"x": x})
+        for found in (symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()[0],
+                      import_to_cell(again)(mx.Tensor(x))):
+            np.testing.assert_array_equal(found.asnumpy(), want)
+
+
+def test_pictures_of_any_size_as_rows() -> None:
+    """A reshape that keeps open lengths at their axes and takes the rest of others that are open."""
+    made = model(chain(("Shape", "x", "s", {"end": 2}), ("Concat", "s rest", "to", {"axis": 0}),
+                       ("Reshape", "x to", "y")), {"x": ("n", 2, "height", "width")}, ["y"], {"rest": np.array([-1])})
+    symbol, _, _ = import_model(made)
+    for shape in ((1, 2, 3, 5), (2, 2, 4, 1)):
+        x = numbers(*shape)
+        (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x)}).forward()
+        np.testing.assert_array_equal(found.asnumpy(), x.reshape(*shape[:2], -1))
+
+
+def test_pictures_of_any_size_that_are_no_repetition() -> None:
+    made = model([helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest", nearest_mode="ceil")],
+                 {"x": ("n", 2, "height", 3)}, ["y"], {"scales": np.float32([1, 1, 2, 1])})
+    with pytest.raises(OpError, match="Resize needs lengths"):
+        import_model(made)
+
+
 # ------------------------------------------------------------------------------------------------ loops, as loops
 
 
@@ -867,6 +959,33 @@ def test_a_loop_that_counts_its_rounds_ends() -> None:
                                                                              ("Identity", "h", "new"))]
     x = numbers(2, 3)
     assert (import_to_cell(loop(body_of(nodes, ["next", "new"]), 0, None))(mx.Tensor(x)).asnumpy() == x).all()
+
+
+def counting(limit: int, step: float = 1.0) -> Any:
+    """A loop without a greatest number of rounds, which counts in a state of its own, as TensorFlow's loops do."""
+    infos = [helper.make_tensor_value_info("i", 7, []), helper.make_tensor_value_info("on", 9, []),
+             helper.make_tensor_value_info("k", 1, []), helper.make_tensor_value_info("h", 1, [2, 3])]
+    constants = [helper.make_node("Constant", [], [key], value_float=value)
+                 for key, value in (("step", step), ("limit", float(limit)))]
+    body = helper.make_graph([*constants, *chain(("Add", "k step", "k2"), ("Less", "k2 limit", "next"),
+                                                 ("Mul", "h k2", "t"), ("Tanh", "t", "h2"))],
+                             "body", infos, [onnx.ValueInfoProto(name=name) for name in ("next", "k2", "h2", "h2")])
+    return model([helper.make_node("Loop", ["", "yes", "zero", "x"], ["k3", "y", "every"], body=body)], {"x": (2, 3)},
+                 ["y", "every"], {"yes": np.array(True), "zero": np.float32(0)})
+
+
+def test_a_loop_that_counts_in_a_state_in_a_symbol() -> None:
+    """Its rounds are known where its numbers are, whatever the other states."""
+    made, x = counting(4), numbers(2, 3)
+    rounds = [x]
+    for k in range(1, 5):
+        rounds.append(np.tanh(rounds[-1] * k))
+    symbol, args, _ = import_model(made)
+    results = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+    for want, found in zip((rounds[-1], np.stack(rounds[1:])), results):
+        np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-6)
+    with pytest.raises(OpError, match=r"Loop: it never ends: after round \d its states are those of round \d"):
+        import_model(counting(4, 0.0))
 
 
 LOOPS = [(counted, "_foreach"), (conditional, "_while_loop"), (scanned, "_foreach")]

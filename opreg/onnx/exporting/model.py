@@ -361,10 +361,21 @@ def _of_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset
     if traces[0].assigned:
         raise ArgumentError("onnx.export: it assigns Parameters, which a model of ONNX cannot change")
     first, count = traces[0], len(traces[0].heads)
-    program = _Program(getattr(function, "__name__", type(function).__name__), [Graph(trace.heads) for trace in traces],
+    title = getattr(function, "__name__", type(function).__name__)
+    for constants in zip(*[[array for array, _ in trace.captured] for trace in traces]):
+        if not _is_same(*constants):
+            raise ArgumentError(f"onnx.export: {title} makes a constant of shape {constants[0].shape} of the length of "
+                                "a dynamic dimension, which a model of ONNX cannot")
+    program = _Program(title, [Graph(trace.heads) for trace in traces],
                        list(zip(given, first.inputs)), {node: array.asnumpy() for array, node in first.captured},
                        outputs or ([f"output{i}" for i in range(count)] if count > 1 else ["output"]), training=True)
     return _model_of(program, opset)
+
+
+def _is_same(first: Any, second: Any = None) -> bool:
+    """Whether two arrays are one, or have equal elements; a single array is."""
+    return second is None or first is second or (first.shape == second.shape and first.dtype == second.dtype and
+                                                 _numbers(first).tobytes() == _numbers(second).tobytes())
 
 
 def _is_leaf(value: object) -> bool:

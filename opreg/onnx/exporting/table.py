@@ -18,8 +18,9 @@ from opreg.ndarray.bodies import Traced
 from opreg.ndarray.context import cpu
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.traced import BodyTracer
+from opreg.symbol import Symbol
 
-from ...core.graph import Entry, Node
+from ...core.graph import Entry, Graph, Node
 from ...core.mode import Recording
 from ...core.op import Op
 from ...core.spec import Shape, Spec, is_floating
@@ -142,11 +143,29 @@ def apply(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[
         If it has no translation.
     """
     use = _use(g, op, attrs, ins, name, is_train, known)
-    if op.name not in _SHAPED and any(each != attrs[0] for each in attrs[1:]) and not op.traits.traced:
+    if op.name not in _SHAPED and not all(_are_alike(each, attrs[0]) for each in attrs[1:]) and not op.traits.traced:
         raise Untranslatable(f"operator {op.name} computes with the length of a dynamic dimension")
     with g.of(name):
         found = _user_translation(g, use, attrs, ins)
         return [_fitted(g, value, out) for value, out in zip(found, use.outs)]
+
+
+def _are_alike(attrs: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    """Whether attributes are equal; graphs are, whose nodes are."""
+    def form(graph: Graph) -> list[Any]:
+        places = {node: place for place, node in enumerate(graph.nodes)}
+        return [(node and node.op, [(places[source], i) for source, i in entries])
+                for node, entries in (*[(node, node.inputs) for node in places], (None, graph.heads))]
+
+    def equal(value: Any, other: Any) -> bool:
+        if isinstance(value, tuple) and isinstance(other, tuple) and len(value) == len(other):
+            return all(map(equal, value, other))
+        if not (isinstance(value, Symbol) and isinstance(other, Symbol)):
+            return value is other or bool(value == other)
+        one, two = value._graph(), other._graph()
+        return form(one) == form(two) and all(_are_alike(a.attrs, b.attrs) for a, b in zip(one.nodes, two.nodes))
+
+    return attrs.keys() == others.keys() and all(equal(value, others[name]) for name, value in attrs.items())
 
 
 def _use(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Value | None], name: str,

@@ -114,7 +114,8 @@ def _masks(graph: Graph) -> set[str]:
 
 
 class ModelCell(Cell):
-    """An ONNX model as a Cell. Its floating-point initializers are Parameters, under their names.
+    """An ONNX model as a Cell. Its floating-point initializers are Parameters, under their names, and so are tensors of
+    several numbers in ``Constant`` nodes, branches and loops.
 
     Scalars are constants, and so are values that nodes read on the host, as the scales of ``Resize``.
 
@@ -179,6 +180,12 @@ def import_to_cell(model: Any) -> ModelCell:
     return ModelCell(read_model(model))
 
 
+def _lengths(info: Any) -> Shape:
+    """The lengths of an input or output; one that is negative is open, as one that has only a name."""
+    dims = info.type.tensor_type.shape.dim
+    return tuple([dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else ANY for dim in dims])
+
+
 def _spec(info: Any, given: Sequence[int] | None) -> tuple[Shape | None, np.dtype | None]:
     """The shape and dtype of an input, as the graph states them."""
     if not info.type.HasField("tensor_type"):
@@ -191,7 +198,7 @@ def _spec(info: Any, given: Sequence[int] | None) -> tuple[Shape | None, np.dtyp
         return tuple([ANY if dim < 0 else int(dim) for dim in given]), dtype
     if not kind.HasField("shape"):
         return None, dtype
-    return tuple([dim.dim_value if dim.HasField("dim_value") else ANY for dim in kind.shape.dim]), dtype
+    return _lengths(info), dtype
 
 
 def _named(info: Any, shape: Shape | None) -> str:
@@ -323,7 +330,7 @@ def get_model_metadata(model: Any) -> dict[str, list[tuple[str, tuple[int, ...]]
     graph = read_model(model).graph
 
     def pairs(infos: Sequence[Any]) -> list[tuple[str, tuple[int, ...]]]:
-        return [(info.name, tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)) for info in infos]
+        return [(info.name, tuple([0 if dim is ANY else dim for dim in _lengths(info)])) for info in infos]
 
     return {"input_tensor_data": pairs([graph.infos[name] for name in graph.inputs]),
             "output_tensor_data": pairs(graph.output_infos)}

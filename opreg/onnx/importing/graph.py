@@ -82,6 +82,11 @@ def _meant(value: Any) -> Any:
     return float(str(np.float32(value))) if isinstance(value, float) else value
 
 
+def _may_train(value: np.ndarray) -> bool:
+    """Whether a constant may be a weight: several real numbers."""
+    return value.size > 1 and computes(value.dtype) and is_floating(value.dtype)
+
+
 class Model:
     """A model from a file: its opsets, functions and graph.
 
@@ -116,15 +121,25 @@ class Model:
 
 
 class Graph:
-    """The graph of a model, of a branch or loop, or of a function: its nodes in order."""
+    """The graph of a model, of a branch or loop, or of a function: its nodes in order.
+
+    Attributes
+    ----------
+    initializers : dict of str to np.ndarray
+        Initializers, and tensors of ``Constant`` nodes that may be weights. Those of branches and loops are in the
+        graph of the model, if no other value has their name.
+    home : dict of str to np.ndarray
+        The initializers of the graph of the model; those of the function in a function.
+    """
 
     def __init__(self, proto: Any, model: Model, opsets: Mapping[str, int], outside: frozenset[str],
-                 bound: Mapping[str, Any], depth: int):
+                 bound: Mapping[str, Any], depth: int, home: dict[str, np.ndarray] | None = None):
         if depth > _DEEPEST:
             raise model.fail("", f"graphs and functions within each other, {depth} deep")
         self.model, self.opsets, self.bound, self.depth = model, opsets, bound, depth
         function = not hasattr(proto, "initializer")
         self.initializers: dict[str, np.ndarray] = {}
+        self.home = self.initializers if home is None else home
         try:
             for tensor in () if function else proto.initializer:
                 self.initializers[tensor.name] = array_of(tensor)
@@ -144,6 +159,10 @@ class Graph:
         if len(set(names)) != len(names):
             raise model.fail("", "two inputs of a graph have one name")
         self.known = {*outside, *names, *self.initializers}
+        if home is not None:
+            for name in [name for name, value in self.initializers.items() if _may_train(value)]:
+                if name not in home and name not in outside and name not in names:
+                    home[name] = self.initializers.pop(name)
         self.nodes: list[Node] = []
         for i, each in enumerate(proto.node):
             node = Node(each, i, self)
@@ -155,7 +174,11 @@ class Graph:
                 if name and name in self.known and name not in outside:
                     raise model.fail(node.title, f"its output {name!r} has the name of another value")
             self.known.update(filter(None, node.outputs))
-            self.nodes.append(node)
+            value = node.attributes.get("value") if node.op_type == "Constant" and not node.domain else None
+            if isinstance(value, np.ndarray) and _may_train(value) and node.outputs[0] not in self.home:
+                self.home[node.outputs[0]] = value
+            else:
+                self.nodes.append(node)
         for name in self.outputs:
             if name not in self.known and not function:  # functions have outputs that not every call reads
                 raise model.fail("", f"the output {name!r} of a graph is computed by none of its nodes")
@@ -259,7 +282,7 @@ class Node:
 
     def _body(self, proto: Any) -> Graph:
         graph = self.graph
-        return Graph(proto, self.model, graph.opsets, frozenset(graph.known), graph.bound, graph.depth + 1)
+        return Graph(proto, self.model, graph.opsets, frozenset(graph.known), graph.bound, graph.depth + 1, graph.home)
 
     def reads(self) -> list[str]:
         """Names that the node reads: its inputs, and outer values that its bodies read."""

@@ -9,6 +9,8 @@ from . import (
     elementwise,
     equations,
     estimators,
+    fused,
+    fused_attention,
     images,
     layers,
     microsoft,
@@ -20,5 +22,5 @@ from . import (
     training,
 )
 
-__all__ = ["attention", "columns", "control", "elementwise", "equations", "estimators", "images", "layers", "microsoft",
-           "quantized", "recurrent", "reductions", "shapes", "text", "training"]
+__all__ = ["attention", "columns", "control", "elementwise", "equations", "estimators", "fused", "fused_attention",
+           "images", "layers", "microsoft", "quantized", "recurrent", "reductions", "shapes", "text", "training"]

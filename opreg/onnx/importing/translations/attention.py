@@ -16,20 +16,20 @@ from ..rows import row
 from ..tensors import dtype_of
 from .shapes import padded
 
-__all__: list[str] = []
+__all__ = ["heads_of", "joined", "places"]
 
 
-def _heads(node: Node, name: str, x: Any, heads: int | None) -> Any:
+def heads_of(node: Node, name: str, x: Any, heads: int | None) -> Any:
     """(batch, length, heads * size) as (batch, heads, length, size)."""
     if node.rank(x) == 4:
         return x
     size = node.length(x, 2)
     if not heads or size % heads:
-        raise ShapeError(f"Attention: {name} has {size} numbers a place, which {heads} heads do not divide")
+        raise ShapeError(f"{node.op_type}: {name} has {size} numbers a place, which {heads} heads do not divide")
     return ops.transpose(ops.reshape(x, shape=(0, 0, heads, size // heads)), axes=(0, 2, 1, 3))
 
 
-def _places(node: Node, x: Any) -> Any:
+def places(node: Node, x: Any) -> Any:
     """The indices along the third axis."""
     length = node.lengths(x)[2]
     if length is ANY:
@@ -40,14 +40,15 @@ def _places(node: Node, x: Any) -> Any:
 def _near(node: Node, query: Any, key: Any, offset: Any, left: int, right: int) -> Any:
     """Whether each key is within the window of each query, whose position is shifted by ``offset``; -1 is no limit.
     """
-    own = ops.broadcast_add(ops.reshape(_places(node, query), shape=(1, 1, -1, 1)), offset)
-    keys, seen = _places(node, key), None
+    own = ops.broadcast_add(ops.reshape(places(node, query), shape=(1, 1, -1, 1)), offset)
+    keys, seen = places(node, key), None
     if right >= 0:
         seen = ops._npi_less_equal(keys, own + right)
-    return seen if left < 0 else _joined(seen, ops._npi_greater_equal(keys, own - left))
+    return seen if left < 0 else joined(seen, ops._npi_greater_equal(keys, own - left))
 
 
-def _joined(seen: Any, more: Any) -> Any:
+def joined(seen: Any, more: Any) -> Any:
+    """Truth values that hold where both do; None holds everywhere."""
     return more if seen is None else ops._npi_logical_and(seen, more)
 
 
@@ -60,8 +61,8 @@ def attention(node: Node, query: Any, key: Any, value: Any, mask: Any = None, pa
     if (past_key is None) != (past_value is None):
         raise ArgumentError("Attention: expected both past_key and past_value, or neither")
     flat, dtype = node.rank(query) == 3, node.dtype(query)
-    query, key = _heads(node, "Q", query, q_num_heads), _heads(node, "K", key, kv_num_heads)
-    value = node.cast(_heads(node, "V", value, kv_num_heads), dtype)
+    query, key = heads_of(node, "Q", query, q_num_heads), heads_of(node, "K", key, kv_num_heads)
+    value = node.cast(heads_of(node, "V", value, kv_num_heads), dtype)
     offset = node.lift(np.zeros((), np.int64))
     if past_key is not None:
         offset = node.lift(np.asarray(node.length(past_key, 2), np.int64))
@@ -76,7 +77,7 @@ def attention(node: Node, query: Any, key: Any, value: Any, mask: Any = None, pa
         mask = _widened(node, mask, key, truth)
         added, seen = (None, mask) if truth else (node.cast(mask, dtype), None)
     if filled is not None:
-        seen = _joined(seen, ops._npi_less(_places(node, key), filled))
+        seen = joined(seen, ops._npi_less(places(node, key), filled))
     scale = 1 / math.sqrt(node.length(query, 3)) if scale is None else scale
     precise = dtype if softmax_precision is None else dtype_of(softmax_precision)
     wants_scores = len(node.outputs) > 3 and bool(node.outputs[3])
@@ -84,13 +85,13 @@ def attention(node: Node, query: Any, key: Any, value: Any, mask: Any = None, pa
     right = 0 if is_causal else right_window_size
     causal = right == 0 and left_window_size < 0 and plain and mask is filled is past_key is None
     if not causal and (right >= 0 or left_window_size >= 0):
-        seen = _joined(seen, _near(node, query, key, offset, left_window_size, right))
+        seen = joined(seen, _near(node, query, key, offset, left_window_size, right))
     # A query whose keys are all masked gets all of them, and its output is set to zero.
     some = None
     if added is not None:
         some = ops._npi_greater_scalar(added, scalar=-math.inf)
     if seen is not None:
-        some = _joined(some, seen)
+        some = joined(some, seen)
     if some is not None:
         some = ops._np_any(some, axis=-1, keepdims=True)
         if added is not None:

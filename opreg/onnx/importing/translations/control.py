@@ -13,7 +13,7 @@ from opreg.errors import ArgumentError, OpError, ShapeError
 from opreg.nn.ops import cond
 from opreg.nn.ops.control import foreach, while_true
 
-from ..graph import Graph, Node, UnknownNumbers, lowered
+from ..graph import Graph, Node, UnknownNumbers
 from ..rows import Given, Host, row
 from ..tensors import computes, dtype_of
 from .shapes import MOST, numbers, parts_of
@@ -68,7 +68,7 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
         if fixed is not None:
             raise ArgumentError(f"Loop: it never ends: no round changes its condition {fixed!r}, and {_ENDLESS}")
         kept = results[1:1 + count]
-        if on and watched and _same_states(before, kept):
+        if on and watched and _same_states(node, before, kept):
             raise ArgumentError(f"Loop: it never ends: after round {step + 1} its states are those of round {since}, "
                                 f"and {_ENDLESS}")
         if step + 1 == 2 * since or step == 0:  # states that come back are found, however many rounds that takes
@@ -87,12 +87,16 @@ def _repeats(body: Graph) -> bool:
                    ) and number not in body.outputs
 
 
-def _same_states(before: Sequence[Any], now: Sequence[Any]) -> bool:
-    """Whether two rounds have the same states, number for number; the smallest are asked first."""
+def _same_states(node: Node, before: Sequence[Any], now: Sequence[Any]) -> bool:
+    """Whether two rounds have the same states, number for number; the smallest are asked first. Where the numbers are
+    known only when the graph runs, the shapes decide."""
     if any(isinstance(value, list) or value is None for value in (*before, *now)):
         return False
-    pairs = sorted(zip(map(lowered, before), map(lowered, now)), key=lambda pair: pair[0].size)
-    return all(a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in pairs)
+    if any(node.lengths(a) != node.lengths(b) for a, b in zip(before, now)):
+        return False
+    pairs = [(node.open_numbers(a), node.open_numbers(b)) for a, b in zip(before, now)]
+    known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    return all(a.tobytes() == b.tobytes() for a, b in sorted(known, key=lambda pair: pair[0].size))
 
 
 def _fixed_condition(body: Graph) -> str | None:

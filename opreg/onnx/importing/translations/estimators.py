@@ -3,13 +3,16 @@ trees, and categories."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from opreg.cells.state import STATE
 from opreg.core.registry import ops
 from opreg.errors import ArgumentError, AttrError, did_you_mean
+from opreg.nn.ops import while_loop
 
 from ..graph import Node
 from ..rows import Given, row
@@ -82,26 +85,116 @@ def linear_classifier(node: Node, x: Any, *, coefficients: Any, intercepts: Any 
     return _classified(node, scores, classlabels_ints, classlabels_strings, post_transform)
 
 
+# ---------------------------------------------------------------------------------------------- support vectors
+
+
+def _kernel(node: Node, x: Any, vectors: Any, kind: str, params: Any) -> Any:
+    """The likeness of each row to each support vector."""
+    gamma, zero, degree = params
+    products = ops._npi_matmul(x, ops.transpose(vectors))
+
+    def distances() -> Any:
+        square = ops._np_sum(ops.square(x), axis=1, keepdims=True)
+        return ops.broadcast_add(square, ops._np_sum(ops.square(vectors), axis=1)) - products * 2
+
+    return _named({"LINEAR": lambda: products, "POLY": lambda: (products * gamma + zero) ** degree,
+                   "RBF": lambda: ops.exp(distances() * -gamma), "SIGMOID": lambda: ops.tanh(products * gamma + zero)},
+                  kind, "kernel_type")()
+
+
 @row("SVMRegressor", domain=ML)
 def svm_regressor(node: Node, x: Any, *, coefficients: Any, kernel_params: Any = (1.0, 0.0, 3.0),
                   kernel_type: str = "LINEAR", n_supports: int = 0, one_class: int = 0, post_transform: str = "NONE",
                   rho: Any = (0.0,), support_vectors: Any = None) -> Any:
     x = node.cast(x, np.float32)
     if n_supports:
-        gamma, zero, degree = kernel_params
-        vectors = _table(node, support_vectors, (n_supports, -1))
-        products = ops._npi_matmul(x, ops.transpose(vectors))
-
-        def distances() -> Any:
-            square = ops._np_sum(ops.square(x), axis=1, keepdims=True)
-            return ops.broadcast_add(square, ops._np_sum(ops.square(vectors), axis=1)) - products * 2
-
-        x = _named({"LINEAR": lambda: products, "POLY": lambda: (products * gamma + zero) ** degree,
-                    "RBF": lambda: ops.exp(distances() * -gamma),
-                    "SIGMOID": lambda: ops.tanh(products * gamma + zero)}, kernel_type, "kernel_type")()
+        x = _kernel(node, x, _table(node, support_vectors, (n_supports, -1)), kernel_type, kernel_params)
     value = ops._npi_matmul(x, _table(node, coefficients, (-1, 1))) + rho[0]
     return ops._npi_where(value > 0, ops.ones_like(value), -ops.ones_like(value)) if one_class else _transformed(
         value, post_transform)
+
+
+@row("SVMClassifier", domain=ML)
+def svm_classifier(node: Node, x: Any, *, classlabels_ints: Any = None, classlabels_strings: Any = None,
+                   coefficients: Any, kernel_params: Any = (0.0, 0.0, 0.0), kernel_type: str = "LINEAR",
+                   post_transform: str = "NONE", prob_a: Any = None, prob_b: Any = None, rho: Any = (0.0,),
+                   support_vectors: Any = None, vectors_per_class: Any = None) -> Any:
+    x, count = node.cast(x, np.float32), len(classlabels_ints or classlabels_strings or ())
+    if not vectors_per_class:  # a linear model
+        scores = ops._npi_matmul(x, ops.transpose(_table(node, coefficients, (count, -1)))) + rho[0]
+        best = node.cast(ops._npi_argmax(scores, axis=1), np.int64)
+        if count == 2:  # the second wins wherever a score is high
+            edge = 0.5 if min(coefficients) >= 0 else 0.0
+            high = ops._npi_greater_scalar(ops._np_max(scores, axis=1), scalar=edge)
+            best = ops._npi_maximum(best, node.cast(high, np.int64))
+        return _labelled(node, best, classlabels_ints, classlabels_strings), _transformed(scores, post_transform)
+    if len(vectors_per_class) != count or len(rho) != count * (count - 1) // 2 or min(vectors_per_class) < 0:
+        raise AttrError(f"{count} classes have {len(vectors_per_class)} numbers of vectors and {len(rho)} offsets of "
+                        "pairs")
+    pairs = list(itertools.combinations(range(count), 2))
+    likeness = _kernel(node, x, _table(node, support_vectors, (sum(vectors_per_class), -1)), kernel_type, kernel_params)
+    scores = ops.broadcast_add(ops._npi_matmul(likeness, node.lift(_of_pairs(
+        np.asarray(coefficients, np.float32).reshape(count - 1, -1), vectors_per_class, pairs))), _table(node, rho))
+    first, second = (np.eye(*sane((count, count)), dtype=np.float32)[list(side)] for side in zip(*pairs))
+    wins = node.cast(ops._npi_greater_scalar(scores, scalar=0.0), np.float32)
+    votes = ops.broadcast_add(ops._npi_matmul(wins, node.lift(first - second)), node.lift(second.sum(0)))
+    names = _labelled(node, node.cast(ops._npi_argmax(votes, axis=1), np.int64), classlabels_ints, classlabels_strings)
+    if prob_a:
+        steep, moved = [_table(node, each, (len(pairs),)) for each in (prob_a, prob_b or [0.0] * len(pairs))]
+        wins = ops.sigmoid(-ops.broadcast_add(ops.broadcast_mul(scores, steep), moved))
+        return names, _coupled(node, ops.clip(wins, a_min=1e-7, a_max=1 - 1e-7), count, pairs)
+    if count > 2:
+        return names, _transformed(scores, post_transform)
+    value = ops.sigmoid(scores) if post_transform == "LOGISTIC" else scores
+    return names, ops.Concat(-value if post_transform == "NONE" else 1 - value, value, dim=1, num_args=2)
+
+
+def _of_pairs(coefficients: np.ndarray, counts: Sequence[int], pairs: Sequence[tuple[int, int]]) -> np.ndarray:
+    """The coefficients of support vectors for each pair of classes, by vector and pair."""
+    ends = np.cumsum([0, *counts])
+    table = np.zeros(sane((int(ends[-1]), len(pairs))), np.float32)
+    for place, (i, j) in enumerate(pairs):
+        for one, other in ((i, j - 1), (j, i)):
+            own = slice(ends[one], ends[one + 1])
+            table[own, place] = coefficients[other, own]
+    return table
+
+
+def _coupled(node: Node, wins: Any, count: int, pairs: Sequence[tuple[int, int]]) -> Any:
+    """Probabilities of classes from those that the first of each pair wins; T.-F. Wu, C.-J. Lin, R. C. Weng,
+    Probability Estimates for Multi-class Classification by Pairwise Coupling, the second of their methods."""
+    at, sign = np.zeros((count, count), np.int64), np.zeros((count, count), np.float32)
+    for place, pair in enumerate(pairs):
+        at[pair] = at[pair[::-1]] = place
+        sign[pair], sign[pair[::-1]] = 1, -1
+    each = ops.broadcast_add(ops.broadcast_mul(ops.take(wins, node.lift(at), axis=1), node.lift(sign)),
+                             node.lift(np.float32(sign < 0)))
+    matrix = ops.broadcast_sub(
+        ops.broadcast_mul(ops.expand_dims(ops._np_sum(ops.square(each), axis=1), axis=2), node.lift(
+            np.eye(count, dtype=np.float32))), each * ops.transpose(each, axes=(0, 2, 1)))
+    columns = ops.split(matrix, num_outputs=count, axis=2, squeeze_axis=True)
+
+    def step(state: Any) -> Any:
+        found, _ = state
+        slopes = ops._np_sum(ops.broadcast_mul(matrix, ops.expand_dims(found, axis=1)), axis=2)
+        whole = ops._np_sum(found * slopes, axis=1, keepdims=True)
+        error = ops._np_max(ops.abs(ops.broadcast_sub(slopes, whole)), axis=1, keepdims=True)
+        goes, better = ops._npi_greater_equal_scalar(error, scalar=0.005 / count), found
+        for place, column in enumerate(columns):
+            own = ops.slice_axis(column, axis=1, begin=place, end=place + 1)
+            slope = ops.slice_axis(slopes, axis=1, begin=place, end=place + 1)
+            change = (whole - slope) / own
+            whole = (whole + change * (change * own + slope * 2)) / ops.square(change + 1)
+            slopes = ops.broadcast_div(ops.broadcast_add(slopes, ops.broadcast_mul(column, change)), change + 1)
+            one = node.lift(np.eye(count, dtype=np.float32)[place])
+            better = ops.broadcast_div(ops.broadcast_add(better, ops.broadcast_mul(change, one)), change + 1)
+        more = node.cast(ops._np_any(goes, axis=None), np.float32)
+        return ops._npi_where(goes, better, found), ops._np_reshape(more, newshape=(1,))
+
+    begin = ops.broadcast_add(ops.zeros_like(ops._np_sum(each, axis=2)), node.lift(
+        np.full(count, 1 / count, np.float32)))
+    found, _ = while_loop(lambda state: state[1], step, (begin, node.lift(np.ones(1, np.float32))), max(100, count))
+    return found
 
 
 # -------------------------------------------------------------------------------------------------------- trees
@@ -243,6 +336,15 @@ def tree_ensemble_classifier(
 
 
 # --------------------------------------------------------------------------------------------------- categories
+
+
+@row("ZipMap", domain=ML)
+def zip_map(node: Node, x: Given, *, classlabels_int64s: Any = None, classlabels_strings: Any = None) -> Any:
+    """A dict of each row, by the labels of the columns; in a symbol, which has no dicts, the columns themselves."""
+    if STATE.trace is not None and STATE.trace.root.symbolic:
+        return x
+    names = classlabels_strings or classlabels_int64s or ()
+    return [dict(zip(names, numbers)) for numbers in np.atleast_2d(node.host(x)).tolist()]
 
 
 @row("OneHotEncoder", domain=ML)

@@ -147,6 +147,14 @@ def _sizes(node: Node, x: Any, sizes: Any, axes: Sequence[int]) -> list[Any]:
     return [ANY if is_open(each) else int(each) for each in found]
 
 
+def _repeats(scale: float, how: str, rounding: str) -> bool:
+    """Whether the nearest neighbours of outputs are the inputs, each repeated ``scale`` times, whatever the length."""
+    if scale != int(scale) or how not in ("asymmetric", "half_pixel", "pytorch_half_pixel"):
+        return False
+    at = np.arange(2).repeat(int(scale))
+    return bool((np.clip(_NEAREST[rounding](_positions(len(at), 2, scale, how, 0.0, 1.0)), 0, 1) == at).all())
+
+
 def _resized(node: Node, x: Any, places: Sequence[int], sizes: Any, scales: Sequence[float], mode: str, how: str,
              rounding: str, roi: Any = None, antialias: int = 0, a: float = -0.75, exclude: int = 0,
              outside: float = 0.0) -> Any:
@@ -154,6 +162,9 @@ def _resized(node: Node, x: Any, places: Sequence[int], sizes: Any, scales: Sequ
     dtype, result, missing = node.dtype(x), x, None
     for i, axis in enumerate(places):
         if scales[i] == 1 and (sizes is None or node.lengths(x)[axis] == sizes[i]) and how != "tf_crop_and_resize":
+            continue
+        if node.lengths(x)[axis] is ANY and sizes is None and mode == "nearest" and _repeats(scales[i], how, rounding):
+            result = ops.repeat(result, repeats=int(scales[i]), axis=axis)
             continue
         length = node.length(x, axis)
         outs = math.floor(length * scales[i]) if sizes is None else sizes[i]

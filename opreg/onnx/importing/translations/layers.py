@@ -18,7 +18,7 @@ from ..graph import Node
 from ..rows import Given, Host, row
 from .shapes import numbers, padded, reshaped
 
-__all__ = ["all_axes", "conv", "window_pads"]
+__all__ = ["all_axes", "conv", "layer_normalized", "window_pads"]
 
 
 def window_pads(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
@@ -353,19 +353,26 @@ def instance_norm(node: Node, x: Any, scale: Any, bias: Any, *, epsilon: float =
 @row("LayerNormalization")
 def layer_norm(node: Node, x: Any, scale: Any, bias: Any = None, *, axis: int = -1, epsilon: float = 1e-5,
                stash_type: int = 1) -> Any:
+    results = layer_normalized(node, x, scale, bias, axis, epsilon, stash_type, len(node.outputs) > 1)
+    return results if len(node.outputs) > 1 else results[0]
+
+
+def layer_normalized(node: Node, x: Any, scale: Any, bias: Any = None, axis: int = -1, epsilon: float = 1e-5,
+                     stash_type: int = 1, statistics: bool = False) -> tuple[Any, Any, Any]:
+    """An array normalized along its axes from ``axis`` on; behind it, where they are wanted, the mean and one by the
+    deviation."""
     axis, rank = node.axis(axis, x), node.rank(x)
     dtype = node.dtype(x)
-    if axis == rank - 1 and bias is not None and len(node.outputs) == 1 and dtype != np.float16 and known(
+    if axis == rank - 1 and bias is not None and not statistics and dtype != np.float16 and known(
             node.lengths(scale)) and node.rank(scale) == 1:
-        return ops.LayerNorm(x, scale, bias, axis=-1, eps=epsilon)
+        return ops.LayerNorm(x, scale, bias, axis=-1, eps=epsilon), None, None
     axes = tuple(range(axis, rank))
-    wide = node.cast(x, np.float32) if stash_type == 1 else x
+    wide = node.cast(x, np.float32) if stash_type == 1 and dtype.itemsize < 4 else x
     mean = ops._npi_mean(wide, axis=axes, keepdims=True)
     centred = ops.broadcast_sub(wide, mean)
     inverse = 1.0 / ops.sqrt(ops._npi_mean(ops.square(centred), axis=axes, keepdims=True) + epsilon)
     result = ops.broadcast_mul(node.cast(ops.broadcast_mul(centred, inverse), dtype), scale)
-    return result if bias is None and len(node.outputs) == 1 else (
-        result if bias is None else ops.broadcast_add(result, bias), mean, inverse)
+    return result if bias is None else ops.broadcast_add(result, bias), mean, inverse
 
 
 @row("LpNormalization")

@@ -14,8 +14,9 @@ from opreg.errors import ArgumentError, AttrError, ShapeError
 from ..graph import Node
 from ..rows import Given, Host, find, row
 from .elementwise import where
-from .layers import average_pool, global_average_pool
-from .quantized import dequantize, quantize
+from .fused import channels_second
+from .layers import average_pool, global_average_pool, max_pool
+from .quantized import dequantize, product_of_integers, q_linear_conv, quantize
 from .recurrent import lstm
 from .shapes import concat, gather
 
@@ -82,7 +83,7 @@ def q_linear_average_pool(node: Node, x: Given, x_scale: Given, x_zero: Given = 
         return average_pool(node, real, kernel_shape=kernel_shape, auto_pad=auto_pad, ceil_mode=ceil_mode,
                             count_include_pad=count_include_pad, pads=pads, strides=strides)
 
-    return _whole(node, _channels(node, pooled, _real(node, x, x_scale, x_zero), channels_last), scale, zero)
+    return _whole(node, _pooled(node, pooled, _real(node, x, x_scale, x_zero), channels_last), scale, zero)
 
 
 @row("QLinearGlobalAveragePool", domain=DOMAIN)
@@ -91,16 +92,46 @@ def q_linear_global_average_pool(node: Node, x: Given, x_scale: Given, x_zero: G
     def pooled(real: Any) -> Any:
         return global_average_pool(node, real)
 
-    return _whole(node, _channels(node, pooled, _real(node, x, x_scale, x_zero), channels_last), scale, zero)
+    return _whole(node, _pooled(node, pooled, _real(node, x, x_scale, x_zero), channels_last), scale, zero)
 
 
-def _channels(node: Node, function: Callable[[Any], Any], x: Any, last: int) -> Any:
-    """A function of images whose channels are their second axis, of images where these may be the last."""
-    if not last:
-        return function(x)
-    rank = node.rank(x)
-    y = function(ops.transpose(x, axes=(0, rank - 1, *range(1, rank - 1))))
-    return ops.transpose(y, axes=(0, *range(2, rank), 1))
+def _pooled(node: Node, function: Callable[[Any], Any], x: Any, channels_last: int) -> Any:
+    return channels_second(node, function, x) if channels_last else function(x)
+
+
+@row("NhwcMaxPool", domain=DOMAIN)
+def max_pool_channels_last(node: Node, x: Any, *, kernel_shape: Any, auto_pad: str = "NOTSET", ceil_mode: int = 0,
+                           dilations: Any = None, pads: Any = None, strides: Any = None) -> Any:
+    return channels_second(node, lambda x: max_pool(
+        node, x, kernel_shape=kernel_shape, auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations, pads=pads,
+        strides=strides), x)
+
+
+@row("QLinearConv", domain=DOMAIN)
+def q_linear_conv_of_images(node: Node, x: Any, x_scale: Any, x_zero: Any, w: Given, w_scale: Any, w_zero: Given,
+                            y_scale: Any, y_zero: Any, bias: Any = None, *, auto_pad: str = "NOTSET",
+                            channels_last: int = 0, dilations: Any = None, group: int = 1, kernel_shape: Any = None,
+                            pads: Any = None, strides: Any = None) -> Any:
+    def convolved(x: Any) -> Any:
+        return q_linear_conv(node, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias, auto_pad=auto_pad,
+                             dilations=dilations, group=group, pads=pads, strides=strides)
+
+    return channels_second(node, convolved, x) if channels_last else convolved(x)
+
+
+@row("MatMulIntegerToFloat", domain=DOMAIN)
+def mat_mul_integer_to_float(node: Node, a: Any, b: Given, a_scale: Any, b_scale: Any, a_zero: Any = None,
+                             b_zero: Given = None, bias: Any = None) -> Any:
+    return product_of_integers(node, a, b, a_scale, b_scale, a_zero, b_zero, bias)
+
+
+@row("DynamicQuantizeMatMul", domain=DOMAIN)
+def dynamic_quantize_mat_mul(node: Node, a: Any, b: Given, b_scale: Any, b_zero: Given = None, bias: Any = None) -> Any:
+    low = ops._npi_minimum_scalar(ops._np_min(a, axis=None), scalar=0.0)
+    high = ops._npi_maximum_scalar(ops._np_max(a, axis=None), scalar=0.0)
+    scale = (high - low) / 255
+    zero = quantize(node, -low, scale, np.zeros((), np.uint8))
+    return product_of_integers(node, quantize(node, a, scale, zero), b, scale, b_scale, zero, b_zero, bias)
 
 
 @row("QLinearConcat", domain=DOMAIN)

@@ -17,7 +17,7 @@ from ..tensors import computes, dtype_of
 from .elementwise import converted
 from .layers import conv
 
-__all__: list[str] = []
+__all__ = ["dequantize", "product_of_integers", "q_linear_conv", "quantize"]
 
 
 def _spread(node: Node, x: Any, value: Any, axis: int, block: int) -> Any:
@@ -154,6 +154,15 @@ def _factor(node: Node, a: Any, b: Any, result: Any) -> Any:
     """Scales of two factors, by that of their product, if it has one."""
     product = ops.broadcast_mul(_wide(node, a, np.float32), _wide(node, b, np.float32))
     return _wide(node, product if result is None else ops.broadcast_div(product, _wide(node, result, np.float32)))
+
+
+def product_of_integers(node: Node, a: Any, b: Any, a_scale: Any, b_scale: Any, a_zero: Any, b_zero: Any,
+                        bias: Any = None) -> Any:
+    """The real product of quantized matrices, each with one scale, or the second with one for each column."""
+    factor = node.cast(_factor(node, _single(node, a_scale), _single(node, b_scale), None), np.float32)
+    product = node.cast(_multiplied(node, a, a_zero, b, b_zero), np.float32)
+    product = ops.broadcast_mul(product, factor)
+    return product if bias is None else ops.broadcast_add(product, bias)
 
 
 @row("MatMulInteger")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from opreg.errors import AttrError, did_you_mean
 from ..graph import Node
 from ..rows import Given, row
 
-__all__: list[str] = []
+__all__ = ["activation", "lstm"]
 
 _ACTIVATIONS: dict[str, Callable[[Any, float, float], Any]] = {
     "relu": lambda x, a, b: ops.relu(x), "tanh": lambda x, a, b: ops.tanh(x), "sigmoid": lambda x, a, b: ops.sigmoid(x),
@@ -25,6 +25,16 @@ _ACTIVATIONS: dict[str, Callable[[Any, float, float], Any]] = {
 }
 _ALPHAS = {"leakyrelu": 0.01, "thresholdedrelu": 1.0, "hardsigmoid": 0.2, "elu": 1.0, "scaledtanh": 1.0, "affine": 1.0}
 _BETAS = {"hardsigmoid": 0.5, "scaledtanh": 1.0}
+
+
+def activation(name: str, alphas: Iterator[float], betas: Iterator[float]) -> Callable[[Any], Any]:
+    """The activation of a name, which takes the next of these numbers, if it has such a number."""
+    key = name.lower()
+    if key not in _ACTIVATIONS:
+        raise AttrError(f"activation {name!r}. {did_you_mean(key, _ACTIVATIONS)}")
+    a = next(alphas, _ALPHAS.get(key, 1.0)) if key in _ALPHAS else 1.0
+    b = next(betas, _BETAS.get(key, 0.0)) if key in _BETAS or key == "affine" else 0.0
+    return lambda x: _ACTIVATIONS[key](x, a, b)
 
 
 class _Layer:
@@ -40,19 +50,12 @@ class _Layer:
         alpha, beta = iter(alphas or ()), iter(betas or ())
         self.functions: list[Callable[[Any], Any]] = []
         for name in names:
-            key = name.lower()
-            if key not in _ACTIVATIONS:
-                raise AttrError(f"activation {name!r}. {did_you_mean(key, _ACTIVATIONS)}")
-            a = next(alpha, _ALPHAS.get(key, 1.0)) if key in _ALPHAS else 1.0
-            b = next(beta, _BETAS.get(key, 0.0)) if key in _BETAS or key == "affine" else 0.0
-            self.functions.append(self._function(key, a, b))
+            self.functions.append(self._clipped(activation(name, alpha, beta)))
         self.each = len(defaults)
 
-    def _function(self, key: str, a: float, b: float) -> Callable[[Any], Any]:
-        function, clip = _ACTIVATIONS[key], self.clip
-        if clip is None or clip == 0:
-            return lambda x: function(x, a, b)
-        return lambda x: function(ops.clip(x, a_min=-clip, a_max=clip), a, b)
+    def _clipped(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        clip = self.clip
+        return (lambda x: function(ops.clip(x, a_min=-clip, a_max=clip))) if clip else function
 
     def of(self, place: int) -> list[Callable[[Any], Any]]:
         """The activations of a direction."""

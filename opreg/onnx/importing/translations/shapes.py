@@ -121,6 +121,9 @@ def reshape(node: Node, x: Given, shape: Given, *, allowzero: int = 0) -> Any:
             # The dynamic length is inferred from the others.
             codes = [-1 if is_open(code) else rest if code == -1 else code for code in codes]
             return reshaped(node, node.lift(x), tuple(codes))
+    if open_codes and 0 not in closed and all(
+            _is_own(x, code, axis) for axis, code in enumerate(codes) if is_open(code)):
+        return reshaped(node, node.lift(x), tuple([0 if is_open(code) else code for code in codes]))
     shape = node.host(shape)
     if isinstance(x, np.ndarray) and not computes(x.dtype):
         codes = [x.shape[i] if dim == 0 and not allowzero else dim for i, dim in enumerate(numbers(shape))]
@@ -132,6 +135,11 @@ def _open_shape(node: Node, shape: Any) -> list[Any]:
     """The lengths of a shape, if some are dynamic; an empty list if all are known."""
     found = None if isinstance(shape, np.ndarray) else node.open_numbers(shape)
     return list(found) if found is not None and found.ndim == 1 and any(map(is_open, found)) else []
+
+
+def _is_own(x: Any, length: Any, axis: int) -> bool:
+    """Whether a dynamic length is that of an axis."""
+    return isinstance(length, Length) and length.is_of(x) and length.axis == axis
 
 
 def _without(node: Node, x: Any, length: Any) -> int | None:
