@@ -156,6 +156,18 @@ def _looking_up(op: Op, data: int) -> None:
         a = ins[data]
         return xp.take(a, whole(xp, ins[1 - data], a.shape[axis], mode), axis=axis)
 
+    @op.prepare
+    def looking_up_prepare(*ins, axis=0, mode="clip"):
+        if mode not in ("clip", "wrap"):
+            return None
+        whole_already = ins[1 - data].dtype == np.int64
+
+        def run(*ins: Array) -> Array:
+            indices = ins[1 - data]
+            return ins[data].take(indices if whole_already else indices.astype(np.int64), axis, mode=mode)
+
+        return run
+
     @op.kernel("numpy", bound=True, accepts=_numpy_only, rank=Rank.OPERATOR)
     def looking_up_numpy(call: Call) -> Callable[[], object]:
         axis, mode = call.attrs.get("axis", 0), call.attrs.get("mode", "clip")
@@ -474,6 +486,15 @@ def choosing(op: Op, number_there: bool = False, rows: bool = False) -> None:
         xp.copyto(out, y)
         xp.copyto(out, x, where=truth)
         return out
+
+    @op.prepare
+    def choosing_prepare(condition, *arrays, scalar=None):
+        if len(arrays) != 1 or condition.dtype.kind != "b":
+            return None
+        number = constant(np, scalar, arrays[0].dtype)
+        if number_there:
+            return lambda condition, array: np.where(condition, number, array)
+        return lambda condition, array: np.where(condition, array, number)
 
 
 choosing(where, rows=True)

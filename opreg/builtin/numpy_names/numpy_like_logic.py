@@ -17,7 +17,7 @@ from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
 from ...core.op import Op
 from ...core.registry import register
-from ...core.spec import broadcast, fits, wrapped
+from ...core.spec import broadcast, fits, is_single_or_double, wrapped
 from ...errors import DTypeError
 from ...typing import Array, ArrayModule
 from ..samples import alike
@@ -49,6 +49,13 @@ def _by_function(op: Op, function: str, number: Callable | None = None, always: 
             return getattr(xp, function)(*arrays, out=out)
         out[...] = getattr(xp, function)(*arrays)
         return out
+
+    @op.prepare
+    def function_prepare(data: Array, *others: Array, scalar: Any = always) -> Callable[..., Array] | None:
+        if number is None or data.ndim == 0 or not is_single_or_double(data.dtype):
+            return None
+        ufunc, constant = getattr(np, function), np.asarray(number(np, data.dtype, scalar), data.dtype)
+        return lambda data: ufunc(data, constant)
 
     @op.kernel("ufunc", bound=True, accepts=lambda call: _wrong(function, call.outs[0]), rank=Rank.OPERATOR)
     def function_bound(call: Call) -> Callable:
