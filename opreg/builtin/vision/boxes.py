@@ -53,13 +53,13 @@ def centered(coordinates: Sequence[Any]) -> list[Any]:
     """Center and sides, as four coordinates, of boxes given by corners."""
     left, top, right, bottom = coordinates
     width, height = right - left, bottom - top
-    return [left + width / 2, top + height / 2, width, height]
+    return [left + width * 0.5, top + height * 0.5, width, height]
 
 
 def cornered(coordinates: Sequence[Any]) -> list[Any]:
     """Corners, as four coordinates, of boxes given by center and sides."""
     x, y, width, height = coordinates
-    width, height = width / 2, height / 2
+    width, height = width * 0.5, height * 0.5
     return [x - width, y - height, x + width, y + height]
 
 
@@ -203,7 +203,7 @@ def moved(anchors: Sequence[Any], steps: Sequence[Any], factors: tuple[float, ..
     if most > 0:
         dw, dh = [ops._minimum_scalar(step, scalar=most) for step in (dw, dh)]
     x, y = dx * width + x, dy * height + y
-    width, height = ops.exp(dw) * width / 2, ops.exp(dh) * height / 2
+    width, height = ops.exp(dw) * width * 0.5, ops.exp(dh) * height * 0.5
     return [x - width, y - height, x + width, y + height]
 
 
