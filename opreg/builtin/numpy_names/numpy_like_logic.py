@@ -52,9 +52,10 @@ def _by_function(op: Op, function: str, number: Callable | None = None, always: 
 
     @op.prepare
     def function_prepare(data: Array, *others: Array, scalar: Any = always) -> Callable[..., Array] | None:
-        if number is None or data.ndim == 0 or not is_single_or_double(data.dtype):
+        value = None if number is None or data.ndim == 0 else number(np, data.dtype, scalar)
+        if value is None or not (is_single_or_double(data.dtype) or (data.dtype.kind in "iu" and type(value) is int)):
             return None
-        ufunc, constant = getattr(np, function), np.asarray(number(np, data.dtype, scalar), data.dtype)
+        ufunc, constant = getattr(np, function), np.asarray(value, data.dtype)
         return lambda data: ufunc(data, constant)
 
     @op.kernel("ufunc", bound=True, accepts=lambda call: _wrong(function, call.outs[0]), rank=Rank.OPERATOR)
