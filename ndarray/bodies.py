@@ -211,7 +211,7 @@ class Body(CachedUse):
         # Each output has memory of its own, also if the body returned an input, or one value twice.
         self._outputs = [body.one("_copy", head) if head in self._given or head in traced.heads[:i] else head
                          for i, head in enumerate(traced.heads)]
-        self.count = self.visible = len(traced.heads)
+        self.count, self.visible = len(traced.heads), op.signature.visible(attrs)
         self.recipes, self._first = {} if recorded else None, None
         if recorded:
             self._outputs += self._residuals(arrays)

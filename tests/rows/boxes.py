@@ -38,10 +38,10 @@ def _overlap(a, b, border=0):
     return width * height / union if union else math.nan
 
 
-def _greedy(order, boxes, clash):
+def _greedy(order, boxes, clash, border=0):
     kept = []
     for i in order:
-        if not any(clash(k, i, _overlap(boxes[k], boxes[i])) for k in kept):
+        if not any(clash(k, i, _overlap(boxes[k], boxes[i], border)) for k in kept):
             kept.append(i)
     return kept
 
@@ -115,6 +115,27 @@ def _decoded(steps, anchors, format="corner", stds=(1, 1, 1, 1), clip=-1.0):
     return np.concatenate([center - size / 2, center + size / 2], axis=-1)
 
 
+def _survivors(threshold, closed=False, form="corner", border=0, most=-1, grouped=False):
+    def expected(boxes, counts, groups=None):
+        alive = np.zeros(boxes.shape[:-1], bool)
+        for place in np.ndindex(counts.shape):
+            corners = [_corners(box, form) for box in boxes[place]]
+            kept = _greedy(range(counts[place]), corners, lambda k, i, overlap: (
+                (overlap > threshold or (closed and overlap == threshold))
+                and (groups is None or groups[place][k] == groups[place][i])), border)
+            alive[place][kept[:most if most >= 0 else None]] = True
+        return alive
+
+    return expected
+
+
+def _matched(above, most=-1):
+    def expected(scores):
+        return tuple(each.astype("int64") for each in _matching(above, topk=most - 1)(scores))
+
+    return expected
+
+
 # --------------------------------------------------------------------------------------- boxes in general
 
 _RANDOM = np.concatenate([integers(-1, 3, 2, 9, 1).astype(float), uniform(-0.3, 1, 2, 9, 1), _boxes(2, 9)], axis=-1)
@@ -140,6 +161,16 @@ ROWS: list[Row] = [
     Row("_contrib_box_nms", [np.concatenate([_boxes(2, 3, 5), uniform(0, 1, 2, 3, 5, 2)], axis=-1)],
         {"coord_start": 0, "score_index": 5, "overlap_thresh": 0.2},
         expected=_nms(coord_start=0, score_index=5, overlap_thresh=0.2)),
+    *[Row("_survivors", [_boxes(2, 3, 70, steps=8), np.array([[0, 1, 70], [68, 7, 2]]),
+                         *[integers(0, 3, 2, 3, 70)] * attrs.get("grouped", False)], attrs, _survivors(**attrs))
+      for attrs in ({"threshold": 0.3}, {"threshold": 0.25, "closed": True}, {"threshold": 0.5, "border": 1, "most": 6},
+                    {"threshold": 0.2, "grouped": True}, {"threshold": 0.2, "grouped": True, "most": 3},
+                    {"threshold": 0.2, "form": "center"})],
+    *[Row("_matching", [scores], attrs, expected=_matched(**attrs), name=f"{name},{attrs}")
+      for name, scores in (("random", normal(2, 3, 4, 5)), ("ties", integers(-3, 4, 2, 5, 3) / 4))
+      for attrs in ({"above": 0.1}, {"above": -9.0, "most": 2})],
+    Row("_matching", [normal(2, 0, 3)], {"above": 0.1}, name="empty",
+        expected=lambda scores: (np.zeros((2, 0), int), np.full((2, 3), -1))),
     *[Row("_contrib_box_iou", [_boxes(2, 3, steps=3), _boxes(4, steps=3, seed=1)], attrs, expected=_iou(**attrs))
       for attrs in ({}, {"format": "center"})],
     *[Row("_contrib_bipartite_matching", [data], attrs, expected=_matching(**attrs), name=f"{name},{attrs}")

@@ -392,8 +392,11 @@ def pooling_sum_xp(xp, g, data, *, kernel, pool_type, global_pool, pooling_conve
 linear(pooling_sum, "Pooling", slice(1, -1))
 
 
-def _hits(xp: ArrayModule, x: Array, maxima: Array, pool: Pool, first: bool = True
-          ) -> Iterator[tuple[Array, tuple, tuple]]:
+#: For each window position: a mask of windows, the windows, and the inputs that they read.
+Hits = Iterator[tuple[Array, tuple, tuple]]
+
+
+def _hits(xp: ArrayModule, x: Array, maxima: Array, pool: Pool, first: bool) -> Hits:
     """For each window position: a mask of windows whose first maximum it is, and the input that it reads."""
     free = xp.ones(maxima.shape, bool)
     for to, read in pool.taps:
@@ -410,50 +413,47 @@ def _masked(xp: ArrayModule, g: Array, hit: Array, out: Array | None = None) -> 
     return xp.multiply(g.view(bits), hit, out=None if out is None else out.view(bits)).view(g.dtype)
 
 
-def _place(xp: ArrayModule, g: Array, x: Array, maxima: Array, pool: Pool, first: bool, out: Array) -> None:
+def _spread_from_maxima(xp: ArrayModule, g: Array, hits: Hits, apart: bool, out: Array) -> None:
     """Write to ``out`` the elements of ``g`` at the positions of the maxima; elements at the same position are
     added."""
-    out[...] = 0
-    for hit, to, read in _hits(xp, x, maxima, pool, first):
-        if pool.apart:
+    for hit, to, read in hits:
+        if apart:
             _masked(xp, g[to], hit, out[read])
         else:
             out[read] += _masked(xp, g[to], hit)
 
 
-def _to_maxima(op: Op, first: bool) -> None:
-    """Declare the kernel of a gradient of maxima: it goes to the first place of a window that has the maximum, or to
-    all of them."""
+def _read_at_maxima(xp: ArrayModule, h: Array, hits: Hits, apart: bool, out: Array) -> None:
+    """Write to ``out`` the elements of ``h`` at the positions of the maxima."""
+    for hit, to, read in hits:
+        out[to] += _masked(xp, h[read], hit)
+
+
+def _by_maxima(op: Op, move: Callable[..., None], like: int = 1, first: bool = True) -> None:
+    """Declare the kernel of an operator that moves its first input from or to the first place of a window that has the
+    maximum, or all of them; the output has the shape of the input ``like``."""
 
     @op.kernel()  # no body: windows are strided views
-    def pooling_max_xp(xp, g, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout=None,
-                       out=None):
+    def by_maxima_xp(xp, given, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout=None,
+                     out=None):
         pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
-        g, x, maxima = g.reshape(pool.y), data.reshape(pool.x), maxima.reshape(pool.y)
+        shape, given_as, made = (data.shape, pool.y, pool.x) if like == 1 else (maxima.shape, pool.x, pool.y)
+        given, x, maxima = given.reshape(given_as), data.reshape(pool.x), maxima.reshape(pool.y)
         direct = out is not None and out.flags.c_contiguous
-        dx = out.reshape(pool.x) if direct else xp.empty(pool.x, data.dtype)
+        result = out.reshape(made) if direct else xp.empty(made, given.dtype)
         for block in _blocks(xp, pool, data.dtype.itemsize):
-            _place(xp, g[block], x[block], maxima[block], pool, first, dx[block])
+            target = result[block]
+            target[...] = 0
+            move(xp, given[block], _hits(xp, x[block], maxima[block], pool, first), pool.apart, target)
         if out is None:
-            return dx.reshape(data.shape)
+            return result.reshape(shape)
         if not direct:
-            out[...] = dx.reshape(data.shape)
+            out[...] = result.reshape(shape)
         return out
 
 
-_to_maxima(pooling_max, first=True)
-
-
-@pooling_at_max.kernel()  # no body: windows are strided views
-def pooling_at_max_xp(xp, h, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout):
-    pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
-    h, x, top = h.reshape(pool.x), data.reshape(pool.x), maxima.reshape(pool.y)
-    y = xp.zeros(pool.y, h.dtype)
-    for block in _blocks(xp, pool, data.dtype.itemsize):
-        target = y[block]
-        for hit, to, read in _hits(xp, x[block], top[block], pool):
-            target[to] += _masked(xp, h[block][read], hit)
-    return y.reshape(maxima.shape)
+_by_maxima(pooling_max, _spread_from_maxima)
+_by_maxima(pooling_at_max, _read_at_maxima, like=2)
 
 
 # -------------------------------------------------------------------------------------------- Pooling_v1
@@ -476,7 +476,7 @@ _pooling(pooling_v1, framed=True)
 pooling_v1_max = register(Op(
     "_backward_Pooling_v1", pooling_v1.signature.schema, ("g", "data", "maxima"), cheap=True,
     doc="The gradient of maxima: it goes to all places of the window that have the maximum."))
-_to_maxima(pooling_v1_max, first=False)
+_by_maxima(pooling_v1_max, _spread_from_maxima, first=False)
 
 
 @pooling_v1_max.infer

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
+
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
@@ -15,7 +17,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..outputs import adjoint_pair, agreeing, as_output, gradient_by, like_inputs, linear
+from ..outputs import adjoint_pair, agreeing, as_output, gradient_by, in_dtype_of, like_inputs, linear
 from ..places import reading, writing
 from ..shapes.shape import stored
 from .indexing import check_some, puts_back, whole
@@ -398,9 +400,11 @@ def _strides(shape: int | tuple[int, ...] | None) -> list[int]:
     return list(accumulate(dims[:0:-1], lambda a, b: a * b, initial=1))[::-1]
 
 
-@declare(name="_ravel_multi_index", aliases=("ravel_multi_index",))
+@composed(name="_ravel_multi_index", aliases=("ravel_multi_index",))
 def ravel_multi_index(data, *, shape: int | tuple[int, ...] | None = None):
     """Flat indices into ``shape`` from indices for each axis, the columns of ``data``."""
+    strides = np.array(_strides(shape)).reshape(-1, *[1] * (len(data.shape) - 1))
+    return in_dtype_of(ops._np_sum(ops.broadcast_mul(ops.Cast(data, dtype="int64"), strides), axis=0), data)
 
 
 @ravel_multi_index.fill
@@ -413,12 +417,6 @@ def ravel_multi_index_infer(data, *, shape):
     if len(data) < 2 or data[0] != len(_strides(shape)):
         raise ShapeError(f"expected a row of indices for each dimension of shape={shape}, got {show(data)}")
     return data[1:]
-
-
-@ravel_multi_index.kernel()  # no body: it takes 30% longer
-def ravel_multi_index_xp(xp, data, *, shape):
-    strides = xp.asarray(_strides(shape), dtype=xp.int64).reshape((-1,) + (1,) * (data.ndim - 1))
-    return xp.sum(data.astype(xp.int64) * strides, axis=0)
 
 
 ravel_multi_index.grad(ZERO)

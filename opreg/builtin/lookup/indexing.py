@@ -75,33 +75,39 @@ def check_some(data: Shape, axis: int, indices: Shape) -> None:
         raise ShapeError(f"axis {axis} of {show(data)} is empty: there is nothing to look up")
 
 
-def add_at(xp: ArrayModule, shape: Shape, places: Array, values: Array) -> Array:
-    """Zeros of a shape with values added at flat indices, which may repeat."""
-    flat = xp.zeros(math.prod(shape), dtype=values.dtype)
+def add_at(xp: ArrayModule, shape: Shape, places: Array, values: Array, spare: bool = False) -> Array:
+    """Zeros of a shape with values added at flat indices, which may repeat; with ``spare`` an index may be one beyond
+    the last, where a value is left out."""
+    size = math.prod(shape)
+    flat = xp.zeros(size + spare, dtype=values.dtype)
     # In one flat array, the form that NumPy has a fast loop for.
     xp.add.at(flat, xp.broadcast_to(places, values.shape).reshape(-1), values.reshape(-1))
-    return flat.reshape(shape)
+    return flat[:size].reshape(shape)
 
 
 def _places(xp: ArrayModule, indices: Array, shape: Shape, axis: int) -> Array:
     """Flat indices into a shape for indices along one axis, with three axes: outer axes, indices and inner axes."""
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
-    return (xp.arange(outer).reshape(-1, 1, 1) * shape[axis] + indices) * inner + xp.arange(inner)
+    if outer != 1:
+        indices = xp.arange(outer).reshape(-1, 1, 1) * shape[axis] + indices
+    return indices if inner == 1 else indices * inner + xp.arange(inner)
 
 
-def puts_back(op: Op, places: Callable[..., Array], sums: bool = True) -> None:
+def puts_back(op: Op, places: Callable[..., Array], sums: bool = True, spare: bool = False) -> None:
     """Declare that an operator scatters elements into zeros, in the shape of its last input or of its attribute
     ``shape``.
 
-    ``places(xp, indices, shape, **attrs)`` gives the flat index of each element. Elements with equal indices are added;
-    without ``sums`` the indices are distinct.
+    ``places(xp, *indices, shape, **attrs)`` gives the flat index of each element. Elements with equal indices are
+    added, for ``spare`` see ``add_at``; without ``sums`` the indices are distinct.
     """
     @op.kernel()  # no body: others add at places by it
-    def puts_back_xp(xp, g, indices, like=None, *, shape=None, **attrs):
-        shape = like.shape if shape is None else shape
-        found = places(xp, indices, shape, **attrs)
+    def puts_back_xp(xp, g, *indices, shape=None, **attrs):
+        if shape is None:
+            *indices, like = indices
+            shape = like.shape
+        found = places(xp, *indices, shape, **attrs)
         if sums:
-            return add_at(xp, shape, found, g.reshape(found.shape))
+            return add_at(xp, shape, found, g.reshape(found.shape), spare)
         result = xp.zeros(math.prod(shape), dtype=g.dtype)
         result[found.reshape(-1)] = g.reshape(-1)
         return result.reshape(shape)
@@ -155,6 +161,18 @@ def _looking_up(op: Op, data: int) -> None:
     def looking_up_xp(xp, *ins, axis=0, mode="clip"):
         a = ins[data]
         return xp.take(a, whole(xp, ins[1 - data], a.shape[axis], mode), axis=axis)
+
+    @op.prepare
+    def looking_up_prepare(*ins, axis=0, mode="clip"):
+        if mode not in ("clip", "wrap"):
+            return None
+        whole_already = ins[1 - data].dtype == np.int64
+
+        def run(*ins: Array) -> Array:
+            indices = ins[1 - data]
+            return ins[data].take(indices if whole_already else indices.astype(np.int64), axis, mode=mode)
+
+        return run
 
     @op.kernel("numpy", bound=True, accepts=_numpy_only, rank=Rank.OPERATOR)
     def looking_up_numpy(call: Call) -> Callable[[], object]:
@@ -489,6 +507,15 @@ def choosing(op: Op, number_there: bool = False, rows: bool = False) -> None:
         xp.copyto(out, y)
         xp.copyto(out, x, where=truth)
         return out
+
+    @op.prepare
+    def choosing_prepare(condition, *arrays, scalar=None):
+        if len(arrays) != 1 or condition.dtype.kind != "b":
+            return None
+        number = constant(np, scalar, arrays[0].dtype)
+        if number_there:
+            return lambda condition, array: np.where(condition, number, array)
+        return lambda condition, array: np.where(condition, array, number)
 
 
 choosing(where, rows=True)

@@ -17,7 +17,7 @@ from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
 from ...core.op import Op
 from ...core.registry import register
-from ...core.spec import broadcast, fits, wrapped
+from ...core.spec import broadcast, fits, is_single_or_double, wrapped
 from ...errors import DTypeError
 from ...typing import Array, ArrayModule
 from ..samples import alike
@@ -49,6 +49,14 @@ def _by_function(op: Op, function: str, number: Callable | None = None, always: 
             return getattr(xp, function)(*arrays, out=out)
         out[...] = getattr(xp, function)(*arrays)
         return out
+
+    @op.prepare
+    def function_prepare(data: Array, *others: Array, scalar: Any = always) -> Callable[..., Array] | None:
+        value = None if number is None or data.ndim == 0 else number(np, data.dtype, scalar)
+        if value is None or not (is_single_or_double(data.dtype) or (data.dtype.kind in "iu" and type(value) is int)):
+            return None
+        ufunc, constant = getattr(np, function), np.asarray(value, data.dtype)
+        return lambda data: ufunc(data, constant)
 
     @op.kernel("ufunc", bound=True, accepts=lambda call: _wrong(function, call.outs[0]), rank=Rank.OPERATOR)
     def function_bound(call: Call) -> Callable:

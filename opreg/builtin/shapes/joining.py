@@ -18,7 +18,7 @@ from ...typing import Array
 from ..layouts import by_axis
 from ..outputs import agreeing, numbered, together
 from ..samples import along
-from .shape import stored
+from .shape import apart, stored
 
 __all__ = ["MANY", "single"]
 
@@ -250,6 +250,15 @@ def _splitting(op: Op, edges: Callable[..., list[int]]) -> None:
         return single(cuts(array, axis=axis, squeeze_axis=squeeze_axis, **attrs))
 
     _parting(op, cuts)
+
+    @op.prepare
+    def splitting_prepare(data, *, axis, squeeze_axis, **attrs):
+        if any(map(apart, cuts(data, axis=axis, squeeze_axis=squeeze_axis, **attrs))):
+            return None
+        axis = check_axis(axis, data.ndim)
+        starts = pairwise(rule(attrs, data.shape, axis))
+        keys = [(slice(None),) * axis + (start if squeeze_axis else slice(start, stop),) for start, stop in starts]
+        return lambda data: single([data[key].copy() for key in keys])
 
     @op.grad
     def splitting_grad(g, ins, outs, *, axis, squeeze_axis):

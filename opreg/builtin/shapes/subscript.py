@@ -13,6 +13,7 @@ from ...errors import SubscriptError
 from ..outputs import adjoint_pair, linear
 from ..places import reading
 from ..samples import repeated
+from .shape import apart
 
 __all__: list[str] = []
 
@@ -40,6 +41,15 @@ def subscript_infer(data, *, key):
 
 
 reading(subscript, lambda xp, data, *, key: (data, key))
+
+
+@subscript.prepare
+def subscript_prepare(data, *, key):
+    parts = key if isinstance(key, tuple) else (key,)
+    basic = all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts)
+    if not basic or any(isinstance(part, bool) for part in parts) or apart(data[key]):
+        return None
+    return lambda data: data[key].copy()
 
 
 def _of_samples(key: Any) -> tuple[Any, ...] | None:

@@ -6,20 +6,19 @@ W. Liu and others, SSD: Single Shot MultiBox Detector, 2016. Boxes are given by 
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
 from ...core.attrs import Limit
 from ...core.declarations import ZERO
-from ...core.registry import declare
+from ...core.registry import ops
 from ...core.spec import show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
-from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..outputs import wide
-from .boxes import apart, moved, offsets, one_by_one, ratio, survivors
+from ..outputs import in_dtype_of, widened
+from .boxes import columns, first_of, joined, moved, offsets, overlaps, rows_at
 
 __all__: list[str] = []
 
@@ -29,16 +28,10 @@ _VARIANCES = (0.1, 0.1, 0.2, 0.2)
 Variances = Annotated[tuple[float, ...], Limit("of four", lambda numbers: len(numbers) == 4)]
 
 
-def _of_four(xp: ArrayModule, boxes: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """Corners and area of boxes."""
-    left, top, right, bottom = apart(boxes)
-    return left, top, right, bottom, (right - left) * (bottom - top)
-
-
-def _centered(xp: ArrayModule, boxes: Array) -> tuple[Array, Array, Array, Array]:
-    """Center and sides of boxes."""
-    left, top, right, bottom = apart(boxes)
-    return (left + right) * 0.5, (top + bottom) * 0.5, right - left, bottom - top
+def _centered(boxes: Any) -> list[Any]:
+    """Center and sides, as four coordinates, of boxes by corners."""
+    left, top, right, bottom = columns(boxes)
+    return [(left + right) * 0.5, (top + bottom) * 0.5, right - left, bottom - top]
 
 
 # ------------------------------------------------------------------------------------------------- prior
@@ -85,8 +78,8 @@ prior.grad(ZERO)
 # ------------------------------------------------------------------------------------------------ target
 
 
-@declare(name="_contrib_MultiBoxTarget", types="*T:floating->*T", aliases=("MultiBoxTarget",),
-         outputs=("loc_target", "loc_mask", "cls_target"))
+@composed(name="_contrib_MultiBoxTarget", types="*T:floating->*T", aliases=("MultiBoxTarget",),
+          outputs=("loc_target", "loc_mask", "cls_target"))
 def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_label: float = -1.0,
            negative_mining_ratio: float = -1.0, negative_mining_thresh: float = 0.5,
            minimum_negative_samples: int = 0, variances: Variances = _VARIANCES):
@@ -103,70 +96,59 @@ def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_la
 
     Gives offsets divided by ``variances`` (batch, 4 n), a mask of those that count, and classes (batch, n).
     """
+    (batch, n), objects, dtype = (label.shape[0], anchor.shape[1]), label.shape[1], np.dtype(label.dtype)
+    if batch * n * objects == 0:
+        zeros = np.zeros((batch, n * 4), dtype)
+        return zeros, zeros, np.full((batch, n), ignore_label, dtype)
+    anchor, label = widened(anchor), widened(label)
+    kinds = label[:, :, 0]
+    real = ops._npi_equal_scalar(ops._np_cumsum(ops._npi_equal_scalar(kinds, scalar=-1.0), axis=1), scalar=0.0)
+    shared = overlaps(columns(anchor[:, :, None]), columns(label[:, None, :, 1:5]))
+    shared = ops._npi_where_rscalar(real[:, None], shared, scalar=-1.0)
+    best, positive, overlap = _matches(shared, overlap_threshold)
+    background = ops._npi_greater(real[:, :1], positive)
+    if negative_mining_ratio > 0:
+        free = ops._npi_logical_and(background, ops._npi_less_scalar(overlap, scalar=negative_mining_thresh))
+        background = _hard(widened(cls_pred), free, ops._np_sum(positive, axis=1), negative_mining_ratio)
+    matched = rows_at(label, best)
+    steps = offsets(_centered(anchor), _centered(matched[:, :, 1:5]))
+    mask = positive[:, :, None]
+    codes = ops._npi_where_rscalar(mask, joined([step / each for step, each in zip(steps, variances)]), scalar=0.0)
+    classes = ops._npi_where_lscalar(background, np.full((batch, n), ignore_label, label.dtype), scalar=0.0)
+    classes = ops._npi_where(positive, matched[:, :, 0] + 1, classes)
+    mask = ops.broadcast_to(ops.Cast(mask, dtype=dtype), shape=(batch, n, 4))
+    flat = [ops._np_reshape(each, newshape=(batch, -1)) for each in (codes, mask, classes)]
+    return tuple([ops.Cast(each, dtype=dtype) for each in flat])
 
 
 formed(target, "(1, n, 4) (batch, objects, numbers > 4) (batch, classes, n) -> (batch, 4n) (batch, 4n) (batch, n)")
+target.grad(ZERO)
 
 
-def _matches(xp: ArrayModule, overlaps: Array, threshold: float) -> tuple[Array, Array, Array]:
-    """The object of each anchor, whether they match, and their overlap, from ``overlaps`` (batch, n, objects)."""
-    count = overlaps.shape[2]
-    column = one_by_one(xp, overlaps.copy(), min(overlaps.shape[1:]), lambda best: best > 1e-6)
-    best = xp.where(column >= 0, column, xp.argmax(overlaps, axis=2) if count else 0)
-    overlap = xp.take_along_axis(overlaps, best[:, :, None], axis=2)[:, :, 0]
-    positive = column >= 0
+def _matches(shared: Any, threshold: float) -> tuple[Any, Any, Any]:
+    """The object of each anchor, whether they match, and their overlap, from the overlaps (batch, n, objects)."""
+    column, _ = ops._matching(shared, above=1e-6)
+    positive = ops._npi_greater_equal_scalar(column, scalar=0.0)
+    best = ops._npi_where(positive, column, ops._npi_argmax(shared, axis=2))
+    overlap = ops.pick(shared, best, axis=2)
     if threshold > 0:
-        positive = positive | (overlap > threshold)
+        positive = ops._npi_logical_or(positive, ops._npi_greater_scalar(overlap, scalar=threshold))
     return best, positive, overlap
 
 
-@target.kernel()  # no body: one match after the other
-def target_xp(xp, anchor, label, cls_pred, *, overlap_threshold, ignore_label, negative_mining_ratio,
-              negative_mining_thresh, variances):
-    (batch, n), objects = (label.shape[0], anchor.shape[1]), label.shape[1]
-    if batch * n * objects == 0:
-        zeros = xp.zeros((batch, n * 4), label.dtype)
-        return zeros, zeros, xp.full((batch, n), ignore_label, dtype=label.dtype)
-    anchor, label, cls_pred = wide(anchor), wide(label), wide(cls_pred)
-    is_object = xp.cumsum(label[:, :, 0] == -1, axis=1) == 0
-    anchor_sides = [side[:, :, None] for side in _of_four(xp, anchor)]
-    label_sides = [side[:, None, :] for side in _of_four(xp, label[:, :, 1:5])]
-    overlaps = ratio(xp, anchor_sides, label_sides)
-    overlaps = xp.where(xp.isnan(overlaps), 0, overlaps)
-    overlaps = xp.where(is_object[:, None, :], overlaps, -1).astype(label.dtype)
-    best, positive, overlap = _matches(xp, overlaps, overlap_threshold)
-    has_objects = is_object.any(axis=1)[:, None]
-    positive &= has_objects
-    if negative_mining_ratio > 0:
-        free = (overlap < negative_mining_thresh) & ~positive & has_objects
-        background = _hard(xp, cls_pred, free, positive.sum(axis=1), negative_mining_ratio)
-    else:
-        background = has_objects & ~positive
-    matched = xp.take_along_axis(label, best[:, :, None], axis=1)
-    steps = offsets(xp, _centered(xp, anchor), _centered(xp, matched[:, :, 1:5]))
-    codes = xp.stack([step / variance for step, variance in zip(steps, variances)], axis=-1)
-    mask = positive[:, :, None]
-    classes = xp.where(positive, matched[:, :, 0] + 1, xp.where(background, 0, ignore_label))
-    return (xp.where(mask, codes, 0).reshape(batch, -1),
-            xp.broadcast_to(mask, (batch, n, 4)).reshape(batch, -1), classes)
-
-
-def _hard(xp: ArrayModule, cls_pred: Array, free: Array, objects: Array, share: float) -> Array:
+def _hard(cls_pred: Any, free: Any, objects: Any, share: float) -> Any:
     """Hard negatives: the unmatched anchors with the lowest probability of background, ``share`` times as many as
     objects."""
-    top = cls_pred.max(axis=1)
-    sure = xp.exp(cls_pred[:, 0] - top) / xp.exp(cls_pred - top[:, None]).sum(axis=1)
-    order = xp.argsort(xp.where(free, sure, math.inf), axis=1, kind="stable")
-    return free & (xp.argsort(order, axis=1) < xp.floor(objects * share)[:, None])
-
-
-target.grad(ZERO)
+    sure = ops.softmax(cls_pred, axis=1)[:, 0]
+    order = ops.argsort(ops._npi_where_rscalar(free, sure, scalar=math.inf), axis=1, dtype="int64")
+    most = ops.floor(ops.Cast(objects, dtype="float64") * share)[:, None]
+    return ops._npi_logical_and(free, ops._npi_greater(most, ops.argsort(order, axis=1, dtype="float64")))
 
 
 # --------------------------------------------------------------------------------------------- detection
 
 
-@declare(name="_contrib_MultiBoxDetection", types="*T:floating->*T", aliases=("MultiBoxDetection",))
+@composed(name="_contrib_MultiBoxDetection", types="*T:floating->*T", aliases=("MultiBoxDetection",))
 def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float = 0.01, background_id: int = 0,
               nms_threshold: float = 0.5, force_suppress: bool = False, variances: Variances = _VARIANCES,
               nms_topk: int = -1):
@@ -177,36 +159,34 @@ def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float
     ``nms_topk`` best, one that overlaps a better one of its class, or of any with ``force_suppress``, by
     ``nms_threshold`` gets the class -1. Remaining rows are -1.
     """
+    batch, classes, n = cls_prob.shape
+    if batch * n == 0 or classes < 2:
+        return np.full((batch, n, 6), -1, np.dtype(cls_prob.dtype))
+    objects = widened(cls_prob)[:, 1:]
+    kind, score = ops.argmax(objects, axis=1), ops.max(objects, axis=1)
+    valid = ops._npi_greater_scalar(score, scalar=-1.0) if threshold <= -1 else ops._npi_greater_equal_scalar(
+        score, scalar=threshold)
+    steps = columns(ops._np_reshape(widened(loc_pred), newshape=(batch, n, 4)))
+    boxes = moved(_centered(widened(anchor)), steps, variances)
+    if clip:
+        boxes = [ops.clip(side, a_min=0.0, a_max=1.0) for side in boxes]
+    suppress, top = 0 < nms_threshold <= 1, nms_topk if 0 < nms_topk < n else n
+    order = of_anchors = ops.argsort(ops._npi_logical_not(valid), axis=1, dtype="int64")
+    if suppress:
+        order = ops.argsort(ops._npi_where_rscalar(valid, -score, scalar=math.inf), axis=1, dtype="int64")
+        if top < n:  # after the best boxes come others in the order of anchors, as in MXNet
+            order = ops._npi_where(np.arange(n) < top, order, of_anchors)
+    rows = rows_at(ops.stack(kind, score, *boxes, axis=-1, num_args=6), order)
+    counts = ops._np_sum(valid, axis=1)
+    if suppress:
+        kinds, groups = rows[:, :, :1], [] if force_suppress else [rows[:, :, 0]]
+        first = counts if top == n else ops._minimum_scalar(counts, scalar=top)
+        kept = ops._survivors(rows[:, :, 2:], first, *groups, threshold=nms_threshold, closed=True,
+                              grouped=not force_suppress)
+        kinds = ops._npi_where_rscalar(kept[:, :, None], kinds, scalar=-1.0)
+        rows = ops.Concat(kinds, rows[:, :, 1:], num_args=2, dim=2)
+    return in_dtype_of(ops._npi_where_rscalar(first_of(counts, n)[:, :, None], rows, scalar=-1.0), cls_prob)
 
 
 formed(detection, "(batch, classes, n) (batch, 4n) (1, n, 4) -> (batch, n, 6)")
-
-
-@detection.kernel()  # no body: boxes are removed one after the other
-def detection_xp(xp, cls_prob, loc_pred, anchor, *, clip, threshold, nms_threshold, force_suppress, variances,
-                 nms_topk):
-    batch, classes, n = cls_prob.shape
-    if batch * n == 0 or classes < 2:
-        return xp.full((batch, n, 6), -1, dtype=cls_prob.dtype)
-    cls_prob, loc_pred, anchor = wide(cls_prob), wide(loc_pred), wide(anchor)
-    kind = xp.argmax(cls_prob[:, 1:], axis=1)
-    score = xp.take_along_axis(cls_prob[:, 1:], kind[:, None], axis=1)[:, 0]
-    valid = (score > -1) & (score >= threshold)
-    boxes = moved(xp, _centered(xp, anchor), apart(loc_pred.reshape(batch, n, 4)), variances)
-    boxes = xp.clip(boxes, 0, 1) if clip else boxes
-    rows = xp.concatenate((kind[:, :, None].astype(boxes.dtype), score[:, :, None], boxes), axis=2)
-    suppress, top = 0 < nms_threshold <= 1, nms_topk if 0 < nms_topk < n else n
-    order = xp.argsort(xp.where(valid, -score if suppress else 0, math.inf), axis=1, kind="stable")
-    if suppress and top < n:  # after the best boxes come others in the order of anchors, as in MXNet
-        order = xp.where(xp.arange(n) < top, order, xp.argsort(~valid, axis=1, kind="stable"))
-    valid = xp.take_along_axis(valid, order, axis=1)
-    rows = xp.take_along_axis(rows, order[:, :, None], axis=1)
-    if suppress:
-        kept = survivors(xp, valid & (xp.arange(n) < top), xp.stack(_of_four(xp, rows[:, :, 2:])),
-                         lambda one, others: ratio(xp, one, others) >= nms_threshold,
-                         None if force_suppress else rows[:, :, 0])
-        rows[:, :, 0] = xp.where(kept, rows[:, :, 0], -1)
-    return xp.where(valid[:, :, None], rows, -1)
-
-
 detection.grad(ZERO)

@@ -6,14 +6,19 @@ S. Ren, K. He, R. Girshick, J. Sun, Faster R-CNN, 2015. Boxes are given by the c
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from ...core.declarations import ZERO
-from ...core.registry import declare
+from ...core.registry import ops
 from ...core.spec import ANY, show
+from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
-from ...typing import Array, ArrayModule
-from ..outputs import wide
-from .boxes import apart, ratio, survivors
+from ...typing import Array
+from ..outputs import in_dtype_of, widened
+from .boxes import joined, rows_at
 
 __all__: list[str] = []
 
@@ -37,8 +42,8 @@ def _anchors(stride: int, ratios: tuple[float, ...], scales: tuple[float, ...]) 
 def _declare(name: str, single: bool) -> None:
     """Declare Proposal, which takes one image, or MultiProposal, which takes a batch."""
 
-    @declare(name=name, types="*T:floating->*T", outputs=("output", "score"),
-             visible=lambda *, output_score: 2 if output_score else 1)
+    @composed(name=name, types="*T:floating->*T", outputs=("output", "score"),
+              visible=lambda *, output_score: 2 if output_score else 1)
     def proposal(cls_prob, bbox_pred, im_info, *, rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: int = 300,
                  threshold: float = 0.7, rpn_min_size: int = 16, scales: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0),
                  ratios: tuple[float, ...] = (0.5, 1.0, 2.0), feature_stride: int = 16, output_score: bool = False,
@@ -53,6 +58,8 @@ def _declare(name: str, single: bool) -> None:
         ``rpn_post_nms_top_n`` at most, and are repeated if there are fewer. ``iou_loss`` says that ``bbox_pred`` is
         the distance between corners in pixels.
         """
+        return _proposed(cls_prob, bbox_pred, im_info, rpn_pre_nms_top_n, rpn_post_nms_top_n, threshold, rpn_min_size,
+                         _anchors(feature_stride, ratios, scales), feature_stride, iou_loss)
 
     @proposal.fill
     def proposal_fill(ins, outs):
@@ -85,61 +92,61 @@ def _declare(name: str, single: bool) -> None:
             raise ShapeError(f"cls_prob: there is no place in {show(cls_prob)}")
         return [(batch * rpn_post_nms_top_n, 5), (batch * rpn_post_nms_top_n, 1)]
 
-    proposal.kernel()(proposal_xp)  # no body: regions are removed one after the other
     proposal.grad(ZERO)
 
 
-def _regions(xp: ArrayModule, bbox_pred: Array, info: Array, anchors: Array, stride: int, iou_loss: bool) -> Array:
-    """Corners of the regions (batch, height, width, anchors), clipped to the image."""
-    batch, numbers, height, width = bbox_pred.shape
-    steps = bbox_pred.reshape(batch, numbers // 4, 4, height, width).transpose(0, 3, 4, 1, 2)
-    down, right = xp.arange(height)[:, None, None] * stride, xp.arange(width)[:, None] * stride
-    left, top, far, bottom = [side + start for side, start in zip(apart(anchors), (right, down, right, down))]
+def _proposed(cls_prob: Any, bbox_pred: Any, im_info: Any, first: int, most: int, threshold: float, least_side: int,
+              corners: Sequence[tuple[float, ...]], stride: int, iou_loss: bool) -> tuple[Any, Any]:
+    """The body of both operators. Arrays of regions are (batch, anchors, height, width)."""
+    (batch, _, height, width), count = cls_prob.shape, len(corners)
+    scores, info = widened(cls_prob)[:, count:], widened(im_info)
+    high, across, scale = [ops._np_reshape(part, newshape=(batch, 1, 1, 1))
+                           for part in ops.SliceChannel(info, num_outputs=3, axis=1, squeeze_axis=True)]
+    steps = ops._np_reshape(widened(bbox_pred), newshape=(batch, count, 4, height, width))
+    steps = ops.SliceChannel(steps, num_outputs=4, axis=2, squeeze_axis=True)
+    sides = [ops._maximum_scalar(ops.broadcast_minimum(side, most_ - 1), scalar=0.0) for side, most_ in zip(
+        _regions(steps, _placed(corners, height, width, stride), iou_loss), (across, high, across, high))]
+    outside = ops._npi_logical_or(ops._npi_less_equal(ops.floor(high / stride), np.arange(height)[:, None]),
+                                  ops._npi_less_equal(ops.floor(across / stride), np.arange(width)))
+    left, top, right, bottom = sides
+    least = scale * least_side
+    small = ops._npi_logical_or(ops._npi_less(right - left + 1, least), ops._npi_less(bottom - top + 1, least))
+    half = ops.broadcast_mul(ops.Cast(small, dtype=scores.dtype), least / 2)
+    boxes = joined([left - half, top - half, right + half, bottom + half])
+    scores = ops._npi_where_lscalar(ops._npi_logical_or(outside, small), scores, scalar=-1.0)
+    count *= height * width
+    boxes = ops._np_reshape(ops.transpose(boxes, axes=(0, 2, 3, 1, 4)), newshape=(batch, count, 4))
+    scores = ops._np_reshape(ops.transpose(scores, axes=(0, 2, 3, 1)), newshape=(batch, count))
+    order = ops.argsort(-scores, axis=1, dtype="int64")
+    if 0 < first < count:
+        order, count = order[:, :first], first
+    boxes = rows_at(boxes, order)
+    kept = ops._survivors(boxes, np.full(batch, count), threshold=threshold, border=1, most=most)
+    found = ops._maximum_scalar(ops._np_sum(kept, axis=1), scalar=1)[:, None]
+    place = ops._npi_mod(np.arange(most)[None], found)
+    place = ops._take_along_axis(ops.argsort(ops._npi_logical_not(kept), axis=1, dtype="int64"), place, axis=1)
+    scores = ops._take_along_axis(scores, ops._take_along_axis(order, place, axis=1), axis=1)
+    image = np.repeat(np.arange(batch, dtype=boxes.dtype), most)[:, None]
+    regions = ops.Concat(image, ops._np_reshape(rows_at(boxes, place), newshape=(-1, 4)), num_args=2, dim=1)
+    return in_dtype_of(regions, cls_prob), in_dtype_of(ops._np_reshape(scores, newshape=(-1, 1)), cls_prob)
+
+
+def _placed(corners: Sequence[tuple[float, ...]], height: int, width: int, stride: int) -> list[Array]:
+    """Corners of the anchors at each position, as four coordinates that broadcast."""
+    down, right = np.arange(height)[:, None] * stride, np.arange(width) * stride
+    return [side[:, None, None] + start for side, start in zip(np.array(corners).T, (right, down, right, down))]
+
+
+def _regions(steps: Sequence[Any], anchors: Sequence[Array], iou_loss: bool) -> list[Any]:
+    """Corners of the regions, as four coordinates."""
+    left, top, far, bottom = anchors
     if iou_loss:
-        sides = [a + b for a, b in zip((left, top, far, bottom), apart(steps))]
-    else:
-        dx, dy, dw, dh = apart(steps)
-        wide_, high = far - left + 1, bottom - top + 1
-        x, y = dx * wide_ + (left + 0.5 * (wide_ - 1)), dy * high + (top + 0.5 * (high - 1))
-        wide_, high = 0.5 * (xp.exp(dw) * wide_ - 1), 0.5 * (xp.exp(dh) * high - 1)
-        sides = [x - wide_, y - high, x + wide_, y + high]
-    last = [info[:, i].reshape(-1, 1, 1, 1) - 1 for i in (1, 0, 1, 0)]
-    return xp.stack([xp.maximum(xp.minimum(side, most), 0) for side, most in zip(sides, last)], axis=-1)
-
-
-def proposal_xp(xp, cls_prob, bbox_pred, im_info, *, rpn_pre_nms_top_n, rpn_post_nms_top_n, threshold, rpn_min_size,
-                scales, ratios, feature_stride, iou_loss):
-    """The kernel of both operators."""
-    cls_prob, bbox_pred, info = wide(cls_prob), wide(bbox_pred), wide(im_info)
-    batch, _, height, width = cls_prob.shape
-    anchors = xp.asarray(_anchors(feature_stride, ratios, scales), dtype=bbox_pred.dtype)
-    boxes = _regions(xp, bbox_pred, info, anchors, feature_stride, iou_loss)
-    scores = cls_prob[:, anchors.shape[0]:].transpose(0, 2, 3, 1)
-    real = [xp.floor(info[:, i] / feature_stride).reshape(-1, 1, 1, 1) for i in (0, 1)]
-    outside = (xp.arange(height)[:, None, None] >= real[0]) | (xp.arange(width)[:, None] >= real[1])
-    left, top, right, bottom = apart(boxes)
-    least = (rpn_min_size * info[:, 2]).reshape(-1, 1, 1, 1)
-    small = (right - left + 1 < least) | (bottom - top + 1 < least)
-    half = xp.where(small, least / 2, 0)
-    boxes = xp.stack((left - half, top - half, right + half, bottom + half), axis=-1)
-    count = math.prod(boxes.shape[1:4])
-    boxes = boxes.reshape(batch, count, 4)
-    scores = xp.where(outside | small, -1, scores).reshape(batch, count)
-    if rpn_pre_nms_top_n > 0:
-        count = min(count, rpn_pre_nms_top_n)
-    order = xp.argsort(-scores, axis=1, kind="stable")[:, :count]
-    scores = xp.take_along_axis(scores, order, axis=1)
-    boxes = xp.take_along_axis(boxes, order[:, :, None], axis=1)
-    left, top, right, bottom = apart(boxes)
-    rows = xp.stack((left, top, right, bottom, (right - left + 1) * (bottom - top + 1)))
-    most = min(count, rpn_post_nms_top_n)
-    kept = survivors(xp, xp.ones((batch, count), dtype=bool), rows,
-                     lambda one, others: ratio(xp, one, others, 1) > threshold, most=most)
-    place = xp.arange(rpn_post_nms_top_n) % xp.maximum(kept.sum(axis=1), 1)[:, None]
-    place = xp.take_along_axis(xp.argsort(~kept, axis=1, kind="stable"), place, axis=1)
-    image = xp.broadcast_to(xp.arange(batch).astype(boxes.dtype)[:, None, None], (*place.shape, 1))
-    regions = xp.concatenate((image, xp.take_along_axis(boxes, place[:, :, None], axis=1)), axis=2)
-    return regions.reshape(-1, 5), xp.take_along_axis(scores, place, axis=1).reshape(-1, 1)
+        return [ops.broadcast_add(step, side) for step, side in zip(steps, anchors)]
+    dx, dy, dw, dh = steps
+    wide, high = far - left + 1, bottom - top + 1
+    x, y = dx * wide + (left + 0.5 * (wide - 1)), dy * high + (top + 0.5 * (high - 1))
+    half_wide, half_high = 0.5 * (ops.exp(dw) * wide - 1), 0.5 * (ops.exp(dh) * high - 1)
+    return [x - half_wide, y - half_high, x + half_wide, y + half_high]
 
 
 _declare("_contrib_Proposal", single=True)

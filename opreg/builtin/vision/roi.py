@@ -7,6 +7,7 @@ tables of maxima over blocks whose sides are powers of two: four blocks cover an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, NamedTuple
 
@@ -14,14 +15,15 @@ import numpy as np
 
 from ...core.attrs import Count, Limit
 from ...core.op import Op
-from ...core.registry import declare, register
+from ...core.registry import declare, ops, register
 from ...core.rules import Rule
 from ...core.spec import Shape, limits, show
 from ...core.threads import stretches
+from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..lookup.indexing import add_at
+from ..lookup.indexing import puts_back
 from ..outputs import adjoint_pair, gradient_by, like_inputs, wide
 from .bilinear import images
 
@@ -364,32 +366,28 @@ def roi_pooling_data(g, rois, maxidx, data):
     """The gradient of ROIPooling, added at the positions of the maxima."""
 
 
-def _sources(xp: ArrayModule, rois: Array, maxidx: Array, shape: Shape) -> tuple[Array, Array]:
-    """Flat indices of the maxima in the data, and which of them exist."""
+def _sources(xp: ArrayModule, rois: Array, maxidx: Array, shape: Shape) -> Array:
+    """Flat indices of the maxima in the data; one beyond the last for a cell without pixels."""
     n, channels, height, width = shape
-    nonempty = maxidx >= 0
     image = xp.clip(rois[:, 0].astype(xp.int64), 0, n - 1)[:, None, None, None]
     flat = (image * channels + xp.arange(channels)[:, None, None]) * (height * width)
-    return flat + xp.where(nonempty, maxidx, 0), nonempty
+    return xp.where(maxidx >= 0, flat + maxidx, math.prod(shape))
 
 
-@roi_pooling_data.kernel()  # no body: it takes 65% longer for a few regions, 40% for 64
-def roi_pooling_data_xp(xp, g, rois, maxidx, data):
-    flat, nonempty = _sources(xp, rois, maxidx, data.shape)
-    return add_at(xp, data.shape, flat, xp.where(nonempty, g, 0))
+puts_back(roi_pooling_data, _sources, spare=True)
 
 
-@declare(name="_backward_ROIPooling_at", types="T,I,J->T")
+@composed(name="_backward_ROIPooling_at", types="T,I,J->T")
 def roi_pooling_at(h, rois, maxidx):
     """Elements of ``h`` at the positions of the maxima of regions: the gradient of the gradient."""
+    n, channels, height, width = h.shape
+    image = ops._minimum_scalar(ops._maximum_scalar(ops.Cast(rois[:, 0], dtype="int64"), scalar=0), scalar=n - 1)
+    first = ops.broadcast_add(ops._np_reshape(image * (channels * height * width), newshape=(-1, 1, 1, 1)),
+                              np.arange(0, channels * height * width, height * width).reshape(-1, 1, 1))
+    found = ops.take(ops._np_reshape(h, newshape=(-1,)), ops.broadcast_add(first, ops.Cast(maxidx, dtype="int64")))
+    return ops._npi_where_rscalar(ops._npi_greater_equal_scalar(maxidx, scalar=0), found, scalar=0.0)
 
 
 roi_pooling_at.infer(like_inputs(2))
 adjoint_pair(roi_pooling_at, roi_pooling_data)
 gradient_by(roi_pooling, roi_pooling_data)
-
-
-@roi_pooling_at.kernel()  # no body: it takes 40% longer for a few regions, 13% for 64
-def roi_pooling_at_xp(xp, h, rois, maxidx):
-    flat, nonempty = _sources(xp, rois, maxidx, h.shape)
-    return xp.where(nonempty, xp.take(h.reshape(-1), flat), 0)

@@ -1,0 +1,219 @@
+"""Greedy choices among boxes: suppression of boxes that overlap a better one, and one-to-one matching by scores.
+
+The best one is chosen first, and each choice excludes others. On the host the loops are over choices alone; other
+devices, whose values cannot be read, loop over all candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+
+from ...core.array_module import number_on
+from ...core.declarations import ZERO
+from ...core.registry import declare
+from ...typing import Array, ArrayModule
+from ..forms import formed
+from ..outputs import wide
+
+__all__ = ["Format"]
+
+Format = Literal["center", "corner"]
+
+#: Number of boxes compared with all later ones at once: a choice among them is bits of one word.
+BLOCK = 64
+#: Number of pairs of boxes, more or less, that are compared at once.
+PAIRS = 1 << 15
+
+
+# ---------------------------------------------------------------------------------------------- survivors
+
+
+@declare(name="_survivors", types="T:floating,I,G->bool",
+         arguments=lambda *, grouped: ("boxes", "counts", "groups") if grouped else ("boxes", "counts"))
+def survivors(boxes, counts, groups, *, threshold: float, closed: bool = False, form: Format = "corner",
+              border: int = 0, most: int = -1, grouped: bool = False):
+    """Whether each box remains when the first ``counts`` boxes, in order, remove the later ones that they overlap.
+
+    ``boxes`` (..., boxes, 4) are given by corners, or with ``form="center"`` by center and sides, the best first; those
+    beyond ``counts`` (...) take no part. One is removed by an intersection over union above ``threshold``, or with
+    ``closed`` equal to it, with a box that remains, if ``grouped`` one of equal ``groups`` (..., boxes). With
+    ``border=1`` boxes include their last pixel. No more than ``most`` remain, unless that is negative.
+    """
+
+
+formed(survivors, "(...batch, boxes, 4) (...batch) (...batch, boxes) -> (...batch, boxes)")
+
+
+@survivors.kernel()  # no body: boxes are removed one after the other
+def survivors_xp(xp, boxes, counts, groups=None, *, threshold, closed, form, border, most):
+    *outer, n, _ = boxes.shape
+    batch, dtype = math.prod(outer), boxes.dtype
+    zero, sides = number_on(xp, 0, dtype), boxes.reshape(batch, n, 4).transpose(2, 0, 1)
+    rows = xp.empty((5, batch, n), dtype)  # corners and area
+    if form == "center":
+        half = sides[2:] / 2
+        rows[:2], rows[2:4], lengths = sides[:2] - half, sides[:2] + half, sides[2:]
+    else:
+        rows[:4], lengths = sides, sides[2:] - sides[:2] + border
+    xp.multiply(*xp.maximum(lengths, zero), out=rows[4])
+    limit = number_on(xp, threshold, wide(rows[:0]).dtype)
+
+    def clash(one: Array, others: Array) -> Array:
+        both = _extent(xp, one, others, 0, border, zero)
+        both *= _extent(xp, one, others, 1, border, zero)
+        union = one[4] + others[4]
+        union -= both
+        ratio = wide(xp.divide(both, union, out=union))
+        return ratio >= limit if closed else ratio > limit
+
+    choose = _kept_on_host if xp is np else _kept_on_device
+    groups = None if groups is None else groups.reshape(batch, n)
+    return choose(xp, rows, counts.reshape(batch), groups, clash, n if most < 0 else min(n, most)).reshape(*outer, n)
+
+
+def _extent(xp: ArrayModule, one: Array, others: Array, axis: int, border: int, zero: Array) -> Array:
+    """The lengths along an axis that boxes have in common."""
+    length = xp.minimum(one[axis + 2], others[axis + 2])
+    length -= xp.maximum(one[axis], others[axis])
+    if border:
+        length += border
+    return xp.maximum(length, zero, out=length)
+
+
+survivors.grad(ZERO)
+
+#: A function that tells which boxes overlap too much, given data of boxes that broadcast.
+Clash = Callable[[Array, Array], Array]
+
+
+def _kept_on_device(xp: ArrayModule, rows: Array, counts: Array, groups: Array | None, clash: Clash, most: int
+                    ) -> Array:
+    n = rows.shape[2]
+    alive = xp.arange(n) < counts[:, None]
+    for start in range(0, n, BLOCK):
+        stop = min(n, start + BLOCK)
+        hits = clash(rows[:, :, start:stop, None], rows[:, :, None, start:])
+        if groups is not None:
+            hits &= groups[:, start:stop, None] == groups[:, None, start:]
+        live = alive[:, start:stop]
+        for i in range(stop - start):
+            later = live[:, i + 1:]
+            xp.logical_and(later, ~(hits[:, i, i + 1:stop - start] & live[:, i:i + 1]), out=later)
+        later = alive[:, stop:]
+        xp.logical_and(later, ~(hits[:, :, stop - start:] & live[:, :, None]).any(axis=1), out=later)
+    return alive if most == n else alive & (xp.cumsum(alive, axis=1) <= most)
+
+
+def _kept_on_host(xp: ArrayModule, rows: Array, counts: Array, groups: Array | None, clash: Clash, most: int) -> Array:
+    """Removed boxes are not compared any more, and boxes of different groups never are, unless they are few."""
+    kept = np.zeros(rows.shape[1:], bool)
+    for batch, count in enumerate(counts.tolist()):
+        whole, group = rows[:, batch, :count], None if groups is None else groups[batch, :count]
+        if group is None or count <= BLOCK:
+            chosen = _chosen(whole, clash, group, most)
+        else:
+            order = np.argsort(group, kind="stable")
+            parts = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
+            chosen = [place for part in parts for place in part[_chosen(whole[:, part], clash, None, most)].tolist()]
+        kept[batch, chosen] = True
+    return kept if most == rows.shape[2] else kept & (np.cumsum(kept, axis=1) <= most)
+
+
+def _chosen(rest: Array, clash: Clash, group: Array | None, most: int) -> list[int]:
+    """The places of boxes that remain, block by block: at least the first ``most``, if there are so many."""
+    places = np.arange(rest.shape[1])
+    chosen: list[int] = []
+    while places.size and len(chosen) < most:
+        size = min(BLOCK, places.size, max(8, PAIRS // places.size))
+        hits = clash(rest[:, :size, None], rest[:, None, :])
+        if group is not None:
+            hits &= group[:, None] == group
+        bits = np.zeros((size, 8), np.uint8)
+        packed = np.packbits(hits[:, :size], axis=1, bitorder="little")
+        bits[:, :packed.shape[1]] = packed
+        live = _alive(bits.view("<u8")[:, 0].tolist())
+        chosen += places[live].tolist()
+        free = ~hits[live, size:].any(axis=0)
+        places, rest = places[size:][free], rest[:, size:][:, free]
+    return chosen
+
+
+def _alive(hits: Sequence[int]) -> list[int]:
+    """The numbers of those that remain, given for each the ones that it removes, as bits."""
+    alive, left = [], (1 << len(hits)) - 1
+    while left:
+        first = left & -left
+        alive.append(first.bit_length() - 1)
+        left &= ~(hits[alive[-1]] | first)
+    return alive
+
+
+# ----------------------------------------------------------------------------------------------- matching
+
+
+@declare(name="_matching", types="T:floating->int64,int64", outputs=("columns", "rows"))
+def matching(scores, *, above: float, most: int = -1):
+    """One-to-one matching of the rows and columns of ``scores`` (..., rows, columns), the highest score first.
+
+    Gives for each row its column and for each column its row, or -1. Only scores greater than ``above`` match; equal
+    ones match in the order of rows, then columns. No more than ``most`` rows match, unless that is negative.
+    """
+
+
+formed(matching, "(..., rows, columns) -> (..., rows) (..., columns)")
+
+
+@matching.kernel()  # no body: one match after the other
+def matching_xp(xp, scores, *, above, most):
+    *outer, n, m = scores.shape
+    batch, rounds = math.prod(outer), min(n, m) if most < 0 else min(n, m, most)
+    columns, rows = [xp.full((batch, count), -1, dtype=xp.int64) for count in (n, m)]
+    if scores.size:
+        scores = scores.reshape(batch, n, m)
+        match = _match_on_host if xp is np else _match_on_device
+        match(xp, xp.where(xp.isnan(scores), -math.inf, scores), rounds, above, columns, rows)
+    return columns.reshape(*outer, n), rows.reshape(*outer, m)
+
+
+matching.grad(ZERO)
+
+
+def _match_on_device(xp: ArrayModule, scores: Array, rounds: int, above: float, columns: Array, rows: Array) -> None:
+    batch, n, m = scores.shape
+    every = xp.arange(batch)
+    for _ in range(rounds):
+        best = xp.argmax(scores.reshape(batch, n * m), axis=1)
+        row, column = best // m, best % m
+        good = scores[every, row, column] > above
+        columns[every, row] = xp.where(good, column, columns[every, row])
+        rows[every, column] = xp.where(good, row, rows[every, column])
+        scores[every, row] = -math.inf
+        scores[every, :, column] = -math.inf
+
+
+def _match_on_host(xp: ArrayModule, scores: Array, rounds: int, above: float, columns: Array, rows: Array) -> None:
+    """The best row of each column is known, and searched anew when another column takes it."""
+    by_column, above = scores.swapaxes(1, 2).copy(), float(scores.dtype.type(above))
+    places = by_column.argmax(axis=2)
+    tops = np.take_along_axis(by_column, places[:, :, None], axis=2)[:, :, 0].tolist()
+    for batch, (row_of, best) in enumerate(zip(places.tolist(), tops)):
+        for _ in range(rounds):
+            top = max(best)
+            if top <= above:
+                break
+            column = best.index(top)
+            if best.count(top) > 1:
+                column = min([i for i, score in enumerate(best) if score == top], key=row_of.__getitem__)
+            row = row_of[column]
+            columns[batch, row], rows[batch, column] = column, row
+            by_column[batch, :, row], best[column], row_of[column] = -math.inf, -math.inf, -1
+            while row in row_of:
+                other = row_of.index(row)
+                left = by_column[batch, other]
+                place = int(left.argmax())
+                best[other] = left.item(place)
+                row_of[other] = -1 if best[other] == -math.inf else place
