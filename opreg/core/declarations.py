@@ -172,6 +172,8 @@ class Declarations:
         reference."""
 
         def attach(function: F) -> F:
+            if self.rules.check is not None:
+                self.rules.check(self, "kernel", function)
             self.kernels.append(Kernel(function, name, bound, accepts, serves, adds, rank, channels_last))
             self.kernels[1:] = sorted(self.kernels[1:], key=lambda kernel: kernel.order)
             tell(self)  # type: ignore[arg-type]
