@@ -186,7 +186,7 @@ class Declarations:
         host.
 
         ``f(*ins, **attrs)`` gets the first arrays with these shapes and dtypes. It returns a function that computes the
-        only output for all such arrays, or None.
+        output for all such arrays, or a tuple of several, or None.
         """
         return self._declare("prepare", function)
 
