@@ -106,7 +106,7 @@ def cast_grad(g, ins, outs):
 # ------------------------------------------------------------------------------------- mixed precision
 
 
-@composed
+@composed(mixes=True)
 def amp_cast(data, *, dtype: np.dtype):
     """``data`` cast to ``dtype`` if it is floating-point; otherwise unchanged."""
     own = np.dtype(data.dtype)
@@ -129,7 +129,7 @@ def _common(dtypes: Iterable[np.dtype | None], cast_narrow: bool) -> np.dtype | 
     return (min if cast_narrow else max)(known, key=lambda dtype: dtype.itemsize) if known else None
 
 
-@composed(variadic="num_outputs", outputs=lambda *, num_outputs: numbered(num_outputs))
+@composed(variadic="num_outputs", outputs=lambda *, num_outputs: numbered(num_outputs), mixes=True)
 def amp_multicast(*data, num_outputs: Few, cast_narrow: bool = False):
     """The inputs cast to the widest of their floating dtypes, or the narrowest; integers are not changed."""
     dtypes = [np.dtype(each.dtype) for each in data]
