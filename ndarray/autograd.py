@@ -11,7 +11,7 @@ import numpy as np
 from opreg.core.gradient import fitted
 from opreg.core.graph import Entry, Node, topological
 from opreg.core.mode import MODE, Recording, UserRecording
-from opreg.core.rules import warn_of_none
+from opreg.core.rules import counted, warn_of_none
 from opreg.core.slots import Slot
 from opreg.core.versions import LATEST, tick, written
 from opreg.errors import ArgumentError, NotDifferentiableError, OpError, line_at, warn
@@ -377,7 +377,7 @@ class _FunctionGradient:
             warn_of_none(self.function.backward, f"{type(self.function).__name__}.backward")
         if len(results) != len(ins):
             raise ArgumentError(f"{self.name}.backward: expected {len(ins)} gradients, one for each input of "
-                                f"forward, got {len(results)}")
+                                f"forward, got {counted(returned)}")
         for i, (gradient, value) in enumerate(zip(results, ins)):
             if gradient is None:
                 continue

@@ -203,7 +203,7 @@ def _without_casts(graph: Graph) -> Graph:
     """The graph without the casts of mixed precision, so that it computes in the dtypes of its inputs."""
 
     def change(node: Node, inputs: list[Entry]) -> list[Entry] | None:
-        return inputs if node.op is not None and node.op.name in ("amp_cast", "amp_multicast") else None
+        return inputs if node.op is not None and node.op.traits.mixes else None
 
     return rewrite(graph, change)
 

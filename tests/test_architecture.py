@@ -33,6 +33,7 @@ FLOORS = """
     opreg.custom opreg.fills
     opreg.backends
     opreg.builtin
+    opreg.backends.private_operators
     opreg.backends.cuda.operators opreg.backends.numba.operators opreg.backends.onednn.operators
     opreg.backends.operators opreg.ndarray
     opreg.custom.dry_run

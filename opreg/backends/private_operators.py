@@ -6,13 +6,14 @@ They are in no file and in no list of operators.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
+from opreg.builtin.shapes.shape import copying
 from opreg.core.attrs import Schema
 from opreg.core.op import Op
 from opreg.core.signature import Names
 from opreg.core.spec import Shape
-from opreg.typing import Array, ArrayModule
 
 __all__ = ["PRIVATE", "private", "to_channels_first", "to_channels_last"]
 
@@ -36,13 +37,7 @@ def _moved(name: str, doc: str, order: Callable[[int], tuple[int, ...]]) -> Op:
     def moved_infer(data: Shape) -> Shape:
         return tuple([data[axis] for axis in order(len(data))])
 
-    @op.kernel()
-    def moved_xp(xp: ArrayModule, data: Array, *, out: Array | None = None) -> Array:
-        view = data.transpose(order(data.ndim))
-        out = xp.empty(view.shape, view.dtype) if out is None else out
-        out[...] = view
-        return out
-
+    copying(op, lambda data: methodcaller("transpose", order(len(data))))
     return op
 
 

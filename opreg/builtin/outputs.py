@@ -14,8 +14,9 @@ from ..core.spec import Shape, common_dtype, is_floating, is_narrow, unify
 from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
-__all__ = ["adjoint_pair", "linear", "gradient_by", "agreeing", "like_inputs", "numbered", "as_output", "together",
-           "one_of", "floating", "wide", "widened", "in_dtype_of", "out_like", "out_or_empty_like", "write_out"]
+__all__ = ["adjoint_pair", "linear", "gradient_by", "agreeing", "computed", "like_inputs", "numbered", "as_output",
+           "together", "one_of", "floating", "wide", "widened", "in_dtype_of", "out_like", "out_or_empty_like",
+           "write_out"]
 
 
 def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
@@ -182,6 +183,31 @@ def agreeing(op: Op, place: int, shapes: Callable[..., tuple[Any, Shape | None]]
         found, expected = rule(attrs, *ins)
         agreed(op.signature.arguments(attrs)[place], ins[place], expected)
         return found
+
+
+def computed(op: Op, function: Callable[..., Any]) -> None:
+    """Declare that an operator is a function of the array module, ``function(xp, *arrays, **attrs)``. A single number
+    has the shape (1,).
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> from opreg.core.registry import declare
+    >>> @declare(name="_example_median")
+    ... def median(data): "The median."
+    >>> median.infer(lambda data: (1,))
+    <function <lambda> at ...>
+    >>> computed(median, lambda xp, data: xp.median(data))
+    >>> median(nd.array([3.0, 1.0, 2.0])).asnumpy().tolist()
+    [2.0]
+    """
+
+    @op.kernel()  # no body: the function is the array module's
+    def computed_xp(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Any:
+        found = function(xp, *arrays, **attrs)
+        if found.__class__ is tuple:
+            return tuple([each if each.shape else each.reshape(1) for each in found])
+        return found if found.shape else found.reshape(1)
 
 
 def like_inputs(*places: int) -> Callable[..., list[Shape]]:

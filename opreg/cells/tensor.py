@@ -322,8 +322,8 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     def grad(self) -> Tensor | None:
         """The gradient that ``backward`` stored, None when ``attach_grad`` was not called."""
         entry = self._entry
-        while entry is not None and entry[0].op is not None and entry[0].op.name == "_hook_inputs":
-            entry = entry[0].inputs[0]  # its hooks come first
+        while entry is not None and entry[0].op is not None and entry[0].op.traits.hooks:
+            entry = entry[0].inputs[entry[1]]  # its hooks come first
         gradient = None if entry is None else entry[0].grad
         return None if gradient is None else made(gradient._data, gradient._ctx)
 

@@ -21,6 +21,7 @@ from opreg.ndarray.scalars import ScalarConversions
 
 from ..core.attrs import AS_GIVEN, to_text
 from ..core.backward_graph import grow
+from ..core.declarations import ZERO
 from ..core.effects import moved, varies
 from ..core.graph import INFERENCE, Entry, Node
 from ..core.mode import MODE
@@ -467,7 +468,7 @@ class FunctionTracer(Tracer):
         if entries and entries[0][0].op is not op:
             self._move(op, entries[0][0], values)
         outs = [self.wrap(entry) for entry in entries]
-        if not MODE.recording and op.name != "BlockGrad":
+        if not MODE.recording and op.rules.grad is not ZERO:
             outs = [ops.BlockGrad(out) for out in outs]
         return outs[0] if len(outs) == 1 else tuple(outs)
 

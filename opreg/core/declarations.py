@@ -164,7 +164,7 @@ class Declarations:
         none."""
         return self._declare("view", function)
 
-    def kernel(self, name: str = "reference", *, bound: bool = False,
+    def kernel(self: Any, name: str = "reference", *, bound: bool = False,
                accepts: Callable[[Call], str | None] | None = None,
                serves: Callable[[ArrayModule], bool] | None = None, adds: bool = False, rank: Rank = Rank.USER,
                channels_last: ChannelsLast | None = None) -> Callable[[F], F]:
@@ -172,9 +172,11 @@ class Declarations:
         reference."""
 
         def attach(function: F) -> F:
+            if self.rules.check is not None:
+                self.rules.check(self, "kernel", function)
             self.kernels.append(Kernel(function, name, bound, accepts, serves, adds, rank, channels_last))
             self.kernels[1:] = sorted(self.kernels[1:], key=lambda kernel: kernel.order)
-            tell(self)  # type: ignore[arg-type]
+            tell(self)
             return function
 
         return attach
@@ -184,7 +186,7 @@ class Declarations:
         host.
 
         ``f(*ins, **attrs)`` gets the first arrays with these shapes and dtypes. It returns a function that computes the
-        only output for all such arrays, or None.
+        output for all such arrays, or a tuple of several, or None.
         """
         return self._declare("prepare", function)
 

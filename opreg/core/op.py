@@ -30,7 +30,7 @@ from .dispatch import apply
 from .invalidation import tell
 from .launch import Call, Kernel
 from .mode import Recording
-from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule, warn_of_none
+from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule, counted, warn_of_none
 from .signature import Names, Signature
 from .spec import ANY, Shape, Spec, bytes_of, known, show, unify
 from .traits import Traits
@@ -295,11 +295,11 @@ def gradients_by_rule(op: Op, g: V | Sequence[V | None] | None, ins: Sequence[V]
     result = rule.function(g, ins, outs, **rule.select(attrs), **extra)
     if result is None and op.op_type is not None and any(needs) and len(op.signature.arguments(attrs)) == 1:
         warn_of_none(rule.function, f"the gradient of operator {op.op_type!r}")
-    if not isinstance(result, (tuple, list)):
-        result = (result,)
-    if len(result) != len(ins) and op.traits.grad_reads:
-        if len(result) == len(op.signature.arguments(attrs)):  # auxiliary states have no gradient
-            return list(result) + [None] * (len(ins) - len(result))
-        raise ArgumentError(f"gradient of {op.name}: expected {len(ins)} values, one for each input, "
-                            f"got {len(result)}")
-    return result
+    gradients = result if isinstance(result, (tuple, list)) else (result,)
+    if len(gradients) != len(ins) and op.traits.grad_reads:
+        names = op.signature.arguments(attrs)
+        if len(gradients) == len(names):  # auxiliary states have no gradient
+            return [*gradients, *[None] * (len(ins) - len(gradients))]
+        raise ArgumentError(f"the gradient of operator {op.op_type or op.name!r} returned {counted(result)}, expected "
+                            f"a tuple of {len(names)}, one for each input ({', '.join(names)})")
+    return gradients

@@ -14,7 +14,7 @@ from .parameters import Parameters, parameters_of
 from .spec import Shape, as_dtype, common_dtype, is_floating
 
 __all__ = ["SAME_TYPE", "BatchedCall", "Attrs", "AttrsRule", "Dtypes", "Norm", "Rule", "Shapes", "EpilogueOperator",
-           "TypeRule", "does_nothing", "warn_of_none"]
+           "TypeRule", "counted", "does_nothing", "warn_of_none"]
 
 Shapes = list[Shape | None]
 Dtypes = list[np.dtype | None]
@@ -221,6 +221,17 @@ def warn_of_none(rule: Callable[..., Any], title: str) -> None:
     if code is not None and not does_nothing(code):
         warn(f"{title} returned None, so zeros are used. Where that is meant, return (None,)",
              where=Where((code.co_filename, code.co_firstlineno)))
+
+
+def counted(returned: object) -> str:
+    """The number of values that a function returned, for an error; the class of what is no list of them.
+
+    Examples
+    --------
+    >>> counted((1, 2)), counted({"x": 1})
+    ('2 values', 'dict')
+    """
+    return f"{len(returned)} values" if isinstance(returned, (list, tuple)) else type(returned).__name__
 
 
 def does_nothing(code: types.CodeType) -> bool:

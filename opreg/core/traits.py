@@ -42,6 +42,11 @@ class Traits:
         Whether the users' code it runs may be recorded on a device and replayed; None if it runs none.
     casts : bool
         Whether its output is its first input converted to the output's dtype.
+    mixes : bool
+        Whether it is a cast of mixed precision: its outputs are its inputs in other dtypes, and a graph computes
+        without it, too.
+    hooks : bool
+        Whether its outputs are its first inputs, and only its gradient does something: it calls hooks.
     constant : float or None
         The value of all elements of its outputs; None if it has no such value.
     cheap : bool
@@ -63,6 +68,8 @@ class Traits:
     traced: bool = False
     capturable: bool | None = None
     casts: bool = False
+    mixes: bool = False
+    hooks: bool = False
     constant: float | None = None
     cheap: bool = False
 

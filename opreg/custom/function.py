@@ -15,7 +15,7 @@ from ..core.launch import Call, FirstRun, Step
 from ..core.mode import MODE
 from ..core.op import Op, agreed, filled, gradients_by_rule
 from ..core.registry import ops
-from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes, TypeRule
+from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes, TypeRule, counted
 from ..core.signature import Names
 from ..core.spec import Spec, as_dtype, known, show
 from ..core.states import INITIALIZER
@@ -134,13 +134,12 @@ class FunctionUse(Use):
 
     def _miscounted(self, returned: Any, names: Sequence[str]) -> ArgumentError:
         several = isinstance(returned, (list, tuple))
-        found = f"{len(returned)} values" if several else type(returned).__name__
         expected = f"{len(names)} ({', '.join(names)})"
         if not several:
             expected = f"a list of {len(names)} values ({', '.join(names)})"
         elif len(names) == 1:
             expected += ". A list or tuple has one value for each output; define(outputs=[…]) names them"
-        return ArgumentError(f"operator {self.op.op_type!r} returned {found}, expected {expected}")
+        return ArgumentError(f"operator {self.op.op_type!r} returned {counted(returned)}, expected {expected}")
 
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
         """A key that stays equal until a value changes that the function, or its gradient rule, has read."""

@@ -25,7 +25,7 @@ from ..core.slots import Slot
 from ..core.spec import Spec
 from ..core.tracing import NeedsNumbers, RuleTracer, TracedValue
 from ..core.value import Value
-from ..errors import NotDifferentiableError
+from ..errors import ArgumentError, NotDifferentiableError, OpError
 
 if TYPE_CHECKING:
     from ..ndarray.context import Context
@@ -114,9 +114,20 @@ def own(names: Sequence[str], gradients: Iterable[Any], ins: Sequence[Any], titl
         if isinstance(g, numbers.Real) and g == 0:  # 0 means no gradient
             g = None
         if g is not None:
-            g = fitted(g if isinstance(g, Value) else like._lift(g), like, f"{title} of input {name!r}")
+            what = f"{title} of input {name!r}"
+            g = fitted(g if isinstance(g, Value) else _lifted(g, like, what), like, what)
         results.append(g)
     return results + [None] * (len(ins) - len(names))
+
+
+def _lifted(g: object, like: Any, what: str) -> Any:
+    """A gradient that is NumPy's, a list or a number as an array; an error that names anything else."""
+    try:
+        return like._lift(g)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, OpError):
+            raise
+        raise ArgumentError(f"{what}: expected an array or a number, got {type(g).__name__}") from error
 
 
 #: A user's rule with checked results: a function of output gradients, inputs, outputs, whether each input needs a

@@ -19,7 +19,7 @@ from ..core.cache import Recent
 from ..core.dispatch import call
 from ..core.keys import Same
 from ..core.op import Op, agreed
-from ..core.rules import AttrsRule, Dtypes, Shapes, warn_of_none
+from ..core.rules import AttrsRule, Dtypes, Shapes, counted, warn_of_none
 from ..core.spec import ANY, Shape, TypeFlag, as_dtype, known
 from ..core.value import Value
 from ..errors import (
@@ -350,14 +350,14 @@ class PropUse(Use):
     def _gradient(self, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                   is_train: bool) -> list[Value | None]:
         count = len(self.arguments)
-        gradients = self.ask("gradient", *shown((g, list(ins[:count]), list(outs))))
-        if gradients is None and count == 1 and needs[0]:
+        returned = self.ask("gradient", *shown((g, list(ins[:count]), list(outs))))
+        if returned is None and count == 1 and needs[0]:
             prop: Any = self.prop
             warn_of_none(prop.gradient, self.title("gradient"))
-        gradients = list(gradients) if isinstance(gradients, (list, tuple)) else [gradients]
+        gradients = list(returned) if isinstance(returned, (list, tuple)) else [returned]
         if len(gradients) != count:
-            raise ArgumentError(f"{self.title('gradient')} returned {len(gradients)} values, expected {count}, one "
-                                "for each input")
+            raise ArgumentError(f"{self.title('gradient')} returned {counted(returned)}, expected {count}, one for "
+                                "each input")
         return own(self.arguments, gradients, ins, f"{self.title('gradient')}: the gradient")
 
     @property

@@ -224,6 +224,13 @@ _RULES: dict[str, tuple[str, tuple[str, ...] | None, str]] = {
 _TOLD = {"grad": ("needs", "is_train"), "identity": ("is_train",)}
 
 
+def _takes_name(function: Any, other: Any) -> bool:
+    """Whether a ``def`` stores a function under the name of another one."""
+    name = getattr(function, "__qualname__", None)
+    return name is not None and not name.endswith("<lambda>") and (
+        (function.__module__, name) == (other.__module__, getattr(other, "__qualname__", None)))
+
+
 def check_rule(op: Op, what: str, function: Any) -> None:
     """Check that a rule can be called with the arguments that it will get.
 
@@ -232,19 +239,22 @@ def check_rule(op: Op, what: str, function: Any) -> None:
     ArgumentError, TypeError
         If it cannot. The error lists its parameters and the expected ones.
     """
-    if what not in _RULES:  # a rule that only built-in operators declare
-        return
-    title, names, words = _RULES[what]
+    title, names, words = _RULES.get(what, (what, None, ""))
     title = f"the {title} of operator {op.op_type!r}"
     if not callable(function):
         raise TypeError(f"{title}: expected a function, got {function!r}")
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        title += f" ({Where((code.co_filename, code.co_firstlineno))})"
+        if _takes_name(function, getattr(op, "__wrapped__", op)):
+            raise ArgumentError(f"{title}: the rule takes the name of its operator, which could be called no more: "
+                                f"name it {function.__name__}_{what}")
+    if what not in _RULES:  # a kernel, or a rule that only built-in operators declare
+        return
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return
-    code = getattr(function, "__code__", None)
-    if code is not None:
-        title += f" ({Where((code.co_filename, code.co_firstlineno))})"
     parameters = [*signature.parameters.values()]
     kinds: Any = inspect.Parameter
     placed = [each for each in parameters if each.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]

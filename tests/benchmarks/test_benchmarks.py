@@ -341,7 +341,7 @@ def test_handwritten_rules_are_counted(capsys: pytest.CaptureFixture[str]) -> No
     counts.main()
     printed = capsys.readouterr().out
     found = counts.counts()
-    assert all(number > 0 for number in found.values())
+    assert {name for name, number in found.items() if number == 0} == {"places in the engine: facts about operators"}
     assert found["operators"] > found["composed operators"] and f"{found['operators']:,}  operators" in printed
 
 

@@ -20,6 +20,7 @@ from opreg.cells.jit import jit
 from opreg.cells.parameter import Parameter
 from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
+from opreg.ndarray import autograd
 from tests.recorded.mindspore_hooks import CASES, asked
 
 Run = Callable[[Any], Any]
@@ -660,3 +661,20 @@ def test_hooks_that_go_again_or_come_once_are_not() -> None:
     plain = Registers(lambda cell, x: None)
     for hook in (_look, _look):
         plain.register_forward_hook(hook)
+
+
+def test_each_input_of_a_cell_with_hooks_has_its_own_gradient() -> None:
+    class Both(Cell):
+        def construct(self, x: Any, y: Any) -> Any:
+            self.held = x, y
+            return x * 2 + y * 3
+
+    cell = Both()
+    cell.register_backward_hook(lambda *_: None)
+    x, y = Tensor(np.float32([1])), Tensor(np.float32([2]))
+    for each in (x, y):
+        each.attach_grad()
+    with autograd.record():
+        out = cell(x, y)
+    out.backward()
+    assert [each.grad.asnumpy().tolist() for each in cell.held] == [[2.0], [3.0]]

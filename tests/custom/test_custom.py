@@ -1038,7 +1038,7 @@ def test_gradients_of_several_inputs():
     short = registered(list_arguments=lambda self: ["a", "b"], gradient=lambda self, g, ins, outs: g)
     with autograd.record():
         z = nd.Custom(x, y, op_type=short)
-    with pytest.raises(ArgumentError, match="gradient returned 1 values, expected 2"):
+    with pytest.raises(ArgumentError, match="gradient returned NDArray, expected 2, one for each input"):
         z.backward()
 
 
@@ -1238,7 +1238,7 @@ def test_none_for_two_inputs_is_an_error_alone():
     op.grad(forgets)
     with autograd.record():
         y = op(marked(), marked())
-    with warnings.catch_warnings(action="error"), pytest.raises(ArgumentError, match="expected 2 values"):
+    with warnings.catch_warnings(action="error"), pytest.raises(ArgumentError, match="returned NoneType, expected"):
         y.backward()
 
 
@@ -1295,6 +1295,79 @@ def test_a_gradient_rule_that_forgets_to_return(rule, warns):
     assert [str(each.message) for each in said] == [words] * warns
     if warns:
         assert said[0].filename == __file__ and said[0].lineno == forgets.__code__.co_firstlineno
+
+
+def pair(x, y):
+    return x * y
+
+
+@pytest.mark.parametrize("rule, words", [
+    (lambda g, ins, outs: {"x": g, "y": g},
+     r"returned dict, expected a tuple of 2, one for each input \(x, y\)"),
+    (lambda g, ins, outs: (g, {1}), "of input 'y': expected an array or a number, got set"),
+    (lambda g, ins, outs: (g, "g"), "of input 'y': expected an array or a number, got str"),
+])
+@pytest.mark.parametrize("traced", [False, True])
+def test_gradients_that_are_no_arrays(rule, words, traced):
+    op = mx.operator.define(pair, name=f"test_custom_{next(_NUMBERS)}", traced=traced)
+    op.grad(rule)
+    x, y = marked(), marked()
+    with autograd.record():
+        z = op(x, y)
+    words = f"(?m)operator '{op.op_type}'.* {words}$"
+    with pytest.raises(ArgumentError, match=words):
+        z.backward()
+
+    def run():
+        executor = op(sym.Variable("x"), sym.Variable("y")).simple_bind(mx.cpu(), x=(2,), y=(2,))
+        executor.forward(is_train=True)
+        executor.backward(nd.ones((2,)))
+
+    with pytest.raises(ArgumentError, match=words):
+        run()
+
+
+def test_gradients_of_a_prop_that_are_no_arrays():
+    class Operator(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0] * 2)
+
+    @mx.operator.register("test_dict_of_gradients")
+    class Prop(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Operator()
+
+        def gradient(self, g, ins, outs):
+            return {"data": g * 2}
+
+    x = marked()
+    with autograd.record():
+        y = nd.Custom(x, op_type="test_dict_of_gradients")
+    with pytest.raises(ArgumentError, match=r"Prop.gradient.* 'data': expected an array or a number, got dict"):
+        y.backward()
+
+
+@pytest.mark.parametrize("what", ["grad", "infer", "vmap", "kernel"])
+def test_a_rule_with_the_name_of_its_operator(what):
+    @mx.operator.define
+    def triple(x):
+        return x * 3
+
+    op = triple
+    attach = op.kernel("fast") if what == "kernel" else getattr(op, what)
+    with pytest.raises(ArgumentError, match=r"of operator 'triple' \(.*test_custom.py:\d+\): the rule takes the name "
+                                            rf"of its operator, which could be called no more: name it triple_{what}"):
+        @attach
+        def triple(x, ins=None, outs=None):
+            return x
+
+    def elsewhere():
+        @attach
+        def triple(*given):
+            return given[0]
+
+    assert op(nd.array([2.0])).asnumpy().tolist() == [6.0]
+    elsewhere()  # the name there stands for nothing else
 
 
 def test_a_definition_that_breaks_its_word():

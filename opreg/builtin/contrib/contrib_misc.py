@@ -5,8 +5,9 @@ from __future__ import annotations
 from ...core.registry import declare, ops
 from ...core.spec import show
 from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..outputs import adjoint_pair, wide
+from ..outputs import adjoint_pair, computed, wide
 
 __all__: list[str] = []
 
@@ -22,12 +23,6 @@ def fft(data, *, compute_size: int = 128):
 formed(fft, "(..., n) -> (..., 2n)")
 
 
-@fft.kernel()  # no body: the array module computes the transform
-def fft_xp(xp, data):
-    spectrum = xp.fft.fft(wide(data), axis=-1)
-    return xp.stack((spectrum.real, spectrum.imag), axis=-1).reshape((*data.shape[:-1], 2 * data.shape[-1]))
-
-
 @declare(name="_contrib_ifft")
 def ifft(data, *, compute_size: int = 128):
     """The real part of the inverse Fourier transform, unscaled; ``data`` has the layout of the result of ``fft``."""
@@ -36,12 +31,18 @@ def ifft(data, *, compute_size: int = 128):
 formed(ifft, "(..., 2n) -> (..., n)")
 
 
-@ifft.kernel()  # no body: the array module computes the transform
-def ifft_xp(xp, data):
+def _spectrum(xp: ArrayModule, data: Array, *, compute_size: int) -> Array:
+    spectrum = xp.fft.fft(wide(data), axis=-1)
+    return xp.stack((spectrum.real, spectrum.imag), axis=-1).reshape((*data.shape[:-1], 2 * data.shape[-1]))
+
+
+def _of_spectrum(xp: ArrayModule, data: Array, *, compute_size: int) -> Array:
     pairs = wide(data).reshape((*data.shape[:-1], data.shape[-1] // 2, 2))
     return xp.fft.ifft(pairs[..., 0] + 1j * pairs[..., 1], axis=-1).real * pairs.shape[-2]
 
 
+computed(fft, _spectrum)
+computed(ifft, _of_spectrum)
 adjoint_pair(fft, ifft, like=False)
 
 

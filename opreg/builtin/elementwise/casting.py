@@ -58,13 +58,6 @@ for _op in (copy, stop_gradient):
 # ---------------------------------------------------------------------------------------- in another dtype
 
 
-def _cast(xp: ArrayModule, data: Array, dtype: np.dtype, out: Array | None) -> Array:
-    if out is None:
-        return data.astype(dtype)
-    out[...] = data  # assignment casts like astype
-    return out
-
-
 @declare(name="Cast", aliases=("cast", "_npi_cast", "_npx_cast"), types="T->@dtype", casts=True)
 def cast(data, *, dtype: np.dtype):
     """``data`` cast to ``dtype``; fractions are rounded towards zero."""
@@ -78,11 +71,6 @@ def cast_view(array, *, dtype):
     return array if array.dtype == dtype else None
 
 
-@cast.kernel()  # no body: others cast by it
-def cast_xp(xp, data, *, dtype, out=None):
-    return _cast(xp, data, dtype, out)
-
-
 @declare(name="_backward_cast", types="T,U->U", unread=(1,), casts=True, cheap=True)
 def cast_like(g, data):
     """``g`` cast to the dtype of ``data``."""
@@ -91,12 +79,22 @@ def cast_like(g, data):
 alike(cast_like)
 
 
-@cast_like.kernel()  # no body: fractions that integers lose are noted
-def cast_like_xp(xp, g, data, *, out=None):
-    result = _cast(xp, g, data.dtype, out)
-    if xp is np and data.dtype.kind in "iub" and is_floating(g.dtype) and (lost := result != g).any():
-        CUT.note(data.dtype, g[lost][0], result[lost][0])
-    return result
+def _cast(xp: ArrayModule, data: Array, like: Array | None = None, *, dtype: np.dtype | None = None,
+          out: Array | None = None) -> Array:
+    """The kernel of both; the fractions that a gradient of integers loses are noted."""
+    if out is None:
+        out = data.astype(dtype if like is None else like.dtype)
+    else:
+        out[...] = data  # assignment casts like astype
+    if like is not None and xp is np and like.dtype.kind in "iub" and is_floating(data.dtype):
+        lost = out != data
+        if lost.any():
+            CUT.note(like.dtype, data[lost][0], out[lost][0])
+    return out
+
+
+for _op in (cast, cast_like):
+    _op.kernel()(_cast)  # no body: others cast by it
 
 
 @cast.grad
@@ -108,7 +106,7 @@ def cast_grad(g, ins, outs):
 # ------------------------------------------------------------------------------------- mixed precision
 
 
-@composed
+@composed(mixes=True)
 def amp_cast(data, *, dtype: np.dtype):
     """``data`` cast to ``dtype`` if it is floating-point; otherwise unchanged."""
     own = np.dtype(data.dtype)
@@ -131,7 +129,7 @@ def _common(dtypes: Iterable[np.dtype | None], cast_narrow: bool) -> np.dtype | 
     return (min if cast_narrow else max)(known, key=lambda dtype: dtype.itemsize) if known else None
 
 
-@composed(variadic="num_outputs", outputs=lambda *, num_outputs: numbered(num_outputs))
+@composed(variadic="num_outputs", outputs=lambda *, num_outputs: numbered(num_outputs), mixes=True)
 def amp_multicast(*data, num_outputs: Few, cast_narrow: bool = False):
     """The inputs cast to the widest of their floating dtypes, or the narrowest; integers are not changed."""
     dtypes = [np.dtype(each.dtype) for each in data]

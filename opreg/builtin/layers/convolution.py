@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
+import numpy as np
+
 from ...core.attrs import Positive
 from ...core.op import Op
 from ...core.registry import declare, ops
@@ -21,7 +23,7 @@ from ..layouts import by_layout
 from ..matrices.dense import adjoint, bilinear, with_bias
 from ..outputs import wide
 from ..samples import of_rows
-from .correlation import BLOCK, correlate, match, plus, spread
+from .correlation import correlate, match, plus, spread
 from .sliding import Window, channels_first, channels_last, extent, needed, spatial, window
 
 __all__ = ["run_convolution", "of_deconvolution", "of_weight"]
@@ -161,14 +163,12 @@ def convolution_bias_infer(g, *, layout):
     return (channels_first(g, layout)[1],)
 
 
-@convolution_bias.kernel()  # no body: a product with ones takes a third of the time of a sum
+@convolution_bias.kernel()  # no body: sums of short rows by NumPy's einsum take a third of the time
 def convolution_bias_xp(xp, g, *, layout):
     g = wide(g)
-    if layout[1] != "C" or xp.__name__ not in BLOCK:
-        return g.sum(tuple([axis for axis, letter in enumerate(layout) if letter != "C"]))
-    # a product with ones is four times as fast as a sum over short rows
-    rows = g.reshape(*g.shape[:2], math.prod(g.shape[2:]))
-    return xp.matmul(rows, xp.ones(rows.shape[2], g.dtype)).sum(0)
+    if xp is np:
+        return np.einsum(f"{layout.lower()}->c", g)
+    return g.sum(tuple([axis for axis, letter in enumerate(layout) if letter != "C"]))
 
 
 @convolution_bias.grad

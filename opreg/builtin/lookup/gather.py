@@ -17,7 +17,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..outputs import adjoint_pair, agreeing, as_output, gradient_by, in_dtype_of, like_inputs, linear
+from ..outputs import adjoint_pair, agreeing, as_output, computed, gradient_by, in_dtype_of, like_inputs, linear
 from ..places import reading, writing
 from ..shapes.shape import stored
 from .indexing import check_some, puts_back, whole
@@ -246,11 +246,7 @@ def nonzero_shape(xp, x):
     return (xp.count_nonzero(x), x.ndim)
 
 
-@nonzero.kernel()  # no body: its shape depends on values
-def nonzero_xp(xp, x):
-    return xp.stack(xp.nonzero(x), axis=1)
-
-
+computed(nonzero, lambda xp, x: xp.stack(xp.nonzero(x), axis=1))  # no body: its shape depends on values
 nonzero.grad(ZERO)
 
 
@@ -290,14 +286,13 @@ def unique_shape(xp, data, *, return_index, return_inverse, return_counts, axis)
                                                          return_counts=return_counts), axis)
 
 
-@unique.kernel()  # no body: its shape depends on values
-def unique_xp(xp, data, *, return_index, return_inverse, return_counts, axis):
+def _unique(xp: ArrayModule, data: Array, *, return_index: bool, return_inverse: bool, return_counts: bool,
+            axis: int | None) -> Any:
     found = xp.unique(data, return_index, return_inverse, return_counts, axis)
-    if isinstance(found, tuple):
-        return (found[0], *[each.reshape(each.size) for each in found[1:]])
-    return found
+    return (found[0], *[each.reshape(each.size) for each in found[1:]]) if isinstance(found, tuple) else found
 
 
+computed(unique, _unique)  # no body: its shape depends on values
 unique.grad(ZERO)
 
 

@@ -24,7 +24,7 @@ from ...errors import DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Product
 from ..forms import formed
-from ..outputs import adjoint_pair, agreeing, as_output, together
+from ..outputs import adjoint_pair, agreeing, as_output, computed, together
 from ..places import reading, writing
 from .dense import FACTORS, product, transposable
 
@@ -79,20 +79,6 @@ def _transposed(value: Value) -> Value:
 
 def _half(xp: ArrayModule, array: Array, lower: bool) -> Array:
     return xp.tril(array) if lower else xp.triu(array)
-
-
-def _computed(op: Op, function: Callable[..., Any], form: str = "") -> None:
-    """Declare that an operator is a function of matrices, ``function(xp, *arrays, **attrs)``, and optionally its shape
-    rule ``form``. A scalar result per matrix has shape (1,) for one matrix."""
-    if form:
-        formed(op, form)
-
-    @op.kernel()  # no body: the function is the array module's
-    def computed_xp(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Any:
-        found = function(xp, *arrays, **attrs)
-        if found.__class__ is tuple:
-            return tuple([each if each.shape else each.reshape(1) for each in found])
-        return found if found.shape else found.reshape(1)
 
 
 # ----------------------------------------------------------------------------------------------- products
@@ -274,7 +260,7 @@ def _solved(xp: ArrayModule, A: Array, B: Array, *, transpose: bool, rightside: 
     return _t(xp.linalg.solve(half, _t(right))) if rightside else xp.linalg.solve(half, right)
 
 
-_computed(trsm, _solved)
+computed(trsm, _solved)
 
 
 @trsm.grad
@@ -301,8 +287,8 @@ def potrf(A, *, lower: bool = True):
     """The Cholesky factor: lower triangular ``L`` with ``A = L @ L.T``; without ``lower``, ``L.T``."""
 
 
-_computed(potrf, lambda xp, A, *, lower: xp.linalg.cholesky(A) if lower else _t(xp.linalg.cholesky(_t(A))),
-          "(..., n, n) -> (..., n, n)")
+formed(potrf, "(..., n, n) -> (..., n, n)")
+computed(potrf, lambda xp, A, *, lower: xp.linalg.cholesky(A) if lower else _t(xp.linalg.cholesky(_t(A))))
 
 
 @potrf.grad
@@ -324,7 +310,8 @@ def _inverse_of_square(xp: ArrayModule, A: Array, *, lower: bool) -> Array:
 
 
 # A body takes 50% longer for small matrices.
-_computed(potri, _inverse_of_square, "(..., n, n) -> (..., n, n)")
+formed(potri, "(..., n, n) -> (..., n, n)")
+computed(potri, _inverse_of_square)
 
 
 @potri.grad
@@ -352,7 +339,7 @@ def gelqf_infer(A):
     return [A, (*stack, rows, rows)]
 
 
-_computed(gelqf, lambda xp, A: tuple(map(_t, xp.linalg.qr(_t(A)))))
+computed(gelqf, lambda xp, A: tuple(map(_t, xp.linalg.qr(_t(A)))))
 
 
 @gelqf.grad
@@ -381,7 +368,8 @@ def _eigenvectors(xp: ArrayModule, A: Array) -> tuple[Array, Array]:
     return xp.where(largest < 0, -rows, rows), values
 
 
-_computed(syevd, _eigenvectors, "(..., n, n) -> (..., n, n) (..., n)")
+formed(syevd, "(..., n, n) -> (..., n, n) (..., n)")
+computed(syevd, _eigenvectors)
 
 
 @syevd.grad
@@ -405,7 +393,8 @@ def inverse(A):
     """The inverse of matrices."""
 
 
-_computed(inverse, lambda xp, A: xp.linalg.inv(A), "(..., n, n) -> (..., n, n)")
+formed(inverse, "(..., n, n) -> (..., n, n)")
+computed(inverse, lambda xp, A: xp.linalg.inv(A))
 
 
 @inverse.grad
@@ -440,7 +429,7 @@ def _regular(xp: ArrayModule, A: Array, det: Array) -> Array:
     return xp.where(singular, 0, inverse)
 
 
-_computed(regular_inverse, _regular)
+computed(regular_inverse, _regular)
 regular_inverse.grad(inverse_grad)
 
 
@@ -462,7 +451,7 @@ def det(A):
 _one_each(det)
 
 
-_computed(det, lambda xp, A: xp.linalg.det(A))
+computed(det, lambda xp, A: xp.linalg.det(A))
 
 
 @det.grad
@@ -478,7 +467,7 @@ def slogdet(A):
 _one_each(slogdet)
 
 
-_computed(slogdet, lambda xp, A: tuple(xp.linalg.slogdet(A)))
+computed(slogdet, lambda xp, A: tuple(xp.linalg.slogdet(A)))
 
 
 @slogdet.grad
@@ -495,7 +484,7 @@ _one_each(sumlogdiag)
 
 
 # One step, where a body has three.
-_computed(sumlogdiag, lambda xp, A: xp.sum(xp.log(A.diagonal(0, -2, -1)), axis=-1))
+computed(sumlogdiag, lambda xp, A: xp.sum(xp.log(A.diagonal(0, -2, -1)), axis=-1))
 
 
 @sumlogdiag.grad
@@ -547,7 +536,7 @@ def extractdiag(A, *, offset: int = 0):
     """The elements of a diagonal: the main one, or ``offset`` above it."""
 
 
-_computed(extractdiag, lambda xp, A, *, offset: A.diagonal(offset, -2, -1))
+computed(extractdiag, lambda xp, A, *, offset: A.diagonal(offset, -2, -1))
 
 
 @_linalg

@@ -25,6 +25,7 @@ from ...typing import Array, ArrayModule
 from ..attention_parts import MaskedScores, multiplies
 from ..lookup.indexing import choosing
 from ..matrices.dense import adjoint, bilinear, multiplying, product
+from ..outputs import computed
 from ..places import writing
 from ..samples import aligned, alike, repeated, summed_like
 from ..shapes.broadcasting import reduce_like_xp
@@ -363,11 +364,13 @@ def roll_infer(data, *, shift, axis):
     return data
 
 
-@roll.kernel()  # no body: slices and Concat take ten times as long for four million elements
-def roll_xp(xp, data, *, shift, axis):
+def _rolled(xp: ArrayModule, data: Array, *, shift: Places, axis: Places | None) -> Array:
     if not isinstance(shift, int) and (axis is None or isinstance(axis, int) or len(shift) < len(axis)):
         (shift,) = shift
     return xp.roll(data, shift, axis)
+
+
+computed(roll, _rolled)  # no body: slices and Concat take ten times as long for four million elements
 
 
 @roll.grad

@@ -8,75 +8,60 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.registry import ops
-from ...core.spec import Shape, check_axes
+from ...core.registry import declare, ops
 from ...core.value import Value
-from ...custom.composed import composed
-from ..outputs import in_dtype_of, like_inputs, widened
+from ...elementwise.expression import equal, greater_equal, where
+from ...elementwise.loops import Sets, sets
+from ...elementwise.rows import RowLayout, row_product, row_sum
+from ..looped import looped
+from ..samples import along
 
 __all__: list[str] = []
 
 Axes = int | tuple[int, ...] | None
 
 
-class _ZeroFree:
-    """Numbers that are multiplied with each other along some axes, apart from the zeros among them."""
-
-    def __init__(self, data: Any, axis: Axes, exclude: bool):
-        shape = data.shape
-        axes = () if axis == () else check_axes(axis, len(shape))
-        if exclude:
-            axes = tuple([i for i in range(len(shape)) if i not in axes])
-        # An array that is not reduced gets an axis of length one.
-        self.axes: Shape = axes or (0,)
-        self.shape: Shape = shape if axes else (1, *shape)
-        data = self.seen(data)
-        self.zero = ops._equal_scalar(data, scalar=0.0)
-        self.rest = ops._npi_where_lscalar(self.zero, data, scalar=1.0)
-        #: How many are zero; and of the others, whether none is, and the product of those that are not.
-        self.zeros = ops.sum(self.zero, axis=self.axes, keepdims=True)
-        self.none = ops._npi_greater_equal(self.zero, self.zeros)
-        self.product = ops.broadcast_div(ops.prod(self.rest, axis=self.axes, keepdims=True), self.rest)
-
-    def seen(self, data: Any) -> Any:
-        """An array in the shape and dtype that is computed in."""
-        return widened(data if data.shape == self.shape else ops._np_reshape(data, newshape=self.shape))
-
-    def sums(self, values: Any) -> Any:
-        """Sums over the other elements."""
-        return ops.broadcast_sub(ops.sum(values, axis=self.axes, keepdims=True), values)
-
-    def like(self, values: Any, data: Any) -> Any:
-        """Values in the shape and dtype of the data."""
-        return in_dtype_of(values if data.shape == self.shape else ops._np_reshape(values, newshape=data.shape), data)
-
-
-@composed(name="_prod_of_others")
+@declare(name="_prod_of_others")
 def of_others(data, *, axis: Axes = None, exclude: bool = False):
     """The product of the other elements along ``axis`` (all axes for None, none for ()), for each element."""
-    parted = _ZeroFree(data, axis, exclude)
-    return parted.like(ops._npi_where_rscalar(parted.none, parted.product, scalar=0.0), data)
 
 
-@of_others.grad  # a body's derivative would lose the product of the others where an element is zero
+def _others(x: Any) -> Any:
+    zero = equal(x, 0.0)
+    rest = where(zero, 1.0, x)
+    return where(greater_equal(zero, row_sum(zero)), row_product(rest) / rest, 0.0)
+
+
+@looped(of_others)
+def of_others_loop(*, axis: Axes, exclude: bool) -> Sets:
+    return sets(_others, axis, exclude=exclude, scalar=True)
+
+
+@of_others.grad  # a loop's derivative would lose the product of the others where an element is zero
 def of_others_grad(g, ins, outs, **attrs):
     return ops._prod_of_pairs(g, ins[0], **attrs)
 
 
-@composed(name="_prod_of_pairs")
+@declare(name="_prod_of_pairs")
 def of_pairs(h, data, *, axis: Axes = None, exclude: bool = False):
     """For each element, the sum over other elements of ``h`` times the product of all except the two."""
-    parted = _ZeroFree(data, axis, exclude)
-    h = parted.seen(h)
-    of_zeros = parted.sums(ops._npi_where_rscalar(parted.zero, h, scalar=0.0))
-    of_rest = parted.sums(ops._npi_where_lscalar(parted.zero, h / parted.rest, scalar=0.0))
-    one = ops._npi_equal(parted.zero, parted.zeros - 1.0)
-    others = ops._npi_where(parted.none, of_rest, ops._npi_where_rscalar(one, of_zeros, scalar=0.0))
-    return parted.like(others * parted.product, data)
+
+
+def _pairs(h: Any, x: Any) -> Any:
+    zero = equal(x, 0.0)
+    rest, zeros = where(zero, 1.0, x), row_sum(zero)
+    at_zeros, elsewhere = where(zero, h, 0.0), where(zero, 0.0, h / rest)
+    one = where(equal(zero, zeros - 1.0), row_sum(at_zeros) - at_zeros, 0.0)
+    return where(greater_equal(zero, zeros), row_sum(elsewhere) - elsewhere, one) * (row_product(rest) / rest)
+
+
+@looped(of_pairs)
+def of_pairs_loop(*, axis: Axes, exclude: bool) -> Sets:
+    return sets(_pairs, axis, (RowLayout.ELEMENT,) * 2, exclude=exclude, scalar=True)
 
 
 for _op in (of_others, of_pairs):
-    _op.infer(like_inputs(0))
+    along(_op)
 
 
 @of_pairs.grad

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-
-import numpy as np
+from operator import methodcaller
 
 from ...core.op import Op
 from ...core.registry import declare, ops
@@ -13,13 +12,13 @@ from ...core.spec import check_axis
 from ...errors import AttrError
 from ..outputs import linear
 from ..samples import along
-from .shape import apart, stored
+from .shape import viewing
 
 __all__: list[str] = []
 
 
 def _reordering(op: Op, order: Callable[..., tuple[int, ...]]) -> None:
-    """Declare shapes, view and kernel of an operator that permutes axes.
+    """Declare shapes and view of an operator that permutes axes.
 
     ``order(rank, **attrs)`` returns the input axes in the order of the output.
     """
@@ -37,20 +36,7 @@ def _reordering(op: Op, order: Callable[..., tuple[int, ...]]) -> None:
     def reordering_infer(data, **attrs):
         return tuple([data[axis] for axis in rule(attrs, len(data))])
 
-    @op.view
-    def reordering_view(array, **attrs):
-        return array.transpose(rule(attrs, array.ndim))
-
-    @op.kernel()  # no body: others reorder axes by it
-    def reordering_xp(xp, data, *, out=None, **attrs):
-        return stored(xp, data.transpose(rule(attrs, data.ndim)), out)
-
-    @op.prepare
-    def reordering_prepare(data, **attrs):
-        axes = rule(attrs, data.ndim)
-        if apart(data.transpose(axes)):
-            return lambda data: stored(np, data.transpose(axes))
-        return lambda data: data.transpose(axes).copy()
+    viewing(op, lambda data, *_, **attrs: methodcaller("transpose", rule(attrs, len(data))))
 
 
 def _order(rank: int, *, axes: Sequence[int]) -> tuple[int, ...]:

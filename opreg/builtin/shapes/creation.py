@@ -269,3 +269,24 @@ def _indices(xp: ArrayModule, shape: Shape | None, data: Array, *, axes: int | S
 
 
 _counting(index_array, _indices)
+
+
+# ----------------------------------------------------------------------------------- shapes as numbers
+
+
+@declare(types="T->int64", unread=(0,), aliases=("_npx_shape_array",), cheap=True)
+def shape_array(data):
+    """The shape of ``data``, as int64."""
+
+
+shape_array.infer(lambda data: (len(data),))
+_counting(shape_array, lambda xp, shape, data: xp.asarray(data.shape, dtype=xp.int64))
+
+
+@declare(types="T->int64", unread=(0,), cheap=True)
+def size_array(data):
+    """Number of elements of ``data``, as an int64 scalar."""
+
+
+formed(size_array, "-> (1)")
+_counting(size_array, lambda xp, shape, data: xp.asarray([data.size], dtype=xp.int64))

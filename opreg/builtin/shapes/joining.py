@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Annotated, Any
@@ -18,17 +19,12 @@ from ...typing import Array
 from ..layouts import by_axis
 from ..outputs import agreeing, numbered, together
 from ..samples import along
-from .shape import apart, stored
+from .shape import viewing
 
-__all__ = ["MANY", "single"]
+__all__ = ["MANY"]
 
 #: Largest position by which an operator with any number of inputs names the unread ones.
 MANY = 4096
-
-
-def single(results: Sequence[Array]) -> Array | tuple[Array, ...]:
-    """Results of a kernel with any number of outputs: one result as itself, several as a tuple."""
-    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _axis_slice(axis: int, start: int | None, stop: int | None) -> tuple[slice, ...]:
@@ -132,24 +128,7 @@ def _pieces(g: Array, shapes: Sequence[Shape], dim: int) -> tuple[Array, ...]:
     return tuple([g[_axis_slice(axis, *edge)] for edge in pairwise(edges)])
 
 
-@concat_split.view
-def concat_split_view(array, *, num_args, dim, out_shape):
-    if out_shape is None:
-        return None
-    return single(_pieces(array, out_shape if num_args > 2 else [out_shape], dim))
-
-
-def _parting(op: Op, parts: Callable[..., Sequence[Array]]) -> None:
-    """Declare that the outputs of an operator are parts of its first input, the views ``parts(*arrays, **attrs)``."""
-
-    @op.kernel()  # no body: others cut by it
-    def parting_xp(xp, *arrays, out=None, **attrs):
-        views = parts(*arrays, **attrs)
-        outs = out if isinstance(out, (tuple, list)) else (out,) * len(views)
-        return single([stored(xp, view, target) for view, target in zip(views, outs)])
-
-
-_parting(concat_split, lambda g, *data, dim, **_: _pieces(g, [array.shape for array in data], dim))
+viewing(concat_split, lambda g, *parts, dim: functools.partial(_pieces, shapes=parts, dim=dim))
 
 
 @concat_split.grad
@@ -232,9 +211,9 @@ def _splitting(op: Op, edges: Callable[..., list[int]]) -> None:
     rule = Rule(edges)
     along(op)
 
-    def cuts(array: Array, *, axis: int, squeeze_axis: bool, **attrs: Any) -> tuple[Array, ...]:
-        axis = check_axis(axis, array.ndim)
-        return _cuts(array, axis, rule(attrs, array.shape, axis), squeeze_axis)
+    def cuts(data: Shape, *_: Shape, axis: int, squeeze_axis: bool, **attrs: Any) -> Callable[[Array], Any]:
+        axis = check_axis(axis, len(data))
+        return functools.partial(_cuts, axis=axis, edges=rule(attrs, data, axis), squeeze_axis=squeeze_axis)
 
     @op.infer
     def splitting_infer(data, *, axis, squeeze_axis, **attrs):
@@ -245,20 +224,7 @@ def _splitting(op: Op, edges: Callable[..., list[int]]) -> None:
         count = len(op.signature.outputs({**attrs, "squeeze_axis": squeeze_axis}))
         return [(*data[:axis], *length, *data[axis + 1:])] * count
 
-    @op.view
-    def splitting_view(array, *, axis, squeeze_axis, **attrs):
-        return single(cuts(array, axis=axis, squeeze_axis=squeeze_axis, **attrs))
-
-    _parting(op, cuts)
-
-    @op.prepare
-    def splitting_prepare(data, *, axis, squeeze_axis, **attrs):
-        if any(map(apart, cuts(data, axis=axis, squeeze_axis=squeeze_axis, **attrs))):
-            return None
-        axis = check_axis(axis, data.ndim)
-        starts = pairwise(rule(attrs, data.shape, axis))
-        keys = [(slice(None),) * axis + (start if squeeze_axis else slice(start, stop),) for start, stop in starts]
-        return lambda data: single([data[key].copy() for key in keys])
+    viewing(op, cuts)
 
     @op.grad
     def splitting_grad(g, ins, outs, *, axis, squeeze_axis):

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ...core.array_module import number_on
-from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Rule
@@ -22,8 +21,8 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..samples import same_numbers
 
-__all__ = ["apart", "reshape_codes", "stored", "unchanged", "constant", "out_or_empty", "delivered", "repeated_parts",
-           "reshaping", "as_view"]
+__all__ = ["copying", "reshape_codes", "stored", "unchanged", "constant", "out_or_empty", "delivered", "repeated_parts",
+           "reshaping", "as_view", "viewing"]
 
 
 #: Up to how many elements the last axis of a large view is copied a place at a time, and what a large view has.
@@ -51,14 +50,67 @@ def apart(view: Array) -> bool:
     return view.size >= _LARGE and 1 < view.shape[-1] <= _SHORT and view.strides[-1] > view.itemsize
 
 
-def unchanged(op: Op) -> None:
-    """Declare that the output of an operator is its first input, unchanged."""
-    op.view(lambda array: array)
-    op.identity(lambda ins, outs: True)
+def copying(op: Op, view: Callable[..., Callable[[Array], Any]]) -> None:
+    """Declare the kernel of an operator that copies a view of its first input, or several, an output each.
+
+    ``view(*shapes, **attrs)``, given the shapes of all inputs, returns the function that makes the view of the first
+    one, or a tuple of them.
+    """
+    rule = Rule(view)
 
     @op.kernel()  # no body: there is nothing to compute
-    def unchanged_xp(xp: ArrayModule, data: Array, *others: Array, out: Array | None = None) -> Array:
-        return stored(xp, data, out)
+    def copying_xp(xp: ArrayModule, data: Array, *others: Array, out: Any = None, **attrs: Any) -> Any:
+        seen = rule(attrs, data.shape, *[other.shape for other in others])(data)
+        if not isinstance(seen, tuple):
+            return stored(xp, seen, out)
+        outs = out if isinstance(out, (tuple, list)) else (out,) * len(seen)
+        return single([stored(xp, each, target) for each, target in zip(seen, outs)])
+
+    @op.prepare
+    def copying_prepare(data: Array, *others: Array, **attrs: Any) -> Callable[..., Any]:
+        see = rule(attrs, data.shape, *[other.shape for other in others])
+        seen = see(data)
+        if isinstance(seen, tuple):
+            return lambda data, *others: single([stored(np, each) for each in see(data)])
+        if apart(seen):
+            return lambda data, *others: stored(np, see(data))
+        return lambda data, *others: see(data).copy()
+
+
+def viewing(op: Op, view: Callable[..., Callable[[Array], Any]]) -> None:
+    """Declare that the output of an operator is a view of its first input, or its outputs are; see ``copying``.
+
+    In a plan, which has no step for them, ``view`` gets the shapes of the outputs in place of those of other inputs.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> @declare(name="_example_first_column")
+    ... def first_column(data): "The first column."
+    >>> first_column.infer(lambda data: data[:1])
+    <function <lambda> at ...>
+    >>> viewing(first_column, lambda data, *_: lambda array: array[:, 0])
+    >>> first_column(nd.array([[1.0, 2.0], [3.0, 4.0]])).asnumpy().tolist()
+    [1.0, 3.0]
+    """
+    rule = Rule(view)
+    copying(op, view)
+
+    @op.view
+    def viewing_view(array: Array, *, out_shape: Any, **attrs: Any) -> Any:
+        shapes = out_shape if isinstance(out_shape, list) else [out_shape]
+        return None if None in shapes else single(rule(attrs, array.shape, *shapes)(array))
+
+
+def unchanged(op: Op) -> None:
+    """Declare that the output of an operator is its first input, unchanged."""
+    viewing(op, lambda *shapes: lambda array: array)
+    op.identity(lambda ins, outs: True)
+
+
+def single(results: Any) -> Any:
+    """Several results as a tuple, a lone one as it is."""
+    return results if not isinstance(results, (tuple, list)) else results[0] if len(results) == 1 else tuple(results)
 
 
 def constant(xp: ArrayModule, value: float, dtype: np.dtype) -> Array:
@@ -378,34 +430,3 @@ def squeeze(data, *, axis: int | tuple[int, ...] | None = None):
 
 
 reshaping(squeeze, _squeezed)
-
-
-# ----------------------------------------------------------------------------------- shapes as numbers
-
-
-def _as_numbers(op: Op, numbers: Callable[[Shape], Shape]) -> None:
-    """Declare the rules of an operator that returns values computed from a shape, as int64."""
-
-    @op.infer
-    def numbers_infer(data):
-        return (len(numbers(data)),)
-
-    @op.kernel()  # no body: its numbers come from a shape
-    def numbers_xp(xp, data):
-        return xp.asarray(numbers(data.shape), dtype=xp.int64)
-
-    op.grad(ZERO)
-
-
-@declare(types="T->int64", unread=(0,), aliases=("_npx_shape_array",), cheap=True)
-def shape_array(data):
-    """The shape of ``data``, as int64."""
-
-
-@declare(types="T->int64", unread=(0,), cheap=True)
-def size_array(data):
-    """Number of elements of ``data``, as an int64 scalar."""
-
-
-_as_numbers(shape_array, lambda shape: shape)
-_as_numbers(size_array, lambda shape: (math.prod(shape),))

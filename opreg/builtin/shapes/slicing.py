@@ -8,6 +8,7 @@ the rules are derived.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 import numpy as np
 
@@ -19,9 +20,9 @@ from ...core.spec import ANY, Shape, check_axis, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array
 from ..outputs import agreeing, as_output, linear, together
-from ..places import reading, writing
+from ..places import writing
 from ..samples import along
-from .shape import constant
+from .shape import constant, viewing
 
 __all__ = ["Cut", "cutting"]
 
@@ -42,16 +43,7 @@ def _cut_by(op: Op, cut: Callable[..., Cut]) -> Rule:
     def cut_infer(*shapes, **attrs):
         return _cut_shape(shapes[0], rule(attrs, *shapes))
 
-    @op.view
-    def cut_view(array, *, out_shape, **attrs):
-        return None if out_shape is None else array[rule(attrs, array.shape, out_shape)]
-
-    reading(op, lambda xp, data, *like, **attrs: (data, rule(attrs, data.shape, *[array.shape for array in like])))
-
-    @op.prepare
-    def cut_prepare(data, *like, **attrs):
-        part = rule(attrs, data.shape, *[array.shape for array in like])
-        return lambda data, *like: data[part].copy()
+    viewing(op, lambda *shapes, **attrs: itemgetter(rule(attrs, *shapes)))
 
     return rule
 

@@ -9,6 +9,7 @@ import pytest
 
 import opreg as mx
 from opreg.backends.cuda import rows
+from opreg.backends.cuda.operators.rows import _costs, _slopes
 from opreg.builtin.layers.losses import _through_svm
 from opreg.elementwise.rows import RowLayout, trace_rows
 from tests.backends.cuda.test_reductions import compared
@@ -31,7 +32,8 @@ CLASSES = np.array([0, 4, 2.9, -0.5, -1, 5, 1, 3, 2])
     ("LinearRegressionOutput", {}, RNG.uniform(size=(9, 5)), ["elementwise"]),
     ("MAERegressionOutput", {"grad_scale": 2.0}, RNG.uniform(size=(9, 5)), ["elementwise"]),
     ("SVMOutput", {"margin": 0.5, "regularization_coefficient": 2.0}, CLASSES, ["rows"]),
-    ("SVMOutput", {"use_linear": True}, CLASSES, ["rows"])])
+    ("SVMOutput", {"use_linear": True}, CLASSES, ["rows"]),
+    ("softmax_cross_entropy", {}, CLASSES, ["rows", "rows", "rows"])])  # costs of rows, their sum; the gradient
 def test_losses_are_the_hosts(name: str, attrs: dict[str, Any], label: np.ndarray, kernels: list[str], dtype: str
                               ) -> None:
     net = getattr(mx.sym, name)(mx.sym.var("x"), mx.sym.var("label"), **attrs)
@@ -63,11 +65,14 @@ def test_softmax_output_of_places_is_computed_by_columns(shape: tuple[int, ...],
 @needs_nvrtc
 @pytest.mark.parametrize("architecture", [75, 80, 90])
 def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
-    expression = trace_rows(_through_svm, (RowLayout.ELEMENT, RowLayout.ROW), margin=1.0, factor=1.0, linear=False)
+    element, row = RowLayout.ELEMENT, RowLayout.ROW
     texts = []
-    for dtype in ("float16", "float32", "float64"):
-        for n in (100, 8192, 100000):
-            ins, outs = [array(np.zeros((1, n)), dtype), array(np.zeros(1), dtype)], [array(np.zeros((1, n)), dtype)]
-            texts.append(rows.rows_source(expression, rows.shape_of(expression, ins, outs, 1, n)))
+    for expression in (trace_rows(_through_svm, (element, row), margin=1.0, factor=1.0, linear=False),
+                       trace_rows(_costs, (element, row)), trace_rows(_slopes, (RowLayout.CYCLE, element, row))):
+        for dtype in ("float16", "float32", "float64"):
+            for n in (100, 8192, 100000):
+                ins, outs = [[array(np.zeros((1, n) if each is element else (1,)), dtype) for each in reads]
+                             for reads in (expression.inputs, expression.results)]
+                texts.append(rows.rows_source(expression, rows.shape_of(expression, ins, outs, 1, n)))
     for made in nvrtc.compile(texts, architecture):
         assert made.spills <= 64

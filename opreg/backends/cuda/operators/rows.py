@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from opreg.builtin.layers import layer_norm, losses
+from opreg.builtin.layers.softmax import softmax_of
 from opreg.builtin.optimizers import updating
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.registry import REGISTERED
 from opreg.core.spec import Shape
-from opreg.elementwise.expression import equal, trunc
+from opreg.elementwise.expression import equal, log, maximum, trunc
 from opreg.elementwise.loops import folded
 from opreg.elementwise.rows import RowExpression, RowLayout, column, row_mean, row_sum, trace_rows, traced
 
@@ -83,6 +84,33 @@ def _softmax_output_gradient_steps(call: Call) -> list[Callable]:
 
 
 _attach(REGISTERED["_backward_SoftmaxOutput"], _softmax_output_gradient, _softmax_output_gradient_steps)
+
+# --------------------------------------------------------------------------------- softmax_cross_entropy
+# Their bodies look a label up in the softmax, which is written and read once more; here a kernel reads each row once.
+
+
+def _costs(x: Any, label: Any) -> Any:
+    return -log(maximum(row_sum(softmax_of(x) * equal(column(), trunc(label))), 1e-8))
+
+
+def _slopes(g: Any, x: Any, label: Any) -> Any:
+    return (softmax_of(x) - equal(column(), trunc(label))) * g
+
+
+def _cost_steps(call: Call) -> list[Callable]:
+    """Rows with a result for each element, or with one for all: the sum of the costs."""
+    rows, (count, n) = call.found
+    if rows.results[0] is _ELEMENT:
+        return _steps(call)
+    costs = call.scratch(32, (count,), np.dtype(np.float64 if call.ins[0].dtype.itemsize == 8 else np.float32))
+    return [bound_rows(rows, call.ins, [costs], count, n, call.xp),
+            *bound_fold(traced(row_sum, 1), [costs], [_ELEMENT], call.outs, [(count, True)], call.xp, call.scratch)]
+
+
+_attach(losses.softmax_cross_entropy,
+        lambda call: (trace_rows(_costs, (_ELEMENT, _ROW)), call.ins[0].shape), _cost_steps)
+_attach(losses.backward_softmax_cross_entropy,
+        lambda call: (trace_rows(_slopes, (RowLayout.CYCLE, _ELEMENT, _ROW)), call.ins[1].shape), _cost_steps)
 
 # --------------------------------------------------------------------------------------------- LayerNorm
 

@@ -19,7 +19,6 @@ import numpy as np
 
 from opreg.builtin.layers.convolution import (
     convolution,
-    convolution_bias,
     convolution_data,
     convolution_weight,
     deconvolution,
@@ -84,14 +83,6 @@ def _by_products(op: Op, read: int) -> None:
     @op.kernel("onednn products", accepts=lambda call: declined(call, call.ins[:read]), rank=Rank.LIBRARY)
     def products(xp: ArrayModule, *ins: Array, out: Array | None = None, **attrs: Any) -> Array:
         return rule.function(_HOST, *ins, **rule.select(attrs), out=out)
-
-
-@convolution_bias.kernel("without BLAS", accepts=lambda call: declined(call, call.ins), rank=Rank.LIBRARY)
-def convolution_bias_sums(xp: ArrayModule, g: Array, *, layout: str) -> Array:
-    """The sums by ``einsum``, which wakes no threads of BLAS."""
-    letters = "nabcd"[:g.ndim]
-    channel = layout.index("C")
-    return np.einsum(f"{letters}->{letters[channel]}", g)
 
 
 # ------------------------------------------------------------------------------------------ the two kernels
