@@ -43,6 +43,7 @@ from .outside import (
     SYMBOLS,
     THREADS,
     does_not_answer,
+    error_handlers,
     is_opaque,
     state_of,
     title_of,
@@ -269,7 +270,10 @@ class Observer(Values):
             self.meet(values.get(name))
         first = values.get(code.co_varnames[0])
         if isinstance(first, UnicodeError) and count == 1:
-            self.comparisons.unseen["codecs.register_error()"] = None
+            if any(getattr(handler, "__code__", None) is code for handler in error_handlers()):
+                self._asks_setting(error_handlers)
+            else:
+                self.comparisons.unseen["codecs.register_error()"] = None
         for cls in (type(first), first) if isinstance(first, type) else (type(first),):
             if (id(code), id(cls)) in self._methods or not (hookable(cls) or is_user_module(cls.__module__)):
                 continue

@@ -124,6 +124,13 @@ SEEN: dict[str, Row] = {
         "    return get, put\nget, put = make()", "get()", "put(2.0)", "get.__closure__[0].cell_contents = 4.0"),
     "exec": row("k = 1.0\ndef f():\n    names = {}\n    exec('r = k', globals(), names)\n    return names['r']", "f()",
                 "k = 2.0"),
+    **{f"standard handler of errors by {name}": row(
+        "import codecs\nbefore = codecs.lookup_error('backslashreplace')", read,
+        "codecs.register_error('backslashreplace', lambda error: ('abc', error.end))",
+        "codecs.register_error('backslashreplace', before)")
+       for name, read in (("text", "len(str(b'\\xff', 'ascii', 'backslashreplace'))"),
+                          ("bytes", "len(b'\\xff'.decode('ascii', 'backslashreplace'))"),
+                          ("codecs", "len(codecs.decode(b'\\xff', 'ascii', errors='backslashreplace'))"))},
     # ------------------------------------------------------------------------------------------ classes
     "name of a class": row("class C: pass", "len(C.__name__)", "C.__name__ = 'abc'"),
     "bases": row("class A: pass\nclass B: pass\nclass C(A): pass\nc = C()", "(2 if isinstance(c, A) else 1)",
