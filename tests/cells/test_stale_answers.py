@@ -430,6 +430,11 @@ LEFT: dict[str, tuple[Row, str]] = {
        for name, read in (("clone", "w.clone()"), ("Parameter", "Parameter(w)"), ("outside", "Parameter(t)"),
                           ("copied", "Parameter(Tensor(w))"), ("clone of all", "ms.ParameterTuple([w]).clone('a')[0]"),
                           ("computed", "(x * 0 + Parameter(x * 0 + w[0]))"))},
+    **{f"_data of {name}": (
+        row("w, t = Parameter(Tensor([1.0] * 3), name='w'), ms.nd.ones(3)\ndef f(a): return a._data[0]",
+            f"float({read})", "w[:] = t[:] = 2.0"), "it reads the memory of a tensor by _data")
+       for name, read in (("a Parameter", "w._data[0]"), ("an array", "t._data[0]"), ("a given tensor", "f(w)"),
+                          ("text", "getattr(w, '_data')[0]"))},
     "memory of a tensor": (row("t = Tensor([1.0] * 3)", "float(np.from_dlpack(t)[0])", "t[:] = 2.0"),
                            "it shares the memory of a tensor by DLPack"),
     "weak proxy": (row("class C: k = 1.0\nc = C()\np = weakref.proxy(c)", "p.k", "c.k = 2.0"),
