@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from opreg.ndarray.ndarray import NDArray
+
 from ..core.bytecode_names import COMPUTED, asked_of, key_of, loads
 from ..core.comparisons import ABSENT, PLAIN
 from ..errors import Where, is_ours
@@ -43,6 +45,7 @@ from .outside import (
     SYMBOLS,
     THREADS,
     does_not_answer,
+    error_handlers,
     is_opaque,
     state_of,
     title_of,
@@ -95,12 +98,19 @@ class Observer(Values):
         drawn = [generator for generator, before in self._generators if state_of(generator) != before]
         if any("random" in self._names or id(generator) in self._met for generator in drawn):
             self.reason = self.reason or DRAWS
+        if "_data" in self._names and self._memory_is_read():
+            self.reason = self.reason or "it reads the memory of a tensor by _data"
         for cls in self._classes:
             self._close_class(cls)
         for function in self._caches:
             self._close_cache(function)
         self._met, self._functions, self._owners, self._generators, self._codes = {}, {}, [], [], []
         self._classes, self._caches = {}, []
+
+    def _memory_is_read(self) -> bool:
+        """Whether an attribute ``_data`` that code reads is that of tensors: no other object has one."""
+        owners = [value for value in self._met.values() if "_data" in (attributes_of(value) or ())]
+        return not owners and any(isinstance(value, NDArray) for value in self._met.values())
 
     # ------------------------------------------------------------------------------------------------ code that runs
 
@@ -269,7 +279,10 @@ class Observer(Values):
             self.meet(values.get(name))
         first = values.get(code.co_varnames[0])
         if isinstance(first, UnicodeError) and count == 1:
-            self.comparisons.unseen["codecs.register_error()"] = None
+            if any(getattr(handler, "__code__", None) is code for handler in error_handlers()):
+                self._asks_setting(error_handlers)
+            else:
+                self.comparisons.unseen["codecs.register_error()"] = None
         for cls in (type(first), first) if isinstance(first, type) else (type(first),):
             if (id(code), id(cls)) in self._methods or not (hookable(cls) or is_user_module(cls.__module__)):
                 continue

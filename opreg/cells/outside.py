@@ -41,13 +41,15 @@ from opreg.ndarray.autograd import is_recording
 from opreg.symbol.symbol import Symbol
 from opreg.util import is_np_array, is_np_shape
 
+from ..core.bytecode_names import HANDLERS
 from ..core.files import reading
 from .initializer import get_seed
 from .state import get_context
 
-__all__ = ["ABOUT", "ARRAYS_AS_TEXT", "ASKED", "AT_PLACES", "BY_NAME", "CLOCKS", "DRAWS", "FILES", "INSIDE",
-           "INSTEAD", "OF_TRACES", "OUTSIDE", "QUESTIONS", "SETTINGS", "STATES", "SYMBOLS", "THREADS",
-           "decimal_context", "does_not_answer", "is_generator", "is_opaque", "state_of", "title_of", "unknown"]
+__all__ = ["ABOUT", "ARRAYS_AS_TEXT", "ASKED", "AT_PLACES", "BY_NAME", "CLOCKS", "DRAWS", "FILES",
+           "INSIDE", "INSTEAD", "OF_TRACES", "OUTSIDE", "QUESTIONS", "SETTINGS", "STATES", "SYMBOLS",
+           "THREADS", "decimal_context", "does_not_answer", "error_handlers", "is_generator", "is_opaque", "state_of",
+           "title_of", "unknown"]
 
 #: Python functions that return another result each time.
 CLOCKS = {getattr(time, name): f"time.{name}()" for name in dir(time) if name.removesuffix("_ns") in (
@@ -158,6 +160,17 @@ def file_types() -> object:
     return module._db.types_map, module.suffix_map, module.encodings_map
 
 
+def error_handlers() -> tuple[Any, ...]:
+    """The functions that handle errors of Python's codecs, by the standard names.
+
+    Examples
+    --------
+    >>> error_handlers()[0].__name__
+    'strict_errors'
+    """
+    return tuple(map(codecs.lookup_error, HANDLERS))
+
+
 def arguments() -> list[str]:
     """The arguments of the program.
 
@@ -185,7 +198,7 @@ SETTINGS: dict[Any, str] = {
     os.getcwd: "os.getcwd", decimal_context: "decimal.getcontext", locale_settings: "locale.setlocale",
     time_zone: "time.tzname", start_method: "multiprocessing.get_start_method", zone_paths: "zoneinfo.TZPATH",
     text_domain: "gettext.textdomain", short_texts: "reprlib.aRepr", temporary_files: "tempfile.gettempdir",
-    file_types: "mimetypes.types_map", arguments: "sys.argv",
+    file_types: "mimetypes.types_map", arguments: "sys.argv", error_handlers: "codecs.lookup_error",
     **{getattr(module, name): f"{module.__name__}.{name}" for module, names in (
         (atexit, "_ncallbacks"), (faulthandler, "is_enabled"),
         (gc, "isenabled get_threshold get_freeze_count get_debug"),
@@ -223,7 +236,8 @@ BY_NAME: dict[str, Any] = {"FloatingPointError": np.geterr, "seterr": np.geterr,
                            "textdomain": text_domain, "gettext": text_domain, "ngettext": text_domain,
                            "reprlib": short_texts, "gettempdir": temporary_files, "gettempprefix": temporary_files,
                            "guess_type": file_types, "guess_extension": file_types, "guess_all_extensions": file_types,
-                           "parse_args": arguments, "parse_known_args": arguments}
+                           "parse_args": arguments, "parse_known_args": arguments,
+                           "encode": error_handlers, "decode": error_handlers}
 #: Methods that return attributes of a Symbol.
 SYMBOLS = frozenset(method.__code__ for method in (Symbol.attr, Symbol.list_attr, Symbol.attr_dict))
 #: Functions written in Python that read files, memory at an address, or past the hooks of classes.

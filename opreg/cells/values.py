@@ -34,11 +34,11 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.traced import TracedNDArray
 
-from ..core.bytecode_names import COMPUTED, Loads, loads, module_keys
+from ..core.bytecode_names import COMPUTED, HANDLERS, Loads, loads, module_keys
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons, elements
 from .class_hooks import attributes_of, hook, hookable, runs_python
-from .outside import BY_NAME, SETTINGS, decimal_context, is_generator, is_opaque, state_of
+from .outside import BY_NAME, SETTINGS, decimal_context, error_handlers, is_generator, is_opaque, state_of
 from .parameter_container import ParameterContainer
 from .reads import TABLES
 from .tensor_base import TensorBase
@@ -272,6 +272,8 @@ class Values:
                         self.meet(type(value))
         for name in new & BY_NAME.keys():
             self._asks_setting(BY_NAME[name])
+        if not found.texts.isdisjoint(HANDLERS):
+            self._asks_setting(error_handlers)
         if not new.isdisjoint(_WARNS):
             self.read(warnings.filters, "warnings.filters")
         for name in new & _OF_FRAMES:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from .cache import cached
 
-__all__ = ["COMPUTED", "Loads", "asked_of", "key_of", "loads", "module_keys", "parts"]
+__all__ = ["COMPUTED", "HANDLERS", "Loads", "asked_of", "key_of", "loads", "module_keys", "parts"]
 
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _OUTER = frozenset({"LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
@@ -27,6 +27,9 @@ COMPUTED = object()
 #: Methods of containers that change them and return nothing.
 _CHANGES = frozenset({"add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "insert", "remove",
                       "reverse", "sort", "update"})
+#: Standard names of functions that handle errors of codecs, which code gives as text.
+HANDLERS = ("strict", "ignore", "replace", "backslashreplace", "xmlcharrefreplace", "namereplace", "surrogateescape",
+            "surrogatepass")
 
 
 class Loads(NamedTuple):

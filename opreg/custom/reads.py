@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.bytecode_names import loads, parts
+from ..core.bytecode_names import HANDLERS, loads, parts
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, CONTAINERS, PLAIN, Check, Comparisons, elements
 from ..core.op import Op
@@ -128,7 +128,7 @@ class _Places:
         for value in (*(function.__defaults__ or ()), *(keywords or {}).values()):
             self.value(value, f"a default of {function.__name__}", frozenset())
         names = _names(function.__code__)
-        self.known = self.known and names.isdisjoint(_FIELDS)
+        self.known = self.known and names.isdisjoint(_FIELDS) and loads(function.__code__).texts.isdisjoint(HANDLERS)
         outer = loads(function.__code__).outer
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             if name not in outer:  # it is only changed

@@ -95,14 +95,22 @@ def _are_operators(kind: Any, methods: tuple[object, ...]) -> bool:
     return own is not Optimizer and last is own.update_multi_precision and first == list(_methods(Optimizer)[:3])
 
 
-def _first_of(several: Callable[..., list[float]]) -> Callable[..., float]:
-    """The method for one weight that follows from an overridden method for several."""
-    return lambda self, index: several(self, [index])[0]
+def _rate(optimizer: Optimizer, index: Index) -> float:
+    return optimizer.learning_rate * optimizer._factor(index, "lr_mult", optimizer.lr_mult)
 
 
-def _each_of(one: Callable[..., float]) -> Callable[..., list[float]]:
-    """The method for several weights that follows from an overridden method for one."""
-    return lambda self, indices: [one(self, index) for index in indices]
+def _decay(optimizer: Optimizer, index: Index) -> float:
+    return optimizer.wd * optimizer._factor(index, "wd_mult", optimizer.wd_mult)
+
+
+def _first_of(owner: type[Optimizer], several: str) -> Callable[..., float]:
+    """The method for one weight that follows from a class's method for several."""
+    return lambda self, index: vars(owner)[several](self, [index])[0]
+
+
+def _each_of(owner: type[Optimizer], one: str) -> Callable[..., list[float]]:
+    """The method for several weights that follows from a class's method for one."""
+    return lambda self, indices: [vars(owner)[one](self, index) for index in indices]
 
 
 class Factors(Protocol):
@@ -191,9 +199,9 @@ class Optimizer:
         for one, several in (("_get_lr", "_get_lrs"), ("_get_wd", "_get_wds")):
             owner = next(base for base in cls.__mro__ if one in vars(base) or several in vars(base))
             if one not in vars(owner):
-                setattr(cls, one, _first_of(vars(owner)[several]))
+                setattr(cls, one, _first_of(owner, several))
             elif several not in vars(owner):
-                setattr(cls, several, _each_of(vars(owner)[one]))
+                setattr(cls, several, _each_of(owner, one))
 
     @staticmethod
     def register(klass: type[Optimizer]) -> type[Optimizer]:
@@ -437,19 +445,27 @@ class Optimizer:
 
     def _get_lr(self, index: Index) -> float:
         """The rate of one weight."""
-        return self.learning_rate * self._factor(index, "lr_mult", self.lr_mult)
+        return self._get_lrs([index])[0] if self._put_later("_get_lrs", "_get_lr") else _rate(self, index)
 
     def _get_wd(self, index: Index) -> float:
         """The decay of one weight."""
-        return self.wd * self._factor(index, "wd_mult", self.wd_mult)
+        return self._get_wds([index])[0] if self._put_later("_get_wds", "_get_wd") else _decay(self, index)
 
     def _get_lrs(self, indices: Iterable[Index]) -> list[float]:
         """The rates of several weights."""
-        return [Optimizer._get_lr(self, index) for index in indices]
+        later = self._put_later("_get_lr", "_get_lrs")
+        return [self._get_lr(index) if later else _rate(self, index) for index in indices]
 
     def _get_wds(self, indices: Iterable[Index]) -> list[float]:
         """The decays of several weights."""
-        return [Optimizer._get_wd(self, index) for index in indices]
+        later = self._put_later("_get_wd", "_get_wds")
+        return [self._get_wd(index) if later else _decay(self, index) for index in indices]
+
+    def _put_later(self, name: str, other: str) -> bool:
+        """Whether a program has put one method of a pair on the class or this optimizer, and not the other one."""
+        own, kind = vars(self), type(self)
+        return ((name in own or getattr(kind, name) is not getattr(Optimizer, name))
+                and other not in own and getattr(kind, other) is getattr(Optimizer, other))
 
     def _set_current_context(self, device_id: int) -> None:
         """Count updates apart for each device that holds a copy of the weights."""

@@ -124,6 +124,13 @@ SEEN: dict[str, Row] = {
         "    return get, put\nget, put = make()", "get()", "put(2.0)", "get.__closure__[0].cell_contents = 4.0"),
     "exec": row("k = 1.0\ndef f():\n    names = {}\n    exec('r = k', globals(), names)\n    return names['r']", "f()",
                 "k = 2.0"),
+    **{f"standard handler of errors by {name}": row(
+        "import codecs\nbefore = codecs.lookup_error('backslashreplace')", read,
+        "codecs.register_error('backslashreplace', lambda error: ('abc', error.end))",
+        "codecs.register_error('backslashreplace', before)")
+       for name, read in (("text", "len(str(b'\\xff', 'ascii', 'backslashreplace'))"),
+                          ("bytes", "len(b'\\xff'.decode('ascii', 'backslashreplace'))"),
+                          ("codecs", "len(codecs.decode(b'\\xff', 'ascii', errors='backslashreplace'))"))},
     # ------------------------------------------------------------------------------------------ classes
     "name of a class": row("class C: pass", "len(C.__name__)", "C.__name__ = 'abc'"),
     "bases": row("class A: pass\nclass B: pass\nclass C(A): pass\nc = C()", "(2 if isinstance(c, A) else 1)",
@@ -423,6 +430,11 @@ LEFT: dict[str, tuple[Row, str]] = {
        for name, read in (("clone", "w.clone()"), ("Parameter", "Parameter(w)"), ("outside", "Parameter(t)"),
                           ("copied", "Parameter(Tensor(w))"), ("clone of all", "ms.ParameterTuple([w]).clone('a')[0]"),
                           ("computed", "(x * 0 + Parameter(x * 0 + w[0]))"))},
+    **{f"_data of {name}": (
+        row("w, t = Parameter(Tensor([1.0] * 3), name='w'), ms.nd.ones(3)\ndef f(a): return a._data[0]",
+            f"float({read})", "w[:] = t[:] = 2.0"), "it reads the memory of a tensor by _data")
+       for name, read in (("a Parameter", "w._data[0]"), ("an array", "t._data[0]"), ("a given tensor", "f(w)"),
+                          ("text", "getattr(w, '_data')[0]"))},
     "memory of a tensor": (row("t = Tensor([1.0] * 3)", "float(np.from_dlpack(t)[0])", "t[:] = 2.0"),
                            "it shares the memory of a tensor by DLPack"),
     "weak proxy": (row("class C: k = 1.0\nc = C()\np = weakref.proxy(c)", "p.k", "c.k = 2.0"),

@@ -680,6 +680,19 @@ def test_settings_refused_later(make, attribute, value, error, says):
     np.testing.assert_array_equal(before, np.asarray(optimizer.weight_decay))
 
 
+@pytest.mark.parametrize("puts", [
+    lambda opt, half: opt.momentum.set_data(half), lambda opt, half: opt.momentum.set_data(0.5),
+    lambda opt, half: opt.momentum.__setitem__(..., 0.5), lambda opt, half: ms_ops.assign(opt.momentum, half),
+    lambda opt, half: load_param_into_net(opt, {"momentum": Parameter(half, name="momentum")})],
+    ids=["set_data", "set_data of a number", "subscript", "assign", "load"])
+def test_sgd_without_velocities_refuses_a_momentum(puts):
+    optimizer = optim.SGD(one())
+    with pytest.raises(AttributeError, match="SGD: momentum was 0 when"):
+        puts(optimizer, Tensor(np.float32(0.5)))
+    assert optimizer.momentum.asnumpy() == 0
+    load_param_into_net(optimizer, {"momentum": Parameter(0.0, name="momentum")})
+
+
 # -------------------------------------------------------------------------------------------- what is refused
 
 

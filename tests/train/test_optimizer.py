@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import types
 
 import numpy as np
 import pytest
@@ -343,6 +344,27 @@ def test_methods_that_give_rates_of_one_weight_or_of_several_are_asked(name, bas
         move(each, [gradients(0)[i] for i in each], [found[i] for i in each])
     for one, other in zip(found, expected):
         np.testing.assert_allclose(one.asnumpy(), other, rtol=1e-6)
+
+
+@pytest.mark.parametrize("base", [mx.optimizer.SGD, mx.optimizer.AdaGrad])
+@pytest.mark.parametrize("on", ["class", "optimizer"])
+@pytest.mark.parametrize("method", ["_get_lr", "_get_lrs", "_get_wd", "_get_wds"])
+def test_methods_that_are_put_on_a_class_later_are_asked(method, on, base):
+    kind = type("Later", (base,), {})
+    rated, one = kind(learning_rate=0.125, wd=0.25), method.rstrip("s")
+    before = getattr(rated, one)(1)
+
+    def doubled(self, given):
+        plain = getattr(mx.optimizer.Optimizer, method)(self, given)
+        return [2 * each for each in plain] if method.endswith("s") else 2 * plain
+
+    owner, put = (kind, doubled) if on == "class" else (rated, types.MethodType(doubled, rated))
+    setattr(owner, method, put)
+    assert getattr(rated, one)(1) == 2 * before
+    assert getattr(rated, one + "s")([1]) == [2 * before]
+    delattr(owner, method)
+    assert getattr(rated, one)(1) == before
+    assert getattr(rated, one + "s")([1]) == [before]
 
 
 def test_an_updater_takes_lists():

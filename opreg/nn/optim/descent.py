@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from opreg.ndarray.ndarray import NDArray
+
 from ...builtin.optimizers.update_formulas import average
 from ...cells.cell import Cell
 from ...cells.parameter import Parameter
@@ -17,6 +19,19 @@ from .rule import FLOAT, Rule, pair
 from .settings import flag, number
 
 __all__ = ["SGD", "ASGD", "Momentum", "Rprop"]
+
+
+class _NoMomentum(Parameter):
+    """The momentum of an optimizer without velocities, which stays 0."""
+
+    def _write(self, key: Any, value: Any) -> None:
+        if np.any(value.asnumpy() if isinstance(value, NDArray) else value):
+            raise _no_velocity()
+        super()._write(key, value)
+
+
+def _no_velocity() -> AttributeError:
+    return AttributeError("SGD: momentum was 0 when the optimizer was made, so it has no velocity; make another")
 
 
 class SGD(Rule):
@@ -54,13 +69,13 @@ class SGD(Rule):
             raise ValueError(f"SGD: nesterov needs a momentum above 0 and a dampening of 0, got {momentum} and "
                              f"{dampening}")
         self._moving = momentum_value > 0
-        self.momentum = Parameter(momentum_value, name="momentum")
+        self.momentum = (Parameter if self._moving else _NoMomentum)(momentum_value, name="momentum")
         if self._moving:
             self.accum = self._states("accum")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "momentum" and not self.__dict__.get("_moving", True) and name in self._params:
-            raise AttributeError("SGD: momentum was 0 when the optimizer was made, so it has no velocity; make another")
+            raise _no_velocity()
         super().__setattr__(name, value)
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
