@@ -3,7 +3,7 @@
 A step of gradient descent ends with this. NumPy takes two passes and stores the product in between; BLAS reads two
 arrays and writes one, and uses the threads that have just computed matrix products. BLAS rounds once where two ufuncs
 round twice. So this kernel serves only arrays that are updated in place; elsewhere results equal those of the operators
-one by one.
+one by one. A compiled loop comes first: it takes one pass, too, and does not pass through ``ctypes``.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
         call.found = added, factor, terms.sign
         return None
 
-    @op.kernel("multiple", bound=True, accepts=accepts, rank=Rank.LIBRARY)
+    @op.kernel("multiple", bound=True, accepts=accepts, rank=Rank.OPERATOR)
     def multiple_added(call: Call) -> list[Callable[[], object]]:
         added, factor, sign = call.found
         return [_Step(added, factor, sign, ufuncs(call))]

@@ -7,8 +7,16 @@ import pytest
 
 import opreg as ms
 from opreg import nn
+from opreg.backends.numba import compiler
 
 SHAPE = 160, 128
+numpy_alone = pytest.mark.usefixtures("without_compiler")
+
+
+@pytest.fixture
+def without_compiler():
+    with compiler.use("numpy"):
+        yield
 
 
 def descended(p: np.ndarray, g: np.ndarray, rate: float) -> tuple[np.ndarray, list[str]]:
@@ -21,6 +29,7 @@ def descended(p: np.ndarray, g: np.ndarray, rate: float) -> tuple[np.ndarray, li
     return parameter.asnumpy(), [step.kernel for _, plan in compiled.plans for step in plan.plan.forward.steps]
 
 
+@numpy_alone
 def test_a_large_sum_with_a_multiple_is_one_pass():
     p, g = np.linspace(-1, 1, 2 * 20480, dtype=np.float32).reshape(2, *SHAPE)
     found, kernels = descended(p, g, 0.3)
@@ -29,6 +38,15 @@ def test_a_large_sum_with_a_multiple_is_one_pass():
     assert "multiple" not in descended(p[:3], g[:3], 0.3)[1]
 
 
+def test_a_compiled_loop_comes_before_blas():
+    pytest.importorskip("numba")
+    p, g = np.linspace(-1, 1, 2 * 20480, dtype=np.float32).reshape(2, *SHAPE)
+    found, kernels = descended(p, g, 0.3)
+    assert "numba" in kernels and "multiple" not in kernels
+    np.testing.assert_allclose(found, p - g * np.float32(0.3), rtol=1e-6, atol=1e-7)
+
+
+@numpy_alone
 @pytest.mark.parametrize("rate", [0.0, 0.5, -0.25, np.inf])
 def test_a_multiple_of_what_is_not_finite_is_what_ufuncs_make_of_it(rate):
     p, g = np.linspace(-1, 1, 20480, dtype=np.float32).reshape(SHAPE), np.ones(SHAPE, np.float32)
