@@ -59,7 +59,8 @@ def survivors_xp(xp, boxes, counts, groups=None, *, threshold, closed, form, bor
         rows[:2], rows[2:4], lengths = sides[:2] - half, sides[:2] + half, sides[2:]
     else:
         rows[:4], lengths = sides, sides[2:] - sides[:2] + border
-    xp.multiply(*xp.maximum(lengths, zero), out=rows[4])
+    lengths = xp.maximum(lengths, zero)
+    xp.multiply(lengths[0], lengths[1], out=rows[4])
     limit = number_on(xp, threshold, wide(rows[:0]).dtype)
 
     def clash(one: Array, others: Array) -> Array:
