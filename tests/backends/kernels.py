@@ -113,7 +113,7 @@ FEW = {
     "builtin.optimizers.bound_updates": {"_MANY": 2},
     "builtin.optimizers.updating": {"SMALL": 1, "TILE": 8, "GATHERED": 4, "MANY": 2, "SHARED": 1},
     "builtin.shapes.joining": {"MANY": 1},
-    "builtin.shapes.shape": {"_LARGE": 1},
+    "builtin.shapes.shape": {"_LARGE": 2},
     "builtin.vision.greedy": {"BLOCK": 2},
     "builtin.vision.roi": {"BLOCK": 16},
 }

@@ -26,8 +26,7 @@ UNSAID = frozenset([
     "_attention_dropout", "_sparse_retain",
     "AllGather", "AllReduce", "AlltoAll", "Broadcast", "ReduceScatter", "CTCLoss", "Correlation",
     "_boolean_mask_like", "_contrib_DeformablePSROIPooling",
-    "_contrib_MultiBoxTarget", "_contrib_MultiProposal", "_contrib_PSROIPooling", "_contrib_Proposal",
-    "_contrib_RROIAlign", "_contrib_bipartite_matching", "_contrib_box_encode",
+    "_contrib_PSROIPooling", "_contrib_RROIAlign", "_contrib_box_encode",
     "_contrib_calibrate_entropy", "_contrib_count_sketch", "_cvcopyMakeBorder", "_cvimresize", "_image_resize",
     "_linalg_gelqf", "_linalg_syevd", "_normalize_expand", "_normalize_moments", "_normalize_scale", "_normalize_total",
     "lamb_update_phase2", "multi_sgd_update", "preloaded_multi_sgd_update", "sgd_update",
@@ -41,6 +40,7 @@ PARTLY = frozenset(["RNN", "_contrib_ROIAlign", "_linalg_gemm2", "_np_max", "_np
 #: rows; it has no pooling of regions. A query of ONNX's attention that sees no key gives zeros, and NaN here.
 EVALUATOR = ("Deconvolution-groups", "Pooling-nan", "log_softmax-large", "RNN-rnn_relu", "RNN-rnn_tanh,2,True,[4,1]",
              "RNN-lstm,2,True,[4,1]", "RNN-gru,2,True,[4,1]", "_contrib_box_nms-many", "ROIPooling",
+             "_contrib_Proposal-rpn_pre_nms_top_n=6000", "_contrib_MultiProposal-rpn_pre_nms_top_n=6000",
              "_contrib_scaled_dot_product_attention-many-seen")
 
 

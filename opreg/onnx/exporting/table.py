@@ -23,8 +23,9 @@ from opreg.symbol import Symbol
 from ...core.graph import Entry, Graph, Node
 from ...core.mode import Recording
 from ...core.op import Op
-from ...core.spec import Shape, Spec, is_floating
+from ...core.spec import Shape, Spec, is_floating, reduced_axes
 from ...elementwise.expression import Expression
+from ...elementwise.rows import RowLayout
 from ...interop import translation
 from ...interop.translation import Untranslatable
 from ..package import onnx as package
@@ -207,7 +208,7 @@ def _user_translation(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], 
     if op.where is not None:
         return _function(g, use, attrs, ins) if op.traits.traced else _foreign(g, use, ins)
     reasons: list[str] = []
-    for way in (_by_row, _by_value, _by_expression, _by_dialect):
+    for way in (_by_row, _by_value, _by_expression, _by_loop, _by_dialect):
         try:
             found = way(g, use, ins)
         except Untranslatable as error:
@@ -271,8 +272,24 @@ def _by_expression(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] 
     return [computed(g, expression, ins, use.out)]
 
 
-def computed(g: Builder, expression: Expression, ins: Sequence[Value], out: Value) -> Value:
-    """The value of an expression, instruction by instruction, as ``Expression`` evaluates it on arrays."""
+def _by_loop(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
+    """Translate an operator that is a loop with a value for each element."""
+    described = None if use.op.rules.sets is None else use.op.rules.sets(use.attrs)
+    if described is None or described.rows.results != (RowLayout.ELEMENT,):
+        return None
+    rank = len(ins[described.rows.inputs.index(RowLayout.ELEMENT)].shape)
+    single = described.scalar and described.axis == ()  # each element is a set of its own
+    axes = () if single else reduced_axes(described.axis, described.exclude, rank)
+    return [computed(g, described.rows.expression, ins, use.out, axes)]
+
+
+#: ONNX's reductions, by the names of those of loops.
+_REDUCERS = {"row_sum": "Sum", "row_max": "Max", "row_min": "Min", "row_product": "Prod"}
+
+
+def computed(g: Builder, expression: Expression, ins: Sequence[Value], out: Value, axes: Sequence[int] = ()) -> Value:
+    """The value of an expression, instruction by instruction, as ``Expression`` evaluates it on arrays; its reductions
+    are over ``axes``."""
     dtype = ins[0].dtype
     whole = not is_floating(dtype)
     if whole:
@@ -282,6 +299,9 @@ def computed(g: Builder, expression: Expression, ins: Sequence[Value], out: Valu
             return g.cast(_integer_instruction(g, expression, ins, out), out.dtype)
     registers: list[Value] = list(ins)
     for prim, args in expression.code:
+        if prim.name in _REDUCERS and type(args[0]) is int:
+            registers.append(g.reduce(_REDUCERS[prim.name], registers[args[0]], axes))
+            continue
         if prim.dtype is None and prim.name not in g.primitives:
             raise Untranslatable(f"ONNX has no {prim.name}")
         like = next((registers[arg] for arg in args if type(arg) is int), registers[0])

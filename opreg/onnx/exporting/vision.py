@@ -176,6 +176,73 @@ def _detection(g: Builder, use: Use, prob: Value, loc: Value, anchor: Value) -> 
     return g.where(g.unsqueeze(valid, [2]), rows, -1.0)
 
 
+@says("_survivors")
+def _suppression(g: Builder, use: Use, boxes: Value, counts: Value, *groups: Value) -> Value:
+    attrs, shape = use.attrs, boxes.shape
+    batch, n, border = _product(shape[:-2]), shape[-2], float(attrs["border"])
+    boxes, counts = g.reshape(boxes, (batch, n, 4)), g.reshape(counts, (batch, 1))
+    first, second, third, fourth = _four(g, boxes)
+    if attrs["form"] == "center":
+        width, height = third, fourth
+        first, second = first - width * 0.5, second - height * 0.5
+        third, fourth = first + width, second + height
+    else:
+        third, fourth = third + border, fourth + border
+        width, height = third - first, fourth - second
+    area = g.larger(width, 0.0) * g.larger(height, 0.0)
+    alive = g.compare("Less", g.unsqueeze(g.cast(g.numbers_to(g.length(boxes, 1)), counts.dtype), [0]), counts)
+    limit = attrs["threshold"]
+    alive = _survivors(g, alive, [first, second, third, fourth, area],
+                       (lambda ratio: ratio >= limit) if attrs["closed"] else (lambda ratio: ratio > limit),
+                       g.reshape(groups[0], (batch, n)) if groups else None)
+    if attrs["most"] >= 0:
+        rank = g("CumSum", _truths(g, alive), g.constant(np.asarray(1, _INT64)))
+        alive = alive & g.compare("LessOrEqual", rank, attrs["most"])
+    return g.reshape(alive, shape[:-1])
+
+
+@says("_matching")
+def _one_to_one(g: Builder, use: Use, scores: Value) -> Any:
+    """A loop over matches: the best score is taken, and its row and column are left out."""
+    attrs, (*outer, n, m) = use.attrs, scores.shape
+    if any(not dynamic(dim) and dim == 0 for dim in scores.shape):
+        raise Untranslatable("no scores")
+    scores = g.reshape(scores, (_product(outer), n, m))
+    scores = g.where(g("IsNaN", scores), -np.inf, scores)
+    none = g.reduce("Max", scores, [1, 2], True)
+    none = g.cast(none < none, _INT64) - 1
+    columns = g.broadcast_like(g.squeeze(none, [2]), g.reduce("Max", scores, [2], False))
+    rows = g.broadcast_like(g.squeeze(none, [2]), g.reduce("Max", scores, [1], False))
+    rounds = g("Min", g.length(scores, 1), g.length(scores, 2))
+    if attrs["most"] >= 0:
+        rounds = g("Min", rounds, g.ints(attrs["most"]))
+    inner = g.body()
+    number = Value(inner, inner.names(f"{g.prefix}_number"), [()] * g.sizes, _INT64)
+    going = Value(inner, inner.names(f"{g.prefix}_going"), [()] * g.sizes, _BOOL)
+    before = [Value(inner, inner.names(f"{g.prefix}_{name}"), x.shapes, x.dtype)
+              for name, x in (("scores", scores), ("columns", columns), ("rows", rows))]
+    left, old_columns, old_rows = before
+    flat = inner.reshape(left, (_product(outer), n * m))
+    best = inner("ArgMax", flat, axis=1, keepdims=1)
+    good = inner("GatherElements", flat, best, axis=1) > attrs["above"]
+    width = inner.length(left, 2)
+    row = inner("Div", best, width)
+    column = best - row * width
+    at_row = inner.unsqueeze(inner.numbers_to(inner.length(left, 1)), [0]) == row
+    at_column = inner.unsqueeze(inner.numbers_to(width), [0]) == column
+    taken = inner.unsqueeze(at_row, [2]) | inner.unsqueeze(at_column, [1])
+    after = [inner.where(taken, -np.inf, left), inner.where(at_row & good, column, old_columns),
+             inner.where(at_column & good, row, old_rows)]
+    graph = inner.graph(f"{g.prefix}_body", [number, going, *before], [going, *after])
+    _, columns_found, rows_found = g("Loop", g.squeeze(rounds, [0]), g.constant(np.asarray(True)), scores, columns,
+                                     rows, body=graph, count=3)
+    results = []
+    for found, like, length in ((columns_found, columns, n), (rows_found, rows, m)):
+        found.shapes, found.dtype = like.shapes, _INT64
+        results.append(g.reshape(found, (*outer, length)))
+    return results
+
+
 @says("_contrib_ROIAlign")
 def _roi_align(g: Builder, use: Use, data: Value, rois: Value) -> Value:
     attrs = use.attrs
