@@ -59,7 +59,8 @@ def survivors_xp(xp, boxes, counts, groups=None, *, threshold, closed, form, bor
         rows[:2], rows[2:4], lengths = sides[:2] - half, sides[:2] + half, sides[2:]
     else:
         rows[:4], lengths = sides, sides[2:] - sides[:2] + border
-    xp.multiply(*xp.maximum(lengths, zero), out=rows[4])
+    lengths = xp.maximum(lengths, zero)
+    xp.multiply(lengths[0], lengths[1], out=rows[4])
     limit = number_on(xp, threshold, wide(rows[:0]).dtype)
 
     def clash(one: Array, others: Array) -> Array:
@@ -71,8 +72,8 @@ def survivors_xp(xp, boxes, counts, groups=None, *, threshold, closed, form, bor
         return ratio >= limit if closed else ratio > limit
 
     choose = _kept_on_host if xp is np else _kept_on_device
-    groups = None if groups is None else groups.reshape(batch, n)
-    return choose(xp, rows, counts.reshape(batch), groups, clash, n if most < 0 else min(n, most)).reshape(*outer, n)
+    counts, groups = counts.reshape(batch).astype(xp.int64), None if groups is None else groups.reshape(batch, n)
+    return choose(xp, rows, counts, groups, clash, n if most < 0 else min(n, most)).reshape(*outer, n)
 
 
 def _extent(xp: ArrayModule, one: Array, others: Array, axis: int, border: int, zero: Array) -> Array:
