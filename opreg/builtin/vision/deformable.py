@@ -7,7 +7,7 @@ product. Offsets are channels: for each group of channels that shares offsets, d
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ...core.attrs import Positive
@@ -177,12 +177,6 @@ def _moving(op: Op, back: Op, modulated: bool) -> None:
         form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
         return _shapes(data, form, num_filter)[3]
 
-    @op.kernel()  # no body: both convolutions share it
-    def moving_xp(xp, *arrays, kernel, stride, dilate, pad, num_group, num_deformable_group):
-        form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
-        bias = arrays[count] if len(arrays) > count else None
-        return _convolve(xp, *parts(arrays), bias, form)
-
     @op.grad
     def moving_grad(g, ins, outs, *, kernel, stride, dilate, pad, num_group, num_deformable_group, needs):
         gradients = back.current(g, *ins[:count], kernel=kernel, stride=stride, dilate=dilate, pad=pad,
@@ -192,10 +186,19 @@ def _moving(op: Op, back: Op, modulated: bool) -> None:
 
     back.infer(like_inputs(*range(1, count + 1)))
 
-    @back.kernel()  # no body: the gradients share the samples of the image
-    def moving_back_xp(xp, g, *arrays, kernel, stride, dilate, pad, num_group, num_deformable_group):
-        form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
-        return _gradients(xp, g, *parts(arrays), form)
+    def convolve(xp: ArrayModule, arrays: Sequence[Array], form: _Form) -> Array:
+        return _convolve(xp, *parts(arrays), arrays[count] if len(arrays) > count else None, form)
+
+    _by_samples(op, convolve)
+    _by_samples(back, lambda xp, arrays, form: _gradients(xp, arrays[0], *parts(arrays[1:]), form))
+
+
+def _by_samples(op: Op, function: Callable[..., Any]) -> None:
+    """Declare that ``function(xp, arrays, form)`` computes an operator."""
+
+    @op.kernel()  # no body: image by image, which limits the memory; the gradients share the samples of an image
+    def by_samples_xp(xp, *arrays, kernel, stride, dilate, pad, num_group, num_deformable_group):
+        return function(xp, arrays, _form(kernel, stride, dilate, pad, num_group, num_deformable_group))
 
 
 # --------------------------------------------------------------------------------- DeformableConvolution
