@@ -25,8 +25,7 @@ from opreg.onnx import export_model, import_model, to_model  # noqa: E402
 UNSAID = frozenset([
     "_attention_dropout", "_sparse_retain",
     "AllGather", "AllReduce", "AlltoAll", "Broadcast", "ReduceScatter", "CTCLoss", "Correlation",
-    "_boolean_mask_like", "_contrib_DeformablePSROIPooling",
-    "_contrib_PSROIPooling", "_contrib_RROIAlign", "_contrib_box_encode",
+    "_boolean_mask_like", "_contrib_PSROIPooling", "_contrib_RROIAlign",
     "_contrib_calibrate_entropy", "_contrib_count_sketch", "_cvcopyMakeBorder", "_cvimresize", "_image_resize",
     "_linalg_gelqf", "_linalg_syevd", "_normalize_expand", "_normalize_moments", "_normalize_scale", "_normalize_total",
     "lamb_update_phase2", "multi_sgd_update", "preloaded_multi_sgd_update", "sgd_update",

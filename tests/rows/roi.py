@@ -152,7 +152,4 @@ ROWS: list[Row] = [
     Row("_contrib_DeformablePSROIPooling", (normal(2, 8, 6, 5), np.array([[1.0, 4, 6, 4, 6]])),
         {**_MOVED, "output_dim": 2, "pooled_size": 1, "no_trans": True, "sample_per_part": 1},
         expected=lambda x, rois: _between(x[1, ::4]).reshape(1, 2, 1, 1), name="one sample"),
-    Row("_backward__contrib_DeformablePSROIPooling", (normal(4, 4, 3, 3), normal(2, 16, 6, 5), _ROIS, _TRANS), _MOVED),
-    Row("_backward__contrib_DeformablePSROIPooling", (normal(4, 4, 3, 3), normal(2, 16, 6, 5), _ROIS),
-        {**_MOVED, "no_trans": True}),
 ]

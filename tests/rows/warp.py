@@ -43,7 +43,8 @@ def _sampled(data, grid):
 
 _X = normal(2, 3, 4, 5)
 _GRID = uniform(-1.3, 1.3, 2, 2, 3, 4)
-_G = normal(2, 3, 3, 4, seed=1)
+_P = normal(2, 4, 5, 3)
+_H, _PLACES, _IMAGE = normal(7, 3, seed=1), (uniform(-1, 4.5, 7), uniform(-1, 5.5, 7)), np.array([0, 1, 1, 0, 0, 1, 0])
 _THETA = np.array([1.0, 0, 0, 0, 1, 0]) + normal(2, 6, scale=0.3)
 _AFFINE, _WARP = {"transform_type": "affine", "target_shape": (3, 4)}, {"transform_type": "warp"}
 _TRANSFORMER = {**_AFFINE, "sampler_type": "bilinear"}
@@ -58,8 +59,9 @@ ROWS: list[Row] = [
         grad=(0,), name="identity"),
     Row("BilinearSampler", (_X, np.full((2, 2, 1, 1), np.nan)), expected=lambda x, grid: np.zeros((2, 3, 1, 1)),
         name="nowhere"),
-    Row("_backward_BilinearSampler_data", (_G, _GRID, _X), grad=(0, 1)),
-    Row("_backward_BilinearSampler_grid", (_G, _X, _GRID)),
+    Row("_bilinear", (_P, *_PLACES, _IMAGE), grad=(0, 1, 2)),
+    Row("_backward_bilinear_data", (_H, *_PLACES, _IMAGE, _P), grad=(0, 1, 2)),
+    Row("_backward_bilinear_places", (_H, _P, *_PLACES, _IMAGE)),
     Row("SpatialTransformer", (_X, _THETA), _TRANSFORMER,
         expected=lambda x, theta: _sampled(x, _affine(3, 4)(theta)), grad=(0, 1)),
     Row("SpatialTransformer", (_X, _THETA), _TRANSFORMER, dtypes=("float16",), name="half"),

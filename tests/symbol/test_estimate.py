@@ -127,8 +127,7 @@ def multiplied(row: Any) -> bool:
 #: cost is what they read.
 WEIGHED = {"_contrib_AdaptiveAvgPooling2D",
            "_backward_contrib_AdaptiveAvgPooling2D", "_contrib_BilinearResize2D", "_backward_contrib_BilinearResize2D",
-           "_contrib_ROIAlign", "_backward_ROIAlign", "_contrib_PSROIPooling", "_backward__contrib_PSROIPooling",
-           "_backward__contrib_DeformablePSROIPooling"}
+           "_contrib_ROIAlign", "_backward_ROIAlign", "_contrib_PSROIPooling", "_backward__contrib_PSROIPooling"}
 
 
 def test_operators_that_multiply_say_how_much() -> None:

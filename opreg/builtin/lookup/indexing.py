@@ -103,8 +103,7 @@ def puts_back(op: Op, places: Callable[..., Array], sums: bool = True, spare: bo
     @op.kernel()  # no body: others add at places by it
     def puts_back_xp(xp, g, *indices, shape=None, **attrs):
         if shape is None:
-            *indices, like = indices
-            shape = like.shape
+            indices, shape = indices[:-1], indices[-1].shape
         found = places(xp, *indices, shape, **attrs)
         if sums:
             return add_at(xp, shape, found, g.reshape(found.shape), spare)

@@ -5,45 +5,55 @@ Images are converted to rows of channels, (batch * height * width, channels), so
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ...core.registry import declare, ops
 from ...core.spec import Shape
 from ...typing import Array, ArrayModule
-from ..lookup.indexing import add_at
+from ..forms import formed
+from ..outputs import gradient_by
 
 __all__ = ["Corner", "corners", "rows", "images", "read", "spread", "slopes"]
 
 
 class Corner(NamedTuple):
     """One of the four pixels around each point: its row, its weight, and the derivatives of the weight down and to the
-    right."""
+    right, if there are any."""
 
     row: Array
     weight: Array
-    down: Array
-    right: Array
+    down: Any
+    right: Any
 
 
-def corners(xp: ArrayModule, y: Array, x: Array, size: tuple[int, int], image: Array | int = 0) -> list[Corner]:
+def corners(xp: ArrayModule, y: Array, x: Array, size: tuple[int, int], image: Array | int = 0, slopes: bool = False
+            ) -> list[Corner]:
     """The four pixels around points ``(y, x)`` of images of ``size``; pixels outside are zero.
 
-    ``image`` is the index of each point's image.
+    ``image`` is the index of each point's image. The derivatives of weights are computed for ``slopes``.
     """
     height, width = size
-    top, left = xp.floor(y), xp.floor(x)
-    below, right_part = y - top, x - left
-    neighbours = []
-    for down in (0, 1):
-        for right in (0, 1):
-            row, column = top + down, left + right
-            inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
-            place = xp.where(inside, row, 0).astype(xp.int64) * width + xp.where(inside, column, 0).astype(xp.int64)
-            vertical, horizontal = below if down else 1 - below, right_part if right else 1 - right_part
-            neighbours.append(Corner(image * (height * width) + place,
-                                xp.where(inside, vertical * horizontal, 0),
-                                xp.where(inside, horizontal if down else -horizontal, 0),
-                                xp.where(inside, vertical if right else -vertical, 0)))
+    first, neighbours = image * (height * width), []
+    across = [*_neighbours(xp, x, width)]
+    for row, vertical, down, in_rows in _neighbours(xp, y, height):
+        row = first + row * width
+        for column, horizontal, right, in_columns in across:
+            inside = in_rows & in_columns
+            neighbours.append(Corner(row + column, xp.where(inside, vertical * horizontal, 0),
+                                     xp.where(inside, down * horizontal, 0) if slopes else None,
+                                     xp.where(inside, right * vertical, 0) if slopes else None))
     return neighbours
+
+
+def _neighbours(xp: ArrayModule, place: Array, n: int) -> Iterator[tuple[Array, Array, int, Array]]:
+    """The two pixels around places along an axis: index, weight, derivative of the weight, and whether it exists."""
+    low = xp.floor(place)
+    part = place - low
+    for index, weight, slope in ((low, 1 - part, -1), (low + 1, part, 1)):
+        inside = (index >= 0) & (index < n)
+        yield xp.where(inside, index, 0).astype(xp.int64), weight, slope, inside
 
 
 def rows(array: Array) -> Array:
@@ -74,9 +84,11 @@ def read(xp: ArrayModule, source: Array, places: list[Corner]) -> Array:
 def spread(xp: ArrayModule, count: int, g: Array, places: list[Corner]) -> Array:
     """The gradient of ``source``, which has ``count`` rows, from that of the interpolated rows."""
     channels = g.shape[1]
-    flat = xp.concatenate([corner.row for corner in places])[:, None] * channels + xp.arange(channels)
-    values = xp.concatenate([g * corner.weight[:, None] for corner in places])
-    return add_at(xp, (count, channels), flat, values)
+    total, channel = xp.zeros(count * channels, g.dtype), xp.arange(channels)
+    for corner in places:  # in one flat array, the form that NumPy has a fast loop for
+        flat = corner.row[:, None] * channels + channel
+        xp.add.at(total, flat.reshape(-1), (g * corner.weight[:, None]).reshape(-1))
+    return total.reshape(count, channels)
 
 
 def slopes(xp: ArrayModule, source: Array, g: Array, places: list[Corner]) -> tuple[Array, Array]:
@@ -87,3 +99,55 @@ def slopes(xp: ArrayModule, source: Array, g: Array, places: list[Corner]) -> tu
         moved = (_taken(xp, source, corner.row) * g).sum(1)
         y, x = y + moved * corner.down, x + moved * corner.right
     return y, x
+
+
+# --------------------------------------------------------------------------------------------- operators
+
+
+@declare(name="_bilinear", types="T:floating,P,P,I->T")
+def bilinear(data, y, x, image):
+    """Rows of channels (points, channel), interpolated between the pixels of ``data`` (batch, height, width, channel).
+
+    ``y`` and ``x`` (points) are places in pixels, ``image`` (points) the index of each point's image; pixels outside
+    are zero.
+    """
+
+
+formed(bilinear, "(batch, height, width, channel) (points) (points) (points) -> (points, channel)")
+
+
+@bilinear.kernel()  # no body: the gradient of a body would add each corner separately
+def bilinear_xp(xp, data, y, x, image):
+    return read(xp, data.reshape(-1, data.shape[3]), corners(xp, y, x, data.shape[1:3], image.astype(xp.int64)))
+
+
+@declare(name="_backward_bilinear_data", types="T,P,P,I,U->T", unread=(4,))
+def bilinear_data(g, y, x, image, data):
+    """The gradient of the images."""
+
+
+@bilinear_data.kernel()  # no body: one sum for all four corners
+def bilinear_data_xp(xp, g, y, x, image, data):
+    places = corners(xp, y, x, data.shape[1:3], image.astype(xp.int64))
+    return spread(xp, math.prod(data.shape[:3]), g, places).reshape(data.shape)
+
+
+@bilinear_data.grad
+def bilinear_data_grad(h, ins, outs, *, needs):
+    g, y, x, image, _ = ins
+    moved = ops._backward_bilinear_places(g, h, y, x, image) if needs[1] or needs[2] else (None, None)
+    return (ops._bilinear(h, y, x, image) if needs[0] else None, *moved, None, None)
+
+
+@declare(name="_backward_bilinear_places", types="T,T,P,P,I->P,P", outputs=("y", "x"))
+def bilinear_places(g, data, y, x, image):
+    """The gradients of the places."""
+
+
+@bilinear_places.kernel()  # no body: both derivatives share one read of the four corners
+def bilinear_places_xp(xp, g, data, y, x, image):
+    places = corners(xp, y, x, data.shape[1:3], image.astype(xp.int64), slopes=True)
+    return slopes(xp, data.reshape(-1, data.shape[3]), g, places)
+
+
+gradient_by(bilinear, bilinear_data, bilinear_places)

@@ -7,8 +7,8 @@ product. Offsets are channels: for each group of channels that shares offsets, d
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
 
 from ...core.attrs import Positive
 from ...core.op import Op
@@ -61,7 +61,8 @@ def _shapes(data: Shape, form: _Form, num_filter: int) -> tuple[Shape, Shape, Sh
 # ----------------------------------------------------------------------------------------- one image
 
 
-def _corners(xp: ArrayModule, offset: Array, form: _Form, size: tuple[int, int], modulated: bool) -> list[Corner]:
+def _corners(xp: ArrayModule, offset: Array, form: _Form, size: tuple[int, int], modulated: bool,
+             slopes: bool) -> list[Corner]:
     """The pixels around each sample of one image: (offset groups × kernel positions × output positions)."""
     (high, across), (kernel, stride, dilate, pad) = offset.shape[1:], form.win
     offset = offset.reshape(form.moving, *kernel, 2, high, across)
@@ -72,22 +73,26 @@ def _corners(xp: ArrayModule, offset: Array, form: _Form, size: tuple[int, int],
     x = (offset[:, :, :, 1] + x[None, :, None, :]).reshape(-1)
     group = xp.repeat(xp.arange(form.moving), form.taps * high * across)
     if modulated:
-        return corners(xp, y, x, size, group)
+        return corners(xp, y, x, size, group, slopes)
     # The first version reads zero outside the image, and extends the last row and column up to its border.
     inside = (y >= 0) & (y < size[0]) & (x >= 0) & (x < size[1])
     down, right = inside & (y < size[0] - 1), inside & (x < size[1] - 1)
-    return [Corner(corner.row, xp.where(inside, corner.weight, 0), xp.where(down, corner.down, 0),
-                   xp.where(right, corner.right, 0))
-            for corner in corners(xp, xp.minimum(y, size[0] - 1), xp.minimum(x, size[1] - 1), size, group)]
+    found = corners(xp, xp.minimum(y, size[0] - 1), xp.minimum(x, size[1] - 1), size, group, slopes)
+
+    def where(reached: Array, part: Any) -> Any:
+        return None if part is None else xp.where(reached, part, 0)
+
+    return [Corner(corner.row, where(inside, corner.weight), where(down, corner.down), where(right, corner.right))
+            for corner in found]
 
 
-def _moved(xp: ArrayModule, data: Array, offset: Array, form: _Form, modulated: bool
+def _moved(xp: ArrayModule, data: Array, offset: Array, form: _Form, modulated: bool, slopes: bool
            ) -> Iterator[tuple[int, Array, list[Corner]]]:
     """Each image as rows of channels, group by group, and the pixels that its samples read."""
     _, channels, *size = data.shape
     for n in range(data.shape[0]):
         yield (n, rows(data[n].reshape(form.moving, channels // form.moving, *size)),
-               _corners(xp, offset[n], form, (size[0], size[1]), modulated))
+               _corners(xp, offset[n], form, (size[0], size[1]), modulated, slopes))
 
 
 def _columns(values: Array, form: _Form) -> Array:
@@ -111,7 +116,7 @@ def _convolve(xp: ArrayModule, data: Array, offset: Array, mask: Array | None, w
     shape = _shapes(data.shape, form, weight.shape[0])[3]
     matrices = weight.reshape(form.groups, weight.shape[0] // form.groups, -1)
     y = xp.empty(shape, data.dtype)
-    for n, source, places in _moved(xp, data, offset, form, mask is not None):
+    for n, source, places in _moved(xp, data, offset, form, mask is not None, False):
         values = read(xp, source, places)
         if mask is not None:
             values = values * mask[n].reshape(-1, 1)
@@ -129,7 +134,7 @@ def _gradients(xp: ArrayModule, g: Array, data: Array, offset: Array, mask: Arra
     of_data, of_offset = xp.empty(data.shape, data.dtype), xp.empty(offset.shape, data.dtype)
     of_mask = [] if mask is None else [xp.empty(mask.shape, data.dtype)]
     of_weight = xp.zeros(matrices.shape, data.dtype)
-    for n, source, places in _moved(xp, data, offset, form, mask is not None):
+    for n, source, places in _moved(xp, data, offset, form, mask is not None, True):
         above = g[n].reshape(form.groups, matrices.shape[1], -1)
         values, below = read(xp, source, places), _rows(xp.matmul(matrices.swapaxes(1, 2), above), form)
         if mask is not None:
@@ -172,12 +177,6 @@ def _moving(op: Op, back: Op, modulated: bool) -> None:
         form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
         return _shapes(data, form, num_filter)[3]
 
-    @op.kernel()  # no body: both convolutions share it
-    def moving_xp(xp, *arrays, kernel, stride, dilate, pad, num_group, num_deformable_group):
-        form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
-        bias = arrays[count] if len(arrays) > count else None
-        return _convolve(xp, *parts(arrays), bias, form)
-
     @op.grad
     def moving_grad(g, ins, outs, *, kernel, stride, dilate, pad, num_group, num_deformable_group, needs):
         gradients = back.current(g, *ins[:count], kernel=kernel, stride=stride, dilate=dilate, pad=pad,
@@ -187,10 +186,19 @@ def _moving(op: Op, back: Op, modulated: bool) -> None:
 
     back.infer(like_inputs(*range(1, count + 1)))
 
-    @back.kernel()  # no body: the gradients share the samples of the image
-    def moving_back_xp(xp, g, *arrays, kernel, stride, dilate, pad, num_group, num_deformable_group):
-        form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
-        return _gradients(xp, g, *parts(arrays), form)
+    def convolve(xp: ArrayModule, arrays: Sequence[Array], form: _Form) -> Array:
+        return _convolve(xp, *parts(arrays), arrays[count] if len(arrays) > count else None, form)
+
+    _by_samples(op, convolve)
+    _by_samples(back, lambda xp, arrays, form: _gradients(xp, arrays[0], *parts(arrays[1:]), form))
+
+
+def _by_samples(op: Op, function: Callable[..., Any]) -> None:
+    """Declare that ``function(xp, arrays, form)`` computes an operator."""
+
+    @op.kernel()  # no body: image by image, which limits the memory; the gradients share the samples of an image
+    def by_samples_xp(xp, *arrays, kernel, stride, dilate, pad, num_group, num_deformable_group):
+        return function(xp, arrays, _form(kernel, stride, dilate, pad, num_group, num_deformable_group))
 
 
 # --------------------------------------------------------------------------------- DeformableConvolution

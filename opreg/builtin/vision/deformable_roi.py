@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ...core.attrs import Count
-from ...core.registry import declare
+from ...core.registry import ops
 from ...core.spec import Shape, show
+from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
-from ...typing import Array, ArrayModule
-from ..outputs import gradient_by, wide
-from .bilinear import Corner, corners, read, rows, slopes, spread
-from .roi import pooled, rounded, scaled
+from ..outputs import in_dtype_of, widened
+from .roi import pooled
 
 __all__: list[str] = []
 
 
-@declare(name="_contrib_DeformablePSROIPooling", types="T,I,T->T,T",
-         arguments=lambda *, no_trans: ("data", "rois") if no_trans else ("data", "rois", "trans"),
-         outputs=("output", "top_count"), visible=lambda: 1)
-def deformable_pooling(data, rois, trans, *, spatial_scale: float, output_dim: Count, group_size: int,
+@composed(name="_contrib_DeformablePSROIPooling", types="T,I,T->T,T",
+          arguments=lambda *, no_trans: ("data", "rois") if no_trans else ("data", "rois", "trans"),
+          outputs=("output", "top_count"), visible=lambda: 1)
+def deformable_pooling(data, rois, trans=None, *, spatial_scale: float, output_dim: Count, group_size: int,
                        pooled_size: int, part_size: int = 0, sample_per_part: int = 1, trans_std: float = 0.0,
                        no_trans: bool = False):
     """Averages of bilinear samples over the cells of regions; each cell is shifted, and reads channels of its own.
@@ -27,6 +28,20 @@ def deformable_pooling(data, rois, trans, *, spatial_scale: float, output_dim: C
     ``trans`` has shape (regions, 2 * classes, part_size, part_size): shifts to the right and down of the cells, for the
     channels of each class, as fractions of the region times ``trans_std``. The hidden second output counts samples.
     """
+    x, count = widened(data), rois.shape[0]
+    form = _form(None if trans is None else trans.shape, spatial_scale, output_dim, group_size, pooled_size, part_size,
+                 sample_per_part, trans_std)
+    *places, inside = _samples(widened(ops.BlockGrad(rois)), None if trans is None else widened(trans), form, x.shape)
+    found = ops._bilinear(_turned(x, form), *[ops._np_reshape(each, newshape=(-1,)) for each in places])
+    found = ops._npi_where_rscalar(ops._np_reshape(inside, newshape=(-1, 1)), found, scalar=0.0)
+    cells = (count, form.classes, form.cells, form.cells)
+    sums = ops._np_sum(ops._np_reshape(found, newshape=(*cells, form.samples ** 2, form.each)), axis=4)
+    counts = ops.Cast(ops._np_sum(inside, axis=(4, 5)), dtype=x.dtype)
+    means = ops.broadcast_div(sums, ops._maximum_scalar(counts, scalar=1)[:, :, :, :, None])
+    shape = (count, output_dim, pooled_size, pooled_size)
+    means = ops._np_reshape(ops.transpose(means, axes=(0, 1, 4, 2, 3)), newshape=shape)
+    counts = ops.broadcast_to(counts[:, :, None], shape=(*cells[:2], form.each, *cells[2:]))
+    return in_dtype_of(means, data), in_dtype_of(ops._np_reshape(counts, newshape=shape), data)
 
 
 class _Form(NamedTuple):
@@ -79,112 +94,55 @@ def deformable_pooling_infer(data, rois, trans=None, *, spatial_scale, output_di
     return [shape, shape]
 
 
-def _turned(x: Array, form: _Form) -> Array:
-    """Channels as (N × class × groups down × groups across, each, height, width), a row of channels per cell."""
+def _turned(x: Any, form: _Form) -> Any:
+    """Pixels as (N × class × groups down × groups across, height, width, each), a row of channels per cell."""
     n, _, height, width = x.shape
-    x = x.reshape(n, form.classes, form.each, form.groups, form.groups, height, width).transpose(0, 1, 3, 4, 2, 5, 6)
-    return x.reshape(-1, form.each, height, width)
+    x = ops._np_reshape(x, newshape=(n, form.classes, form.each, form.groups, form.groups, height, width))
+    return ops._np_reshape(ops.transpose(x, axes=(0, 1, 3, 4, 5, 6, 2)), newshape=(-1, height, width, form.each))
 
 
-class _Samples(NamedTuple):
-    """Samples of every region: arrays over (R, class, cell down, cell across, sample down, sample across)."""
-
-    places: list[Corner]
-    inside: Array
-    counts: Array
-    high: Array
-    across: Array
-
-
-def _samples(xp: ArrayModule, rois: Array, trans: Array | None, form: _Form, shape: Shape) -> _Samples:
+def _samples(rois: Any, trans: Any, form: _Form, shape: Shape) -> tuple[Any, Any, Any, Any]:
+    """Places down and across, the image and whether it counts, of each sample: (R, class, cell down, cell across,
+    sample down, sample across)."""
     n, _, height, width = shape
-    image, *sides = scaled(xp, rois)
-    left, top, right, bottom = [rounded(xp, side) for side in sides]
+    image, *sides = [ops._np_reshape(side, newshape=(-1, 1, 1, 1)) for side in ops.SliceChannel(
+        rois, num_outputs=5, axis=1, squeeze_axis=True)]
+    left, top, right, bottom = [ops.round(side) for side in sides]
+    image = ops.Cast(image, dtype="int64")
     moves = [None, None]
     if trans is not None:
-        part = xp.asarray(form.part())
-        moves = [xp.take(xp.take(trans[:, axis::2], part, axis=2), part, axis=3) * form.trans_std for axis in (0, 1)]
+        part = np.array(form.part())
+        moves = [ops.take(ops.take(trans[:, axis::2], part, axis=2), part, axis=3) * form.trans_std for axis in (0, 1)]
 
-    def along(first: Array, last: Array, move: Array | None, axis: int) -> tuple[Array, Array]:
-        """Sample positions along one axis, (R, class, cell, cell, sample), and the regions' lengths."""
-        start = (first * form.scale - 0.5)[:, None, None, None]
-        length = xp.maximum((last + 1) * form.scale - 0.5 - start[:, 0, 0, 0], 0.1)[:, None, None, None]
+    def along(first: Any, last: Any, move: Any, axis: int) -> Any:
+        """Sample positions along one axis, (R, class, cell, cell, sample)."""
+        start = first * form.scale - 0.5
+        length = ops._maximum_scalar((last + 1) * form.scale - 0.5 - start, scalar=0.1)
         cell = length / form.cells
-        number = xp.arange(form.cells).astype(cell.dtype).reshape((1, 1, -1, 1) if axis else (1, 1, 1, -1))
-        begin = number * cell + start
+        number = np.arange(form.cells, dtype=cell.dtype).reshape((1, 1, -1, 1) if axis else (1, 1, 1, -1))
+        begin = ops.broadcast_add(ops.broadcast_mul(cell, number), start)
         if move is not None:
-            begin = begin + move * length
-        begin = xp.broadcast_to(begin, (begin.shape[0], form.classes, form.cells, form.cells))
-        step = (cell / form.samples)[..., None]
-        return begin[..., None] + xp.arange(form.samples).astype(cell.dtype) * step, length
+            begin = ops.broadcast_add(begin, ops.broadcast_mul(move, length))
+        begin = ops.broadcast_to(begin, shape=(rois.shape[0], form.classes, form.cells, form.cells))
+        steps = ops.broadcast_mul((cell / form.samples)[:, :, :, :, None], np.arange(form.samples, dtype=cell.dtype))
+        return ops.broadcast_add(begin[:, :, :, :, None], steps)
 
-    x, across = along(left, right, moves[0], 0)
-    y, high = along(top, bottom, moves[1], 1)
-    y, x = y[..., :, None], x[..., None, :]
-    inside = (y >= -0.5) & (y <= height - 0.5) & (x >= -0.5) & (x <= width - 0.5)
-    inside = inside & ((image >= 0) & (image < n)).reshape(-1, 1, 1, 1, 1, 1)
-    y, x = [xp.broadcast_to(xp.clip(place, 0, limit - 1), inside.shape) for place, limit in ((y, height), (x, width))]
-    group = xp.asarray(form.group())
+    x, y = along(left, right, moves[0], 0)[:, :, :, :, None], along(top, bottom, moves[1], 1)[:, :, :, :, :, None]
+    inside = ops._npi_logical_and(*[ops._npi_logical_and(
+        ops._npi_greater_equal_scalar(place, scalar=-0.5), ops._npi_less_equal_scalar(place, scalar=limit - 0.5))
+        for place, limit in ((y, height), (x, width))])
+    there = ops._npi_logical_and(ops._npi_greater_equal_scalar(image, scalar=0), ops._npi_less_scalar(image, scalar=n))
+    inside = ops._npi_logical_and(inside, there[:, :, :, :, None, None])
+    group = np.array(form.group())
     cell = group[:, None] * form.groups + group
-    source = (xp.clip(image, 0, max(n - 1, 0))[:, None] * form.classes + xp.arange(form.classes))[:, :, None, None]
-    source = xp.broadcast_to((source * form.groups ** 2 + cell)[..., None, None], inside.shape)
-    flat, valid = [array.reshape(-1) for array in (y, x)], inside.reshape(-1)
-    neighbours = corners(xp, flat[0], flat[1], (height, width), source.reshape(-1))
-    # A sample clamped to the border lies on a pixel and has zero derivative.
-    down, right = [valid & (place != xp.floor(place)) for place in flat]
-    places = [Corner(corner.row, xp.where(valid, corner.weight, 0), xp.where(down, corner.down, 0),
-                     xp.where(right, corner.right, 0)) for corner in neighbours]
-    return _Samples(places, inside, inside.sum((4, 5)), high, across)
+    first = ops._minimum_scalar(ops._maximum_scalar(image, scalar=0), scalar=max(n - 1, 0)) * form.classes
+    source = ops.broadcast_add(first, np.arange(form.classes).reshape(-1, 1, 1)) * form.groups ** 2
+    source = ops.broadcast_add(source, cell)
+    y, x = [ops.broadcast_to(_on_image(place, limit), shape=inside.shape) for place, limit in ((y, height), (x, width))]
+    return y, x, ops.broadcast_to(source[:, :, :, :, None, None], shape=inside.shape), inside
 
 
-@deformable_pooling.kernel()  # no body: sample positions serve both outputs
-def deformable_pooling_xp(xp, data, rois, trans=None, *, spatial_scale, output_dim, group_size, pooled_size, part_size,
-                          sample_per_part, trans_std):
-    data, trans = wide(data), wide(trans)
-    form = _form(None if trans is None else trans.shape, spatial_scale, output_dim, group_size, pooled_size, part_size,
-                 sample_per_part, trans_std)
-    samples = _samples(xp, rois, trans, form, data.shape)
-    values = read(xp, rows(_turned(data, form)), samples.places)
-    cells = values.reshape(*samples.counts.shape, form.samples ** 2, form.each).sum(4)
-    cells = cells / xp.maximum(samples.counts, 1)[..., None].astype(data.dtype)
-    shape = (rois.shape[0], output_dim, pooled_size, pooled_size)
-    count = xp.broadcast_to(samples.counts[:, :, None], (rois.shape[0], form.classes, form.each, *shape[2:]))
-    return cells.transpose(0, 1, 4, 2, 3).reshape(shape), count.reshape(shape).astype(data.dtype)
-
-
-@declare(name="_backward__contrib_DeformablePSROIPooling", types="T,T,I,T->T,T",
-         arguments=lambda *, no_trans: ("g", "data", "rois") if no_trans else ("g", "data", "rois", "trans"),
-         outputs=lambda *, no_trans: ("data",) if no_trans else ("data", "trans"))
-def deformable_pooling_data(g, data, rois, trans, *, spatial_scale: float, output_dim: Count, group_size: int,
-                            pooled_size: int, part_size: int = 0, sample_per_part: int = 1, trans_std: float = 0.0,
-                            no_trans: bool = False):
-    """The gradients of the data and of the offsets."""
-
-
-gradient_by(deformable_pooling, deformable_pooling_data)
-
-
-@deformable_pooling_data.kernel()  # no body: the gradients share the sample positions
-def deformable_pooling_data_xp(xp, g, data, rois, trans=None, *, spatial_scale, output_dim, group_size, pooled_size,
-                               part_size, sample_per_part, trans_std):
-    g, data, trans = wide(g), wide(data), wide(trans)
-    form = _form(None if trans is None else trans.shape, spatial_scale, output_dim, group_size, pooled_size, part_size,
-                 sample_per_part, trans_std)
-    samples, source = _samples(xp, rois, trans, form, data.shape), rows(_turned(data, form))
-    above = g.reshape(-1, form.classes, form.each, form.cells, form.cells).transpose(0, 1, 3, 4, 2)
-    above = above / xp.maximum(samples.counts, 1)[..., None].astype(g.dtype)
-    above = xp.broadcast_to(above[:, :, :, :, None], (*above.shape[:4], form.samples ** 2, form.each))
-    above = above.reshape(-1, form.each)
-    n, _, height, width = data.shape
-    x = spread(xp, source.shape[0], above, samples.places)
-    x = x.reshape(n, form.classes, form.groups, form.groups, height, width, form.each).transpose(0, 1, 6, 2, 3, 4, 5)
-    x = x.reshape(data.shape)
-    if trans is None:
-        return x
-    # Cells of a part share its offset: sum their gradients.
-    part = (xp.arange(form.parts)[:, None] == xp.asarray(form.part())).astype(data.dtype)
-    moved = []
-    for slope, length in zip(slopes(xp, source, above, samples.places), (samples.high, samples.across)):
-        cells = slope.reshape(samples.inside.shape).sum((4, 5)) * length * form.trans_std
-        moved.append(xp.matmul(xp.matmul(part, cells), part.T))
-    return x, xp.stack(moved[::-1], axis=2).reshape(trans.shape)
+def _on_image(place: Any, n: int) -> Any:
+    """The nearest place on the image. On a pixel, as at the border, the derivative is zero."""
+    place = ops.clip(place, a_min=0, a_max=n - 1)
+    return ops._npi_where(ops._npi_equal(place, ops.floor(place)), ops.BlockGrad(place), place)

@@ -72,8 +72,8 @@ def survivors_xp(xp, boxes, counts, groups=None, *, threshold, closed, form, bor
         return ratio >= limit if closed else ratio > limit
 
     choose = _kept_on_host if xp is np else _kept_on_device
-    groups = None if groups is None else groups.reshape(batch, n)
-    return choose(xp, rows, counts.reshape(batch), groups, clash, n if most < 0 else min(n, most)).reshape(*outer, n)
+    counts, groups = counts.reshape(batch).astype(xp.int64), None if groups is None else groups.reshape(batch, n)
+    return choose(xp, rows, counts, groups, clash, n if most < 0 else min(n, most)).reshape(*outer, n)
 
 
 def _extent(xp: ArrayModule, one: Array, others: Array, axis: int, border: int, zero: Array) -> Array:
@@ -101,11 +101,10 @@ def _kept_on_device(xp: ArrayModule, rows: Array, counts: Array, groups: Array |
         if groups is not None:
             hits &= groups[:, start:stop, None] == groups[:, None, start:]
         live = alive[:, start:stop]
-        for i in range(stop - start):
-            later = live[:, i + 1:]
-            xp.logical_and(later, ~(hits[:, i, i + 1:stop - start] & live[:, i:i + 1]), out=later)
-        later = alive[:, stop:]
-        xp.logical_and(later, ~(hits[:, :, stop - start:] & live[:, :, None]).any(axis=1), out=later)
+        for i in range(stop - start):  # ``a > b`` of truths is ``a`` and not ``b``, in one launch
+            xp.greater(live[:, i + 1:], hits[:, i, i + 1:stop - start] & live[:, i:i + 1], out=live[:, i + 1:])
+        hit = (hits[:, :, stop - start:] & live[:, :, None]).any(axis=1)
+        xp.greater(alive[:, stop:], hit, out=alive[:, stop:])
     return alive if most == n else alive & (xp.cumsum(alive, axis=1) <= most)
 
 

@@ -141,8 +141,8 @@ def _hard(cls_pred: Any, free: Any, objects: Any, share: float) -> Any:
     objects."""
     sure = ops.softmax(cls_pred, axis=1)[:, 0]
     order = ops.argsort(ops._npi_where_rscalar(free, sure, scalar=math.inf), axis=1, dtype="int64")
-    most = ops.floor(ops.Cast(objects, dtype="float64") * share)[:, None]
-    return ops._npi_logical_and(free, ops._npi_greater(most, ops.argsort(order, axis=1, dtype="float64")))
+    most = first_of(ops.floor(ops.Cast(objects, dtype="float64") * share), free.shape[1])
+    return ops._npi_logical_and(free, ops._backward_take_along_axis(most, order, free, axis=1))
 
 
 # --------------------------------------------------------------------------------------------- detection

@@ -105,9 +105,9 @@ class _Cells(NamedTuple):
                 yield (i, j), (i * groups[0] // high, j * groups[1] // wide_)
 
 
-def _average(xp: ArrayModule, data: Array, cells: _Cells) -> Array:
+def _average(xp: ArrayModule, data: Array, cells: _Cells, shape: Shape) -> Array:
     """``rows[r] @ image @ columns[r].T`` for each region, of shape (R, C, cells, cells)."""
-    n, channels, height, width = data.shape
+    n, channels, height, width = shape
     (high, across), count = cells.size, cells.rows.shape[0]
     if cells.groups:
         data = data.reshape(n, channels // (cells.groups[0] * cells.groups[1]), *cells.groups, height, width)
@@ -154,17 +154,17 @@ def _averaging(op: Op, name: str, cells: Callable[..., _Cells]) -> None:
     back = register(Op(name, op.signature.schema, ("g", "rois", "data"), types="T,I,U->T", unread=(2,),
                        doc=f"The gradient of the data of ``{op.name}``."))
     adjoint_pair(op, back)
-    rule = Rule(cells)
+    _weighing(op, _average, Rule(cells))
+    _weighing(back, _average_data, Rule(cells))
+
+
+def _weighing(op: Op, function: Callable[..., Array], cells: Rule) -> None:
+    """Declare that ``function(xp, given, cells, shape)`` computes an operator, for images of a shape."""
 
     @op.kernel()  # no body: blocks of regions are written to one array, which limits the memory
-    def averaging_xp(xp, data, rois, **attrs):
-        x = wide(data)
-        return _average(xp, x, rule(attrs, xp, rois, x.shape[2:], x.dtype))
-
-    @back.kernel()  # no body: as for the forward kernel
-    def averaging_data_xp(xp, g, rois, data, **attrs):
-        g = wide(g)
-        return _average_data(xp, g, rule(attrs, xp, rois, data.shape[2:], g.dtype), data.shape)
+    def weighing_xp(xp, given, rois, *like, **attrs):
+        given, shape = wide(given), (*like, given)[0].shape
+        return function(xp, given, cells(attrs, xp, rois, shape[2:], given.dtype), shape)
 
 
 # -------------------------------------------------------------------------------------------- ROIAlign

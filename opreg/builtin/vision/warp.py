@@ -7,14 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from ...core.registry import declare, ops
+from ...core.registry import ops
 from ...core.spec import Shape, show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
-from ...typing import Array, ArrayModule, DTypeLike
+from ...typing import Array, DTypeLike
 from ..forms import formed
-from ..outputs import gradient_by, in_dtype_of, like_inputs, wide, widened
-from .bilinear import Corner, corners, images, read, rows, slopes, spread
+from ..outputs import gradient_by, in_dtype_of, like_inputs, widened
 
 __all__: list[str] = []
 
@@ -88,64 +87,20 @@ gradient_by(grid_generator, grid_generator_data)
 # --------------------------------------------------------------------------------------- BilinearSampler
 
 
-@declare(name="BilinearSampler")
+@composed(name="BilinearSampler")
 def bilinear_sampler(data, grid, *, cudnn_off: bool | None = None):
     """Images sampled at the coordinates in ``grid``, x and y from -1 to 1; zero outside of the image."""
+    (_, channels, high, across), (batch, _, height, width) = data.shape, grid.shape
+    x, y = ops.SliceChannel(widened(grid) + 1, num_outputs=2, axis=1, squeeze_axis=True)
+    x, y = [ops._np_reshape(side * ((size - 1) / 2), newshape=(batch * height * width,))
+            for side, size in ((x, across), (y, high))]
+    pixels = ops.transpose(widened(data), axes=(0, 2, 3, 1))
+    rows = ops._bilinear(pixels, y, x, np.repeat(np.arange(batch), height * width))
+    rows = ops._np_reshape(rows, newshape=(batch, height, width, channels))
+    return in_dtype_of(ops.transpose(rows, axes=(0, 3, 1, 2)), data)
 
 
 formed(bilinear_sampler, "(batch, channel, high, across) (batch, 2, height, width) -> (batch, channel, height, width)")
-
-
-def _corners(xp: ArrayModule, grid: Array, size: tuple[int, int]) -> list[Corner]:
-    """The pixels around each point of a grid over images of ``size``."""
-    n, _, height, width = grid.shape
-    x, y = [((grid[:, axis] + 1) * ((size[1 - axis] - 1) / 2)).reshape(-1) for axis in (0, 1)]
-    return corners(xp, y, x, size, xp.repeat(xp.arange(n), height * width))
-
-
-@bilinear_sampler.kernel()  # no body: the gradient of a body would add each corner separately
-def bilinear_sampler_xp(xp, data, grid):
-    data, grid = wide(data), wide(grid)
-    places = _corners(xp, grid, data.shape[2:])
-    return images(read(xp, rows(data), places), (*data.shape[:2], *grid.shape[2:]))
-
-
-@declare(name="_backward_BilinearSampler_data", types="T,T,U->T", unread=(2,))
-def bilinear_sampler_data(g, grid, data):
-    """The gradient of the sampled images."""
-
-
-@bilinear_sampler_data.kernel()  # no body: one sum for all four corners
-def bilinear_sampler_data_xp(xp, g, grid, data):
-    g, grid = wide(g), wide(grid)
-    n, _, height, width = data.shape
-    places = _corners(xp, grid, (height, width))
-    return images(spread(xp, n * height * width, rows(g), places), data.shape)
-
-
-@bilinear_sampler_data.grad
-def bilinear_sampler_data_grad(h, ins, outs, *, needs):
-    g, grid, _ = ins
-    return (ops.BilinearSampler(h, grid) if needs[0] else None,
-            ops._backward_BilinearSampler_grid(g, h, grid) if needs[1] else None, None)
-
-
-@declare(name="_backward_BilinearSampler_grid", outputs=("grid",))
-def bilinear_sampler_grid(g, data, grid):
-    """The gradient of the sampling coordinates."""
-
-
-gradient_by(bilinear_sampler, bilinear_sampler_data, bilinear_sampler_grid)
-
-
-@bilinear_sampler_grid.kernel()  # no body: both derivatives share one read of the four corners
-def bilinear_sampler_grid_xp(xp, g, data, grid):
-    g, data, grid = wide(g), wide(data), wide(grid)
-    size = data.shape[2:]
-    n, _, height, width = grid.shape
-    down, right = slopes(xp, rows(data), rows(g), _corners(xp, grid, size))
-    return xp.stack([(slope * ((length - 1) / 2)).reshape(n, height, width)
-                     for slope, length in ((right, size[1]), (down, size[0]))], axis=1)
 
 
 # ------------------------------------------------------------------------------------ SpatialTransformer

@@ -216,12 +216,11 @@ def _user_translation(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], 
             continue
         if found is not None:
             return found
-    if op.traits.traced:
-        return _function(g, use, attrs, ins)
+    composed = op.traits.traced
     try:
-        return _function(g, use, attrs, ins, kernel=True)
+        return _function(g, use, attrs, ins, kernel=not composed)
     except Untranslatable as error:
-        if getattr(error, "told", False):
+        if composed or getattr(error, "told", False):
             reasons.append(str(error))
     raise Untranslatable("; ".join(filter(None, reasons)) or "ONNX has no such operator. Give the model's graph "
                          "without it, or an operator of your own with a translation, in its place")
