@@ -60,6 +60,15 @@ def _along(g: Builder, use: Use, x: Value, indices: Value) -> Value:
     return g("GatherElements", x, g.cast(indices, _INT64), axis=axis % len(x.shape))
 
 
+@says("_backward_take_along_axis")
+def _put_along(g: Builder, use: Use, values: Value, indices: Value, data: Value) -> Value:
+    axis, zeros = use.attrs["axis"], g.filled(0, data, values.dtype)
+    if axis is None:
+        zeros, axis = g.reshape(zeros, (product(data.shape),)), 0
+    found = g("ScatterElements", zeros, g.cast(indices, _INT64), values, axis=axis % len(zeros.shape))
+    return g.reshape(found, data.shape)
+
+
 @says("one_hot")
 def _one_hot(g: Builder, use: Use, indices: Value) -> Value:
     attrs = use.attrs
