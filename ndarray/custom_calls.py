@@ -76,7 +76,7 @@ class CustomRun:
         The mode.
     """
 
-    __slots__ = ("count", "visible", "is_train", "_answers", "_specs", "_asked", "_ctx", "_host", "_checked",
+    __slots__ = ("count", "visible", "is_train", "_answers", "_specs", "_operator_specs", "_ctx", "_host", "_checked",
                  "_checked_back")
     recipes = None
 
@@ -90,7 +90,7 @@ class CustomRun:
         if not all(map(known, out_shapes)):
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
         self._specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(out_shapes, out_dtypes)]
-        self._answers, self._asked = _copied(answers), asked_by(arrays)
+        self._answers, self._operator_specs = _copied(answers), asked_by(arrays)
         self._checked: Any = None  # the class of the operator whose first forward was checked
         self._checked_back: dict[tuple[bool, ...], tuple[type, tuple[int, ...]] | None] = {}
 
@@ -116,7 +116,7 @@ class CustomRun:
 
     def run(self, attrs: Any, arrays: Sequence[Array], outs: list[Any], wrap: Wrap) -> list[Array]:
         """Make an operator and compute the outputs by it."""
-        ctx, is_train, (shapes, dtypes), thread = self._ctx, self.is_train, self._asked, MODE.__dict__
+        ctx, is_train, (shapes, dtypes), thread = self._ctx, self.is_train, self._operator_specs, MODE.__dict__
         mode = thread["now"]()
         token = thread["set"](mode.following.get((is_train, ctx)) or mode.computing(is_train, ctx))
         try:

@@ -17,6 +17,7 @@ from opreg.core.registry import ops
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import as_dtype, show
+from opreg.core.value import set_operators
 from opreg.errors import (
     ArgumentError,
     DeviceError,
@@ -39,14 +40,6 @@ __all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "empty", "held
 APPLY = Slot("arrays")
 
 _KINDS: dict[str, Any] = {"row_sparse": Rows, "csr": Csr}
-
-
-def _short(method: str, name: str, reflected: bool) -> Any:
-    def compute(self: BaseSparseNDArray, other: Any) -> Any:
-        return self._binary(name, other, reflected)
-
-    compute.__name__ = method
-    return compute
 
 
 def _in_place(name: str) -> Any:
@@ -286,11 +279,7 @@ class BaseSparseNDArray(NDArray):
         self._stored = self._stored.joined(new, np.add) if req == "add" else new
 
 
-for _name in ("add", "sub", "mul", "truediv", "mod", "pow"):
-    setattr(BaseSparseNDArray, f"__{_name}__", _short(f"__{_name}__", _name, False))
-    setattr(BaseSparseNDArray, f"__r{_name}__", _short(f"__r{_name}__", _name, True))
-for _name in ("eq", "ne", "gt", "ge", "lt", "le"):
-    setattr(BaseSparseNDArray, f"__{_name}__", _short(f"__{_name}__", _name, False))
+set_operators(BaseSparseNDArray)  # in place of the faster ones of ``NDArray``, which compute on dense arrays
 
 
 class RowSparseNDArray(BaseSparseNDArray):

@@ -189,7 +189,7 @@ class _Pickles:
     """A file from before 1.6. Its storages are behind the pickle that names them, and are filled when it is read."""
 
     def __init__(self, content: bytes, name: str):
-        self.content, self.name, self.room = memoryview(content), name, len(content)
+        self.content, self.name, self.unclaimed = memoryview(content), name, len(content)
         self.storages: dict[str, _Storage] = {}
 
     def fail(self, what: str) -> NoReturn:
@@ -199,8 +199,8 @@ class _Pickles:
         """Make room for a storage."""
         if key not in self.storages:
             dtype = np.dtype("<" + kind.stored)
-            self.room -= max(count, 0) * dtype.itemsize
-            if count < 0 or self.room < 0:
+            self.unclaimed -= max(count, 0) * dtype.itemsize
+            if count < 0 or self.unclaimed < 0:
                 self.fail(f"storage {key!r}: expected numbers that the file has, found {count} of {kind.dtype}")
             self.storages[key] = _Storage(kind, np.empty(count, dtype), "<")
         found = self.storages[key]

@@ -393,7 +393,7 @@ def _zeros(spec: Spec, place: Context) -> NDArray:
     return NDArray(zeros(place, spec.shape, spec.dtype), place)
 
 
-def _room(place: Context, shape: Shape, dtype: DTypeLike, node: Node) -> Array:
+def _result_zeros(place: Context, shape: Shape, dtype: DTypeLike, node: Node) -> Array:
     """Zeros for the result of a node. If memory is short, the error names the node."""
     try:
         return zeros(place, shape, dtype)
@@ -452,11 +452,11 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
         if old is not None and (old._data.dtype, old.context) == (dtype, place) and old.size >= size(shape):
             bound.outputs.append(front(old, shape)._data)
         else:
-            bound.outputs.append(_room(place, shape, dtype, node))
+            bound.outputs.append(_result_zeros(place, shape, dtype, node))
         if not wanted or (node.op is not None and node.op.loss(node.attrs)):
             bound.head_grads.append(None)
         else:
-            bound.head_grads.append(_room(ctx, shape, dtype, node) if gradient is None else gradient._data)
+            bound.head_grads.append(_result_zeros(ctx, shape, dtype, node) if gradient is None else gradient._data)
     executor = Executor(symbol, bound, args, grads, reqs, aux, gradients, again, check, numbers)
     if any(node.op is not None and node.op.traits.traced and (node.op.where or node.op.signature.per_instance)
            for node in graph.nodes):

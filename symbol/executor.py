@@ -104,7 +104,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         list of NDArray
             The outputs; the next forward writes into the same arrays.
         """
-        inside, me = self._inside, get_ident()  # as _alone, in a sixth of its time
+        inside, me = self._inside, get_ident()  # as _exclusive, in a sixth of its time
         inside.append(me)
         if inside[1] != me:
             self._refuse(me)
@@ -154,7 +154,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         forward pass is run again first: with the current arguments and the random numbers of the last forward, and
         without changing auxiliary states.
         """
-        inside, me = self._inside, get_ident()  # as _alone, in a sixth of its time
+        inside, me = self._inside, get_ident()  # as _exclusive, in a sixth of its time
         inside.append(me)
         if inside[1] != me:
             self._refuse(me)
@@ -214,7 +214,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         >>> executor.arg_dict["w"].asnumpy()
         array([2.25, 2.25], dtype=float32)
         """
-        with self._alone():
+        with self._exclusive():
             self._whole = None
             if optimizer is None:
                 self._update = None
@@ -251,7 +251,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         reduction = Reduction.asked(reduce, None)
         if any(each is not None and each.shard == "gradients" for each in (reduction, self._bound.reduction)):
             raise ArgumentError("reduce: shard='gradients' keeps parts of gradients, which simple_bind makes")
-        with self._alone():
+        with self._exclusive():
             self._bound.reduce(reduction)
             self._make = functools.partial(self._make, reduction=reduction)
             for mode in (False, True):
@@ -286,7 +286,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         OpError
             When no optimizer was set.
         """
-        inside, me = self._inside, get_ident()  # as _alone, in a sixth of its time
+        inside, me = self._inside, get_ident()  # as _exclusive, in a sixth of its time
         inside.append(me)
         if inside[1] != me:
             self._refuse(me)
@@ -335,7 +335,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         >>> [float(executor.step()[0].asnumpy()[0]) for _ in range(3)]
         [9.0, 2.25, 0.5625]
         """
-        with TRIMMED, self._alone():
+        with TRIMMED, self._exclusive():
             update, plan = self._optimized("step"), self._recorded_plan()
             if plan is None:
                 self.forward(True, **kwargs)
@@ -477,7 +477,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
 
     def _memory_text(self) -> str:
         """The memory of the plans, as text."""
-        with self._alone():
+        with self._exclusive():
             total = self.plan(self._keeps_gradients).nbytes
         return "".join(f"{'training' if is_train else 'inference'} plan: {plan.nbytes / 2 ** 20:.2f} MB\n"
                        for is_train, plan in sorted(self._plans.items())) + f"Total {total >> 20} MB allocated\n"

@@ -33,7 +33,7 @@ class Parted(Executor):
 
     def forward(self, is_train: bool = False, **kwargs: NDArray | np.ndarray) -> list[NDArray]:
         """Compute the outputs; see ``Executor.forward``."""
-        with TRIMMED, self._alone():
+        with TRIMMED, self._exclusive():
             if kwargs:
                 self._feed(kwargs)
             self._go(truth("forward", is_train))

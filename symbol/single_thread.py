@@ -30,7 +30,7 @@ class SingleThread:
                       "each thread, which may share arguments, or let them wait for each other")
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _exclusive(self) -> Iterator[None]:
         """A block of code for one thread at a time. The same thread may enter again, as users' operators do."""
         inside, me = self._inside, get_ident()
         inside.append(me)

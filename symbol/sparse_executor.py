@@ -181,7 +181,7 @@ class SparseExecutor(Parted):
         """Sum the gradients of all ranks; see ``Executor.reduce``. All operators then compute on dense arrays, as a
         plan that sums them."""
         reduction = Reduction.asked(reduce, None)
-        with self._alone():
+        with self._exclusive():
             self._make = functools.partial(self._make, reduction=reduction)
             self._bind(reduction is None)
 

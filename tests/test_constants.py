@@ -70,7 +70,7 @@ OTHERWISE = {
         builtin.lookup.indexing: _PREPARED
         builtin.optimizers.updating: _SHAPES
         builtin.shapes.joining: MANY
-        core.mode: _KEPT
+        core.mode: _MOST_DERIVED
         core.processor: _LONGEST _DEEPEST
         command.check: _TIMEOUT _LEFT_OPEN
         core.versions: _STRETCHES _SPANS _PICKED

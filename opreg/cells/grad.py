@@ -33,7 +33,7 @@ class no_grad(UserScope, Scope):
     _chosen, _key = ("recording", "paused", "blocked"), "no_grad"
 
     def __init__(self) -> None:
-        self._asked("no_grad()")
+        self._note_call("no_grad()")
 
     def _next(self, mode: Mode) -> Mode:
         return mode.but(recording=False, paused=mode.paused or bool(mode.recording), blocked=mode.blocked + 1)

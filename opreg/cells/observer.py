@@ -23,7 +23,7 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.bytecode_names import COMPUTED, asked_of, key_of, loads
+from ..core.bytecode_names import COMPUTED, call_arguments, key_of, loads
 from ..core.comparisons import ABSENT, PLAIN
 from ..errors import Where, is_ours
 from .class_hooks import attributes_of, hookable, unhook
@@ -197,11 +197,11 @@ class Observer(Values):
         """Note a call of a C function whose result may depend on time, files, randomness or an object's content, by the
         user's code or a library that it calls."""
         if function is getattr or function is hasattr or function is vars:
-            self._asked_by_name(*asked_of(frame, _BY_NAME))
+            self._asked_by_name(*call_arguments(frame, _BY_NAME))
         elif function is globals:
             self._asked_globals(frame.f_globals, key_of(frame))
         elif function is __import__:
-            self._asked_modules({asked_of(frame, _IMPORTS)[0]})
+            self._asked_modules({call_arguments(frame, _IMPORTS)[0]})
         if not isinstance(getattr(function, "__self__", None), (types.ModuleType, type, types.NoneType)):
             self._asks_object(frame, function)
         setting = INSTEAD.get(function, function)

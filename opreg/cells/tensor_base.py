@@ -19,7 +19,7 @@ from opreg.ndarray.scalars import ScalarConversions
 
 from ..core.registry import get, ops
 from ..core.spec import Shape, as_dtype, is_floating, show
-from ..core.value import BINARY, COMPARISONS, FORMS, LOGIC, Value, refuse_sequence
+from ..core.value import COMPARISONS, FORMS, LOGIC, Value, refuse_sequence, set_operators
 from ..elementwise.integers import exponent
 from ..errors import ArgumentError, ShapeError
 from . import dtype as dtypes
@@ -267,8 +267,4 @@ class TensorBase(Methods):
         return self.swapaxes(-1, -2)
 
 
-#: Python's operators, which replace the faster ones of ``NDArray`` that differ in meaning.
-for _name in BINARY:
-    for _method in (f"__{_name}__", f"__r{_name}__"):
-        if _method in Value.__dict__:
-            setattr(TensorBase, _method, Value.__dict__[_method])
+set_operators(TensorBase)  # in place of the faster ones of ``NDArray``, which differ in meaning

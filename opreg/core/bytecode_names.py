@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from .cache import cached
 
-__all__ = ["COMPUTED", "HANDLERS", "Loads", "asked_of", "key_of", "loads", "module_keys", "parts"]
+__all__ = ["COMPUTED", "HANDLERS", "Loads", "call_arguments", "key_of", "loads", "module_keys", "parts"]
 
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _OUTER = frozenset({"LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
@@ -109,7 +109,7 @@ def loads(code: types.CodeType) -> Loads:
     return found
 
 
-def asked_of(frame: types.FrameType, functions: frozenset[str]) -> tuple[Any, Any]:
+def call_arguments(frame: types.FrameType, functions: frozenset[str]) -> tuple[Any, Any]:
     """The first two arguments of the call of a function, one of these names, that a frame stands at; ``COMPUTED`` for
     one that is neither a variable nor a constant, nor what a module or an object has by an attribute.
 
@@ -119,7 +119,7 @@ def asked_of(frame: types.FrameType, functions: frozenset[str]) -> tuple[Any, An
     >>> found = []
     >>> def f(owner, name):
     ...     return getattr(owner, name), getattr([owner][0], name), getattr(owner, name + "")
-    >>> sys.setprofile(lambda frame, event, function: found.append(asked_of(frame, frozenset({"getattr"})))
+    >>> sys.setprofile(lambda frame, event, function: found.append(call_arguments(frame, frozenset({"getattr"})))
     ...                if event == "c_call" and function is getattr else None)
     >>> _ = f(math, "pi")
     >>> sys.setprofile(None)

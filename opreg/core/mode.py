@@ -26,7 +26,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 # The largest number of derived modes that a mode caches.
-_KEPT = 32
+_MOST_DERIVED = 32
 
 
 class Mode:
@@ -136,7 +136,7 @@ class Mode:
 
     def keep(self, key: object, mode: Mode) -> Mode:
         """Cache a mode that was derived from this one."""
-        if len(self.following) < _KEPT and len(self.contexts) < _KEPT:
+        if len(self.following) < _MOST_DERIVED and len(self.contexts) < _MOST_DERIVED:
             self.following[key] = mode
         return mode
 
@@ -298,7 +298,7 @@ class UserScope:
     _call: str  # the call as text; empty once it was entered
     _place: Place | None
 
-    def _asked(self, call: str) -> None:
+    def _note_call(self, call: str) -> None:
         """Record the call and its line."""
         frame = user_frame(sys._getframe(2))
         self._call, self._place = call, None if frame is None else (frame.f_code, frame.f_lasti)
@@ -322,4 +322,4 @@ class UserRecording(UserScope, Recording):
 
     def __init__(self, call: str, recording: Any, training: bool | None):
         super().__init__(recording, training)
-        self._asked(call)
+        self._note_call(call)

@@ -117,7 +117,7 @@ class Line:
     def __init__(self, patience: float = 0.0, stream: TextIO | None = None):
         self._stream: TextIO = sys.stderr if stream is None else stream
         self._began = _clock()
-        self._next = self._asked = self._began + patience
+        self._next = self._due_since = self._began + patience
         self._length = 0
         self._handlers: list[logging.Handler] = []
         self._printed: TextIO | None = None
@@ -136,7 +136,7 @@ class Line:
         now = _clock()
         if now < self._next:
             return False
-        self._next, self._asked = now + _INTERVAL, now
+        self._next, self._due_since = now + _INTERVAL, now
         return True
 
     def show(self, text: str) -> None:
@@ -145,7 +145,7 @@ class Line:
         self._write("\r" + text.ljust(self._length))
         self._length = len(text)
         now = _clock()
-        self._next = max(self._next, now + _WORK * (now - self._asked))  # a metric may take long
+        self._next = max(self._next, now + _WORK * (now - self._due_since))  # a metric may take long
 
     def clear(self) -> None:
         """Clear the line; the cursor is at its beginning."""

@@ -19,7 +19,7 @@ from .registry import REGISTERED, get, ops
 from .rules import Attrs
 
 __all__ = ["Value", "BINARY", "COMPARISONS", "FORMS", "LOGIC", "METHODS", "ARITHMETIC", "arithmetic", "document",
-           "forms", "refuse_sequence"]
+           "forms", "refuse_sequence", "set_operators"]
 
 #: Operators that Python's arithmetic applies: to tensors of one shape, to tensors that broadcast, with a scalar on the
 #: right, with a scalar on the left.
@@ -250,9 +250,14 @@ def arithmetic(title: str) -> Callable:
     return made
 
 
-for _name in BINARY:
-    setattr(Value, f"__{_name}__", _operator(_name, False))
-    if _name in ("add", "sub", "mul", "truediv", "mod", "pow"):
-        setattr(Value, f"__r{_name}__", _operator(_name, True))
+def set_operators(cls: type[Value]) -> None:
+    """Set Python's binary operators of a class to those that call ``_binary``."""
+    for name in BINARY:
+        setattr(cls, f"__{name}__", _operator(name, False))
+        if name in ("add", "sub", "mul", "truediv", "mod", "pow"):
+            setattr(cls, f"__r{name}__", _operator(name, True))
+
+
+set_operators(Value)
 for _name in METHODS:
     setattr(Value, _name, _fluent(_name))

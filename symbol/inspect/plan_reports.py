@@ -62,7 +62,7 @@ class PlanReports(NotebookTable):
 
     _symbol: Symbol
     _ctx: Context
-    _alone: Callable[[], AbstractContextManager[object]]  # a block of code for one thread at a time
+    _exclusive: Callable[[], AbstractContextManager[object]]  # a block of code for one thread at a time
     _nbytes_bound: Callable[[], Mapping[str, int]]  # bytes of the caller's arrays, by kind
     _memory_text: Callable[[], str]  # the memory of the plans, as text
     _set_monitor: Callable[[MonitorCallback | None, bool], None]  # sets the monitor of the plans, or None
@@ -93,7 +93,7 @@ class PlanReports(NotebookTable):
         is_train : bool, optional
             The mode of the plan; by default training if there are gradients.
         """
-        with self._alone():
+        with self._exclusive():
             return Explanation(report(line for plan in self._plans_of(self._mode_of(is_train)) for line in plan.lines))
 
     def memory(self, is_train: bool | None = None) -> MemoryUse:
@@ -110,7 +110,7 @@ class PlanReports(NotebookTable):
             ``print`` shows a table, largest results first; ``rows`` and ``bound`` hold the numbers of bytes.
         """
         is_train = self._mode_of(is_train)
-        with self._alone():
+        with self._exclusive():
             plans = [each.plan for each in self._all_plans_of(is_train)]
         return MemoryUse.joined([
             MemoryUse(results_between(plan.memory, plan.specs), plan.memory.arena,
@@ -139,7 +139,7 @@ class PlanReports(NotebookTable):
         """
         if not isinstance(runs, int) or runs < 1:  # type: ignore[redundant-expr]
             raise ArgumentError(f"profile: runs={runs!r}: expected a positive number")
-        with self._alone():
+        with self._exclusive():
             found = [profile(plan.plan, plan.segments, plan.bound, plan.run, runs)
                      for plan in self._plans_to_measure(self._mode_of(is_train))]
         return Profile.joined(found)
@@ -166,7 +166,7 @@ class PlanReports(NotebookTable):
             those of the executor's own plan, whose kernels other devices may not have.
         """
         is_train = self._mode_of(is_train)
-        with self._alone():
+        with self._exclusive():
             plans = self._plans_of(is_train)
         found = machine_of(machine, self._ctx.backend.title(self._ctx.device_id))
         return Estimate.joined([estimate(each.plan, each.segments, found) for each in plans], found, is_train)
@@ -184,7 +184,7 @@ class PlanReports(NotebookTable):
         ArgumentError
             If the executor was bound without ``check_kernels``.
         """
-        with self._alone():
+        with self._exclusive():
             reports = [plan.report for plan in self._all_plans_of(self._mode_of(is_train))]
         if None in reports:
             raise ArgumentError("kernel_report: kernels are not checked; bind with check_kernels=True")
@@ -202,7 +202,7 @@ class PlanReports(NotebookTable):
         """
         if callback is not None and not callable(callback):
             raise TypeError(f"set_monitor_callback: expected a function, got {type(callback).__name__}")
-        with self._alone():
+        with self._exclusive():
             self._monitor = callback, monitor_all
             self._set_monitor(callback, monitor_all)
 

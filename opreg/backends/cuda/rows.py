@@ -25,7 +25,7 @@ __all__ = ["KINDS", "Shape", "Text", "bound_rows", "counted_in", "of_the_row", "
            "shape_of", "sized"]
 
 # Threads of a block if each warp computes a row, and the greatest number of elements that a thread holds in registers.
-_WARPS, _HELD = 128, 32
+_WARPS, _REGISTERS = 128, 32
 #: Names of the reductions in ``device.cuh``.
 KINDS = {"row_sum": "Sum", "row_max": "Largest", "row_min": "Smallest", "row_product": "Product"}
 
@@ -86,14 +86,14 @@ def shape_of(expression: RowExpression, ins: Sequence[Array], outs: Sequence[Arr
     aligned = not any(address_of(array) % min(16, lanes * array.itemsize) for array in whole)
     if not aligned or n % lanes or total // max(rows, 1) % lanes:
         lanes = 1
-    held = max(1, sum(along is RowLayout.ELEMENT for along in expression.inputs))
+    inputs = max(1, sum(along is RowLayout.ELEMENT for along in expression.inputs))
     width = 2 if any(array.dtype.itemsize == 8 for array in whole) else 1
-    room = max(1, _HELD // (held * width * lanes))
+    most_packs = max(1, _REGISTERS // (inputs * width * lanes))
     most = 1024 // width  # a double takes two registers, and the number of registers per block is limited
-    threads = next((threads for threads in (32, 256, most) if n <= threads * lanes * min(room, 8)), most)
+    threads = next((threads for threads in (32, 256, most) if n <= threads * lanes * min(most_packs, 8)), most)
     packs = -(-n // (threads * lanes))
     return Shape(tuple([array.dtype for array in ins]), tuple([None if out is None else out.dtype for out in outs]),
-                 threads, lanes, packs if packs <= room else 0, total >= 1 << 30, part is not None, counted)
+                 threads, lanes, packs if packs <= most_packs else 0, total >= 1 << 30, part is not None, counted)
 
 
 class Text:

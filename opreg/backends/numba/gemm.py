@@ -59,7 +59,6 @@ def _tiles(dtype: np.dtype) -> tuple[int, list[Callable[..., None]]]:
     return most, [_tile(dtype, rows) for rows in (most, FEW, 1)]
 
 
-@cached(16)
 def product(dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that adds a product to a matrix.
 
@@ -111,7 +110,6 @@ def pack(dtype: np.dtype) -> Callable[..., None]:
     return pack_rows
 
 
-@cached(16)
 def turned(dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that packs the transpose of a matrix.
 
@@ -135,7 +133,6 @@ def turned(dtype: np.dtype) -> Callable[..., None]:
     return pack_columns
 
 
-@cached(16)
 def transposed(dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that adds the product of a transpose to a matrix.
 

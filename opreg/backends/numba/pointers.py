@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opreg.core.cache import cached
-
 if TYPE_CHECKING:
     from llvmlite.ir import Instruction, IRBuilder, MDValue, Value
     from numba.core.base import BaseContext
@@ -41,7 +39,6 @@ def _without_alias(builder: IRBuilder, instruction: Instruction, number: int, co
         instruction.set_metadata("noalias", node(*scopes[:number], *scopes[number + 1:]))
 
 
-@cached(16)
 def access(dtype: np.dtype) -> dict[str, Callable[..., object]]:
     """Functions for texts: ``load(array, index, number, count)`` and ``store(array, index, value, number, count)``.
 

@@ -60,15 +60,15 @@ def _each(array: str, start: str, distance: str, count: int) -> str:
 _ALL = ((0, 0), (1, 1), (2, 2), (3, 3))
 _PLAIN = CellKind(_ALL[:1], "work, o, states, after", "states, after, dy, now, dh, o, by_input, to, dh, o")
 CELLS = {
-    "lstm": CellKind(_ALL, f"{_each('work', 'o', 'block', 4)}, cells, now, {_each('gates', 'now', 'whole', 4)}, "
+    "lstm": CellKind(_ALL, f"{_each('work', 'o', 'block', 4)}, cells, now, {_each('gates', 'now', 'plane', 4)}, "
                            "cells, after, states, after",
-                     f"{_each('gates', 'now', 'whole', 4)}, cells, now, cells, after, dy, now, dh, o, dc, row * size, "
+                     f"{_each('gates', 'now', 'plane', 4)}, cells, now, cells, after, dy, now, dh, o, dc, row * size, "
                      f"{_each('by_input', 'to', 'size', 4)}, dc, row * size, dh, o"),
     # Blocks: candidate from the input, reset, update, candidate from the state.
     "gru": CellKind(((2, None), (0, 0), (1, 1), (None, 2)),
                     f"{_each('work', 'o + block', 'block', 2)}, work, o, work, o + 3 * block, states, now, "
-                    f"{_each('gates', 'now', 'whole', 3)}, cells, after, states, after",
-                    f"{_each('gates', 'now', 'whole', 3)}, cells, after, states, now, dy, now, dh, o, "
+                    f"{_each('gates', 'now', 'plane', 3)}, cells, after, states, after",
+                    f"{_each('gates', 'now', 'plane', 3)}, cells, after, states, now, dy, now, dh, o, "
                     f"{_each('by_input', 'to', 'size', 3)}, {_each('by_state', 'to', 'size', 3)}, dh, o",
                     by_state=True),
     "rnn_tanh": _PLAIN,
@@ -83,7 +83,7 @@ _SIZES = "time", "batch", "inputs", "size", "block", "across", "task", "share"
 _WITHOUT_INPUT, _WITH_INPUT, _WEIGHTS = range(3)
 #: Tasks of the layer's function: pack the weights for itself and compute, pack some blocks for all threads, or compute
 #: with weights packed before.
-_ALONE, _PACK, _PACKED = range(3, 6)
+_PACK_AND_COMPUTE, _PACK, _COMPUTE = range(3, 6)
 _ARRAYS = {
     "forward": ("x", "w_input", "w_state", "input_bias", "state_bias", "gates", "cells", "states", "work", "bias",
                 "packed_input", "packed_state"),
@@ -92,14 +92,14 @@ _ARRAYS = {
 }
 _FORWARD = """
 wide = {blocks} * block
-own = first // share if task == 3 else 0
-own_input = own * {of_input} * block * inputs
-own_state = own * {of_state} * block * size
-own_bias = own * wide
+part = first // share if task == 3 else 0
+input_offset = part * {of_input} * block * inputs
+state_offset = part * {of_state} * block * size
+bias_offset = part * wide
 if task != 5:
     begin = first if task == 4 else 0
     end = last if task == 4 else {blocks}
-    for i in range(own_bias + begin * block, own_bias + end * block):
+    for i in range(bias_offset + begin * block, bias_offset + end * block):
         bias[i] = 0
     {prepare}
 if task == 4:
@@ -107,10 +107,10 @@ if task == 4:
 for t in range(time):
     for row in range(first, last):
         for i in range(wide):
-            work[row * wide + i] = bias[own_bias + i]
-    product(x, (t * batch + first) * inputs, inputs, inputs, packed_input, own_input, work, first * wide, wide,
+            work[row * wide + i] = bias[bias_offset + i]
+    product(x, (t * batch + first) * inputs, inputs, inputs, packed_input, input_offset, work, first * wide, wide,
             {of_input} * block // width, last - first)
-    product(states, (t * batch + first) * size, size, size, packed_state, own_state, work,
+    product(states, (t * batch + first) * size, size, size, packed_state, state_offset, work,
             first * wide + {before_state} * block, wide, {of_state} * block // width, last - first)
     for row in range(first, last):
         o = row * wide
@@ -123,9 +123,9 @@ _PREPARE = """\
 for place in range(max(begin - {before}, 0), min(end - {before}, {count})):
         gate = {gates}[place]
         turned(w_{name}, gate * size * {features}, size, {features},
-               packed_{name}, own_{name} + place * block * {features})
+               packed_{name}, {name}_offset + place * block * {features})
         for i in range(size):
-            bias[own_bias + (place + {before}) * block + i] += {name}_bias[gate * size + i]"""
+            bias[bias_offset + (place + {before}) * block + i] += {name}_bias[gate * size + i]"""
 _BACKWARD = """
 many = {gates} * size
 if task == 2:
@@ -134,11 +134,11 @@ if task == 2:
     transposed(by_input, first, many, time * batch, dy, inputs, packed_input, first // share * {depth} * across,
                sums, first * across, across, last - first)
     return
-own_input = first // share * many * across
-own_state = first // share * many * block
+input_offset = first // share * many * across
+state_offset = first // share * many * block
 if task == 1:
-    pack(w_input, 0, many, inputs, packed_input, own_input)
-pack(w_state, 0, many, size, packed_state, own_state)
+    pack(w_input, 0, many, inputs, packed_input, input_offset)
+pack(w_state, 0, many, size, packed_state, state_offset)
 for i in range(first // {few} * {kinds} * many, -(-last // {few}) * {kinds} * many):
     sums[i] = 0
 for back in range(time):
@@ -151,12 +151,12 @@ for back in range(time):
         {mode}_backward({places}, size)
         {sums}
     start = (t * batch + first) * many
-    product({by_state}, start, many, many, packed_state, own_state, dh, first * block, block, block // width,
+    product({by_state}, start, many, many, packed_state, state_offset, dh, first * block, block, block // width,
             last - first)
     if task == 1:
         for i in range((t * batch + first) * across, (t * batch + last) * across):
             dx[i] = 0
-        product(by_input, start, many, many, packed_input, own_input, dx, (t * batch + first) * across, across,
+        product(by_input, start, many, many, packed_input, input_offset, dx, (t * batch + first) * across, across,
                 across // width, last - first)
 """
 # Sums over a few samples each, always as many, so that the order of summation does not depend on the number of threads.
@@ -179,7 +179,7 @@ def _text(mode: str, part: str) -> str:
                                 depth=gemm.DEPTH, sums="\n        ".join(sums), by_state=names[-1])
     lines = [f"{name} = address(table[{i}])" for i, name in enumerate(arrays)]
     lines += [f"{name} = table[{i}]" for i, name in enumerate(_SIZES, len(arrays))]
-    lines += ["whole = time * batch * size", *body.strip("\n").split("\n")]
+    lines += ["plane = time * batch * size", *body.strip("\n").split("\n")]
     return "def kernel(table, first, last):\n" + "".join(f"    {line}\n" for line in lines)
 
 
@@ -225,13 +225,13 @@ def _parts(function: Function, arrays: Sequence[Array], sizes: Sequence[int], ro
 
 
 #: Gives memory for a temporary by name, shape and dtype.
-Room: TypeAlias = Callable[[str, Shape, np.dtype], Array]
+Temporary: TypeAlias = Callable[[str, Shape, np.dtype], Array]
 #: Calls that may run at the same time.
 Calls: TypeAlias = list[Callable[[], None]]
 
 
-def forward(mode: str, x: Array, w_input: Array, w_state: Array, bias: Sequence[Array], kept: Sequence[Array],
-            room: Room) -> tuple[Calls, Calls]:
+def forward(mode: str, x: Array, w_input: Array, w_state: Array, bias: Sequence[Array], residuals: Sequence[Array],
+            temporary: Temporary) -> tuple[Calls, Calls]:
     """Calls that prepare one direction of a layer, possibly none, and calls that compute it; calls of one list may run
     at the same time.
 
@@ -240,10 +240,10 @@ def forward(mode: str, x: Array, w_input: Array, w_state: Array, bias: Sequence[
     x : array (time, batch, inputs)
     w_input, w_state : arrays (gates, size, features)
     bias : two arrays (gates, size), for input and state
-    kept : arrays
+    residuals : arrays
         Gates (gates, time, batch, size), cells and states (time + 1, batch, size), the latter two with the initial ones
         first. All arrays are contiguous and of one dtype.
-    room : function of a name, a shape and a dtype
+    temporary : function of a name, a shape and a dtype
         Gives memory for temporaries, which must stay valid until the calls have run.
     """
     cell, dtype = CELLS[mode], x.dtype
@@ -253,18 +253,20 @@ def forward(mode: str, x: Array, w_input: Array, w_state: Array, bias: Sequence[
     packed = block * (spans["of_input"] * inputs + spans["of_state"] * size) * dtype.itemsize
     # To pack in every thread is faster than to synchronise, and each core then has the weights in its own cache, if
     # they fit.
-    alone = packed <= processor().l2
-    count = -(-batch // share) if alone else 1
-    arrays = [x, w_input, w_state, *bias, *kept, room("work", (batch, blocks * block), dtype),
-              room("bias", (count, blocks * block), dtype),
-              room("input", (count * spans["of_input"], block, inputs), dtype),
-              room("state", (count * spans["of_state"], block, size), dtype)]
+    per_thread = packed <= processor().l2
+    count = -(-batch // share) if per_thread else 1
+    arrays = [x, w_input, w_state, *bias, *residuals, temporary("work", (batch, blocks * block), dtype),
+              temporary("bias", (count, blocks * block), dtype),
+              temporary("input", (count * spans["of_input"], block, inputs), dtype),
+              temporary("state", (count * spans["of_state"], block, size), dtype)]
 
     def calls(task: int, share: int, rows: int) -> Calls:
         return _parts(function(mode, "forward", dtype), arrays,
                       (time, batch, inputs, size, block, 0, task, share), rows)
 
-    return [] if alone else calls(_PACK, 1, blocks), calls(_ALONE if alone else _PACKED, share, batch)
+    if per_thread:
+        return [], calls(_PACK_AND_COMPUTE, share, batch)
+    return calls(_PACK, 1, blocks), calls(_COMPUTE, share, batch)
 
 
 class Gradients(NamedTuple):
@@ -290,14 +292,14 @@ class Gradients(NamedTuple):
     dh: Array
 
 
-def backward(mode: str, dy: Array, w_input: Array, w_state: Array, kept: Sequence[Array], dh: Array, dc: Array | None,
-             dx: Array | None, room: Room) -> Gradients:
+def backward(mode: str, dy: Array, w_input: Array, w_state: Array, residuals: Sequence[Array], dh: Array,
+             dc: Array | None, dx: Array | None, temporary: Temporary) -> Gradients:
     """The backward pass of one direction of a layer through time.
 
     Parameters
     ----------
     dy : array (time, batch, size)
-    w_input, w_state, kept, room
+    w_input, w_state, residuals, temporary
         As for ``forward``.
     dh, dc : arrays (batch, size)
         The gradients of the last states and cells. ``dc`` is overwritten by the gradient of the first cells; None
@@ -309,25 +311,25 @@ def backward(mode: str, dy: Array, w_input: Array, w_state: Array, kept: Sequenc
     (time, batch, size), inputs = dy.shape, w_input.shape[2]
     block, across = gemm.padded(size, dtype), gemm.padded(inputs, dtype)
     many, kinds = _gates(cell) * size, 2 if cell.by_state else 1
-    state = room("dh", (batch, block), dtype)
+    state = temporary("dh", (batch, block), dtype)
     state[:, :size] = dh
     state[:, size:] = 0.0
-    by_input = room("by input", (time * batch, many), dtype)
-    by_state = room("by state", (time * batch, many), dtype) if cell.by_state else by_input
+    by_input = temporary("by input", (time * batch, many), dtype)
+    by_state = temporary("by state", (time * batch, many), dtype) if cell.by_state else by_input
     task = _WITHOUT_INPUT if dx is None else _WITH_INPUT
-    whole = by_input if dx is None else dx if inputs == across else room("dx", (time, batch, across), dtype)
+    dx_panels = by_input if dx is None else dx if inputs == across else temporary("dx", (time, batch, across), dtype)
     share = _share(batch, time * batch * many * (inputs * task + size))
     count = -(-batch // share)
-    sums = room("sums", (-(-batch // gemm.FEW), kinds, many), dtype)
-    arrays = [dy, w_input, w_state, *kept, state, dy if dc is None else dc, by_input, by_state, whole, sums,
-              room("input", (count * task, many, across), dtype), room("state", (count, many, block), dtype)]
+    sums = temporary("sums", (-(-batch // gemm.FEW), kinds, many), dtype)
+    arrays = [dy, w_input, w_state, *residuals, state, dy if dc is None else dc, by_input, by_state, dx_panels, sums,
+              temporary("input", (count * task, many, across), dtype), temporary("state", (count, many, block), dtype)]
     calls = _parts(function(mode, "backward", dtype), arrays,
                    (time, batch, inputs, size, block, across, task, share), batch)
     return Gradients(calls, by_input, by_state, lambda: sums.sum(axis=0),
-                     None if dx is None else whole[:, :, :inputs], state[:, :size])
+                     None if dx is None else dx_panels[:, :, :inputs], state[:, :size])
 
 
-def weights(mode: str, gates: Array, x: Array, out: Array, name: str, room: Room) -> tuple[Calls, Array]:
+def weights(mode: str, gates: Array, x: Array, out: Array, name: str, temporary: Temporary) -> tuple[Calls, Array]:
     """Calls that multiply the transpose of ``gates``, (time * batch, gates * size), by ``x``, and the array of the
     result.
 
@@ -336,10 +338,11 @@ def weights(mode: str, gates: Array, x: Array, out: Array, name: str, room: Room
     """
     (time, batch, features), many = x.shape, gates.shape[1]
     across = gemm.padded(features, gates.dtype)
-    whole = out if features == across else room(f"out {name}", (many, across), gates.dtype)
+    panels = out if features == across else temporary(f"out {name}", (many, across), gates.dtype)
     share = _share(many, time * batch * many * features)
-    places = {"by_input": gates, "dy": x, "sums": whole,
-              "packed_input": room(name, (-(-many // share), gemm.DEPTH, across), gates.dtype)}
-    calls = _parts(function(mode, "backward", gates.dtype), [places.get(array, whole) for array in _ARRAYS["backward"]],
+    places = {"by_input": gates, "dy": x, "sums": panels,
+              "packed_input": temporary(name, (-(-many // share), gemm.DEPTH, across), gates.dtype)}
+    arrays = [places.get(array, panels) for array in _ARRAYS["backward"]]
+    calls = _parts(function(mode, "backward", gates.dtype), arrays,
                    (time, batch, features, many // _gates(CELLS[mode]), 0, across, _WEIGHTS, share), many)
-    return calls, whole[:, :features]
+    return calls, panels[:, :features]

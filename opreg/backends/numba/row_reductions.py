@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from opreg.core import threads
 from opreg.core.addresses import address_of
 from opreg.core.launch import Call, Rank, reference
 from opreg.core.op import Op
@@ -125,16 +126,9 @@ def _plan(task: Task) -> tuple[Function, Callable[[], Callable[[], None]]]:
     total = task.total or task.rows
     run = functools.partial(runner, function, [*arrays, numbers], [task.rows, task.n], total,
                             task.rows * task.n // max(total, 1))
-    return function, (lambda: _with_epilogue(run(), task.epilogue)) if task.epilogue else run
-
-
-def _with_epilogue(run: Callable[[], None], epilogue: Sequence[Callable[[], object]]) -> Callable[[], None]:
-    def both() -> None:
-        run()
-        for function in epilogue:
-            function()
-
-    return both
+    if not task.epilogue:
+        return function, run
+    return function, lambda: functools.partial(threads.in_turn, (run(), *task.epilogue))
 
 
 def attach_rows(op: Op, task: Callable[[Call], Task | str],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -125,23 +126,15 @@ def _batch_norm(relu: bool = False, variance: bool = False, population: bool = F
                      eps=attrs["eps"], momentum=attrs["momentum"], scaled=scaled, relu=relu, variance=variance,
                      population=population)
         if new:
-            call.store = _Store(call.states, new)
+            call.store = functools.partial(_store, call.states, new)
         return [*before, *made]
 
     return steps
 
 
-class _Store:
-    """Copies new auxiliary states over the old ones."""
-
-    __slots__ = ("states", "new")
-
-    def __init__(self, states: Sequence[Array], new: Sequence[Array]):
-        self.states, self.new = states, new
-
-    def __call__(self) -> None:
-        for state, new in zip(self.states, self.new):
-            state[...] = new
+def _store(states: Sequence[Array], new: Sequence[Array]) -> None:
+    for state, values in zip(states, new):
+        state[...] = values
 
 
 attach(batch_norm.batch_norm, in_pieces, _batch_norm())

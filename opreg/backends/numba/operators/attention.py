@@ -44,7 +44,7 @@ _ARRAYS = {
     "backward": ("query", "key", "value", "mask", "fills", "numbers", "work", "g", "logsums", "deltas", "d_query",
                  "d_key", "d_value"),
 }
-_SIZES = ("many", "queries", "keys", "size", "features", "chunk", "rows", "columns", "room", "share", "causal",
+_SIZES = ("many", "queries", "keys", "size", "features", "chunk", "rows", "columns", "work_size", "share", "causal",
           "by_batch", "by_head", "by_row", "by_column", "heads", "limit", "first_key", "second_key", "item", "cuts",
           "units", "filled")
 _BEGIN = """\
@@ -54,8 +54,8 @@ deep = -(-size // width) * width
 least = numbers[0]
 scale = numbers[1]
 multiple = numbers[2]
-own = first // share * room
-scaled = own
+work_start = first // share * work_size
+scaled = work_start
 scores = scaled + rows * deep
 packed_keys = scores + rows * wide
 packed_values = packed_keys + wide * deep
@@ -102,7 +102,7 @@ for row in range(some):
         {mix}
         mixed = (mixed + by_place) & 0xFFFFFFFF
         {mix}
-        kept = place(1 if (mixed >> 8) < limit else 0) * multiple
+        multiplier = place(1 if (mixed >> 8) < limit else 0) * multiple
         {use}
 """
 _MIX = """\
@@ -175,12 +175,12 @@ of_key = packing + {depth} * max(across, deep)
 of_value = of_key + columns * deep
 blocks = -(-keys // columns)
 for unit in range(first, last):
-    kept_head = unit // cuts
+    key_head = unit // cuts
     part = unit % cuts
     for block in range(blocks * part // cuts, blocks * (part + 1) // cuts):
         start = block * columns
         n = min(columns, keys - start)
-        at = kept_head * keys + start
+        at = key_head * keys + start
         turned(key, at * size, n, size, work, packed_keys)
         turned(value, at * features, n, features, work, packed_values)
         pack(key, at * size, n, size, work, packed_back)
@@ -188,7 +188,7 @@ for unit in range(first, last):
             work[of_key + i] = 0
         for i in range(n * across):
             work[of_value + i] = 0
-        for head in range(kept_head * many, kept_head * many + many):
+        for head in range(key_head * many, key_head * many + many):
             for row0 in range(start // rows * rows if causal else 0, queries, rows):
                 some = min(rows, queries - row0)
                 {scores}
@@ -246,12 +246,12 @@ def _drop(use: str, by: int) -> str:
 def _text(part: str) -> str:
     """The text of a function ``kernel(table, first, last)`` that computes the units of work from ``first`` to
     ``last``."""
-    weights = "work[scores + row * wide + i] *= kept"
+    weights = "work[scores + row * wide + i] *= multiplier"
     if part == "forward":
         body = _FORWARD.format(scores=_indented(_SCORES, 12), drop=_drop(weights, 16))
     else:
         body = _BACKWARD.format(scores=_indented(_SCORES, 16), depth=gemm.DEPTH, drop=_drop(weights, 20),
-                                drop_gradients=_drop("work[d_scores + row * wide + i] *= kept", 20))
+                                drop_gradients=_drop("work[d_scores + row * wide + i] *= multiplier", 20))
     lines = [f"{name} = address(table[{i}])" for i, name in enumerate(_ARRAYS[part])]
     lines += [f"{name} = table[{i}]" for i, name in enumerate(_SIZES, len(_ARRAYS[part]))]
     lines += [*_BEGIN.strip("\n").split("\n"), *body.strip("\n").split("\n")]
@@ -288,18 +288,18 @@ class _Operands:
         self.work = self.query.size * self.keys * 2
         self.rows, self.columns = min(_ROWS, self.queries), min(_COLUMNS, self.keys)
 
-    def calls(self, function: Function, arrays: Sequence[Array], units: int, chunk: int, cuts: int, room: int
+    def calls(self, function: Function, arrays: Sequence[Array], units: int, chunk: int, cuts: int, work_size: int
               ) -> list[Callable[[], None]]:
-        """Calls of a compiled function for some units each; each call has ``room`` elements of memory for
+        """Calls of a compiled function for some units each; each call has ``work_size`` elements of memory for
         temporaries."""
         shared = self.work >= blas.LEAST
         share = -(-units // min(units, _PARTS * threads.count() if shared else 1))
-        work = np.empty(-(-units // share) * room, self.dtype)
+        work = np.empty(-(-units // share) * work_size, self.dtype)
         operands = [self.query, self.key, self.value, self.mask, self.fills, self.numbers, work, *arrays]
         steps = [step // self.dtype.itemsize for step in self.mask.strides]
         table = np.array([*map(address_of, operands), self.heads // self.key_heads, self.queries, self.keys, self.size,
-                          self.features, chunk, self.rows, self.columns, room, share, self.causal, *steps, self.heads,
-                          *self.drop, self.dtype.itemsize, cuts, self.batch * self.heads,
+                          self.features, chunk, self.rows, self.columns, work_size, share, self.causal, *steps,
+                          self.heads, *self.drop, self.dtype.itemsize, cuts, self.batch * self.heads,
                           self.filled], np.int64)
         return list(cut(function, table, threads.stretches(units, share), [*operands, table]))
 
@@ -308,7 +308,7 @@ class _Operands:
         columns, features, size = [gemm.padded(n, self.dtype) for n in (self.columns, self.features, self.size)]
         return columns, features, size
 
-    def room(self) -> int:
+    def work_size(self) -> int:
         """How many elements of memory a call needs, in forward and backward."""
         columns, features, size = self.up()
         return self.rows * (columns + size) + columns * (size + max(features, self.features))
@@ -325,7 +325,8 @@ def _forward(function: Function, call: Call, outs: Sequence[Array]) -> None:
                for out in outs[:2]]
     chunk = min(_CHUNK, given.queries)
     units = given.batch * given.heads * -(-given.queries // chunk)
-    threads.run(given.calls(function, results, units, chunk, 1, given.room() + chunk * (given.up()[1] + 2)), apart=True)
+    work_size = given.work_size() + chunk * (given.up()[1] + 2)
+    threads.run(given.calls(function, results, units, chunk, 1, work_size), apart=True)
     for out, result in zip(outs, results):
         if out is not result:
             out[...] = result
@@ -343,9 +344,10 @@ def _backward(function: Function, call: Call) -> None:
     cuts = min(-(-given.keys // given.columns), -(-scaled_attention.PARTS // places))
     of_query = np.zeros((cuts, *given.query.shape[:3], size), given.dtype)
     of_key, of_value = [np.empty(x.shape, given.dtype) for x in (key, value)]
-    room = given.room() + given.rows * columns + gemm.DEPTH * max(features, size) + columns * (2 * size + features)
+    work_size = (given.work_size() + given.rows * columns + gemm.DEPTH * max(features, size)
+                 + columns * (2 * size + features))
     threads.run(given.calls(function, [g, logsum, delta, of_query, of_key, of_value], places * cuts, given.rows, cuts,
-                            room), apart=True)
+                            work_size), apart=True)
     for more in of_query[1:]:
         of_query[0] += more
     found = of_query[0][..., :given.size]

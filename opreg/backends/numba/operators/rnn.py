@@ -24,35 +24,37 @@ from ..values import FORMATS
 __all__: list[str] = []
 
 
-def _room(direction: int) -> recurrent.Room:
+def _temporary(direction: int) -> recurrent.Temporary:
     return lambda name, shape, dtype: scratch(np, f"{name} {direction}", shape, dtype)
 
 
-def _direction_residuals(kept: Residuals, direction: int) -> tuple[Array, Array, Array]:
-    return kept.gates[direction], kept.cells[direction], kept.states[direction]
+def _direction_residuals(residuals: Residuals, direction: int) -> tuple[Array, Array, Array]:
+    return residuals.gates[direction], residuals.cells[direction], residuals.states[direction]
 
 
 def forward(xp: ArrayModule, kind: Kind, parts: Sequence[dict[str, Part]], parameters: Array, x: Sequence[Array],
-            kept: Residuals, counts: Array | None) -> None:
+            residuals: Residuals, counts: Array | None) -> None:
     """Run a layer, as ``rnn_layer.forward`` does."""
     directions = []
     for d, part in enumerate(parts):
         w_input, w_state, input_bias, state_bias = [of_gates(kind, part[name], parameters) for name in (
             "input", "state", "input_bias", "state_bias")]
         directions.append(recurrent.forward(kind.mode, np.ascontiguousarray(x[d]), w_input, w_state,
-                                            (input_bias, state_bias), _direction_residuals(kept, d), _room(d)))
+                                            (input_bias, state_bias), _direction_residuals(residuals, d),
+                                            _temporary(d)))
     for stage in zip(*directions):
         together([call for calls in stage for call in calls], apart=True)
 
 
 def backward(xp: ArrayModule, kind: Kind, parts: Sequence[dict[str, Part]], parameters: Array, x: Sequence[Array],
-             kept: Residuals, counts: Array | None, dy: Array, ends: tuple[Array, Array | None], d_parameters: Array,
-             dx: Array | None) -> tuple[Array, Array | None]:
+             residuals: Residuals, counts: Array | None, dy: Array, ends: tuple[Array, Array | None],
+             d_parameters: Array, dx: Array | None) -> tuple[Array, Array | None]:
     """The gradient of a layer, as ``rnn_layer.backward`` computes it."""
     dc = None if ends[1] is None else ends[1].copy()
     gradients = [recurrent.backward(kind.mode, np.ascontiguousarray(dy[d]), of_gates(kind, part["input"], parameters),
-                                    of_gates(kind, part["state"], parameters), _direction_residuals(kept, d),
-                                    ends[0][d], None if dc is None else dc[d], None if dx is None else dx[d], _room(d))
+                                    of_gates(kind, part["state"], parameters), _direction_residuals(residuals, d),
+                                    ends[0][d], None if dc is None else dc[d], None if dx is None else dx[d],
+                                    _temporary(d))
                  for d, part in enumerate(parts)]
     together([call for direction in gradients for call in direction.calls], apart=True)
     x = [np.ascontiguousarray(data) for data in x]
@@ -65,8 +67,8 @@ def backward(xp: ArrayModule, kind: Kind, parts: Sequence[dict[str, Part]], para
         if dx is not None and direction.dx is not None:
             results.append((dx[d], direction.dx))
         for name, gates, right in (("input", direction.by_input, x[d]),
-                                   ("state", direction.by_state, kept.states[d, :-1])):
-            more, result = recurrent.weights(kind.mode, gates, right, into[name], name, _room(d))
+                                   ("state", direction.by_state, residuals.states[d, :-1])):
+            more, result = recurrent.weights(kind.mode, gates, right, into[name], name, _temporary(d))
             calls += more
             results.append((into[name], result))
     together(calls, apart=True)
@@ -87,7 +89,7 @@ def _declines(call: Call) -> str | None:
     if any(array.size == 0 for array in call.ins):
         return "nothing to compute"
     if not all(array.flags.aligned and (array.ndim > 1 or array.flags.c_contiguous) for array in call.ins):
-        return "parameters, or what is kept, are not contiguous"
+        return "parameters, or the residuals, are not contiguous"
     if not all(out is None or out.flags.writeable for out in call.outs):
         return "an output is read-only"
     known = wide(call.ins[0][:0]).dtype in FORMATS
