@@ -90,6 +90,18 @@ def test_symbols_compute_the_same(text: str) -> None:
     np.testing.assert_allclose(found.asnumpy(), expected, 1e-5)
 
 
+@pytest.mark.parametrize("text", ["x / y", "x / 2", "2 / y", "(x > 2) / y", "x / (x * 0.5)", "np.true_divide(x, y)"])
+def test_quotients_of_integers_are_the_same_in_symbols(text: str) -> None:
+    x, y = (mx.sym.Variable(name).as_np_ndarray() for name in "xy")
+    values = {"x": np.array([[7, -7], [3, 1]]), "y": np.array([2, -4])}
+    graph = _value(text, mx.sym.np, x, y)
+    (found,) = graph.eval(**{name: mx.nd.array(value, dtype="int64") for name, value in values.items()
+                             if name in graph.list_arguments()})
+    eager = _value(text, mnp, *[mnp.array(value) for value in values.values()])
+    np.testing.assert_array_equal(found.asnumpy(), eager.asnumpy())
+    np.testing.assert_allclose(found.asnumpy(), _value(text, np, *values.values()), 1e-6)
+
+
 @pytest.mark.parametrize("text", SHAPED)
 def test_symbols_refuse_what_reads_shapes(text: str) -> None:
     x, y = (mx.sym.Variable(name).as_np_ndarray() for name in "xy")
