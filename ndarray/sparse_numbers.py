@@ -100,9 +100,20 @@ class Rows:
         kept = np.isin(self.indices, indices)
         return Rows(self.numbers[kept], self.indices[kept], self.shape)
 
+    @property
+    def whole(self) -> bool:
+        """Whether all rows are stored."""
+        return len(self.indices) == self.shape[0]
+
+    def places(self, indices: np.ndarray) -> np.ndarray:
+        """Where rows stand among those that are stored, if they are."""
+        return indices if self.whole else np.searchsorted(self.indices, indices)
+
     def taken(self, indices: np.ndarray) -> np.ndarray:
         """The rows at ``indices``; zeros for rows that are not stored."""
-        places = np.searchsorted(self.indices, indices)
+        places = self.places(indices)
+        if self.whole:
+            return self.numbers[places]
         found = places < len(self.indices)
         found[found] = self.indices[places[found]] == indices[found]
         rows = np.zeros((*indices.shape, *self.shape[1:]), self.dtype)
@@ -221,12 +232,19 @@ class Csr:
 
     def times_rows(self, rows: Rows) -> np.ndarray:
         """The product with an array of stored rows, of which it reads those that it needs."""
+        if rows.whole:
+            return self.times(rows.numbers)
         columns, places = np.unique(self.indices, return_inverse=True)
         narrow = Csr(self.numbers, places.astype(INDEX, copy=False), self.indptr, (self.shape[0], len(columns)))
         return narrow.times(rows.taken(columns))
 
     def turned(self) -> Csr:
         """The transposed matrix."""
+        library = scipy_sparse()
+        if library is not None and self.dtype in _PRODUCTS:
+            found = library.csr_matrix((self.numbers, self.indices, self.indptr), self.shape).tocsc()
+            return Csr(found.data, found.indices.astype(INDEX, copy=False), found.indptr.astype(INDEX, copy=False),
+                       self.shape[::-1])
         order = np.argsort(self.indices, kind="stable")
         return Csr.by_rows(self.numbers[order], self.indices[order], self.rows[order], self.shape[::-1])
 

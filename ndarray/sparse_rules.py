@@ -489,11 +489,11 @@ def rows_updated(name: str, weight: NDArray, grad: RowSparseNDArray, states: Seq
     ctx.run(rule.function, ctx.xp, *parts, out=parts[0], **rule.select(attrs))
     for value, moved in zip((weight, *states), arrays):
         if isinstance(value, RowSparseNDArray):
-            value._stored = value._stored.joined(rows, lambda own, _: own) if len(value._stored.indices) != len(
-                value) else value._stored
-            numbers = value._stored.numbers.copy()
-            numbers[np.searchsorted(value._stored.indices, rows.indices)] = moved
-            value._stored = value._stored.like(numbers)
+            own: Rows = value._stored
+            own = own if own.whole else own.joined(rows, lambda numbers, _: numbers)
+            numbers = own.numbers.copy()
+            numbers[own.places(rows.indices)] = moved
+            value._stored = own.like(numbers)
         else:
             value._store(rows.indices, NDArray(moved, ctx), False)
 

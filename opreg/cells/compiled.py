@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from opreg.core import generators
 from opreg.core.graph import Entry, Node
 from opreg.ndarray import tape
@@ -16,6 +18,7 @@ from ..core.locks import rlock
 from ..core.mode import MODE, Recording
 from ..core.versions import LATEST, wrote
 from ..errors import OpError
+from ..typing import Array
 from . import tree
 from .bound_trace import BoundTrace
 from .observer import Observer
@@ -245,7 +248,9 @@ class Compiled:
         for array, data in plan.moved:
             array._data[...] = data
             wrote(array._data)
-        return [None if place is None else made(plan.gradients[place].copy(), plan.ctx) for place in plan.places]
+        inner = [True] * len(plan.places) if node is None else [source.op is not None for source, _ in node.inputs]
+        return [None if place is None else made(handed(plan.gradients[place], kept), plan.ctx)
+                for place, kept in zip(plan.places, inner)]
 
     def _run_again(self, run: _Run, weights: Sequence[NDArray]) -> None:
         """Run the first half again with the weights and random values of that run; states and assigned parameters are
@@ -267,6 +272,16 @@ class Compiled:
         """One plan of each kind that was made, with its title."""
         plans = [("", self.idle), *[(" with gradients", recorded) for recorded in self.idle_recorded.values()]]
         return [(title, recorded[0]) for title, recorded in plans if recorded]
+
+
+def handed(data: Array, kept: bool) -> Array:
+    """A gradient that a plan will overwrite, for the tape: a copy where rules of other nodes may keep it; else a
+    read-only view, which the tape adds to a gradient of its own, or copies."""
+    if kept or data.__class__ is not np.ndarray:
+        return data.copy()
+    view = data.view()
+    view.setflags(False)  # type: ignore[call-arg]  # NumPy's stub knows keywords only
+    return view
 
 
 class CompiledOnDevice(Compiled):

@@ -14,7 +14,7 @@ from opreg.typing import DTypeLike
 from .values import made, ndarray
 
 __all__ = ["array", "zeros", "ones", "full", "empty", "arange", "linspace", "logspace", "eye", "identity", "meshgrid",
-           "indices", "tri"]
+           "indices", "tri", "hanning", "hamming", "blackman"]
 
 
 def array(object: Any, dtype: DTypeLike = None, ctx: Context | None = None) -> ndarray:
@@ -130,6 +130,21 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, ctx: 
 def indices(dimensions: Any, dtype: DTypeLike = np.int32, ctx: Context | None = None) -> Any:
     """The indices of a grid, along each axis."""
     return _by_numpy("indices", dtype, ctx, tuple(dimensions))
+
+
+def hanning(M: int, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
+    """The Hann window."""
+    return _by_numpy("hanning", dtype, ctx, M)
+
+
+def hamming(M: int, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
+    """The Hamming window."""
+    return _by_numpy("hamming", dtype, ctx, M)
+
+
+def blackman(M: int, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
+    """The Blackman window."""
+    return _by_numpy("blackman", dtype, ctx, M)
 
 
 def meshgrid(*xi: Any, **keywords: Any) -> list[Any]:

@@ -88,6 +88,45 @@ for _name, _op in _FLOATING.items():
 
 
 @_listed
+def around(x: Any, decimals: int = 0, out: Any = None) -> Any:
+    """Elements rounded to decimals, halves to even."""
+    return np.around(x, decimals) if _is_number(x) else _into(ops._npi_around(held(x), decimals=int(decimals)), out)
+
+
+FUNCTIONS.update(round=around, round_=around)
+
+
+@_listed
+def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+               ) -> Any:
+    """Numbers in the place of NaN, and of the infinities: by default zero, and the ends of the dtype."""
+    value = held(x)
+    if isinstance(value, NDArray):
+        if not is_floating(value._data.dtype):
+            return value.copy() if copy else value
+        ends = np.finfo(value._data.dtype)
+        posinf, neginf = float(ends.max) if posinf is None else posinf, float(ends.min) if neginf is None else neginf
+    elif posinf is None or neginf is None:
+        return _numpy("nan_to_num", x)
+    chosen = where(FUNCTIONS["isnan"](value), nan, value)
+    chosen = where(FUNCTIONS["isposinf"](value), posinf, chosen)
+    chosen = where(FUNCTIONS["isneginf"](value), neginf, chosen)
+    return chosen if copy else _into(chosen, value)
+
+
+@_listed
+def polyval(p: Any, x: Any) -> Any:
+    """A polynomial's values, with its coefficients from the highest power down."""
+    coefficients, value = held(p), held(x)
+    if isinstance(coefficients, Symbol):
+        return _numpy("polyval", p, x)
+    result = ops.zeros_like(value)
+    for i in range(len(coefficients)):
+        result = result * value + coefficients[i]
+    return result
+
+
+@_listed
 def negative(x: Any, out: Any = None) -> Any:
     """``-x``."""
     return -x if _is_number(x) else _into(-held(x), out)
@@ -227,10 +266,46 @@ def cumsum(a: Any, axis: Any = None, dtype: DTypeLike = None, out: Any = None) -
 
 @_listed
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, out: Any = None) -> Any:
-    """The mean along axes, weighted where weights are given."""
-    if weights is not None or returned:
-        return _numpy("average", a, axis=axis, weights=weights, returned=returned)
-    return FUNCTIONS["mean"](a, axis=axis, out=out)
+    """The mean along axes, weighted where weights are given, of one shape or for each place of an axis; with
+    ``returned`` also the sums of the weights."""
+    value, total = _floating(held(a)), FUNCTIONS["sum"]
+    if weights is None:
+        result, parts = FUNCTIONS["mean"](value, axis=axis), ops.ones_like(value) if returned else None
+    else:
+        parts = _floating(held(weights))
+        if isinstance(value, NDArray) and parts.shape != value.shape:
+            if not isinstance(axis, numbers.Integral) or parts.shape != (value.shape[int(axis)],):
+                raise ArgumentError(f"np.average: weights of shape {parts.shape} fit no axis of {value.shape}; give "
+                                    "the axis that they belong to")
+            parts = broadcast_to(reshape(parts, (-1,) + (1,) * ((-1 - int(axis)) % value.ndim)), value.shape)
+        result = total(value * parts, axis=axis) / total(parts, axis=axis)
+    return (result, total(parts, axis=axis)) if returned else _into(result, out)
+
+
+@_listed
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Differences of neighbours along an axis, taken ``n`` times."""
+    if n < 0:
+        raise ArgumentError(f"np.diff: n must not be negative, got {n}")
+    ends = [each for each in (prepend, a, append) if each is not None]
+    value = held(a) if len(ends) == 1 else concatenate(ends, axis=axis)
+    for _ in range(n):
+        later, earlier = (_along(value, axis, part) for part in (builtins.slice(1, None), builtins.slice(-1)))
+        value = later != earlier if getattr(value, "_kind", "") == "b" else later - earlier
+    return value
+
+
+def _along(value: Any, axis: int, part: Any) -> Any:
+    """A part along an axis, counted from either end: a slice, or indices."""
+    every = builtins.slice(None)
+    return value[(every,) * axis + (part,)] if axis >= 0 else value[(..., part, *(every,) * (-1 - axis))]
+
+
+@_listed
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """Differences of neighbours among all elements, between what is given for both ends."""
+    parts = [to_begin, diff(ravel(ary)), to_end]
+    return concatenate([each for each in parts if each is not None], axis=None)
 
 
 # ------------------------------------------------------------------------------------------------------ shapes
@@ -289,6 +364,53 @@ def squeeze(x: Any, axis: Any = None) -> Any:
 def broadcast_to(array: Any, shape: Any) -> Any:
     """Broadcast to a shape."""
     return ops._np_broadcast_to(held(array), shape=(shape,) if isinstance(shape, int) else _codes(shape))
+
+
+@_listed
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """Move axes to other places."""
+    value = held(a)
+    if isinstance(value, Symbol):
+        return _numpy("moveaxis", a, source, destination)
+    order = np.moveaxis(np.arange(0).reshape((0,) * value.ndim), source, destination).ndim
+    places = [range(value.ndim)[int(each)] for each in np.atleast_1d(source)]
+    wanted = [range(value.ndim)[int(each)] for each in np.atleast_1d(destination)]
+    rest = iter(i for i in range(order) if i not in places)
+    moved = dict(zip(wanted, places))
+    return transpose(value, [moved[i] if i in moved else next(rest) for i in range(order)])
+
+
+@_listed
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    """Rotate by quarters of a turn, from the first of two axes to the second."""
+    value, (first, second) = held(m), axes
+    turns = int(k) % 4
+    if turns in (1, 2):
+        value = flip(value, second)
+    if turns == 2:
+        return flip(value, first)
+    value = swapaxes(value, first, second) if turns else value
+    return flip(value, second) if turns == 3 else value
+
+
+def _raising(rank: int) -> None:
+    def function(*arys: Any) -> Any:
+        if any_symbol(arys):
+            return _numpy(f"atleast_{rank}d", *arys)
+        raised = [_at_least(rank)(held(each)) for each in arys]
+        return raised[0] if len(raised) == 1 else raised
+
+    _named(f"atleast_{rank}d", f"Arrays with {rank} axes at least.", function)
+
+
+for _rank in (1, 2, 3):
+    _raising(_rank)
+
+
+@_listed
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """An array with values behind it, along an axis; without one both are flat."""
+    return concatenate([arr, values], axis=axis)
 
 
 def _joined(seq: Any) -> list[Any]:
@@ -397,6 +519,17 @@ def flip(m: Any, axis: Any = None, out: Any = None) -> Any:
     return _into(ops.reverse(value, axis=_axis(axis)), out) if axis != () else value
 
 
+def _flips(name: str, axis: int) -> None:
+    def function(m: Any) -> Any:
+        return flip(m, axis)
+
+    _named(name, f"Reverse the order of the elements along axis {axis}.", function)
+
+
+_flips("flipud", 0)
+_flips("fliplr", 1)
+
+
 @_listed
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """Shift elements along an axis."""
@@ -426,6 +559,21 @@ def triu(m: Any, k: int = 0) -> Any:
 def diag(v: Any, k: int = 0) -> Any:
     """The diagonal of a matrix, or the matrix of a diagonal."""
     return ops.diag(held(v), k=int(k))
+
+
+@_listed
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The diagonals of matrices along two axes, as the last axis."""
+    value = held(a)
+    if isinstance(value, NDArray) and value.ndim < 2:
+        raise ArgumentError(f"np.diagonal: expected two axes at least, got the shape {value.shape}")
+    return ops.diag(value, k=int(offset), axis1=int(axis1), axis2=int(axis2))
+
+
+@_listed
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, out: Any = None) -> Any:
+    """The sums of the diagonals of matrices along two axes."""
+    return FUNCTIONS["sum"](diagonal(a, offset, axis1, axis2), axis=-1, out=out)
 
 
 # ------------------------------------------------------------------------------------------- choosing, ordering
@@ -458,6 +606,8 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
 def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise", out: Any = None) -> Any:
     """Elements along an axis at indices; an index out of range raises an error, or is clipped."""
     value = held(a) if axis is not None else reshape(a, -1)
+    if isinstance(value, Symbol) and not isinstance(indices, Symbol) and mode == "raise":
+        return _along(value, int(axis or 0), indices)
     places = held(np.asarray(indices)) if _is_number(indices) else held(indices)
     return _into(ops.take(value, places, axis=int(axis or 0), mode=mode), out)
 
@@ -573,6 +723,8 @@ def _product(left: Any, have: str, right: Any, word: str, later: set[str]) -> tu
     both = [letter for letter in have if letter in word]
     batch, summed = [letter for letter in both if letter in later], [letter for letter in both if letter not in later]
     rows, columns = [c for c in have if c not in both], [c for c in word if c not in both]
+    if isinstance(left, Symbol):
+        return _product_of_symbols(left, have, right, word, (batch, rows, summed, columns))
     sizes = {**dict(zip(have, left.shape)), **dict(zip(word, right.shape))}
 
     def size(some: Sequence[str]) -> int:
@@ -585,6 +737,28 @@ def _product(left: Any, have: str, right: Any, word: str, later: set[str]) -> tu
     other = reshape(laid(right, word, batch + summed + columns), (size(batch), size(summed), size(columns)))
     kept = batch + rows + columns
     return reshape(ops._npi_matmul(one, other), tuple(sizes[letter] for letter in kept)), "".join(kept)
+
+
+def _product_of_symbols(left: Any, have: str, right: Any, word: str, letters: Sequence[list[str]]) -> tuple[Any, str]:
+    """The product of two operands whose lengths are unknown: one letter at most is a row, a sum or a column."""
+    batch, rows, summed, columns = letters
+    if not rows and not columns:
+        products = transpose(left, [have.index(c) for c in batch + summed]) * transpose(right, [
+            word.index(c) for c in batch + summed])
+        places = tuple(range(len(batch), len(batch) + len(summed)))
+        return FUNCTIONS["sum"](products, axis=places) if places else products, "".join(batch)
+    if builtins.max(map(len, (rows, summed, columns))) > 1:
+        raise ArgumentError(f"np.einsum of {have},{word}: several letters of one operand alone, or in one sum, are one "
+                            "axis of a product, whose length a symbol does not know")
+
+    def laid(value: Any, own: str, first: list[str], last: list[str]) -> Any:
+        value = transpose(value, [own.index(letter) for letter in (*batch, *first, *last)])
+        value = value if first else expand_dims(value, len(batch))
+        return value if last else expand_dims(value, len(batch) + 1)
+
+    result = ops._npi_matmul(laid(left, have, rows, summed), laid(right, word, summed, columns))
+    gone = [len(batch) + i for i, each in enumerate((rows, columns)) if not each]
+    return (squeeze(result, tuple(gone)) if gone else result), "".join(batch + rows + columns)
 
 
 # ------------------------------------------------------------------------------------------------------- others
@@ -633,6 +807,8 @@ def _numpy(name: str, *args: Any, **keywords: Any) -> Any:
     for part in name.split("."):
         place = getattr(place, part)
     if any_symbol((args, keywords)):
+        if name in FUNCTIONS:
+            raise ArgumentError(f"np.{name} of these arguments reads shapes or dtypes, which a symbol does not know")
         raise ArgumentError(f"np.{name} has no operator, which a symbol needs. "
                             f"{did_you_mean(name, FUNCTIONS)}")
     out = keywords.pop("out", None)

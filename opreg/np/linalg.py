@@ -27,7 +27,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     array(5.)
     """
     value = held(x)
-    one = isinstance(axis, numbers.Integral) or (axis is None and value.ndim == 1)
+    one = isinstance(axis, numbers.Integral) or (axis is None and ord not in (None, "fro") and value.ndim == 1)
     if ord in (None, "fro") or (ord == 2 and one):
         return FUNCTIONS["sqrt"](FUNCTIONS["sum"](FUNCTIONS["square"](value), axis=axis, keepdims=keepdims))
     if one and ord == 1:

@@ -426,6 +426,17 @@ class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are 
     def _beside(self, other: Any) -> Any:
         return other.as_np_ndarray() if isinstance(other, Symbol) else NotImplemented
 
+    def _binary(self, name: str, other: Any, reflected: bool) -> Any:
+        if name != "truediv" or self._beside(other) is NotImplemented:
+            return super()._binary(name, other, reflected)
+        left, right = (other, self) if reflected else (self, other)  # whose dtypes may be those of integers
+        return ops._npi_true_divide(left, right)
+
+    def _with_number(self, name: str, number: Any, reflected: bool) -> Any:
+        if name != "truediv":
+            return super()._with_number(name, number, reflected)
+        return get(f"_npi_{'r' * reflected}true_divide_scalar")(self, scalar=float(number))
+
     def _constant(self, number: Any) -> Any:
         return ops._npi_full_like(self, fill_value=float(number))
 

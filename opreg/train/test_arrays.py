@@ -297,8 +297,8 @@ def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None 
     """
     rng, density = _State.rng, _State.rng.uniform() if density is None else density
     if distribution not in (None, "uniform", "powerlaw") or (distribution == "powerlaw" and stype != "csr"):
-        raise ArgumentError(f"rand_sparse_ndarray: distribution {distribution!r}: expected 'uniform', or 'powerlaw' for "
-                            "csr")
+        raise ArgumentError(f"rand_sparse_ndarray: distribution {distribution!r}: expected 'uniform', or for csr "
+                            "'powerlaw'")
     if distribution == "powerlaw":
         array = _power_law(shape, density, dtype or default_dtype(), ctx)
         return array, tuple(each.asnumpy() for each in (array.indptr, array.indices, array.data))

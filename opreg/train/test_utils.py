@@ -133,7 +133,8 @@ def numeric_grad(executor: Executor | _WeightedSum, location: Mapping[str, Array
 def check_numeric_gradient(sym: Symbol, location: Arrays, aux_states: Arrays = None, numeric_eps: float | None = None,
                            rtol: float | None = None, atol: float | None = None,
                            grad_nodes: Sequence[str] | Mapping[str, str] | None = None,
-                           use_forward_train: bool = True, ctx: Context | None = None, grad_stype_dict: Mapping[str, str | None] | None = None,
+                           use_forward_train: bool = True, ctx: Context | None = None,
+                           grad_stype_dict: Mapping[str, str | None] | None = None,
                            dtype: DTypeLike = np.float32) -> None:
     """Fail unless a symbol's gradients agree with central differences.
 

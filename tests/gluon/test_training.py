@@ -404,3 +404,22 @@ def test_a_second_derivative_of_a_hybridized_block_moves_its_statistics_once():
         found.append([x.grad.asnumpy(), net.running_mean.data().asnumpy(), net.running_var.data().asnumpy()])
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_of_a_plan_belong_to_who_asks_for_them() -> None:
+    """A later run of the plan changes none that was handed out, whether by ``grad`` or to another block's weight."""
+    net = gluon.nn.Dense(3, in_units=2, use_bias=False)
+    net.initialize(mx.init.One())
+    net.hybridize()
+    weight, kept = net.weight.data(), []
+    for number in (1.0, 5.0):
+        x = nd.full((1, 2), number)
+        with autograd.record():
+            out = net(x) + net(x * 2)
+        kept += [autograd.grad(out, [weight], retain_graph=True)[0], net.weight.grad().copy()]
+        out.backward()
+    assert [float(each.asnumpy().max()) for each in [*kept, net.weight.grad()]] == [3, 0, 15, 3, 15]
+    with autograd.record():
+        twice = nd.square(autograd.grad(nd.square(net(x)), [weight], create_graph=True)[0]).sum()
+    twice.backward()
+    assert weight.grad.asnumpy().max() == 20000

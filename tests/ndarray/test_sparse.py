@@ -494,7 +494,7 @@ def test_rows_of_a_power_law(shape, density, lengths):
 
 
 def test_rows_of_a_power_law_have_an_end():
-    with pytest.raises(ArgumentError, match="3 rows of 4 columns store up to 10 elements, density 1.0 asks for 12"):
+    with pytest.raises(ArgumentError, match="3 rows of 4 columns store up to 10 elements, density"):
         mx.test_utils.rand_ndarray((3, 4), "csr", 1.0, distribution="powerlaw")
 
 

@@ -31,14 +31,25 @@ ALIKE = [
     "np.repeat(x, 2, axis=0)",
     "np.flip(x, 1)", "np.roll(x, 1, 0)", "np.tril(x)", "np.triu(x, 1)", "np.dot(x, y.T)", "np.dot(x, y[0])",
     "np.tensordot(x, y, ((0, 1), (0, 1)))", "np.inner(x, y)", "np.outer(x[0], y[0])", "np.einsum('ij,kj->ik', x, y)",
-    "np.einsum('ij,ij->', x, y)", "np.einsum('ij,kj,kl->il', x, y, y)", "np.cumsum(x, axis=1)", "np.sort(y)",
+    "np.einsum('ij,ij->', x, y)", "np.einsum('ij,ij->i', x, y)", "np.einsum('ij,j->i', x, y[0])",
+    "np.einsum('i,j->ij', x[0], y[1])", "np.einsum('bij,bkj->bik', x[None], y[None])",
+    "np.einsum('ij,kj,kl->il', x, y, y)", "np.cumsum(x, axis=1)", "np.sort(y)",
     "np.argsort(y, axis=0)", "np.take(x, [0, 2], axis=1)", "np.linalg.norm(x)", "np.linalg.norm(x, axis=1)",
     "np.broadcast_to(x[0], (2, 3))", "np.median(x)", "np.diff(x)", "np.logical_and(x > 2, y > 0)", "np.isnan(x)",
+    "np.around(x / 3, 1)", "np.round(y)", "np.flipud(x)", "np.fliplr(x)", "np.rot90(x)", "np.rot90(x, 2)",
+    "np.rot90(x, 3)",
+    "np.moveaxis(x[None], 0, -1)", "np.moveaxis(x[None], [0, 2], [2, 0])", "np.average(x, weights=y + 4)",
+    "np.average(x, axis=1, weights=y[0] + 4)", "np.average(x, axis=0, weights=y + 4, returned=True)[1]",
+    "np.diff(x, 2)", "np.diff(x, axis=0)", "np.diff(x, axis=-2, append=y)", "np.diff(x > 2)", "np.ediff1d(x, y[0])",
+    "np.append(x, y)", "np.append(x, y, axis=1)", "np.trace(x)", "np.trace(x[None] * y, 1, 1, 2)", "np.diagonal(x, -1)",
+    "np.polyval(y[0], x)", "np.atleast_1d(x.sum())", "np.atleast_2d(x[0])", "np.atleast_3d(x)",
+    "np.nan_to_num(np.where(x > 4, x * np.inf, np.where(x > 2, x * np.nan, x)), nan=7.0, posinf=9.0)",
     "np.zeros_like(x)", "np.full_like(x, 3)", "np.linalg.norm(x, ord=1, axis=0)", "np.square(x)[0, 0]", "np.ravel(y)",
 ]
 #: Of these the gradient of the sum follows, and is that of central differences.
 GRADED = [text for text in ALIKE if "x" in text.replace("np.exp", "") and not any(word in text for word in (
-    " > y", "(x > 2) &", "~", "arg", "any", "median", "diff", "logical", "isnan", "_like", "std", "var", "[:0]"))]
+    " > y", "(x > 2) &", "~", "arg", "any", "median", "x > 2)", "round", "returned", "nan",
+    "logical", "isnan", "_like", "std", "var", "[:0]"))]
 
 
 @pytest.fixture
@@ -58,6 +69,53 @@ def test_expressions_are_those_of_numpy(text: str) -> None:
     assert type(found) is mnp.ndarray and found.shape == expected.shape
     assert (found.dtype == bool) == (expected.dtype == bool)
     np.testing.assert_allclose(found.asnumpy(), expected, 1e-5)
+
+
+#: Of these a symbol cannot be asked: shapes follow from numbers, or are read.
+SHAPED = {"x[x > 2]", "x[x[:, 0] > 1]", "np.hsplit(x[0], [1])[1]", "np.tensordot(x, y, ((0, 1), (0, 1)))",
+          "np.inner(x, y)", "np.median(x)", "x.copy()", "np.average(x, axis=1, weights=y[0] + 4)",
+          "np.polyval(y[0], x)"}
+
+
+@pytest.mark.usefixtures("numpy_manners")
+@pytest.mark.parametrize("text", [text for text in ALIKE if text not in SHAPED and not any(
+    word in text for word in ("moveaxis", "atleast", "nan_to_num"))])
+def test_symbols_compute_the_same(text: str) -> None:
+    x, y = (mx.sym.Variable(name).as_np_ndarray() for name in "xy")
+    graph = _value(text, mx.sym.np, x, y)
+    (found,) = graph.eval(**{name: mx.nd.array(value) for name, value in zip("xy", (X, Y))
+                             if name in graph.list_arguments()})
+    expected = np.asarray(_value(text, np, X, Y))
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found.asnumpy(), expected, 1e-5)
+
+
+@pytest.mark.parametrize("text", ["x / y", "x / 2", "2 / y", "(x > 2) / y", "x / (x * 0.5)", "np.true_divide(x, y)"])
+def test_quotients_of_integers_are_the_same_in_symbols(text: str) -> None:
+    x, y = (mx.sym.Variable(name).as_np_ndarray() for name in "xy")
+    values = {"x": np.array([[7, -7], [3, 1]]), "y": np.array([2, -4])}
+    graph = _value(text, mx.sym.np, x, y)
+    (found,) = graph.eval(**{name: mx.nd.array(value, dtype="int64") for name, value in values.items()
+                             if name in graph.list_arguments()})
+    eager = _value(text, mnp, *[mnp.array(value) for value in values.values()])
+    np.testing.assert_array_equal(found.asnumpy(), eager.asnumpy())
+    np.testing.assert_allclose(found.asnumpy(), _value(text, np, *values.values()), 1e-6)
+
+
+@pytest.mark.parametrize("text", SHAPED)
+def test_symbols_refuse_what_reads_shapes(text: str) -> None:
+    x, y = (mx.sym.Variable(name).as_np_ndarray() for name in "xy")
+    with pytest.raises((mx.errors.OpError, AttributeError)):
+        _value(text, mx.sym.np, x, y).eval(x=mx.nd.array(X))
+
+
+@pytest.mark.parametrize("text, said", [
+    ("np.einsum('ijk,jkl->il', x, y)", "whose length a symbol does not know"),
+    ("np.moveaxis(x, 0, 1)", "np.moveaxis of these arguments reads shapes or dtypes, which a symbol does not know")])
+def test_errors_say_that_symbols_know_no_shapes(text: str, said: str) -> None:
+    x = mx.sym.Variable("x").as_np_ndarray()
+    with pytest.raises(mx.errors.ArgumentError, match=said):
+        _value(text, mx.sym.np, x, x)
 
 
 @pytest.mark.parametrize("text", GRADED)

@@ -19,6 +19,7 @@ from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import REGISTERED, ops
 from ...core.value import BINARY, Value
+from ...custom.composed import composed
 from ...elementwise import expression as e
 from ...elementwise.expression import Expression, Term, floor, where
 from ...elementwise.integers import floor_quotient
@@ -99,8 +100,6 @@ binary(lambda x, y: x - y, "elemwise_sub", "broadcast_sub", "The difference.",
 binary(lambda x, y: x * y, "elemwise_mul", "broadcast_mul", "The product.", aliases=("_mul", "_Mul"))
 binary(lambda x, y: x / y, "elemwise_div", "broadcast_div", "The quotient; of integers, cut towards zero.",
        aliases=("_div", "_Div"))
-elementwise(lambda x, y: x / y, name="_scatter_elemwise_div", arguments=_ARGUMENTS,
-            doc="The quotient; for a ``row_sparse`` ``lhs``, that of its stored rows.")
 binary(_mod, "_mod", "broadcast_mod", "The remainder with the sign of ``rhs``; zero where ``rhs`` is.",
        aliases=("_Mod",), derivatives=(lambda g, x, y, z: g, lambda g, x, y, z: -g * floor(x / y)))
 elementwise(e.mod, name="_npi_mod", arguments=_ARGUMENTS, broadcasts=True,
@@ -123,6 +122,13 @@ binary(e.maximum, "_maximum", "broadcast_maximum", "The larger one, or NaN.", al
 binary(e.minimum, "_minimum", "broadcast_minimum", "The smaller one, or NaN.", aliases=("_Minimum",),
        broadcast_aliases=("_npi_minimum",))
 binary(e.hypot, "_hypot", "broadcast_hypot", "The square root of both squares' sum.", aliases=("_Hypot",))
+
+
+@composed(name="_scatter_elemwise_div", cheap=True)
+def scatter_elemwise_div(lhs, rhs):
+    """The quotient; for a ``row_sparse`` ``lhs``, that of its stored rows."""
+    return ops.elemwise_div(lhs, rhs)
+
 
 scalar(lambda x, *, scalar: x + scalar, "_plus_scalar", "The sum with a number.", "_PlusScalar")
 scalar(lambda x, *, scalar: x - scalar, "_minus_scalar", "The difference from a number.", "_MinusScalar")

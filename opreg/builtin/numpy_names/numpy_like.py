@@ -17,11 +17,11 @@ from ...core.attrs import Key, Limit, Number
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, broadcast, check_axis, is_numpy_float, show
+from ...core.spec import ANY, Shape, broadcast, check_axis, is_floating, is_numpy_float, show
 from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
-from ...typing import Array, ArrayModule
+from ...typing import Array, ArrayModule, DTypeLike
 from ..attention_parts import MaskedScores, multiplies
 from ..lookup.indexing import choosing
 from ..matrices.dense import adjoint, bilinear, multiplying, product
@@ -317,6 +317,43 @@ def subscript_sum_xp(xp, g, value, *, key):
 @subscript_sum.grad
 def subscript_sum_grad(g, ins, outs, *, key):
     return (ops._subscript_assign(ops.zeros_like(ins[0]), g, key=key), None)
+
+
+# ---------------------------------------------------------------------------------------------- true quotients
+
+
+def _of_floats(*dtypes: DTypeLike) -> np.dtype:
+    """The widest floating dtype, or float32 without any."""
+    floats = [np.dtype(dtype) for dtype in dtypes if is_floating(np.dtype(dtype))]
+    return np.result_type(*floats) if floats else np.dtype(np.float32)
+
+
+def _quotient(name: str, doc: str, body: Callable[..., Value]) -> None:
+    """Declare a quotient that is floating whatever its operands are."""
+    op = composed(body, name=name)
+    op.doc = doc
+
+    @op.types
+    def quotient_types(ins, outs):
+        return ins, outs if any(each is None for each in ins) else [_of_floats(*ins)]
+
+
+def _true_divide(x1, x2):
+    dtype = _of_floats(x1.dtype, x2.dtype)
+    return ops.broadcast_div(ops.Cast(x1, dtype=dtype), ops.Cast(x2, dtype=dtype))
+
+
+def _true_divide_scalar(data, *, scalar: float = 1.0):
+    return ops._div_scalar(ops.Cast(data, dtype=_of_floats(data.dtype)), scalar=scalar)
+
+
+def _rtrue_divide_scalar(data, *, scalar: float = 1.0):
+    return ops._rdiv_scalar(ops.Cast(data, dtype=_of_floats(data.dtype)), scalar=scalar)
+
+
+_quotient("_npi_true_divide", "The quotient, floating for integers, too; shapes broadcast.", _true_divide)
+_quotient("_npi_true_divide_scalar", "The quotient by a number, floating for integers, too.", _true_divide_scalar)
+_quotient("_npi_rtrue_divide_scalar", "A number divided by ``data``, floating for integers, too.", _rtrue_divide_scalar)
 
 
 # ----------------------------------------------------------------------------------------- moved and rounded
