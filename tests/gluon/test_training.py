@@ -404,3 +404,25 @@ def test_a_second_derivative_of_a_hybridized_block_moves_its_statistics_once():
         found.append([x.grad.asnumpy(), net.running_mean.data().asnumpy(), net.running_var.data().asnumpy()])
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_a_state_that_is_stored_while_recording_leaves_the_record_its_old_values(hybrid):
+    """Layers with spectral normalization store the vector that they multiply by as they go."""
+    net, u = nn.HybridLambda(lambda F, x, u: F.dot(x, u)), gluon.Parameter("u", shape=(2, 1), grad_req="null")
+    u.initialize(mx.init.One())
+    if hybrid:
+        net.hybridize()
+    held, x = u.data(), nd.array([[1.0, 2.0]])
+    x.attach_grad()
+    with autograd.record():
+        first = net(x, u.data())
+        with autograd.pause():
+            u.set_data(nd.array([[3.0], [4.0]]))
+        second = net(x, u.data())
+        total = first + 10 * second
+    total.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), [[31.0, 41.0]])
+    np.testing.assert_array_equal(total.asnumpy(), [[113.0]])
+    assert held is u.data()
+    np.testing.assert_array_equal(net(x, held).asnumpy(), [[11.0]])
