@@ -9,7 +9,7 @@ be compared is named in a warning, or the function runs as Python.
 from __future__ import annotations
 
 import gc
-import importlib.util
+import importlib
 import inspect
 import os
 import random
@@ -54,7 +54,7 @@ from .outside import (
 from .parameter_container import ParameterContainer
 from .state import STATE
 from .user_code import is_aside, is_of_library, is_user_code, is_user_module
-from .values import CACHED, Values, stored
+from .values import CACHED, Values, imported_by, stored
 
 __all__ = ["Observer"]
 
@@ -142,9 +142,7 @@ class Observer(Values):
             self._begin(frame)
         elif event == "return":
             self.meet(arg)
-            for name, level in loads(frame.f_code).imports:
-                if level:
-                    name = importlib.util.resolve_name("." * level + name, frame.f_globals.get("__package__") or "")
+            for name in imported_by(frame.f_code, frame.f_globals):
                 self._imported(name)
                 if name not in sys.modules:
                     self.comparisons.entry(sys.modules, name, ABSENT, f"the module {name}")

@@ -42,6 +42,7 @@ from opreg.symbol.symbol import Symbol
 from opreg.util import is_np_array, is_np_shape
 
 from ..core.bytecode_names import HANDLERS
+from ..core.comparisons import package_of
 from ..core.files import reading
 from .initializer import get_seed
 from .state import get_context
@@ -384,4 +385,4 @@ def is_opaque(cls: type) -> bool:
     >>> is_opaque(queue.SimpleQueue), is_opaque(list), is_opaque(object)
     (True, False, False)
     """
-    return cls is not object and not issubclass(cls, _KNOWN) and cls.__module__.partition(".")[0] not in _COMPUTING
+    return cls is not object and not issubclass(cls, _KNOWN) and package_of(cls) not in _COMPUTING

@@ -36,7 +36,7 @@ from opreg.ndarray.traced import TracedNDArray
 
 from ..core.bytecode_names import COMPUTED, HANDLERS, Loads, loads, module_keys
 from ..core.cache import cached
-from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons, elements
+from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons, elements, package_of
 from .class_hooks import attributes_of, hook, hookable, runs_python
 from .outside import BY_NAME, SETTINGS, decimal_context, error_handlers, is_generator, is_opaque, state_of
 from .parameter_container import ParameterContainer
@@ -44,7 +44,7 @@ from .reads import TABLES
 from .tensor_base import TensorBase
 from .user_code import LIBRARIES, is_standard, is_standard_code, is_user_code, is_user_module
 
-__all__ = ["CACHED", "ReadLog", "Values", "stored"]
+__all__ = ["CACHED", "ReadLog", "Values", "imported_by", "stored"]
 
 #: Names by which code reads environment variables, as text or as bytes.
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
@@ -85,6 +85,9 @@ _OF_ARRAYS = {"flags": "{}.flags.num", "names": "{}.dtype.names"}
 _OF_ENUMS = {"name": "_name_", "value": "_value_"}
 #: Attributes of every Cell, which change together and which few layers read.
 _MODES = frozenset({"training", "requires_grad"})
+#: Methods that are not functions of Python.
+_OTHER_METHODS = (staticmethod, classmethod, functools.partialmethod, types.BuiltinFunctionType,
+                  types.MethodDescriptorType, types.WrapperDescriptorType, operator.attrgetter)
 #: Functions that read an attribute whose name is text.
 _BY_TEXT = frozenset({"getattr", "hasattr", "vars", "eval", "operator", "attrgetter", "__dict__"})
 #: Packages whose objects hold arrays in attributes that no hook notes.
@@ -96,6 +99,13 @@ _BOUND = (types.BuiltinMethodType, types.MethodWrapperType)
 _VIEWS: tuple[type, ...] = (types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items()))
 _GETTERS = (operator.attrgetter, operator.methodcaller)
 CACHED = type(functools.lru_cache(len))
+
+
+def imported_by(code: types.CodeType, scope: dict[str, Any]) -> list[str]:
+    """The full names of the modules that code with these globals imports."""
+    package = (scope.get("__package__") or "").split(".")
+    return [".".join(filter(None, (*package[:len(package) - level + 1], name))) if level else name
+            for name, level in loads(code).imports]
 
 
 class ReadLog(Protocol):
@@ -214,6 +224,9 @@ class Values:
         for base in cls.__mro__:
             if is_user_module(base.__module__):
                 self.comparisons.path(base, "len({}.__dict__)", len(base.__dict__), label)
+                for name, found in tuple(vars(base).items()):  # special methods that are not seen as they run
+                    if name.startswith("__") and isinstance(found, _OTHER_METHODS):
+                        self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", found, label)
 
     # ------------------------------------------------------------------------------------------- code and settings
 
@@ -221,6 +234,8 @@ class Values:
         """Note that a module is found by its name."""
         module = sys.modules.get(name)
         self.meet(module)
+        if not isinstance(module, types.ModuleType):
+            self.read(module, f"the module {name}")
         if module is not None and is_user_module(name):
             self.comparisons.entry(sys.modules, name, module, f"the module {name}")
 
@@ -282,6 +297,9 @@ class Values:
             self.read(os.environ, "os.environ")
         for text in found.texts:
             self._imported(text)
+        for name in imported_by(code, scope):
+            if not isinstance(sys.modules.get(name), types.ModuleType):  # an object in its place, which is hooked
+                self._imported(name)
         if "modules" in found.names:
             self._asked_modules(module_keys(code, scope))
         functions = self._functions.get(id(code), [])
@@ -429,7 +447,7 @@ class Values:
                 isinstance(value, Collection) and hasattr(value, "__dict__")
                 and is_standard(cls.__module__)):
             self.read(vars(value), label)  # ChainMap, UserDict, os.environ of the standard library
-        elif cls.__module__.partition(".")[0] in _COMPUTING and hasattr(value, "__dict__") and not isinstance(
+        elif package_of(cls) in _COMPUTING and hasattr(value, "__dict__") and not isinstance(
                 value, (type, types.ModuleType, types.FunctionType)):
             self.read(vars(value), label)  # polynomials, sparse matrices
         elif not hookable(cls):
@@ -506,8 +524,7 @@ class Values:
         elif isinstance(value, ParameterContainer) and not is_user_module(cls.__module__):
             self._of_layer(value)
             self._own(value)
-        elif hookable(cls) and (cls.__module__.partition(".")[0] not in LIBRARIES
-                                or cls.__module__.startswith(_FLOORS)):
+        elif hookable(cls) and (package_of(cls) not in LIBRARIES or cls.__module__.startswith(_FLOORS)):
             self._hook(cls)
             if is_user_module(cls.__module__):
                 self._classes[cls] = None
@@ -674,7 +691,8 @@ class Values:
         base, found = stored(cls, name)
         label = f"{cls.__name__}.{name}"
         if name == "__subclasses__":
-            self.comparisons.path(cls, "repr({}.__subclasses__())", repr(cls.__subclasses__()), label)
+            self.comparisons.path(cls, "repr(type.__subclasses__({}))", repr(type.__subclasses__(cls)), label)
+            self.meet(type.__subclasses__(cls))
         elif name in _OF_CLASSES:
             self._field(cls, name)
         if base is None or not is_user_module(base.__module__):
@@ -719,6 +737,8 @@ class Values:
         label = f"{cls.__name__}.{name}"
         if name == "__getstate__":  # the object is copied
             value = attributes_of(owner, ABSENT)
+        elif name == "__dict__":
+            self.comparisons.path(owner, "{}.__dict__", value, label)
         if value is not ABSENT:
             (self._given if self.comparisons.is_outside(attributes_of(owner)) else self.read)(value, label)
         if name.startswith("__") or not name.isidentifier() or runs_python(cls):
@@ -729,8 +749,11 @@ class Values:
                 self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", ABSENT, label)
             else:  # reads in __getattr__ are noted, as long as the object has no such attribute
                 self.comparisons.entry(own, name, ABSENT, label)
+                self._class_attribute(cls, "__getattr__")
         elif _is_descriptor(found) and (name not in own or hasattr(type(found), "__set__")):
             self._class_attribute(cls, name)  # reads in its code are noted
+            if not hasattr(type(found), "__set__"):  # an attribute of the object takes its place
+                self.comparisons.entry(own, name, ABSENT, label)
             if isinstance(value, PLAIN) and is_standard(cls.__module__) and stored(cls, "__eq__")[0] is object:
                 self.comparisons.path(owner, f"{{}}.{name}", value, label)  # Python's own, which nobody notes
         elif name not in own and (

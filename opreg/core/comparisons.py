@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 __all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "MOST_ELEMENTS", "PLAIN", "Comparisons", "HeldValue",
-           "HeldElements", "Place", "elements", "put_back"]
+           "HeldElements", "Place", "elements", "package_of", "put_back"]
 
 
 class _Absent:
@@ -109,6 +109,12 @@ def elements(container: Any) -> list[Any]:
         if base in CONTAINERS:
             return list(base.__iter__(container))
     raise TypeError(f"elements: expected a container, got {type(container).__name__}")
+
+
+def package_of(cls: type) -> str:
+    """The package that made a class; empty for one of a library of C that tells none."""
+    name: object = cls.__module__
+    return name.partition(".")[0] if isinstance(name, str) else ""
 
 
 def put_back(container: Any, before: list[Any]) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..core.bytecode_names import HANDLERS, loads, parts
 from ..core.cache import cached
-from ..core.comparisons import ABSENT, CONTAINERS, PLAIN, Check, Comparisons, elements
+from ..core.comparisons import ABSENT, CONTAINERS, PLAIN, Check, Comparisons, elements, package_of
 from ..core.op import Op
 from ..errors import is_ours
 from .gradient import READS
@@ -207,7 +207,7 @@ class _Places:
         self.known = self.known and type(kind) is type
         self.comparisons.path(kind, "{}.__mro__", kind.__mro__, f"the class {kind.__name__}")
         for base in kind.__mro__:
-            if base is object or base.__module__.partition(".")[0] == "opreg":
+            if base is object or package_of(base) == "opreg":
                 continue
             own = vars(base)
             self.comparisons.path(base, "len({}.__dict__)", len(own), f"the class {base.__name__}")
@@ -224,7 +224,7 @@ class _Places:
         """Record the reads of a module that a function imports, by code that loads attributes of these names."""
         for path in (name.partition(".")[0], name):
             module = sys.modules.get(path)
-            if level or module is None:
+            if level or not isinstance(module, types.ModuleType):
                 self.known = False
             elif path.partition(".")[0] != "opreg":
                 self.comparisons.entry(sys.modules, path, module, f"the module {path}")
@@ -251,7 +251,7 @@ class _Places:
 def _is_plain(kind: type) -> bool:
     """Whether objects of a class hold only attributes that Python code set."""
     return hasattr(kind, "__dict__") and kind.__dictoffset__ != 0 and kind is not object and all(
-        base is object or (base.__flags__ & _HEAP_TYPE and base.__module__.partition(".")[0] not in _LIBRARIES)
+        base is object or (base.__flags__ & _HEAP_TYPE and package_of(base) not in _LIBRARIES)
         for base in kind.__mro__)
 
 
@@ -260,7 +260,7 @@ def _is_constant(value: object) -> bool:
     if isinstance(value, PLAIN):
         return (isinstance(value, (np.generic, np.dtype)) and not isinstance(value, np.void)) or type(value) in PLAIN
     if isinstance(value, type):
-        return value in _FUNCTIONS or value.__module__.partition(".")[0] in ("opreg", "numpy") or (
+        return value in _FUNCTIONS or package_of(value) in ("opreg", "numpy") or (
             value.__module__ == "builtins" and issubclass(value, BaseException))
     if isinstance(value, types.BuiltinFunctionType):
         return value in _FUNCTIONS or value.__module__ in ("math", "_operator")

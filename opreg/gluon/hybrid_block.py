@@ -13,6 +13,7 @@ from opreg.np.values import NumpySymbol, NumpyValue
 from opreg.symbol.json import load_json
 from opreg.symbol.symbol import Group, Symbol, Variable
 
+from ..cells.tables import Table
 from ..errors import OpError, is_it, warn
 from ..typing import DTypeLike
 from .base_block import Block
@@ -36,6 +37,8 @@ def _any_numpy(values: Sequence[Any]) -> bool:
 
 #: Types of settings of layers.
 _SETTING = (bool, int, float, str, tuple, type(None), FunctionType)
+#: Attributes that say what a block computes, whatever their types.
+_FORMS = frozenset({"__class__", "forward", "hybrid_forward"})
 #: Count of all changes of blocks; while it is the same all traced graphs are valid.
 _CHANGES = [0]
 #: Settings of MXNet's ``hybridize``, accepted without effect.
@@ -85,14 +88,23 @@ class HybridBlock(Block):
 
     def __setattr__(self, name: str, value: Any) -> None:
         there, before = name in self.__dict__, self.__dict__.get(name)
-        super().__setattr__(name, value)
-        if isinstance(value, (HybridBlock, Parameter)) or name == "__class__" or (
+        super().__setattr__(name, Table(self, value) if name == "_kwargs" and type(value) is dict else value)
+        if isinstance(value, (HybridBlock, Parameter)) or name in _FORMS or (
                 there and isinstance(value, _SETTING) and not (
                     type(before) is type(value) and before == value)):
             self._clear_cached_op()
 
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        self._clear_cached_op()
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in self._traces}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        super().__setstate__(state)
+        if isinstance(settings := state.get("_kwargs"), dict):
+            self.__dict__["_kwargs"] = Table(self, settings)
 
     # ---------------------------------------------------------------------------------------------- tracing
 
@@ -251,7 +263,8 @@ class HybridBlock(Block):
         super().register_child(block, name)
 
     def _edited(self, name: str, before: object, now: object) -> None:
-        """Another block, or none, is the child of this name, or another Parameter is registered by it."""
+        """Another block, or none, is the child of this name, another Parameter is registered by it, or a setting of the
+        operator is another."""
         self._clear_cached_op()
 
     def hybridize(self, active: bool = True, backend: str | None = None, clear: bool = True, **kwargs: Any) -> None:

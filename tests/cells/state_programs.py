@@ -25,7 +25,8 @@ class Piece(NamedTuple):
 
 
 HEADER = """
-import argparse, array, collections, contextvars, copy, dataclasses, enum, functools, logging, threading, types, weakref
+import argparse, array, collections, contextlib, contextvars, copy, dataclasses, enum, functools, logging, os, sys
+import threading, types, weakref
 import numpy as np
 import opreg as ms
 from opreg import Parameter, Tensor, nn, ops
@@ -120,6 +121,68 @@ PIECES = {
                    "J{i}.b[1] = {v}", "J{i}.w[1] = {v}", "J{i}.o.c = {v}", "z{i} = {v}", "J{i}.f = lambda x: x * {v}",
                    "J_{i}.part = lambda self, x: x * {v}", "vars(J{i}).update(k={v})", "J{i}.t = Tensor([{v}] * 3)",
                    "J{i}.set_train()", "J{i}.register_forward_hook(lambda cell, args, out: out * {v})")),
+    "environment": Piece("os.environ['_STATE{i}'] = '{v}'",
+                         ("float(os.environ['_STATE{i}'])", "float(os.getenv('_STATE{i}'))"),
+                         ("os.environ['_STATE{i}'] = '{v}'",)),
+    "property": Piece("class AA{i}:\n    k = {v}\n    @property\n    def a(self): return self.k\naa{i} = AA{i}()",
+                      ("aa{i}.a", "AA{i}().a", "AA{i}.a.fget(aa{i})"),
+                      ("aa{i}.k = {v}", "AA{i}.k = {v}", "AA{i}.a = property(lambda self: {v})")),
+    "descriptor": Piece("class AB_{i}:\n    def __init__(self, k): self.k = k\n"
+                        "    def __get__(self, owner, cls=None): return self.k\n"
+                        "class AB{i}: a = AB_{i}({v})\nab{i} = AB{i}()", ("ab{i}.a", "AB{i}.a"),
+                        ("vars(AB{i})['a'].k = {v}", "AB{i}.a = AB_{i}({v})", "ab{i}.a = {v}",
+                         "AB_{i}.__get__ = lambda self, owner, cls=None: {v}")),
+    "computed attributes": Piece("class AC{i}:\n    def __init__(self): self.d = dict(a={v})\n"
+                                 "    def __getattr__(self, name): return self.d.get(name, {v})\nac{i} = AC{i}()",
+                                 ("ac{i}.a", "ac{i}.b", "getattr(ac{i}, 'c', 1.0)"),
+                                 ("ac{i}.d['a'] = {v}", "ac{i}.d['b'] = {v}", "ac{i}.a = {v}", "AC{i}.b = {v}",
+                                  "AC{i}.__getattr__ = lambda self, name: {v}")),
+    "elements by attributes": Piece("class AD{i}(dict):\n    __getattr__ = dict.__getitem__\n"
+                                    "    __setattr__ = dict.__setitem__\nad{i} = AD{i}(a={v})",
+                                    ("ad{i}.a", "ad{i}['a']"),
+                                    ("ad{i}.a = {v}", "ad{i}['a'] = {v}",
+                                     "AD{i}.__getattr__ = lambda self, name: {v}")),
+    "special methods": Piece(
+        "class AE{i}:\n    k = {v}\n    def __getitem__(self, n): return self.k\n"
+        "    def __iter__(self): yield self.k\n    def __contains__(self, n): return self.k > 1\n"
+        "    def __float__(self): return float(self.k)\n    def __str__(self): return str(self.k)\n"
+        "    def __enter__(self): return self.k\n    def __exit__(self, *args): return None\nae{i} = AE{i}()\n"
+        "def within{i}():\n    with ae{i} as k: return k",
+        ("ae{i}[0]", "sum(ae{i})", "(2.0 if 3 in ae{i} else 1.0)", "float(ae{i})", "float(str(ae{i}))", "within{i}()"),
+        ("ae{i}.k = {v}", "AE{i}.k = {v}", "AE{i}.__float__ = lambda self: {v}", "AE{i}.__str__ = lambda self: '{v}'",
+         "AE{i}.__iter__ = lambda self: iter([{v}])", "AE{i}.__enter__ = lambda self: {v}")),
+    "bases": Piece("class AF{i}: k = {v}\nclass AG{i}: k = {v}\nclass AH{i}(AF{i}): pass\nah{i} = AH{i}()",
+                   ("ah{i}.k", "AH{i}.k"), ("AH{i}.__bases__ = (AG{i},)", "AH{i}.__bases__ = (AF{i},)", "AF{i}.k = {v}",
+                                            "ah{i}.__class__ = AG{i}")),
+    "derived classes": Piece("class AI{i}: pass\nclass AJ{i}(AI{i}): k = {v}", ("AI{i}.__subclasses__()[0].k",),
+                             ("AJ{i}.k = {v}",)),
+    "object in the place of a module": Piece(
+        "sys.modules['_state{i}'] = types.SimpleNamespace(k={v})\ndef imported{i}():\n    import _state{i}\n"
+        "    return _state{i}.k", ("imported{i}()",),
+        ("sys.modules['_state{i}'].k = {v}", "sys.modules['_state{i}'] = types.SimpleNamespace(k={v})")),
+    "attributes together": Piece("class AK{i}: pass\nak{i} = AK{i}()\nak{i}.a = ak{i}.b = {v}",
+                                 ("sum(vars(ak{i}).values())", "sum(getattr(ak{i}, n) for n in 'ab')",
+                                  "float(hasattr(ak{i}, 'c') + 1)"),
+                                 ("ak{i}.a = {v}", "ak{i}.c = {v}", "ak{i}.__dict__ = dict(a={v}, b={v})")),
+    "views": Piece("al{i} = np.ones(8, 'float32')\nam{i} = al{i}[2:5]", ("am{i}", "float(am{i}[0])", "Tensor(am{i})"),
+                   ("al{i}[2] = {v}", "al{i}[::2] = {v}", "np.copyto(al{i}, {v})", "al{i}.data[2] = {v}")),
+    "context manager": Piece(
+        "an{i} = [{v}]\n@contextlib.contextmanager\ndef _an{i}(): yield an{i}[0]\ndef ao{i}():\n"
+        "    with _an{i}() as k: return k", ("ao{i}()",), ("an{i}[0] = {v}",)),
+    "threads": Piece("ap{i} = [{v}]", ("ap{i}[0]",),
+                     ("t = threading.Thread(target=ap{i}.__setitem__, args=(0, {v}))\nt.start()\nt.join()",)),
+    "Cells in Cells": Piece(
+        "class AQ_{i}(nn.Cell):\n    def __init__(self, k):\n        super().__init__()\n"
+        "        self.w = Parameter(Tensor([k] * 3))\n    def construct(self, x): return x * self.w\n"
+        "class AQ{i}(nn.Cell):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.a, self.b, self.l = AQ_{i}({v}), AQ_{i}({v}), nn.CellList([AQ_{i}({v})])\n"
+        "    def construct(self, x):\n        x = self.b(self.a(x)) * (2.0 if self.training else 1.0)\n"
+        "        for cell in self.l: x = cell(x)\n        return x\naq{i}, ar{i} = AQ{i}(), []",
+        ("aq{i}(Tensor([1.0, 1.0, 1.0]))", "aq{i}.a.w"),
+        ("aq{i}.a = AQ_{i}({v})", "aq{i}.b.w = aq{i}.a.w", "aq{i}.l.append(AQ_{i}({v}))", "aq{i}.l[0] = AQ_{i}({v})",
+         "aq{i}.b = aq{i}.a", "aq{i}.b.w.requires_grad = False", "aq{i}.set_train(not aq{i}.training)",
+         "ar{i}.append(aq{i}.a.register_forward_hook(lambda cell, args, out: out * {v}))",
+         "ar{i}.pop().remove() if ar{i} else None")),
 }
 
 #: Where an expression may stand in a program.

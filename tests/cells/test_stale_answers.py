@@ -133,6 +133,33 @@ SEEN: dict[str, Row] = {
                           ("codecs", "len(codecs.decode(b'\\xff', 'ascii', errors='backslashreplace'))"))},
     # ------------------------------------------------------------------------------------------ classes
     "name of a class": row("class C: pass", "len(C.__name__)", "C.__name__ = 'abc'"),
+    **{f"special method that is {name}": row("class C(list):\n    " + method + "\nc = C([1.0])", read, change)
+       for name, method, read, change in (
+           ("__getattr__ in C", "__getattr__ = getattr(dict(k=1.0), 'get')", "C.__getattr__('k')",
+            "C.__getattr__ = dict(k=2.0).get"),
+           ("of a C type", "__neg__ = list.__len__", "(-c)", "C.__neg__ = lambda self: 8.0"),
+           ("static", "__call__ = staticmethod(lambda: 2.0)", "c()", "C.__call__ = staticmethod(lambda: 8.0)"),
+           ("built in", "__call__ = staticmethod(len)", "c('ab')", "C.__call__ = staticmethod(lambda text: 8.0)"),
+           ("partial", "__call__ = functools.partialmethod(lambda self, a: a, 2.0)", "c()",
+            "C.__call__ = functools.partialmethod(lambda self, a: a, 8.0)"))},
+    "array of C's of an array": row("a = np.ones(2)\nc = np.ctypeslib.as_ctypes(a)", "float(c[0])", "a[0] = 4.0"),
+    "elements by attributes": row("class C(dict): __getattr__ = dict.__getitem__\nc = C(k=1.0)", "c.k",
+                                  "C.__getattr__ = lambda self, name: 2.0", "C.__getattr__ = dict.get", "c['k'] = 4.0"),
+    "attribute in the place of a descriptor": row(
+        "class D:\n    def __get__(self, owner, cls): return 2.0\nclass C: k = D()\nc = C()", "c.k",
+        "vars(c)['k'] = 4.0", "D.__set__ = lambda self, owner, value: None", "del D.__set__", "del c.k"),
+    "__dict__ of an object that is replaced": row("class C: pass\nc = C()\nc.k = 1.0", "sum(vars(c).values())",
+                                                  "c.__dict__ = dict(k=2.0)", "c.k = 4.0"),
+    "classes that are derived": row("class C: pass\nclass D(C): k = 1.0\nclass M(type): pass",
+                                    "(C.__subclasses__()[0].k * len(type.__subclasses__(M) + [0]))", "D.k = 2.0"),
+    **{f"object in the place of a module, {name}": row(
+        "class C: k = 1.0\nsys.modules['_stale'] = " + made + "\ndef f():\n    " + read, "f()",
+        "sys.modules['_stale'].k = 2.0", "C.k = 4.0; sys.modules['_stale'] = C()",
+        "sys.modules['_stale'] = types.SimpleNamespace(k=8.0)", end="sys.modules.pop('_stale')")
+       for name, made, read in (
+           ("imported", "C()", "import _stale\n    return _stale.k"),
+           ("from", "C()", "from _stale import k\n    return k"),
+           ("a namespace", "types.SimpleNamespace(k=1.0)", "import _stale\n    return _stale.k"))},
     "bases": row("class A: pass\nclass B: pass\nclass C(A): pass\nc = C()", "(2 if isinstance(c, A) else 1)",
                  "C.__bases__ = (B,)"),
     "order of bases": row("class A: pass\nclass B: pass\nclass C(A): pass", "len(C.__mro__)", "C.__bases__ = (B, A)"),

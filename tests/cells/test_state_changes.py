@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -51,6 +54,16 @@ def sequence(seed: int) -> None:
             done.append(program.change())
 
 
+@pytest.fixture
+def swept() -> Iterator[None]:
+    """Take away what programs put into the environment and the table of modules."""
+    yield
+    for table in (os.environ, sys.modules):
+        for name in [name for name in table if name.lower().startswith("_state")]:
+            del table[name]
+
+
+@pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize("seeds", range(40))
 def test_compiled_functions_see_what_eager_ones_see(seeds: int) -> None:
     with warnings.catch_warnings():

@@ -90,6 +90,16 @@ BLOCKS: dict[str, tuple[str, ...]] = {
     "method": (written("x * self.m()") + "\nNet.m = lambda self: 2", "Net.m = lambda self: 3", "net.m = lambda: 4"),
     "hybrid_forward": (written("x * 2"), "Net.hybrid_forward = lambda self, F, x: x * 3",
                        "net.hybrid_forward = lambda F, x: x * 4"),
+    **{f"hybrid_forward of a block inside, {kind}": (
+        f"{INNER}\nimport types\nnet, inner = inside({made})",
+        "inner.hybrid_forward = types.MethodType(lambda self, F, x: x * 3, inner)",
+        "inner.hybrid_forward = lambda F, x: x * 4", "del inner.hybrid_forward")
+       for kind, made in (("a user's", "Inner()"), ("a layer", LEAKY))},
+    **{f"element of the settings of a layer {how}": (
+        f"import copy, pickle\nmade = nn.BatchNorm(0, in_channels=3)\nmade.initialize()\nnet, layer = inside({made})",
+        "layer._kwargs['eps'] = 1.0", "layer._kwargs.update(eps=2.0)")
+       for how, made in (("itself", "made"), ("of a copy", "copy.deepcopy(made)"),
+                         ("from a file", "pickle.loads(pickle.dumps(made))"))},
     "global": (written("x * k", "k = 2"), "k = 3"),
     "element of a global": (written("x * k[0]", "k = [2]"), "k[0] = 3", "k.insert(0, 4)"),
     "helper": (written("f(x)", "def f(x): return x * 2"), "def f(x): return x * 3"),

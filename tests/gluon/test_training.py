@@ -423,3 +423,25 @@ def test_gradients_of_a_plan_belong_to_who_asks_for_them() -> None:
         twice = nd.square(autograd.grad(nd.square(net(x)), [weight], create_graph=True)[0]).sum()
     twice.backward()
     assert weight.grad.asnumpy().max() == 20000
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_a_state_that_is_stored_while_recording_leaves_the_record_its_old_values(hybrid):
+    """Layers with spectral normalization store the vector that they multiply by as they go."""
+    net, u = nn.HybridLambda(lambda F, x, u: F.dot(x, u)), gluon.Parameter("u", shape=(2, 1), grad_req="null")
+    u.initialize(mx.init.One())
+    if hybrid:
+        net.hybridize()
+    held, x = u.data(), nd.array([[1.0, 2.0]])
+    x.attach_grad()
+    with autograd.record():
+        first = net(x, u.data())
+        with autograd.pause():
+            u.set_data(nd.array([[3.0], [4.0]]))
+        second = net(x, u.data())
+        total = first + 10 * second
+    total.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), [[31.0, 41.0]])
+    np.testing.assert_array_equal(total.asnumpy(), [[113.0]])
+    assert held is u.data()
+    np.testing.assert_array_equal(net(x, held).asnumpy(), [[11.0]])
