@@ -242,6 +242,24 @@ def test_a_large_product_does_not_decide_for_small_ones(machine, monkeypatch):
 
 
 @onednn
+@pytest.mark.parametrize("faster", ["oneDNN", "BLAS"])
+def test_small_products_are_tried_where_onednn_computes_the_plan(machine, monkeypatch, faster):
+    """With its threads; BLAS multiplies a single row three times as fast."""
+    monkeypatch.setattr(trials, "_tried", lambda usual, other, *rest: trials.Choice(faster, "so it is"))
+    monkeypatch.setattr(products.convolution, "LEAST", 0)
+    x = sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8, name="first")
+    executor = _bound(sym.FullyConnected(x, num_hidden=512, name="dense"), x=(1, 3, 12, 12))
+    found, text = _results(executor), executor.explain()
+    assert re.search("first: onednn(;| ->)", text)
+    assert re.search("dense: onednn(;| ->)" if faster == "oneDNN" else "dense: .*onednn declined: so it is", text)
+    monkeypatch.setenv("OPREG_TUNE", "0")
+    other = _bound(sym.FullyConnected(x, num_hidden=512, name="dense"), x=(1, 3, 12, 12))
+    assert re.search("dense: onednn(;| ->)", other.explain())
+    for got, want in zip(found, _results(other), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3 * np.abs(want).max())
+
+
+@onednn
 def test_large_matrices_are_tried_by_smaller_ones(machine, monkeypatch):
     tried: list[object] = []
     monkeypatch.setattr(trials, "_tried", lambda usual, other, ways, apart: trials.Choice(usual, str(tried.extend(

@@ -1,14 +1,14 @@
 """Matrix products, also of stacks, by oneDNN: in plans whose convolutions it computes, or with a large product for
-which it is no slower than BLAS; and in every plan, smaller products that it computes faster on one thread.
+which it is no slower than BLAS; and in every plan, smaller products that it computes faster by a tenth.
 
 A plan uses the threads of one library for all its products, since those of the other would spin beside them. oneDNN has
 several advantages: its threads sooner leave the cores to ours; it multiplies a stack in one call; it adds a bias while
 it stores the result; and more often its results have the same bits with any number of threads. BLAS is used for the
-plan if a trial shows it to be faster by a tenth with the threads of the plan. Smaller products wake no thread of
-oneDNN's, so each of their shapes has a trial of its own. Another trial decides whether a
-transposed left factor is copied first: if its columns are a page apart, they compete for few lines of the first-level
-cache, and the library takes twice as long. A caller that had to wait for threads computes alone for a while, as with
-BLAS's.
+plan if a trial shows it to be faster by a tenth with the threads of the plan. Each shape of smaller products has a
+trial of its own: with the plan's threads of oneDNN if there are any, else with one thread. Another trial decides
+whether a transposed left factor is copied first: if its columns are a page apart, they compete for few lines of the
+first-level cache, and the library takes twice as long. A caller that had to wait for threads computes alone for a
+while, as with BLAS's.
 """
 
 from __future__ import annotations
@@ -126,9 +126,9 @@ def _accepts(call: Call) -> str | None:
 
 def _left_to_blas(call: Call, found: Matrices) -> str | None:
     """The reason why BLAS computes the products of a plan, or None; its first large product decides."""
-    if convolution.HERE in call.memo:
+    here, small = convolution.HERE in call.memo, _is_small(found)
+    if here and not (small and shared_library.openmp() is not None and trials.allowed()):
         return None
-    small = _is_small(found)
     if small or _DECIDED not in call.memo:
         if found.a.ndim > 2:
             return "no convolution of this plan runs there, and no large product before it"
@@ -136,7 +136,7 @@ def _left_to_blas(call: Call, found: Matrices) -> str | None:
             return "the library has no threads to be held"
         if not trials.allowed():
             return "nothing is tried, says OPREG_TUNE"
-        choice = _tried(found.a, found.b)
+        choice = _tried(found.a, found.b, here)
         reason = choice.reason if choice.way == _BLAS else None
         if small:
             return reason
@@ -145,21 +145,24 @@ def _left_to_blas(call: Call, found: Matrices) -> str | None:
 
 
 def _is_small(found: Matrices) -> bool:
-    """Whether one thread computes the product, which then decides for no other."""
+    """Whether the product has a trial of its own, and decides for no other."""
     return found.work < _LEAST and found.a.ndim == 2
 
 
-def _tried(a: Array, b: Array) -> trials.Choice:
-    """The faster library for products of such matrices, with the threads of a plan."""
+def _tried(a: Array, b: Array, here: bool = False) -> trials.Choice:
+    """The faster library for products of such matrices, with the threads of a plan.
+
+    A small product has those of oneDNN if the plan uses them already (``here``), and then none of BLAS's.
+    """
     found, layout = _sample(a, b)
-    by_blas: Callable[..., object] = blas.multiplier(np, found.a, found.b)
+    run, small = _bound(found), _is_small(found)
+    by_onednn = functools.partial(_alone, run) if small and not here else _by_threads(run, found)
+    by_blas: Callable[..., object] = blas.matmul_alone if here else blas.multiplier(np, found.a, found.b)
     if isinstance(by_blas, blas.Watched):
         by_blas = by_blas.function
-    run = _bound(found)
-    small = _is_small(found)
-    by_onednn = functools.partial(_alone, run) if small else _by_threads(run, found)
     usual, other = (_BLAS, _ONEDNN) if small else (_ONEDNN, _BLAS)
-    return trials.faster(f"{layout}: {usual} or {other}, {_ONEDNN} {shared_library.version()}", usual, other, {
+    question = f"{layout}: {usual} or {other}, {_ONEDNN} {shared_library.version()}{' computes before' * here}"
+    return trials.faster(question, usual, other, {
         _ONEDNN: by_onednn, _BLAS: functools.partial(by_blas, found.a, found.b, found.out)}, apart=True)
 
 
