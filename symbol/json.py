@@ -11,6 +11,7 @@ from __future__ import annotations
 import copyreg
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from json.encoder import encode_basestring
 from typing import NamedTuple, NoReturn, TypeAlias
 
 from opreg.core.attrs import to_text
@@ -38,6 +39,8 @@ VERSION = 10901
 
 _GRAPH_KEYS = ("nodes", "arg_nodes", "node_row_ptr", "heads", "attrs")
 _NODE_KEYS = ("op", "name", "attrs", "attr", "param", "inputs", "control_deps", "subgraphs", "backward_source_id")
+#: The keys of a node's attributes, those of older files first.
+_ATTRIBUTES = ("param", "attr", "attrs")
 _NEEDED = ("nodes", "arg_nodes", "heads")
 _MOST_OUTPUTS = 1 << 16  # most per node: a larger count means a damaged file, and would take memory
 _DEEPEST = 32  # levels of graphs within graphs
@@ -95,7 +98,7 @@ def stored_attrs(node: Node) -> dict[str, str]:
     texts.update(node.tags)
     if node.op is not None and node.op.op_type is not None:
         texts.setdefault("op_type", node.op.op_type)
-    return {name: texts[name] for name in sorted(texts)}
+    return texts if len(texts) < 2 else {name: texts[name] for name in sorted(texts)}
 
 
 def stored_order(op: Op, attrs: Attrs) -> list[int] | None:
@@ -178,20 +181,30 @@ def _as_dict(graph: Graph, versioned: bool = True) -> dict[str, Json]:
 _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
+def _quoted(text: str) -> str:
+    """A text in quotes, with MXNet's escapes, which leave other control characters as they are."""
+    quoted = encode_basestring(text)
+    return f'"{text.translate(_ESCAPES)}"' if "\\" in quoted else quoted
+
+
 def _text(value: Json, margin: str = "") -> str:
     """JSON formatted as by MXNet: short lists and dicts of one item on one line, and a space behind the comma at a
     line's end."""
     if isinstance(value, str):
-        return f'"{value.translate(_ESCAPES)}"'
+        return _quoted(value)
     if isinstance(value, int):
         return str(value)
     inner = margin + "  "
     if isinstance(value, dict):
         first, last, tall = "{", "}", len(value) > 1
-        parts = [f'"{key.translate(_ESCAPES)}": {_text(part, inner)}' for key, part in value.items()]
+        parts = [f"{_quoted(key)}: {_quoted(part) if part.__class__ is str else _text(part, inner)}"
+                 for key, part in value.items()]
     else:
         assert isinstance(value, Sequence)
-        first, last, tall = "[", "]", len(value) > 10 or (bool(value) and isinstance(value[0], dict))
+        item = value[0] if value else None
+        first, last, tall = "[", "]", len(value) > 10 or isinstance(item, dict)
+        if isinstance(item, list) and not tall:  # inputs or heads, of three numbers each
+            return str(value)
         parts = [_text(part, inner) for part in value]
     if not tall:
         return first + ", ".join(parts) + last
@@ -317,8 +330,14 @@ class _Loader:
             self.fail(place, f"{what}: half of a character, {read!r}")
         return read
 
-    def entry(self, place: str, what: str, read: Json, end: int, total: int) -> tuple[int, int, int]:
+    def entry(self, place: str, kind: str, i: int, read: Json, end: int, total: int) -> tuple[int, int, int]:
         """Read ``[node, output]`` or ``[node, output, version]``; the index of the node is below ``end``."""
+        if read.__class__ is list and len(read) == 3:
+            number, index, version = read
+            if (number.__class__ is index.__class__ is version.__class__ is int and 0 <= number < end
+                    and index >= 0 <= version):
+                return number, index, version
+        what = f"{kind} {i}"
         if len(self.items(place, what, read)) not in (2, 3):
             self.fail(place, f"{what}: expected [node, output, version], got {_short(read)}")
         parts = [self.number(place, what, part) for part in self.items(place, what, read)]
@@ -343,7 +362,7 @@ class _Loader:
         rows = self.items(place, "nodes", top["nodes"])
         total = len(rows)
         stored = [self.stored(i, total, row, inside) for i, row in enumerate(rows)]
-        heads = [self.entry(place, f"head {i}", head, total, total)
+        heads = [self.entry(place, "head", i, head, total, total)
                  for i, head in enumerate(self.items(place, "heads", top["heads"]))]
         if not heads:
             self.fail(place, "'heads' is empty: the graph has no outputs")
@@ -352,9 +371,9 @@ class _Loader:
         counts = self.counts(place, top, stored, heads)
         nodes: list[Node] = []
         for i, row in enumerate(stored):
-            inputs = [self.picked(row.place, f"input {j}", nodes, *entry[:2]) for j, entry in enumerate(row.inputs)]
+            inputs = [self.picked(row.place, "input", j, nodes, entry) for j, entry in enumerate(row.inputs)]
             nodes.append(self.node(row, i, inputs, counts[i], depth))
-        return Graph([self.picked(place, f"head {i}", nodes, *entry[:2]) for i, entry in enumerate(heads)])
+        return Graph([self.picked(place, "head", i, nodes, entry) for i, entry in enumerate(heads)])
 
     def find_version(self, top: Mapping[str, Json]) -> int:
         """The version of MXNet that wrote the file. Files of 0.8 have none."""
@@ -381,19 +400,25 @@ class _Loader:
         if "attrs" in row and "attr" in row:
             self.fail(place, "expected either 'attrs' or 'attr', got both")
         texts: dict[str, str] = {}
-        for key in ("param", "attr", "attrs"):
-            attrs = row.get(key, {})
+        for key in _ATTRIBUTES:
+            if key not in row:
+                continue
+            attrs = row[key]
             if not isinstance(attrs, dict):
                 self.fail(place, f"{key}: expected an object in braces, got {_short(attrs)}")
             for name, text in attrs.items():
-                texts[self.string(place, "attribute", name)] = self.string(place, f"attribute {name}", text)
-        for number in self.items(place, "control_deps", row.get("control_deps", [])):
+                if not (text.__class__ is str and text.isascii() and name.isascii()):
+                    self.string(place, "attribute", name)
+                    self.string(place, f"attribute {name}", text)
+                texts[name] = text
+        dependencies = row.get("control_deps", [])
+        for number in self.items(place, "control_deps", dependencies):
             self.number(place, "control_deps", number, total)
-        if row.get("control_deps"):
+        if dependencies:
             warn(f"{self.name}: {place}: control dependencies are not kept: steps run in the order of the graph")
-        if type(row.get("backward_source_id", -1)) is not int:
+        if "backward_source_id" in row and type(row["backward_source_id"]) is not int:
             self.fail(place, f"backward_source_id: expected a number, got {_short(row['backward_source_id'])}")
-        inputs = [self.entry(place, f"input {j}", entry, i, total)
+        inputs = [self.entry(place, "input", j, entry, i, total)
                   for j, entry in enumerate(self.items(place, "inputs", row["inputs"]))]
         return _Stored(place, self.string(place, "op", row["op"]), self.string(place, "name", row["name"]), texts,
                        inputs, self.items(place, "subgraphs", row.get("subgraphs", [])))
@@ -410,17 +435,18 @@ class _Loader:
             return numbers
         return [max(most, after - before) for most, before, after in zip(numbers, rows, rows[1:])]
 
-    def picked(self, place: str, what: str, nodes: list[Node], number: int, index: int) -> Entry:
+    def picked(self, place: str, kind: str, i: int, nodes: list[Node], entry: tuple[int, int, int]) -> Entry:
+        number, index, _ = entry
         node = nodes[number]
         if index >= node.count:
-            self.fail(place, f"{what} is output {index} of node {node.name!r}, which has {node.count}")
+            self.fail(place, f"{kind} {i} is output {index} of node {node.name!r}, which has {node.count}")
         return node, index
 
     # ---------------------------------------------------------------------------------------- nodes
 
     def node(self, stored: _Stored, i: int, inputs: list[Entry], count: int, depth: int) -> Node:
         """Make a node of the graph, converted to the current version."""
-        texts = dict(stored.texts)
+        texts = stored.texts
         if self.version < VERSION:
             texts = {hide(name): text for name, text in texts.items()}
         where = Where((self.name, f"node {i}"))
@@ -455,7 +481,8 @@ class _Loader:
             inputs += [(Node(None, f"{stored.name}_{name}", tags=texts, where=where), 0)
                        for name in names[len(inputs):]]
         inputs = self.arranged(stored, op, attrs, inputs)
-        tags.update(self.hand_down(stored, op, dict(zip(names, inputs)), moved))
+        if self.version < VERSION:
+            tags.update(self.hand_down(stored, op, dict(zip(names, inputs)), moved))
         return Node(op, stored.name, attrs, inputs, given, tags, where)
 
     def arranged(self, stored: _Stored, op: Op, attrs: Attrs, inputs: list[Entry]) -> list[Entry]:

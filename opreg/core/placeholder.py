@@ -136,15 +136,18 @@ def sort_attributes(op: Op, texts: Mapping[str, str], **held: object
     ({}, {}, {'__ctx_group__': 'dev1'})
     """
     user = op.op_type is not None
+    schema = op.signature.schema
     given: dict[str, str] = {}
     tags: dict[str, str] = {}
     for name, text in texts.items():
-        own = not is_tag(name) and (user or op.signature.schema.open or name in op.signature.schema)
+        own = not is_tag(name) and (user or schema.open or name in schema)
         (given if own else tags)[name] = text
-    attributes = {name: text for name, text in given.items() if not user or name != "op_type"}
-    if op.signature.per_instance and op.signature.schema.open:
+    attributes: dict[str, object] = {**given, **held}
+    if user:
+        attributes.pop("op_type", None)
+    if op.signature.per_instance and schema.open:
         attributes.update(tags)
-    return op.complete({**attributes, **held}), given, tags
+    return op.complete(attributes), given, tags
 
 
 def resolve(graph: Graph, strict: bool = True) -> Graph:

@@ -188,7 +188,6 @@ def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way, count):
 @pytest.mark.parametrize(("shape", "dtype", "held", "reason"), [
     ((1024, 1024), "float64", True, "oneDNN takes float32 here, not float64"),
     ((8, 32), "float32", True, "the product is small"),
-    ((70, 128), "float32", True, "no convolution of this plan runs there, and no large product before it"),
     ((1024, 1024), "float32", False, "the library has no threads to be held")])
 def test_plans_that_stay_with_blas(machine, monkeypatch, shape, dtype, held, reason):
     if not held:
@@ -196,6 +195,68 @@ def test_plans_that_stay_with_blas(machine, monkeypatch, shape, dtype, held, rea
     executor = _network().simple_bind(mx.cpu(), x=shape, type_dict={"x": dtype})
     text = executor.explain()
     assert not re.search(": onednn(;| ->)", text) and text.count(f"onednn declined: {reason}") >= 3
+
+
+@onednn
+def test_small_stacks_stay_with_blas(machine):
+    rows = sym.batch_dot(sym.Variable("x"), sym.Variable("y"))
+    text = rows.simple_bind(mx.cpu(), x=(8, 64, 64), y=(8, 64, 64)).explain()
+    assert text.count("onednn declined: no convolution of this plan runs there, and no large product before it") >= 1
+
+
+@onednn
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("faster", ["oneDNN", "BLAS"])
+def test_each_small_product_has_the_faster_library(machine, monkeypatch, faster, count):
+    """On one thread of oneDNN's, so that those of BLAS are free to compute the others."""
+    openmp = shared_library.openmp()
+    assert openmp is not None
+    monkeypatch.setattr(products.threads, "count", lambda: count)
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr(trials, "_tried", lambda usual, other, *rest: asked.append((usual, other)) or trials.Choice(
+        faster, "so it is"))
+    most, used = openmp.most(), []
+    run = products.engine.Work.run
+    monkeypatch.setattr(products.engine.Work, "run", lambda work: (used.append(openmp.most()), run(work)))
+    monkeypatch.setattr(blas.Watched, "until", 0.0)
+    executor = _bound(_network(), x=(70, 128))
+    found, text = _results(executor), executor.explain()
+    products_there = 6  # forward, and two gradients of each layer
+    assert asked == [("BLAS", "oneDNN")] * products_there
+    taken = faster == "oneDNN"
+    assert len(re.findall(": onednn(;| ->)", text)) == products_there * taken
+    assert text.count("onednn declined: so it is") == products_there * (not taken)
+    assert used == [1] * products_there * taken and openmp.most() == most and blas.Watched.until == 0.0
+    monkeypatch.setenv("OPREG_TUNE", "0")
+    for got, want in zip(found, _results(_bound(_network(), x=(70, 128))), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3 * np.abs(want).max())
+
+
+@onednn
+def test_a_large_product_does_not_decide_for_small_ones(machine, monkeypatch):
+    """They are tried by themselves, also where BLAS computes the large one."""
+    monkeypatch.setattr(trials, "_tried", lambda usual, other, *rest: trials.Choice(other, f"not {usual}"))
+    x = sym.FullyConnected(sym.Variable("x"), num_hidden=2048, name="large")
+    text = _bound(sym.FullyConnected(x, num_hidden=8, name="small"), x=(64, 128)).explain()
+    assert re.search("large: .*onednn declined: not oneDNN", text) and re.search("small: onednn(;| ->)", text)
+
+
+@onednn
+@pytest.mark.parametrize("faster", ["oneDNN", "BLAS"])
+def test_small_products_are_tried_where_onednn_computes_the_plan(machine, monkeypatch, faster):
+    """With its threads; BLAS multiplies a single row three times as fast."""
+    monkeypatch.setattr(trials, "_tried", lambda usual, other, *rest: trials.Choice(faster, "so it is"))
+    monkeypatch.setattr(products.convolution, "LEAST", 0)
+    x = sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8, name="first")
+    executor = _bound(sym.FullyConnected(x, num_hidden=512, name="dense"), x=(1, 3, 12, 12))
+    found, text = _results(executor), executor.explain()
+    assert re.search("first: onednn(;| ->)", text)
+    assert re.search("dense: onednn(;| ->)" if faster == "oneDNN" else "dense: .*onednn declined: so it is", text)
+    monkeypatch.setenv("OPREG_TUNE", "0")
+    other = _bound(sym.FullyConnected(x, num_hidden=512, name="dense"), x=(1, 3, 12, 12))
+    assert re.search("dense: onednn(;| ->)", other.explain())
+    for got, want in zip(found, _results(other), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3 * np.abs(want).max())
 
 
 @onednn

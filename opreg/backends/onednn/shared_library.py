@@ -25,8 +25,10 @@ from typing import Any, NamedTuple
 from opreg.core.spec import Shape
 from opreg.errors import OpError, adopted, passing
 
-__all__ = ["Argument", "Library", "Object", "OpenMP", "any_layout", "forked", "library", "missing", "numbers", "openmp",
-           "plain", "version"]
+from .. import blas
+
+__all__ = ["Argument", "Library", "Object", "OneThread", "OpenMP", "any_layout", "computed", "forked", "library",
+           "missing", "numbers", "openmp", "plain", "version"]
 
 # Constants of the library's interface, fixed for version 3.
 CPU, F32, ANY, IN_ORDER = 1, 3, 1, 1
@@ -200,15 +202,23 @@ class OpenMP(NamedTuple):
     most: Callable[[], int]
     change: Callable[[int], None]
 
-    @contextmanager
-    def one_thread(self) -> Iterator[None]:
-        """Restrict the library to the calling thread, within a ``with`` block."""
-        before = self.most()
-        self.change(1)
-        try:
-            yield
-        finally:
-            self.change(before)
+
+class OneThread:
+    """Restricts the library to the calling thread, within a ``with`` block."""
+
+    __slots__ = ("openmp", "before")
+
+    def __init__(self, openmp: OpenMP):
+        self.openmp = openmp
+
+    def __enter__(self) -> None:
+        self.before = self.openmp.most()
+        if self.before > 1:
+            self.openmp.change(1)
+
+    def __exit__(self, *error: object) -> None:
+        if self.before > 1:
+            self.openmp.change(self.before)
 
 
 @functools.cache
@@ -221,6 +231,13 @@ def openmp() -> OpenMP | None:
         return None
     most.restype, most.argtypes, change.restype, change.argtypes = c_int, [], None, [c_int]
     return OpenMP(most, change)
+
+
+def computed() -> None:
+    """Report to BLAS that the library has just computed, unless the calling thread did so alone: then none spins."""
+    held = openmp()
+    if held is None or held.most() > 1:
+        blas.aside()
 
 
 _FORKED: list[bool] = []

@@ -1,13 +1,14 @@
 """Matrix products, also of stacks, by oneDNN: in plans whose convolutions it computes, or with a large product for
-which it is no slower than BLAS.
+which it is no slower than BLAS; and in every plan, smaller products that it computes faster by a tenth.
 
 A plan uses the threads of one library for all its products, since those of the other would spin beside them. oneDNN has
 several advantages: its threads sooner leave the cores to ours; it multiplies a stack in one call; it adds a bias while
 it stores the result; and more often its results have the same bits with any number of threads. BLAS is used for the
-plan if a trial shows it to be faster by a tenth with the threads of the plan. Another trial decides whether a
-transposed left factor is copied first: if its columns are a page apart, they compete for few lines of the first-level
-cache, and the library takes twice as long. A caller that had to wait for threads computes alone for a while, as with
-BLAS's.
+plan if a trial shows it to be faster by a tenth with the threads of the plan. Each shape of smaller products has a
+trial of its own: with the plan's threads of oneDNN if there are any, else with one thread. Another trial decides
+whether a transposed left factor is copied first: if its columns are a page apart, they compete for few lines of the
+first-level cache, and the library takes twice as long. A caller that had to wait for threads computes alone for a
+while, as with BLAS's.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class _Watched(blas.Watched):
 def _one_thread() -> AbstractContextManager[None]:
     """A context manager that restricts the library to the calling thread, if its threads can be controlled."""
     openmp = shared_library.openmp()
-    return nullcontext() if openmp is None else openmp.one_thread()
+    return nullcontext() if openmp is None else shared_library.OneThread(openmp)
 
 
 @cached(1024)
@@ -125,29 +126,44 @@ def _accepts(call: Call) -> str | None:
 
 def _left_to_blas(call: Call, found: Matrices) -> str | None:
     """The reason why BLAS computes the products of a plan, or None; its first large product decides."""
-    if convolution.HERE in call.memo:
+    here, small = convolution.HERE in call.memo, _is_small(found)
+    if here and not (small and shared_library.openmp() is not None and trials.allowed()):
         return None
-    if _DECIDED not in call.memo:
-        if found.work < _LEAST or found.a.ndim > 2:
+    if small or _DECIDED not in call.memo:
+        if found.a.ndim > 2:
             return "no convolution of this plan runs there, and no large product before it"
         if shared_library.openmp() is None:
             return "the library has no threads to be held"
         if not trials.allowed():
             return "nothing is tried, says OPREG_TUNE"
-        choice = _tried(found.a, found.b)
-        call.memo[_DECIDED] = choice.reason if choice.way == _BLAS else None
+        choice = _tried(found.a, found.b, here)
+        reason = choice.reason if choice.way == _BLAS else None
+        if small:
+            return reason
+        call.memo[_DECIDED] = reason
     return call.memo[_DECIDED]
 
 
-def _tried(a: Array, b: Array) -> trials.Choice:
-    """The faster library for products of such matrices, with the threads of a plan."""
+def _is_small(found: Matrices) -> bool:
+    """Whether the product has a trial of its own, and decides for no other."""
+    return found.work < _LEAST and found.a.ndim == 2
+
+
+def _tried(a: Array, b: Array, here: bool = False) -> trials.Choice:
+    """The faster library for products of such matrices, with the threads of a plan.
+
+    A small product has those of oneDNN if the plan uses them already (``here``), and then none of BLAS's.
+    """
     found, layout = _sample(a, b)
-    by_blas: Callable[..., object] = blas.multiplier(np, found.a, found.b)
+    run, small = _bound(found), _is_small(found)
+    by_onednn = functools.partial(_alone, run) if small and not here else _by_threads(run, found)
+    by_blas: Callable[..., object] = blas.matmul_alone if here else blas.multiplier(np, found.a, found.b)
     if isinstance(by_blas, blas.Watched):
         by_blas = by_blas.function
-    return trials.faster(f"{layout}: {_ONEDNN} {shared_library.version()} or {_BLAS}", _ONEDNN, _BLAS, {
-        _ONEDNN: _by_threads(_bound(found), found), _BLAS: functools.partial(by_blas, found.a, found.b, found.out)},
-        apart=True)
+    usual, other = (_BLAS, _ONEDNN) if small else (_ONEDNN, _BLAS)
+    question = f"{layout}: {usual} or {other}, {_ONEDNN} {shared_library.version()}{' computes before' * here}"
+    return trials.faster(question, usual, other, {
+        _ONEDNN: by_onednn, _BLAS: functools.partial(by_blas, found.a, found.b, found.out)}, apart=True)
 
 
 def _sample(a: Array, b: Array) -> tuple[Matrices, str]:
@@ -239,6 +255,8 @@ def _same_bits(product: Product, strides: tuple[Shape, ...]) -> bool:
 
 
 def _steps(call: Call) -> Callable[[], object]:
+    if convolution.HERE not in call.memo and _is_small(call.found):
+        return engine.step_of(call, functools.partial(_alone, _bound(call.found, call.scratch)))
     call.memo[convolution.HERE] = True
     found, before = _arranged(call.found, call.scratch)
     product = _bound(found, call.scratch)
