@@ -419,6 +419,12 @@ def test_a_branch_of_a_dynamic_length() -> None:
 # --------------------------------------------------------------------------------------- MXNet's arguments
 
 
+def test_mxnets_other_names() -> None:
+    assert mx.onnx.mx2onnx.export_model is mx.onnx.export_model is mx.contrib.onnx.export_model
+    assert mx.contrib.onnx.onnx2mx.import_model is mx.onnx.import_model
+    assert mx.contrib.onnx.onnx2mx.import_to_gluon is mx.onnx.import_to_gluon
+
+
 def test_export_model_takes_the_arguments_of_mxnet(tmp_path: Any) -> None:
     """Files or objects, parameters in one dictionary or two, and labels that nobody gives."""
     symbol = mx.sym.SoftmaxOutput(_dense(Variable("data")), name="softmax")
