@@ -137,8 +137,6 @@ def run(count: int, seed: int = 0) -> int:
             path = folder / f"b.{ending}"
             sound += [(ending, data, lambda content, path=path: (path.write_bytes(content), mx.nd.load(str(path))))] * 2
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        pages = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (pages + BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
         for number in range(seed, seed + count):
             draws = random.Random(number)
             kind, data, read = sound[number % len(sound)]
@@ -164,5 +162,12 @@ def run(count: int, seed: int = 0) -> int:
     return harm
 
 
+def bound() -> None:
+    """Let this process take no more memory than it has and ``BYTES`` more."""
+    now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
 if __name__ == "__main__":
+    bound()
     sys.exit(run(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0) > 0)

@@ -593,6 +593,14 @@ def grams(**words: Any) -> Any:
     return import_to_cell(made)(mx.Tensor(np.zeros(3, np.float32))).asnumpy()
 
 
+def test_files_damaged_at_random_do_no_harm() -> None:
+    """A few of those that ``python -m tests.onnx.damage`` reads: each is read, or refused with an error of ours."""
+    pytest.importorskip("resource")
+    from tests.onnx.damage import run
+
+    assert run(99) == 0
+
+
 def test_numbers_of_a_damaged_file_take_no_time() -> None:
     """Lengths and numbers of rounds beyond an array's own are those of the array, or mistakes."""
     np.testing.assert_array_equal(grams(max_gram_length=1 << 60, max_skip_count=1 << 60), [1, 0, 3])
