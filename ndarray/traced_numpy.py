@@ -71,11 +71,13 @@ def ufunc(body: BodyTracer, ufunc: np.ufunc, method: str, inputs: Sequence[Any],
     operands = [_host(operand) for operand in inputs]
     if method == "reduce" and name in _REDUCTIONS:
         return _stored(function(body, _REDUCTIONS[name], operands, {"axis": 0, **keywords}), out)
+    if method == "accumulate" and name == "add":
+        return _stored(function(body, "cumsum", operands, {"axis": 0, **keywords}), out)
+    if method == "__call__" and name in FUNCTIONS and not keywords:
+        return _stored(function(body, name, operands, {}), out)
     if method != "__call__" or keywords:
         what = name if method == "__call__" else f"{name}.{method}"
         raise TraceError(f"np.{what}({', '.join(f'{key}=' for key in keywords)}) cannot be traced. {body.instead}")
-    if name == "matmul":
-        return _stored(FUNCTIONS["matmul"](body, *operands), out)
     loop = ufunc.resolve_dtypes((*map(_kind, operands), *[None] * ufunc.nout))
     if len(operands) == 1 and name in UNARY:
         entry = body.one(UNARY[name], body.cast(body.entry(operands[0]), loop[0]))
@@ -296,9 +298,11 @@ def function(body: BodyTracer, function: Callable[..., Any] | str, args: Sequenc
     """Trace a function of NumPy; ``function`` is the function or its name."""
     name = function if isinstance(function, str) else function.__name__
     name = {"amax": "max", "amin": "min", "around": "round"}.get(name, name)
+    home = getattr(function, "__module__", None) or "numpy"
+    name = f"{home.partition('.')[2]}.{name}".removeprefix(".")
     rule = FUNCTIONS.get(name)
-    if rule is None or getattr(function, "__module__", "numpy") not in ("numpy", None):
-        full = f"{getattr(function, '__module__', 'np')}.{name}".replace("numpy", "np")
+    if rule is None or home.partition(".")[0] != "numpy":
+        full = f"{home.partition('.')[0]}.{name}".replace("numpy", "np")
         raise TraceError(f"{full} has no operator. {did_you_mean(name, FUNCTIONS)} {body.instead}")
     keywords = {key: value for key, value in keywords.items() if value is not np._NoValue}
     out = keywords.pop("out", None)

@@ -38,8 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="the file to write; its ending says which format")
     parser.add_argument("--force", action="store_true", help="replace a file that is there already")
     parser.add_argument("--input", nargs="+", action="extend", default=[], metavar="[NAME=]X",
-                        help="of a graph that becomes an .onnx file: the shape of an input, as 1x3x224x224 or "
-                             "8x20:int32")
+                        help="of a graph that becomes an .onnx file, or of an .onnx file whose lengths are open: the "
+                             "shape of an input, as 1x3x224x224 or 8x20:int32")
     parser.add_argument("--params", metavar="FILE", help="its weights; by default the last of those beside the graph")
     parser.add_argument("--dynamic", action="store_true", help="let the first axis of its inputs have any length")
     parser.add_argument("--opset", type=int, metavar="N", help="the version of ONNX's operators")
@@ -127,7 +127,7 @@ def _weights_of(graph: str) -> str:
 
 def _from_onnx(options: argparse.Namespace) -> _ConversionReport:
     model = read_model(options.source)
-    symbol, arguments, states = onnx.import_model(model)
+    symbol, arguments, states = models.read_onnx(model, models.stated(model, options.input))
     arrays = {**{f"arg:{name}": value for name, value in arguments.items()},
               **{f"aux:{name}": value for name, value in states.items()}}
     weights = _weights_of(options.target)

@@ -15,6 +15,8 @@ from opreg.core.spec import is_floating, known
 from opreg.errors import ArgumentError, InferenceError, did_you_mean, listed
 from opreg.ndarray import array as nd_array
 from opreg.ndarray import cpu, gpu
+from opreg.onnx import get_model_metadata, import_model
+from opreg.onnx.importing.graph import UnknownNumbers
 from opreg.symbol import Symbol
 from opreg.symbol import load as load_symbol
 from opreg.symbol.executor import Executor
@@ -22,7 +24,9 @@ from opreg.typing import Array
 
 from . import parsing, weights
 
-__all__ = ["Model", "add_import", "add_model", "bound", "inputs", "model", "symbol"]
+__all__ = ["Model", "add_import", "add_model", "bound", "inputs", "model", "read_onnx", "stated", "symbol"]
+
+_ONNX = ".onnx"
 
 
 class Model(NamedTuple):
@@ -32,7 +36,8 @@ class Model(NamedTuple):
     weights: dict[str, Array]
 
 
-def add_model(parser: argparse.ArgumentParser, what: str = "-symbol.json, or what its name begins with") -> None:
+def add_model(parser: argparse.ArgumentParser, what: str = "-symbol.json, or what its name begins with; or .onnx"
+              ) -> None:
     """Add the arguments for the model, its inputs and the device."""
     parser.add_argument("model", metavar="MODEL", help=what)
     parser.add_argument("--input", nargs="+", action="extend", default=[], metavar="[NAME=]X",
@@ -48,10 +53,15 @@ def add_import(parser: argparse.ArgumentParser) -> None:
                         help="a module, or a file.py, that registers operators of the graph")
 
 
-def symbol(path: str, modules: Sequence[str] = ()) -> Symbol:
-    """The graph of a file, or of the file whose name begins with the path; modules are imported first."""
+def symbol(path: str, modules: Sequence[str] = (), shapes: Mapping[str, Sequence[int]] | None = None) -> Symbol:
+    """The graph of a file, or of the file whose name begins with the path; modules are imported first.
+
+    ``shapes`` are those of inputs of an ONNX model, whose lengths may be open.
+    """
     for name in modules:
         parsing.imported(name)
+    if path.endswith(_ONNX):
+        return read_onnx(path, shapes or {})[0]
     whole = f"{path}-symbol.json"
     return load_symbol(whole if not os.path.exists(path) and os.path.exists(whole) else path)
 
@@ -64,12 +74,57 @@ def model(options: argparse.Namespace) -> Model:
     FileFormatError, OSError
         When a file is damaged or missing.
     """
-    net = symbol(options.model, options.modules)
-    path = options.params or _last_weights(options.model)
+    path = options.params
+    if options.model.endswith(_ONNX):
+        for name in options.modules:
+            parsing.imported(name)
+        net, arguments, states = read_onnx(options.model, stated(options.model, options.input))
+        if path is None:
+            return Model(net, {name: value.asnumpy() for name, value in {**arguments, **states}.items()})
+    else:
+        net = symbol(options.model, options.modules)
+        path = path or _last_weights(options.model)
     if path is None:
         return Model(net, {})
     arrays = weights.load(path).arrays
     return Model(net, {re.sub(r"^(arg|aux):", "", name): array for name, array in arrays.items()})
+
+
+def read_onnx(source: Any, shapes: Mapping[str, Sequence[int]]) -> tuple[Symbol, dict[str, Any], dict[str, Any]]:
+    """The graph, arguments and states of an ONNX model, where its inputs have these shapes.
+
+    Raises
+    ------
+    ArgumentError
+        When it asks for lengths that are open.
+    """
+    try:
+        return import_model(source, shapes)
+    except UnknownNumbers as error:
+        free = [name for name, dims in get_model_metadata(source)["input_tensor_data"] if 0 in dims]
+        if free and not shapes:
+            raise ArgumentError(f"{error}\nlengths of inputs are open: --input {free[0]}=SHAPE says them") from error
+        raise
+
+
+def stated(source: Any, words: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Shapes of an ONNX model's inputs by name, of words as for ``--input``.
+
+    Raises
+    ------
+    ArgumentError
+        When there is no such input, or there are too many.
+    """
+    names = [name for name, _ in get_model_metadata(source)["input_tensor_data"]]
+    found: dict[str, tuple[int, ...]] = {}
+    for word in words:
+        name, text = parsing.named(word)
+        name = name or next((each for each in names if each not in found), "")
+        if name not in names:
+            raise ArgumentError(f"{word}: the model has no input {name!r}. {did_you_mean(name, names)}" if name else
+                                f"{word}: the model has no input left for it; its inputs are {listed(names)}")
+        found[name] = parsing.array(text).shape
+    return found
 
 
 def _last_weights(path: str) -> str | None:

@@ -22,7 +22,7 @@ _TEXT = (".gv", ".dot")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("model", metavar="MODEL", help="-symbol.json, or what its name begins with")
+    parser.add_argument("model", metavar="MODEL", help="-symbol.json, or what its name begins with; or .onnx")
     parser.add_argument("shapes", nargs="*", metavar="NAME=SHAPE", help="shapes of inputs, as data=1x3x224x224")
     parser.add_argument("--output", metavar="FILE",
                         help="the picture, svg by default; its ending says which format, .gv is text for Graphviz")
@@ -33,11 +33,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the picture, and print its path."""
-    net = models.symbol(options.model, options.modules)
-    target = options.output or f"{options.model.removesuffix('.json')}.svg"
+    shapes = parsing.shapes(options.shapes)
+    net = models.symbol(options.model, options.modules, shapes)
+    target = options.output or f"{options.model.removesuffix('.json').removesuffix('.onnx')}.svg"
     stem, ending = os.path.splitext(target)
-    plot = opreg.viz.plot_network(net, os.path.basename(stem), ending[1:], parsing.shapes(options.shapes),
-                                  hide_weights=not options.weights)
+    plot = opreg.viz.plot_network(net, os.path.basename(stem), ending[1:], shapes, hide_weights=not options.weights)
     with tempfile.TemporaryDirectory() as folder, whole(target) as file:
         if ending in _TEXT:
             file.write(plot.source.encode())

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from opreg.core.arguments import signature
 from opreg.core.registry import find, get
-from opreg.symbol import load
 
+from . import models
 from .output import add_json, say
 
 __all__ = ["configure", "run"]
@@ -18,7 +18,7 @@ __all__ = ["configure", "run"]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("what", metavar="NAME|FILE", help="an operator, or a graph as JSON")
+    parser.add_argument("what", metavar="NAME|FILE", help="an operator, a graph as JSON, or an .onnx file")
     add_json(parser)
 
 
@@ -41,7 +41,7 @@ def _operator(options: argparse.Namespace) -> None:
 
 
 def _graph(options: argparse.Namespace) -> None:
-    symbol = load(options.what)
+    symbol = models.symbol(options.what)
     counts = Counter(node["op"] for node in json.loads(symbol.tojson())["nodes"] if node["op"] != "null")
     parts = {"Arguments": symbol.list_arguments(), "States": symbol.list_auxiliary_states(),
              "Outputs": symbol.list_outputs()}

@@ -17,7 +17,7 @@ __all__ = ["configure", "run"]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("model", metavar="MODEL", help="-symbol.json, or what its name begins with")
+    parser.add_argument("model", metavar="MODEL", help="-symbol.json, or what its name begins with; or .onnx")
     parser.add_argument("shapes", nargs="*", metavar="NAME=SHAPE", help="shapes of inputs, as data=1x3x224x224")
     models.add_import(parser)
     add_json(parser)
@@ -25,7 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the table."""
-    net, shapes = models.symbol(options.model, options.modules), parsing.shapes(options.shapes)
+    shapes = parsing.shapes(options.shapes)
+    net = models.symbol(options.model, options.modules, shapes)
     if options.json:
         print(as_json(_shapes(net, shapes)))
     else:

@@ -21,10 +21,12 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "export_model": ("exporting", "export_model"),
     "to_model": ("exporting", "to_model"),
     "backend": ("backend", None),
+    "mx2onnx": ("mx2onnx", None),
+    "onnx2mx": ("onnx2mx", None),
 }
 
 __all__ = ["backend", "export", "export_model", "get_model_metadata", "import_model", "import_to_cell",
-           "import_to_gluon", "to_model"]
+           "import_to_gluon", "mx2onnx", "onnx2mx", "to_model"]
 
 
 def __getattr__(name: str) -> Any:

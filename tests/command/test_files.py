@@ -411,6 +411,36 @@ def test_convert_a_graph_to_onnx_and_back(opreg: Command) -> None:
     np.testing.assert_allclose(found.asnumpy(), wanted)
 
 
+def test_models_of_onnx_are_models(opreg: Command) -> None:
+    """They are shown, drawn, run and converted as graphs with weights; shapes that are given close open lengths."""
+    helper = pytest.importorskip("onnx.helper")
+    from_array = pytest.importorskip("onnx.numpy_helper").from_array
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Size", ["m"], ["s"]),
+         helper.make_node("Cast", ["s"], ["f"], to=1), helper.make_node("Mul", ["m", "f"], ["y"])], "scaled",
+        [helper.make_tensor_value_info("x", 1, ["n", 2])], [helper.make_tensor_value_info("y", 1, ["n", 3])],
+        [from_array(np.float32([[1, 2, 3], [4, 5, 6]]), "w")])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    Path("c.onnx").write_bytes(made.SerializeToString())
+    np.save("x.npy", np.float32([[1, 0], [0, 1]]))
+    code, _, err = opreg("convert", "c.onnx", "open-symbol.json")
+    assert code == 2 and "lengths of inputs are open: --input x=SHAPE" in err
+    assert opreg("convert", "c.onnx", "c-symbol.json", "--input", "2x2")[0] == 0
+    assert opreg("run", "c.onnx", "--input", "x=x.npy", "--output", "y.npy")[0] == 0
+    np.testing.assert_array_equal(np.load("y.npy"), np.float32([[6, 12, 18], [24, 30, 36]]))
+    assert opreg("plot", "c.onnx", "x=2x2")[:2] == (0, "c.svg\n") and "<svg" in Path("c.svg").read_text()
+    assert "matmul" in opreg("summary", "c.onnx", "x=2x2")[1]
+    code, _, err = opreg("show", "c.onnx")
+    assert code == 2 and "Size needs lengths" in err
+    made.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 2
+    Path("closed.onnx").write_bytes(made.SerializeToString())
+    assert opreg("show", "closed.onnx")[1].startswith("Arguments (2): x, w\n")
+    assert opreg("show-missing", "closed.onnx")[:2] == (0, "closed.onnx: all there\n")
+    assert opreg("profile", "c.onnx", "--input", "2x2", "--train")[0] == 0
+    code, _, err = opreg("run", "c.onnx", "--input", "z=2x2")
+    assert code == 2 and "the model has no input 'z'" in err
+
+
 def test_convert_says_what_is_not_as_it_was(opreg: Command) -> None:
     """Weights that a graph does not have are left out of a model, single numbers are constants of a graph."""
     pytest.importorskip("onnx")

@@ -156,6 +156,35 @@ ROWS = {
     "rounded": (lambda x: np.round(x, 1) + np.rint(x * 2) + np.floor(x) + np.ceil(x) + x.round(), X),
     "matrices": (lambda x, y: x @ y.T + np.dot(x, y.T) + np.matmul(Y, X.T) + np.outer(x[:, 0], y[:, 1]), X, Y),
     "vectors": (lambda x, z: x @ z + x.dot(z), X, Z),
+    "sorted": (lambda x: np.sort(x) + np.sort(x, axis=0) + np.sort(x, None).reshape(3, 4), X),
+    "places in order": (lambda x: np.argsort(x, axis=1) + np.argsort(x, 0), X),
+    "in the middle": (lambda x: np.median(x, axis=1) + np.median(x) + np.median(x[:, 1:], axis=1) + np.ptp(x, 1), X),
+    "equal parts": (lambda x: sum(np.split(x, 2, axis=1)) + sum(np.hsplit(x, 2)), X),
+    "parts of rows": (lambda x: sum(np.vsplit(x, 3)) + np.split(x, [1, 2])[1] + np.dsplit(x[None], 2)[1].sum(), X),
+    "unequal parts": (lambda x: np.array_split(x, 3, 1)[0] * np.array_split(x, [1, 3], 1)[1], X),
+    "differences": (lambda x: np.diff(x, n=2) + np.diff(x, axis=1)[:, 1:] + np.diff(x > 0)[:, 1:], X),
+    "left out": (lambda x: np.delete(x, [1, -1], axis=1) + np.delete(x, slice(2), 1) + np.delete(x, 3)[:2], X),
+    "borders": (lambda x: np.pad(x, 1, constant_values=2) + np.pad(x, ((1, 1), (2, 0)), "edge") + np.pad(
+        x, 1, mode="reflect") + np.pad(x, 1, "symmetric") + np.pad(x, ((0, 2), (2, 0)), "wrap"), X),
+    "side by side": (lambda x, z: np.hstack([x, x]).sum(1)[:, None] + np.vstack([x[:2], z]) + np.column_stack(
+        [x[0], x[1], z]).T + np.append(x, x, axis=0)[3:] + np.append(x, z)[:4] + np.hstack([z, z])[4:], X, Z),
+    "sums of exponentials": (lambda x, y: np.logaddexp(x, y) + np.logaddexp(x, 0), X, Y),
+    "finite numbers": (lambda x: np.nan_to_num(x / (x > 0), nan=1, posinf=9) + np.nansum(np.sqrt(x), axis=0), X),
+    "counts": (lambda x: np.count_nonzero(x > 0, axis=1) + np.count_nonzero(x), X),
+    "weighted means": (lambda x, z: np.average(x, axis=1, weights=z) + np.average(x) + np.average(x, weights=x * x), X,
+                       Z),
+    "chosen": (lambda x: np.select([x > 1, x > 0], [x, x * 2], 0.5), X),
+    "diagonals": (lambda x: np.diag(x) + np.diag(np.diag(x), 1)[:3, 1] + np.diagonal(x, 1) + np.trace(x), X),
+    "products by axes": (lambda x, y: np.tensordot(x, y, ([1], [1])) + np.tensordot(x, y.T, 1) + np.inner(x, y)
+                         + np.vdot(x, y), X, Y),
+    "products by letters": (lambda x, y: np.einsum("ij,kj->ik", x, y) + np.einsum("ij,jk,kl", x, y.T, x[:, :3])
+                            + np.einsum("ii", x[:, :3]) + np.einsum("ij->j", x)[:3] + np.einsum(
+                                "bij,bjk->bik", x[None], y.T[None])[0] + np.einsum("i,j->ij", x[:, 0], y[:, 1]), X, Y),
+    "inverses": (lambda x: np.linalg.inv(x @ x.T + np.eye(3)) + np.linalg.det(x @ x.T) + np.linalg.cholesky(
+        x @ x.T + np.eye(3)), X.astype("float64")),
+    "norms": (lambda x: np.linalg.norm(x, axis=1) + np.linalg.norm(x) + np.linalg.norm(x, 1, axis=1) + np.linalg.norm(
+        x, np.inf, 1) + np.linalg.norm(x, "fro"), X),
+    "sums so far of a ufunc": (lambda x: np.add.accumulate(x) + np.add.accumulate(x, axis=1), X),
     "like it": (lambda x: np.zeros_like(x) + np.ones_like(x) * np.full_like(x, 2), X),
     "in a row": (lambda x: np.ravel(x) + np.reshape(x, -1), X),
     "parts": (lambda x: x[1] + x[0:1] + x[-1:, ::-1] + x[..., 1:2] + x[2, 3] + x[:, None, 0], X),

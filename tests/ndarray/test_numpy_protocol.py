@@ -32,6 +32,14 @@ FUNCTIONS = {
     "dot": lambda x: np.dot(x, Y.T),
     "zeros": lambda x: x + np.zeros_like(x), "what has no gradient": lambda x: x * np.isfinite(x).astype("float64"),
     "comparison": lambda x: (x < Y).astype("float64") * x, "round": lambda x: np.round(x) * x,
+    "sort": lambda x: np.sort(x, axis=1) * Y, "median": lambda x: np.median(x * x, axis=1),
+    "parts": lambda x: np.array_split(x * x, 2, axis=1)[0], "differences": lambda x: np.diff(x * x, axis=1),
+    "borders": lambda x: np.pad(x * x, 1, mode="reflect"), "side by side": lambda x: np.hstack([x, x * x]),
+    "logaddexp": lambda x: np.logaddexp(x, Y), "chosen": lambda x: np.select([x > 1, x > 0], [x, x * x], 0),
+    "weighted": lambda x: np.average(x, axis=1, weights=x * x), "diagonal": lambda x: np.diagonal(x) * x[:, :2],
+    "products by axes": lambda x: np.tensordot(x, x * Y, ([1], [1])), "norm": lambda x: np.linalg.norm(x, axis=1),
+    "products by letters": lambda x: np.einsum("ij,kj,k->i", x, x, Y[:, 0]),
+    "inverse": lambda x: np.linalg.inv(x @ x.T + np.eye(2)) * np.linalg.det(x @ x.T),
     "flip": lambda x: np.flip(x, 1) * Y, "NumPy's number": lambda x: np.float64(2) * x + x / np.float64(3),
 }
 
@@ -77,9 +85,9 @@ def test_recorded(name, way):
 
 
 REFUSED = {
-    "no operator": (lambda x: np.sort(x) * x, r"np\.sort has no operator"),
-    "another module": (lambda x: np.linalg.norm(x) * x, r"np\.linalg\.norm has no operator"),
-    "a ufunc without": (lambda x: np.logaddexp(x, x), r"np\.logaddexp of float64 has no operator"),
+    "no operator": (lambda x: np.partition(x, 1) * x, r"np\.partition has no operator"),
+    "another module": (lambda x: np.linalg.cond(x) * x, r"np\.linalg\.cond has no operator"),
+    "a ufunc without": (lambda x: np.arctan2(x, x), r"np\.arctan2 of float64 has no operator"),
     "somebody's ufunc": (lambda x: np.frompyfunc(abs, 1, 1)(x), "the ufunc abs.* which is not NumPy's, .*no operator"),
     "keywords": (lambda x: np.sum(x, where=Y > 1) * x, "where"),
     "a NumPy array for the result": (lambda x: np.exp(x, out=Y.copy()), r"np\.exp changes a NumPy array in place"),

@@ -386,6 +386,19 @@ def test_a_constant_of_a_dynamic_length_is_refused(constant: Any) -> None:
         to_model(scaled, (2, 3), dynamic=True)
 
 
+@pytest.mark.parametrize("name, key, dynamic", [
+    ("columns", (slice(None), [2, 0, -1]), True), ("planes", (Ellipsis, [1, 1]), True), ("rows", ([1, 0],), False),
+    ("a table of rows", (np.array([[0, 1], [1, 1]]),), False), ("pairs", ([1, 0], [2, -1]), False),
+    ("a mask", (np.array([True, False]),), False), ("pairs behind a part", (slice(None), [0, 2], [1, 0]), False),
+    ("part of columns", (slice(1, None), [2, 0]), False)])
+def test_subscripts_of_arrays(name: str, key: Any, dynamic: bool) -> None:
+    model = to_model(mx.jit(lambda x: x[key] * 2), (2, 3, 4), dynamic=dynamic)
+    for rows in (2, 5) if dynamic else (2,):
+        x = _floats(rows, 3, 4)
+        (found,) = _run(model, {model.graph.input[0].name: mx.nd.array(x)})
+        np.testing.assert_allclose(found, np.asarray(x)[key] * 2, rtol=1e-6)
+
+
 def test_a_branch_of_a_dynamic_length() -> None:
     """Branches are written once for all lengths; one that computes with the length is refused."""
     def chosen(x: Any) -> Any:
@@ -403,6 +416,12 @@ def test_a_branch_of_a_dynamic_length() -> None:
 
 
 # --------------------------------------------------------------------------------------- MXNet's arguments
+
+
+def test_mxnets_other_names() -> None:
+    assert mx.onnx.mx2onnx.export_model is mx.onnx.export_model is mx.contrib.onnx.export_model
+    assert mx.contrib.onnx.onnx2mx.import_model is mx.onnx.import_model
+    assert mx.contrib.onnx.onnx2mx.import_to_gluon is mx.onnx.import_to_gluon
 
 
 def test_export_model_takes_the_arguments_of_mxnet(tmp_path: Any) -> None:

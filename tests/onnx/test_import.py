@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -590,6 +591,14 @@ def grams(**words: Any) -> Any:
     made = model([helper.make_node("TfIdfVectorizer", ["i"], ["c"], **attrs), *chain(("Add", "x c", "y"))], {"x": (3,)},
                  ["y"], {"i": np.array([5, 4, 2, 5, 4])})
     return import_to_cell(made)(mx.Tensor(np.zeros(3, np.float32))).asnumpy()
+
+
+def test_files_damaged_at_random_do_no_harm() -> None:
+    """A few of those that ``python -m tests.onnx.damage`` reads: each is read, or refused with an error of ours."""
+    pytest.importorskip("resource")
+    from tests.onnx.damage import run
+
+    assert run(99) == 0
 
 
 def test_numbers_of_a_damaged_file_take_no_time() -> None:
@@ -1638,3 +1647,18 @@ def test_mistakes_in_operators_of_onnx_runtime(op: str, inputs: str, attrs: dict
                  ["y"], {"a": np.arange(2, dtype=np.uint8), "s": np.float32(0.1), "z": np.uint8(1)})
     with pytest.raises((FileFormatError, OpError), match=words):
         import_to_cell(made)(mx.Tensor(numbers(1, 2)))
+
+
+@pytest.mark.parametrize("make", [counted, conditional])
+def test_a_loop_of_many_rounds_takes_no_memory_as_a_node(make: Any) -> None:
+    """What a symbol holds does not grow with the greatest number of rounds."""
+    made = make()
+    most = next(each for each in made.graph.initializer if each.name == "most")
+    most.CopyFrom(numpy_helper.from_array(np.array(1 << 27), "most"))
+    tracemalloc.start()
+    try:
+        symbol, _, _ = import_model(made)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 << 20 and "_while_loop" in operators_of(symbol)

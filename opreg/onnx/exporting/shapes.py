@@ -198,7 +198,24 @@ def _subscript(g: Builder, use: Use, x: Value) -> Value:
     parts = key if isinstance(key, tuple) else (key,)
     if all(part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice)) for part in parts):
         return g.subscript(x, parts)
-    raise Untranslatable("a subscript of arrays: take, gather_nd or boolean_mask say what it looks up")
+    alone = [part for part in parts if not isinstance(part, slice) and part is not Ellipsis]
+    if len(alone) == 1 and all(part == slice(None) for part in parts if isinstance(part, slice)):  # along one axis
+        at = next(i for i, part in enumerate(parts) if part is alone[0])
+        axis = at if Ellipsis not in parts[:at] else len(x.shape) - len(parts) + at
+        return g("Gather", x, g.constant(_places(alone[0], x.shape[axis])), axis=axis)
+    if any(map(dynamic, x.shape)):
+        raise Untranslatable("a subscript of arrays: take, gather_nd or boolean_mask say what it looks up")
+    try:
+        places = np.arange(product(x.shape)).reshape(x.shape)[key]
+    except (IndexError, TypeError, ValueError):
+        raise Untranslatable("a subscript that the array has not") from None
+    return g("Gather", g.reshape(x, (product(x.shape),)), g.constant(np.ascontiguousarray(places)), axis=0)
+
+
+def _places(indices: Any, length: Any) -> np.ndarray:
+    """Indices of an axis, counted from its beginning where its length is known."""
+    places = np.asarray(indices, np.int64)
+    return places if dynamic(length) else np.where(places < 0, places + length, places)
 
 
 @says("slice_like")

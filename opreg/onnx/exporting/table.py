@@ -161,6 +161,8 @@ def _are_alike(attrs: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
     def equal(value: Any, other: Any) -> bool:
         if isinstance(value, tuple) and isinstance(other, tuple) and len(value) == len(other):
             return all(map(equal, value, other))
+        if isinstance(value, np.ndarray):
+            return isinstance(other, np.ndarray) and np.array_equal(value, other)
         if not (isinstance(value, Symbol) and isinstance(other, Symbol)):
             return value is other or bool(value == other)
         one, two = value._graph(), other._graph()

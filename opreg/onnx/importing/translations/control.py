@@ -20,6 +20,8 @@ from .shapes import MOST, numbers, parts_of
 
 __all__: list[str] = []
 
+#: Greatest number of rounds that a constant numbers.
+_MANY = 1 << 16
 _ENDLESS = "it has no greatest number of rounds that could be reached"
 
 
@@ -117,10 +119,13 @@ def _counted(node: Node, rounds: int, condition: Any, states: Sequence[Any], bod
     Raises
     ------
     UnknownNumbers
-        If the condition is known only when the graph runs, or is false.
+        If the condition is known only when the graph runs, or is false, or if the rounds are too many to be numbered
+        in a constant.
     """
     if condition is not None and not node.host(condition).reshape(-1)[0]:
         raise UnknownNumbers("no round")
+    if rounds > _MANY:
+        raise UnknownNumbers("numbers of many rounds")
 
     def step(kept: Any, number: Any) -> tuple[Any, Any]:
         on, *results = node.body(body, [number, np.array(True), *kept])
@@ -147,8 +152,8 @@ def _conditional(node: Node, rounds: int, condition: Any, states: Sequence[Any],
 
     init = (np.zeros(1, np.int64), start, *map(node.lift, states))
     (count, _, *kept), outs = while_true(lambda value: value[1], step, init, rounds)
-    made = ops.broadcast_lesser(node.lift(np.arange(rounds)), count)
-    return (*kept, *[ops._contrib_boolean_mask(out, made) for out in outs])
+    return (*kept, *[ops._contrib_boolean_mask(out, ops.broadcast_lesser(node.cast(
+        ops._contrib_arange_like(out, axis=0), np.int64), count)) for out in outs])
 
 
 @row("Scan")

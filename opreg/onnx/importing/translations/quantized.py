@@ -17,7 +17,7 @@ from ..tensors import computes, dtype_of
 from .elementwise import converted
 from .layers import conv
 
-__all__ = ["dequantize", "product_of_integers", "q_linear_conv", "quantize"]
+__all__ = ["product_of_integers"]
 
 
 def _spread(node: Node, x: Any, value: Any, axis: int, block: int) -> Any:

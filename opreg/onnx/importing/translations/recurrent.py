@@ -13,7 +13,7 @@ from opreg.errors import AttrError, did_you_mean
 from ..graph import Node
 from ..rows import Given, row
 
-__all__ = ["activation", "lstm"]
+__all__ = ["activation"]
 
 _ACTIVATIONS: dict[str, Callable[[Any, float, float], Any]] = {
     "relu": lambda x, a, b: ops.relu(x), "tanh": lambda x, a, b: ops.tanh(x), "sigmoid": lambda x, a, b: ops.sigmoid(x),

@@ -1,0 +1,348 @@
+"""NumPy's functions on traced values that are made of others: sorting, borders, parts, products by letters, matrices.
+
+Each rule is NumPy's own definition over traced arrays, which act as NumPy's; importing this module enters them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opreg.core.spec import check_axes, check_axis
+from opreg.core.tracing import TraceError
+
+from .traced_numpy import FUNCTIONS, F, _array, _dummy, _value
+
+if TYPE_CHECKING:
+    from .traced import BodyTracer, TracedArray
+
+__all__: list[str] = []
+
+
+def _named(name: str) -> Callable[[F], F]:
+    def enter(function: F) -> F:
+        FUNCTIONS[name] = function
+        return function
+
+    return enter
+
+
+def _traced(body: BodyTracer, a: ArrayLike) -> Any:
+    """The traced value of an argument, which acts as a NumPy array."""
+    return _array(body, a)
+
+
+# ------------------------------------------------------------------------------------------------- order
+
+
+@_named("sort")
+def sort(body: BodyTracer, a: ArrayLike, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None
+         ) -> TracedArray:
+    """Elements in ascending order along an axis."""
+    return _value(body, "sort", a, axis=axis)
+
+
+@_named("argsort")
+def argsort(body: BodyTracer, a: ArrayLike, axis: int | None = -1, kind: str | None = None, *,
+            stable: bool | None = None) -> TracedArray:
+    """The places of elements in ascending order along an axis."""
+    return _value(body, "argsort", a, axis=axis, dtype=np.dtype(np.int64))
+
+
+@_named("median")
+def median(body: BodyTracer, a: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Any:
+    """The middle element along an axis, or the mean of both."""
+    array = _traced(body, a)
+    array, axis = (array.reshape(-1), 0) if axis is None else (array, check_axis(axis, array.ndim))
+    count = array.shape[axis]
+    part = [slice(None)] * axis + [slice((count - 1) // 2, count // 2 + 1)]
+    return np.mean(sort(body, array, axis)[tuple(part)], axis=axis, keepdims=keepdims)
+
+
+@_named("ptp")
+def ptp(body: BodyTracer, a: ArrayLike, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The largest element less the smallest."""
+    array = _traced(body, a)
+    return np.max(array, axis=axis, keepdims=keepdims) - np.min(array, axis=axis, keepdims=keepdims)
+
+
+# -------------------------------------------------------------------------------------------------- parts
+
+
+@_named("array_split")
+def array_split(body: BodyTracer, ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Parts along an axis."""
+    array = _traced(body, ary)
+    axis = check_axis(axis, array.ndim)
+    parts = np.array_split(np.arange(array.shape[axis]), indices_or_sections)
+    before = [slice(None)] * axis
+    return [array[(*before, slice(int(part[0]), int(part[-1]) + 1) if part.size else slice(0))] for part in parts]
+
+
+def _splits(name: str, axis: int | None = None) -> None:
+    """Define a function that wants equal parts, along a given axis or a fixed one."""
+    own = getattr(np, name)
+
+    def rule(body: BodyTracer, ary: ArrayLike, indices_or_sections: Any, *given: int, **word: int) -> list[Any]:
+        array = _traced(body, ary)
+        own(_dummy(array.spec), indices_or_sections, *given, **word)  # NumPy raises the errors
+        along = [*given, *word.values(), 0][0] if axis is None else axis if array.ndim > 1 or axis != 1 else 0
+        return array_split(body, array, indices_or_sections, along)
+
+    FUNCTIONS[name] = rule
+
+
+for _name, _place in {"split": None, "vsplit": 0, "hsplit": 1, "dsplit": 2}.items():
+    _splits(_name, _place)
+
+
+@_named("diff")
+def diff(body: BodyTracer, a: ArrayLike, n: int = 1, axis: int = -1) -> Any:
+    """Differences of neighbours along an axis, ``n`` times."""
+    array = _traced(body, a)
+    before = [slice(None)] * check_axis(axis, array.ndim)
+    for _ in range(n):
+        later, sooner = array[(*before, slice(1, None))], array[(*before, slice(None, -1))]
+        array = later != sooner if array.dtype == np.bool_ else later - sooner
+    return array
+
+
+@_named("delete")
+def delete(body: BodyTracer, arr: ArrayLike, obj: Any, axis: int | None = None) -> Any:
+    """The array without what stands at indices along an axis."""
+    array = _traced(body, arr)
+    array, axis = (array.reshape(-1), 0) if axis is None else (array, check_axis(axis, array.ndim))
+    return np.take(array, np.delete(np.arange(array.shape[axis]), obj), axis=axis)
+
+
+@_named("pad")
+def pad(body: BodyTracer, array: ArrayLike, pad_width: Any, mode: Any = "constant", *, constant_values: float = 0,
+        reflect_type: str = "even") -> Any:
+    """The array with borders: of a number, or of its own elements."""
+    value = _traced(body, array)
+    if mode not in ("constant", "edge", "reflect", "symmetric", "wrap") or reflect_type != "even" or np.ndim(
+            constant_values):
+        raise TraceError(f"np.pad with mode={mode!r} and borders of several kinds. {body.instead}")
+    for axis, widths in enumerate(np.broadcast_to(pad_width, (value.ndim, 2)).tolist()):
+        if any(widths) and mode != "constant":
+            value = np.take(value, np.pad(np.arange(value.shape[axis]), widths, mode), axis=axis)
+        elif any(widths):
+            shapes = [(*value.shape[:axis], width, *value.shape[axis + 1:]) for width in widths]
+            before, behind = [np.full(shape, constant_values, value.dtype) for shape in shapes]
+            value = np.concatenate([before, value, behind], axis=axis)
+    return value
+
+
+# -------------------------------------------------------------------------------------------------- joined
+
+
+def _joins(name: str, wide: Callable[[Any], Any], axis: Callable[[Any], int]) -> None:
+    def rule(body: BodyTracer, tup: Sequence[ArrayLike]) -> Any:
+        arrays = [wide(_traced(body, each)) for each in tup]
+        return np.concatenate(arrays, axis=axis(arrays[0]))
+
+    FUNCTIONS[name] = rule
+
+
+_joins("hstack", np.atleast_1d, lambda first: min(first.ndim - 1, 1))
+_joins("vstack", np.atleast_2d, lambda first: 0)
+_joins("column_stack", lambda each: np.reshape(each, (-1, 1)) if each.ndim < 2 else each, lambda first: 1)
+
+
+@_named("append")
+def append(body: BodyTracer, arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Any:
+    """Two arrays behind each other."""
+    return np.concatenate([_traced(body, arr), _traced(body, values)], axis=axis)
+
+
+# ------------------------------------------------------------------------------------------------- numbers
+
+
+@_named("logaddexp")
+def logaddexp(body: BodyTracer, x1: ArrayLike, x2: ArrayLike) -> Any:
+    """The logarithm of a sum of exponentials."""
+    pair: list[Any] = [x if type(x) in (int, float) else _traced(body, x) for x in (x1, x2)]
+    one, other = pair
+    apart = np.where(one == other, 0, one - other)  # of equal infinities, too
+    return np.maximum(one, other) + np.log1p(np.exp(-np.abs(apart)))
+
+
+@_named("nan_to_num")
+def nan_to_num(body: BodyTracer, x: ArrayLike, copy: bool = True, nan: float = 0.0, posinf: float | None = None,
+               neginf: float | None = None) -> Any:
+    """Finite numbers in place of NaN and infinities."""
+    array = _traced(body, x)
+    if array.dtype.kind != "f":
+        return array
+    limits = np.finfo(array.dtype)
+    for at, number in ((np.inf, limits.max if posinf is None else posinf),
+                       (-np.inf, limits.min if neginf is None else neginf)):
+        array = np.where(array == at, np.asarray(number, array.dtype), array)
+    return np.where(np.isnan(array), np.asarray(nan, array.dtype), array)
+
+
+@_named("nansum")
+def nansum(body: BodyTracer, a: ArrayLike, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The sum of the numbers that are no NaN."""
+    array = _traced(body, a)
+    return np.sum(np.where(np.isnan(array), np.asarray(0, array.dtype), array), axis=axis, keepdims=keepdims)
+
+
+@_named("count_nonzero")
+def count_nonzero(body: BodyTracer, a: ArrayLike, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The number of elements that are not zero."""
+    return np.sum(_traced(body, a) != 0, axis=axis, keepdims=keepdims)
+
+
+@_named("average")
+def average(body: BodyTracer, a: ArrayLike, axis: int | None = None, weights: ArrayLike | None = None) -> Any:
+    """The mean, with weights."""
+    array = _traced(body, a)
+    if weights is None:
+        return np.mean(array, axis=axis)
+    own = _traced(body, weights)
+    if own.ndim < array.ndim and axis is not None:
+        own = np.reshape(own, [-1 if i == check_axis(axis, array.ndim) else 1 for i in range(array.ndim)])
+    return np.sum(array * own, axis=axis) / np.sum(np.broadcast_to(own, array.shape), axis=axis)
+
+
+@_named("select")
+def select(body: BodyTracer, condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: Any = 0) -> Any:
+    """Of each place the choice of the first condition that holds."""
+    found = default
+    for condition, choice in zip(condlist[::-1], choicelist[::-1]):
+        found = np.where(condition, choice, found)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ matrices
+
+
+@_named("diagonal")
+def diagonal(body: BodyTracer, a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TracedArray:
+    """Elements on the diagonal of two axes."""
+    return _value(body, "diag", a, k=offset, axis1=axis1, axis2=axis2)
+
+
+@_named("diag")
+def diag(body: BodyTracer, v: ArrayLike, k: int = 0) -> TracedArray:
+    """The diagonal of a matrix, or a matrix of this diagonal."""
+    return _value(body, "diag", v, k=k)
+
+
+@_named("trace")
+def trace(body: BodyTracer, a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """The sum of the diagonal."""
+    return np.sum(diagonal(body, a, offset, axis1, axis2), axis=-1)
+
+
+@_named("tensordot")
+def tensordot(body: BodyTracer, a: ArrayLike, b: ArrayLike, axes: Any = 2) -> Any:
+    """Sums of products over axes of both arrays."""
+    left, right = _traced(body, a), _traced(body, b)
+    if isinstance(axes, int):
+        axes = list(range(left.ndim - axes, left.ndim)), list(range(axes))
+    own, its = [(each,) if isinstance(each, int) else tuple(each) for each in axes]
+    mine, theirs = check_axes(own, left.ndim), check_axes(its, right.ndim)
+    rows, columns = [[i for i in range(x.ndim) if i not in own] for x, own in ((left, mine), (right, theirs))]
+    shape = [left.shape[i] for i in rows] + [right.shape[i] for i in columns]
+    count = int(np.prod([left.shape[i] for i in mine]))
+    one, other = np.transpose(left, [*rows, *mine]), np.transpose(right, [*theirs, *columns])
+    return (one.reshape(-1, count) @ other.reshape(count, -1)).reshape(shape)
+
+
+@_named("inner")
+def inner(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> Any:
+    """Sums of products over the last axes."""
+    left, right = _traced(body, a), _traced(body, b)
+    return tensordot(body, left, right, (-1, -1)) if left.ndim and right.ndim else left * right
+
+
+@_named("vdot")
+def vdot(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> Any:
+    """The sum of products of all elements."""
+    return np.sum(np.ravel(_traced(body, a)) * np.ravel(_traced(body, b)))
+
+
+@_named("einsum")
+def einsum(body: BodyTracer, subscripts: str, *operands: ArrayLike, optimize: Any = False) -> Any:
+    """Sums of products over axes with the same letter."""
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    words, values = inputs.split(","), [_traced(body, each) for each in operands]
+    if "." in subscripts or len(words) != len(values) or any(
+            len(word) != value.ndim for word, value in zip(words, values)):
+        raise TraceError(f"np.einsum({subscripts!r}): expected a letter for each axis of {len(words)} operands. "
+                         f"{body.instead}")
+    if not arrow:
+        output = "".join(sorted(letter for letter in {*inputs} - {","} if inputs.count(letter) == 1))
+    for place, word in enumerate(words):
+        while len(letters := dict.fromkeys(word)) < len(word):  # the diagonal of axes with one letter
+            letter = next(each for each in letters if word.count(each) > 1)
+            first = word.index(letter)
+            second = word.index(letter, first + 1)
+            values[place] = diagonal(body, values[place], 0, first, second)
+            word = word[:first] + word[first + 1:second] + word[second + 1:] + letter
+        words[place] = word
+    value, have = values[0], words[0]
+    for place in range(1, len(words)):
+        later = {*output}.union(*words[place + 1:])
+        value, have = _contracted(value, have, values[place], words[place], later)
+    gone = tuple([axis for axis, letter in enumerate(have) if letter not in output])
+    kept = [letter for letter in have if letter in output]
+    return np.transpose(np.sum(value, axis=gone) if gone else value, [kept.index(letter) for letter in output])
+
+
+def _contracted(left: Any, have: str, right: Any, word: str, later: set[str]) -> tuple[Any, str]:
+    """The product of two operands of ``einsum`` as matrices, over the letters of both that nothing later reads."""
+    both = [letter for letter in have if letter in word]
+    batch, summed = [[letter for letter in both if (letter in later) == kept] for kept in (True, False)]
+    rows, columns = [letter for letter in have if letter not in both], [letter for letter in word if letter not in both]
+    size = {**dict(zip(have, left.shape)), **dict(zip(word, right.shape))}
+
+    def laid(value: Any, own: str, *groups: list[str]) -> Any:
+        moved = np.transpose(value, [own.index(letter) for group in groups for letter in group])
+        return moved.reshape([size[letter] for letter in groups[0]] + [
+            int(np.prod([size[letter] for letter in group])) for group in groups[1:]])
+
+    product = laid(left, have, batch, rows, summed) @ laid(right, word, batch, summed, columns)
+    letters = [*batch, *rows, *columns]
+    return product.reshape([size[letter] for letter in letters]), "".join(letters)
+
+
+# ------------------------------------------------------------------------------------------ linear algebra
+
+
+@_named("linalg.inv")
+def inv(body: BodyTracer, a: ArrayLike) -> TracedArray:
+    """Inverses of matrices."""
+    return _value(body, "_npi_inv", a)
+
+
+@_named("linalg.det")
+def det(body: BodyTracer, a: ArrayLike) -> Any:
+    """Determinants of matrices."""
+    array = _traced(body, a)
+    return _value(body, "_npi_det", array).reshape(array.shape[:-2])
+
+
+@_named("linalg.cholesky")
+def cholesky(body: BodyTracer, a: ArrayLike, /, *, upper: bool = False) -> Any:
+    """The factors of matrices whose product with their transposes these are."""
+    lower = _value(body, "linalg_potrf", a)
+    return np.swapaxes(lower, -1, -2) if upper else lower
+
+
+@_named("linalg.norm")
+def norm(body: BodyTracer, x: ArrayLike, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Norms of vectors, and the root of the sum of squares of matrices."""
+    array = _traced(body, x)
+    vector = isinstance(axis, int) or (axis is None and (ord is None or array.ndim == 1))
+    if ord is None or (ord == "fro" and not vector) or (ord == 2 and vector):
+        return np.sqrt(np.sum(np.square(array), axis=axis, keepdims=keepdims))
+    found = {1: np.sum, np.inf: np.max, -np.inf: np.min}.get(ord) if vector else None
+    if found is None:
+        raise TraceError(f"np.linalg.norm with ord={ord!r} and axis={axis!r}. {body.instead}")
+    return found(np.abs(array), axis=axis, keepdims=keepdims)  # type: ignore[operator]  # of NumPy
