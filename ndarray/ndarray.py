@@ -754,16 +754,38 @@ def wrap(data: Array, ctx: Context, frozen: bool = False) -> NDArray:
     return result
 
 
-def operand_dtype(array: np.ndarray | np.generic, values: Sequence[object]) -> np.dtype | None:
-    """The dtype in which an operator takes a NumPy array beside other values: its own if an array among them has it,
-    that of the first floating one for floating numbers; None if neither is there."""
+def operand_dtype(op: Op, attrs: Attrs, array: np.ndarray | np.generic, values: Sequence[object]) -> np.dtype | None:
+    """The dtype in which an operator takes a NumPy array beside other values.
+
+    It is that of the array if another one has it. Floating numbers get that of the first floating array. Others keep
+    theirs where the operator takes it, as it does for places, and elsewhere get that of the first array which holds
+    their kind of numbers. None if there is no such array.
+    """
     dtypes = [np.dtype(value.dtype) for value in values if isinstance(value, NDArray)]
     if array.dtype in dtypes:
         return array.dtype
-    return next(filter(is_floating, dtypes), None) if is_floating(array.dtype) else None
+    if is_floating(array.dtype):
+        return next(filter(is_floating, dtypes), None)
+    if dtypes and _takes(op, attrs, array, values):
+        return array.dtype
+    return next((dtype for dtype in dtypes if is_floating(dtype) or np.can_cast(array.dtype, dtype, "same_kind")), None)
 
 
-def raw(value: object, ctx: Context, values: Sequence[object]) -> Array:
+def _takes(op: Op, attrs: Attrs, array: np.ndarray | np.generic, values: Sequence[object]) -> bool:
+    """Whether the dtypes that an operator declares allow that of a NumPy array beside NDArrays."""
+    if op.where is not None or len(values) != len(op.signature.inputs(attrs)):
+        return False
+    try:
+        own = as_dtype(array.dtype)
+        dtypes = [own if value is array else np.dtype(value.dtype) if isinstance(value, NDArray) else None
+                  for value in values]
+        found, _ = op.infer_dtypes([*dtypes], [None] * len(op.signature.outputs(attrs)), attrs)
+    except DTypeError:
+        return False
+    return all(old in (None, new) for old, new in zip(dtypes, found))
+
+
+def raw(op: Op, attrs: Attrs, value: object, ctx: Context, values: Sequence[object]) -> Array:
     """The raw array of one of the values that an operator takes: of an NDArray in a context, or of a NumPy array, which
     is copied there."""
     if isinstance(value, NDArray):
@@ -772,7 +794,7 @@ def raw(value: object, ctx: Context, values: Sequence[object]) -> Array:
                               f"x.as_in_context(mx.{ctx})")
         return value._data
     if isinstance(value, (np.ndarray, np.generic)):
-        return array(value, ctx, operand_dtype(value, values))._data
+        return array(value, ctx, operand_dtype(op, attrs, value, values))._data
     raise ArgumentError(f"expected an NDArray, got {type(value).__name__}")
 
 
@@ -801,7 +823,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
             if hasattr(value, "_trace_call"):  # a traced value, in the body of an operator or in a gradient
                 return value._trace_call(op, attrs, values)
             try:
-                arrays.append(raw(value, ctx, values))
+                arrays.append(raw(op, attrs, value, ctx, values))
             except (ArgumentError, DeviceError) as error:
                 note(error, f"input {len(arrays)} of operator {op.name}")
                 raise

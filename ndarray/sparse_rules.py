@@ -60,7 +60,8 @@ def _rule(*names: str) -> Callable[[Rule], Rule]:
 def apply_sparse(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list[NDArray]]:
     """Apply an operator to inputs of which at least one is sparse."""
     ctx = next(value._ctx for value in values if isinstance(value, BaseSparseNDArray))
-    values = [value if isinstance(value, NDArray) else NDArray(raw(value, ctx, values), ctx) for value in values]
+    values = [value if isinstance(value, NDArray) else NDArray(raw(op, attrs, value, ctx, values), ctx)
+              for value in values]
     if isinstance(attrs, PropUse) and attrs.says_stypes:
         return by_prop(op, attrs, values, ctx)
     rule = RULES.get(op.name) if op.family else None
@@ -68,7 +69,7 @@ def apply_sparse(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list
     if result is None:
         return _by_dense(op, attrs, values, ctx)
     if (recording := MODE.recording) and result._entry is None and _recorded(values):
-        arrays = [raw(value, result._ctx, values) for value in values]
+        arrays = [raw(op, attrs, value, result._ctx, values) for value in values]
         tape.record(op, attrs, values, arrays, [result], None, recording)
     return types.SimpleNamespace(visible=1), [result]
 

@@ -132,12 +132,12 @@ class BodyTracer(Tracer):
             lifted = self._lifted[Same(value)] = entry
         return lifted
 
-    def operand(self, value: Any, values: Sequence[object]) -> Entry:
+    def operand(self, op: Op, attrs: Attrs, value: Any, values: Sequence[object]) -> Entry:
         """The entry of a value that an operator takes beside others; NumPy's arrays are converted as in eager calls."""
         entry = self.entry(value)
         if not isinstance(value, (np.ndarray, np.generic)):
             return entry
-        dtype = operand_dtype(value, values)
+        dtype = operand_dtype(op, attrs, value, values)
         return entry if dtype is None else self.cast(entry, dtype)
 
     def value(self, entry: Entry) -> TracedArray:
@@ -146,7 +146,7 @@ class BodyTracer(Tracer):
 
     def call(self, op: Op, attrs: Attrs, values: Sequence[object]) -> tuple[Applied, list[NDArray]]:
         """Trace a call of an operator."""
-        entries = self.apply(op, [self.operand(value, values) for value in values], attrs)
+        entries = self.apply(op, [self.operand(op, attrs, value, values) for value in values], attrs)
         if op.traits.mutates:
             raise TraceError(f"operator {op.name} changes its inputs in place")
         return (_Applied(len(entries), len(op.signature.outputs(attrs))),

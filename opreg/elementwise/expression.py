@@ -476,18 +476,28 @@ class Expression:
                 return next(numbers)
             return operand if operand < self.arity else operand - self.arity + made
 
-        steps = [(function, operator.itemgetter(*map(register, args)), len(args) == 1, logical)
-                 for function, args, logical in functions]
-        answer = register(self.result) if len(self.results) == 1 and isinstance(self.result, int) else None
+        read = [tuple(map(register, args)) for _, args, _ in functions]
+        last = {place: step for step, places in enumerate(read) for place in places}
+        last.update((register(result), len(read)) for result in self.results if isinstance(result, int))
+        # A result takes the place of one that no later step reads, so that its memory is free again.
+        slots, width, free, steps = [*range(made)], made, list[int](), []
+        for step, ((function, _, logical), places) in enumerate(zip(functions, read)):
+            pick = operator.itemgetter(*[slots[place] for place in places])
+            free += [slots[place] for place in {*places} if place >= made and last[place] == step]
+            slots.append(free.pop() if free else width)
+            width = max(width, slots[-1] + 1)
+            steps.append((function, pick, len(places) == 1, logical, slots[-1]))
+        empty = [None] * (width - made)
+        answer = slots[register(self.result)] if len(self.results) == 1 and isinstance(self.result, int) else None
 
         def run(*arrays: Array) -> Any:
-            registers: list[Any] = [*arrays, *constants]
-            for function, pick, single, logical in steps:
+            registers: list[Any] = [*arrays, *constants, *empty]
+            for function, pick, single, logical, slot in steps:
                 value = function(pick(registers)) if single else function(*pick(registers))
-                registers.append(value.astype(dtype) if logical else value)
+                registers[slot] = value.astype(dtype) if logical else value
             if answer is not None:
                 return registers[answer]
-            return self._answer(xp, [*arrays, *registers[made:]])
+            return self._answer(xp, [*arrays, *[registers[slot] for slot in slots[made:]]])
 
         return run
 

@@ -346,3 +346,25 @@ def test_arrays_of_numpy_are_taken_in_the_same_dtype_everywhere(body, dtype):
     assert [each.dtype for each in results] == [np.dtype(dtype).type] * 3
     for each in results[1:]:
         np.testing.assert_array_equal(each.asnumpy(), results[0].asnumpy())
+
+
+@pytest.mark.parametrize("function, dtype, numbers, expected", [
+    ("broadcast_mul", "float32", np.array([1, 2]), [3, 2]), ("elemwise_add", "float64", np.int32([1, 2]), [4, 3]),
+    ("broadcast_mul", "float16", np.array([True, False]), [3, 0]), ("dot", "float32", np.uint8([1, 2]), [5]),
+    ("broadcast_add", "int32", np.array([1, 2]), [4, 3]), ("elemwise_mul", "int8", np.array([True, False]), [3, 0]),
+    ("broadcast_mul", "int32", np.array([0.5, 1.0]), None), ("elemwise_add", "uint8", np.array([1, 2]), None),
+    ("take", "float32", np.array([(1 << 24) + 1]), [1]), ("pick", "float32", np.array([1]), [1])])
+def test_integers_of_numpy_are_taken_in_the_same_dtype_everywhere(function, dtype, numbers, expected):
+    """As they are where the operator can, as places that float32 does not hold; elsewhere in the dtype beside them."""
+    def body(x):
+        return getattr(mx.nd, function)(x, numbers, **({"mode": "wrap"} if function == "take" else {}))
+
+    op = mx.operator.define(body, name=f"_example_integers_{function}_{dtype}_{numbers.dtype}", traced=True)
+    x = mx.nd.array([[3, 1]] if function == "pick" else [3, 1], dtype=dtype)
+    for way in (body, op, lambda x: op(mx.sym.Variable("x")).bind(mx.cpu(), {"x": x}).forward()[0]):
+        if expected is None:
+            with pytest.raises(mx.errors.DTypeError, match=dtype):
+                way(x)
+        else:
+            found = way(x)
+            assert (found.asnumpy().tolist(), found.dtype) == (expected, np.dtype(dtype).type)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -425,3 +426,16 @@ def test_large_copies_are_shared(source, monkeypatch):
     target = np.full_like(x, np.nan)
     threads.copy(target, source(x))
     np.testing.assert_array_equal(target, np.broadcast_to(source(x), x.shape))
+
+
+def test_results_that_no_later_instruction_reads_are_given_up() -> None:
+    """Two arrays are held at a time, however many instructions there are."""
+    expression = trace(lambda x: e.exp(e.sin(e.cos(e.exp(e.sin(e.cos(x)))))), 1)
+    function, x = expression.on(np, np.dtype("float64")), np.ones(1 << 16)
+    function(x)
+    tracemalloc.start()
+    try:
+        function(x)
+        assert tracemalloc.get_traced_memory()[1] < 2.5 * x.nbytes
+    finally:
+        tracemalloc.stop()

@@ -7,7 +7,6 @@ are written in operators, so all of them can be differentiated again.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
@@ -18,15 +17,14 @@ from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import BatchedCall, Rule
-from ...core.spec import Shape, check_axes, flattened, is_narrow, is_numpy_float, reduced_axes
+from ...core.spec import Shape, check_axes, flattened, is_narrow, reduced_axes
 from ...elementwise.expression import absolute, equal, sqrt, square, where
 from ...elementwise.loops import check_some, reduced, sets
 from ...elementwise.rows import row_max, row_mean, row_min, row_product, row_sum
-from ...typing import Array
 from ..looped import by_loop, looped
 from ..outputs import agreeing, as_output, gradient_by, linear
 from ..samples import along, repeated
-from ..shapes.shape import as_view, stored
+from ..shapes.broadcasting import repeating
 
 __all__ = ["placing", "reduction", "spreads", "sum_"]
 
@@ -34,22 +32,6 @@ Axes = int | tuple[int, ...] | None
 _SUMMED = ("float16", "float32", "float64", "int32", "int64", "int8")
 #: Dtypes in which sums may be requested.
 Summed = Annotated[np.dtype, Limit(f"among {', '.join(_SUMMED)}", lambda dtype: dtype.name in _SUMMED)]
-
-
-def _spreading(data: Array, axes: tuple[int, ...], g: Array, mean: bool = False) -> Callable | None:
-    """The function that repeats arrays like ``g`` along the axes of the data that were reduced, on the host."""
-    if not is_numpy_float(g.dtype):
-        return None
-    shape, narrow = data.shape, reduced(data.shape, axes, True)
-    dtype, empty, count = g.dtype, np.empty, np.asarray(max(math.prod([shape[i] for i in axes]), 1), g.dtype)
-
-    def run(g: Array, data: Array) -> Array:
-        spread = empty(shape, dtype)
-        g = g.reshape(narrow)
-        spread[...] = np.divide(g, count) if mean else g
-        return spread
-
-    return run
 
 
 # ---------------------------------------------------------------------------- back to the shape of the data
@@ -72,26 +54,7 @@ def spreads(op: Op, axes: Callable[..., tuple[int, ...]], left: Callable[..., Sh
     rule = Rule(axes)
 
     agreeing(op, 0, lambda g, data, *, keepdims, **attrs: (data, left(data, rule(attrs, len(data)), keepdims)))
-
-    if not mean:
-        @op.view
-        def spreads_view(array, *, out_shape, xp, **attrs):
-            if out_shape is None:
-                return None
-            narrow = as_view(array, reduced(out_shape, rule(attrs, len(out_shape)), True))
-            return None if narrow is None else xp.broadcast_to(narrow, out_shape)
-
-    @op.kernel()  # no body: others repeat by it
-    def spreads_xp(xp, g, data, *, out=None, **attrs):
-        shape = data.shape
-        taken = rule(attrs, len(shape))
-        if mean:
-            g = g / max(math.prod([shape[i] for i in taken]), 1)
-        return stored(xp, xp.broadcast_to(g.reshape(reduced(shape, taken, True)), shape), out)
-
-    @op.prepare
-    def spreads_prepare(g, data, **attrs):
-        return _spreading(data, rule(attrs, data.ndim), g, mean)
+    repeating(op, lambda g, data: data, lambda data, **attrs: reduced(data, rule(attrs, len(data)), True), mean)
 
 
 def _reduced_axes(rank: int, *, axis: Axes, exclude: bool) -> tuple[int, ...]:

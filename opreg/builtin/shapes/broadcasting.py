@@ -14,7 +14,7 @@ import numpy as np
 from ...core.attrs import Count
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.rules import Rule
+from ...core.rules import Attrs, Rule
 from ...core.spec import Shape, check_axis, flattened, is_narrow, is_single_or_double, show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
@@ -24,7 +24,7 @@ from ..samples import padded, repeated, summed_like
 from .creation import filling
 from .shape import as_view, delivered, repeated_parts, stored
 
-__all__: list[str] = []
+__all__ = ["reduce_like_xp", "repeating"]
 
 
 def _stretched(data: Shape, target: Shape) -> Shape:
@@ -51,6 +51,54 @@ def _repeated(data: Array, parts: list[Any], out: Array) -> Array:
     return out
 
 
+def repeating(op: Op, target: Callable[..., Shape], narrow: Callable[..., Shape] | None = None, mean: bool = False
+              ) -> None:
+    """Declare view and kernel of an operator that repeats its first input along axes.
+
+    Parameters
+    ----------
+    op : Op
+        The operator.
+    target : function
+        ``target(*shapes, **attrs)``, given those of all inputs, returns the shape of the output.
+    narrow : function, optional
+        ``narrow(target, **attrs)`` returns the shape of as many axes, to which the input is reshaped before.
+    mean : bool
+        Whether to divide by the number of times that an element is repeated.
+    """
+    rule, reshaping = Rule(target), None if narrow is None else Rule(narrow)
+
+    def seen(data: Shape, shape: Shape, attrs: Attrs) -> Shape:
+        return data if reshaping is None else reshaping(attrs, shape)
+
+    def times(data: Shape, shape: Shape) -> int:
+        return max(math.prod([new for old, new in zip(data, shape) if old != new]), 1)
+
+    if not mean:
+        @op.view
+        def repeating_view(array, *, out_shape, xp, **attrs):
+            view = None if out_shape is None else as_view(array, seen(array.shape, out_shape, attrs))
+            return None if view is None else xp.broadcast_to(view, out_shape)
+
+    @op.kernel()  # no body: others repeat by it
+    def repeating_xp(xp, data, *like, out=None, **attrs):
+        shape = rule(attrs, data.shape, *[array.shape for array in like])
+        out = xp.empty(shape, data.dtype) if out is None else out
+        data = data.reshape(seen(data.shape, shape, attrs))
+        return _repeated(data / times(data.shape, shape) if mean else data, _parts(data.shape, shape), out)
+
+    @op.prepare
+    def repeating_prepare(data, *like, **attrs):
+        shape, dtype, empty = rule(attrs, data.shape, *[array.shape for array in like]), data.dtype, np.empty
+        before = seen(data.shape, shape, attrs)
+        parts, count = _parts(before, shape), np.asarray(times(before, shape), dtype)
+        if mean:
+            return lambda data, *like: _repeated((data / count).reshape(before), parts, empty(shape, dtype))
+        if before != data.shape:
+            return lambda data, *like: _repeated(data.reshape(before), parts, empty(shape, dtype))
+        return lambda data, *like: _repeated(data, parts, empty(shape, dtype))
+
+
 def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
     """Declare the rules of an operator that broadcasts its first input to the shape that ``target`` returns."""
     rule = Rule(target)
@@ -59,21 +107,7 @@ def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
     def broadcasting_infer(data, *like, **attrs):
         return _stretched(data, rule(attrs, data, *like))
 
-    @op.view
-    def broadcasting_view(array, *, out_shape, xp):
-        return None if out_shape is None else xp.broadcast_to(array, out_shape)
-
-    @op.kernel()  # no body: others repeat by it
-    def broadcasting_xp(xp, data, *like, out=None, **attrs):
-        shape = rule(attrs, data.shape, *[array.shape for array in like])
-        return _repeated(data, _parts(data.shape, shape), xp.empty(shape, data.dtype) if out is None else out)
-
-    @op.prepare
-    def broadcasting_prepare(data, *like, **attrs):
-        shape, dtype, empty = rule(attrs, data.shape, *[array.shape for array in like]), data.dtype, np.empty
-        parts = _parts(data.shape, shape)
-        return lambda data, *like: _repeated(data, parts, empty(shape, dtype))
-
+    repeating(op, target)
     op.identity(lambda ins, outs: ins[0] == outs[0])
 
     linear(op, "_reduce_like", slice(0, 1))

@@ -134,10 +134,10 @@ def reshaped(xp: ArrayModule, data: Array, shape: Shape, out: Array | None = Non
 
 
 def repeated_parts(shape: Shape, axes: Sequence[int]) -> list[Any]:
-    """Keys of parts that are written one after the other, to fill an array with values that repeat along axes: rows
-    that are short are faster so, a repetition at a time."""
+    """Keys of parts that are written one after the other, to fill an array with values that repeat along axes: many
+    rows of up to eight numbers are faster so, a repetition at a time."""
     last = max(axes, default=0)
-    if not axes or not 0 < math.prod(shape[last:]) < 64:
+    if not axes or math.prod(shape[last:]) > 8 or math.prod(shape[:last]) < 256 * max(shape[last], 1):
         return [...]
     return [(..., slice(i, i + 1), *(slice(None),) * (len(shape) - last - 1)) for i in range(shape[last])]
 
