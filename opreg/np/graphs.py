@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from opreg import np, symbol
@@ -10,7 +11,8 @@ from opreg.symbol.symbol import Symbol
 from . import functions
 from .values import NumpySymbol
 
-__all__ = ["zeros", "ones", "full", "arange", "linspace", "eye", "identity"]
+__all__ = ["zeros", "ones", "full", "arange", "linspace", "logspace", "eye", "identity", "hanning", "hamming",
+           "blackman"]
 
 
 def _numpy(made: Any) -> NumpySymbol:
@@ -43,6 +45,37 @@ def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dt
              ) -> NumpySymbol:
     """Evenly spaced values."""
     return _numpy(symbol.linspace(start, stop, num, endpoint, dtype=dtype))
+
+
+def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None,
+             ctx: Any = None) -> NumpySymbol:
+    """Elements whose logarithms are evenly spaced."""
+    made: Any = base ** linspace(start, stop, num, endpoint)
+    return made if dtype is None else made.astype(dtype)
+
+
+def _window(M: int, dtype: Any, *factors: float) -> NumpySymbol:
+    """The sum of cosines of 0, 1, … periods, each times a factor."""
+    angles = arange(M) * (2 * math.pi / max(M - 1, 1))
+    made: Any = sum([functions.FUNCTIONS["cos"](angles * i) * factor for i, factor in enumerate(factors)][1:],
+                    zeros(M) + factors[0])
+    made = made if M > 1 else ones(M)
+    return made if dtype is None else made.astype(dtype)
+
+
+def hanning(M: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
+    """The Hann window."""
+    return _window(M, dtype, 0.5, -0.5)
+
+
+def hamming(M: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
+    """The Hamming window."""
+    return _window(M, dtype, 0.54, -0.46)
+
+
+def blackman(M: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
+    """The Blackman window."""
+    return _window(M, dtype, 0.42, -0.5, 0.08)
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, ctx: Any = None) -> NumpySymbol:

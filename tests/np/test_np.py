@@ -102,6 +102,16 @@ def test_quotients_of_integers_are_the_same_in_symbols(text: str) -> None:
     np.testing.assert_allclose(found.asnumpy(), _value(text, np, *values.values()), 1e-6)
 
 
+@pytest.mark.usefixtures("numpy_manners")
+@pytest.mark.parametrize("text", [
+    "np.logspace(0, 2, 5)", "np.logspace(1, 2, 3, False, 2.0)", "np.hanning(7)", "np.hanning(1)", "np.hamming(6)",
+    "np.blackman(5)", "np.linspace(0, 1, 4)", "np.eye(2, 3)"])
+def test_symbols_are_made_as_arrays_are(text: str) -> None:
+    (found,) = _value(text, mx.sym.np, None, None).eval()
+    np.testing.assert_allclose(found.asnumpy(), _value(text, np, None, None), 1e-5, 1e-6)
+    np.testing.assert_allclose(_value(text, mnp, None, None).asnumpy(), _value(text, np, None, None), 1e-5, 1e-6)
+
+
 @pytest.mark.parametrize("text", SHAPED)
 def test_symbols_refuse_what_reads_shapes(text: str) -> None:
     x, y = (mx.sym.Variable(name).as_np_ndarray() for name in "xy")
