@@ -18,6 +18,7 @@ from opreg.core.spec import Spec
 from opreg.core.tracing import TraceError
 from opreg.core.value import Value
 
+from . import traced_composed as traced_composed  # enters rules
 from . import traced_numpy as rules
 from .context import current_context
 from .ndarray import FUNCTION, UFUNC, NDArray

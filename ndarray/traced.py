@@ -25,7 +25,6 @@ from opreg.core.tracing import Sized, TraceError, Tracer
 from opreg.errors import here
 from opreg.typing import Array, DTypeLike
 
-from . import traced_composed as traced_composed  # enters rules of NumPy's functions
 from . import traced_numpy as numpy_rules
 from .context import Context
 from .ndarray import Applied, NDArray, _key, operand_dtype, parts_of, wrap

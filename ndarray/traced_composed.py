@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opreg.core.spec import check_axes, check_axis
+from opreg.core.spec import check_axes, check_axis, is_floating, limits
 from opreg.core.tracing import TraceError
 
 from .traced_numpy import FUNCTIONS, F, _array, _dummy, _value
@@ -175,11 +175,10 @@ def nan_to_num(body: BodyTracer, x: ArrayLike, copy: bool = True, nan: float = 0
                neginf: float | None = None) -> Any:
     """Finite numbers in place of NaN and infinities."""
     array = _traced(body, x)
-    if array.dtype.kind != "f":
+    if not is_floating(array.dtype):
         return array
-    limits = np.finfo(array.dtype)
-    for at, number in ((np.inf, limits.max if posinf is None else posinf),
-                       (-np.inf, limits.min if neginf is None else neginf)):
+    least, most = limits(array.dtype)
+    for at, number in ((np.inf, most if posinf is None else posinf), (-np.inf, least if neginf is None else neginf)):
         array = np.where(array == at, np.asarray(number, array.dtype), array)
     return np.where(np.isnan(array), np.asarray(nan, array.dtype), array)
 

@@ -607,7 +607,7 @@ REFUSED = {
     "memory": (_stored, "an array in memory needs numbers"),
     "a change of an input": (_changed, "read-only"),
     "numbers in NumPy": (lambda x: x.asnumpy().tolist(), r"tolist\(\) needs numbers"),
-    "a function without operator": (lambda x: np.linalg.inv(x.asnumpy()), "np.linalg.inv has no operator"),
+    "a function without operator": (lambda x: np.linalg.svd(x.asnumpy()), "np.linalg.svd has no operator"),
     "autograd": (_recorded, "autograd inside of a body needs numbers"),
     "randomness": (lambda x: x * nd.random.uniform(shape=(3,), dtype="float64"), "random numbers"),
     "NumPy's randomness": (lambda x: x * np.random.rand(), "random numbers"),  # noqa: NPY002  what users write
