@@ -170,11 +170,18 @@ def cases(mx: Any, planned: Callable[[Any, bool], int], wait: Callable[[], None]
         executor.set_optimizer(mx.optimizer.create("sgd", learning_rate=rate, rescale_grad=1 / len(labels)))
         return run_as_one, check
 
-    def mlp(batch, layers, rate):
-        y = mx.sym.Variable("data")
+    def perceptron(name, layers):
+        y = mx.sym.Variable(name)
         for i, n in enumerate(layers[1:]):
             y = mx.sym.FullyConnected(mx.sym.relu(y) if i else y, num_hidden=n)
-        return step(mx.sym.SoftmaxOutput(y, name="softmax"), mlp_data(batch, layers), rate)
+        return y
+
+    def few_rows(batch, layers):
+        x, _, parameters = mlp_data(batch, layers)
+        return inference(perceptron("x", layers), [x, *parameters])
+
+    def mlp(batch, layers, rate):
+        return step(mx.sym.SoftmaxOutput(perceptron("data", layers), name="softmax"), mlp_data(batch, layers), rate)
 
     def lenet(batch, rate):
         y = mx.sym.Variable("data")
@@ -376,8 +383,9 @@ def cases(mx: Any, planned: Callable[[Any, bool], int], wait: Callable[[], None]
             "norm_softmax": norm_softmax, "conv_training": convolutions(True), "conv_inference": convolutions(False),
             "block": block, "attention": attention(False), "attention_training": attention(True),
             "attention_long": attention(False), "attention_long_training": attention(True), "lstm": lstm,
-            "resnet_1": resnet_18, "resnet_8": resnet_18, "mlp": mlp, "lenet": lenet, "adam": adam,
-            "eager": eager, "records": records, "eager_gradient": eager_gradient(lambda x: x * 2),
+            "resnet_1": resnet_18, "resnet_8": resnet_18, "few_rows": few_rows, "mlp": mlp,
+            "lenet": lenet, "adam": adam, "eager": eager, "records": records,
+            "eager_gradient": eager_gradient(lambda x: x * 2),
             "square_eager": eager_gradient(lambda x: x * x), "square_compiled": square_compiled,
             "chain_build": chain_build, "chain": chain_training, "memory_training": memory(True),
             "memory_inference": memory(False), "memory_peak": memory_peak}

@@ -449,6 +449,20 @@ def block(batch: int, tokens: int, width: int, heads: int, ratio: int) -> Any:
 # ------------------------------------------------------------------------------------------------- layers
 
 
+def few_rows(batch: int, layers: tuple[int, ...]) -> Any:
+    x, _, parameters = mlp_data(batch, layers)
+    values = [np.empty((batch, n), np.float32) for n in layers[1:]]
+
+    def run() -> None:
+        y = x
+        for i, value in enumerate(values):
+            np.matmul(y, parameters[2 * i].T, value)
+            np.add(value, parameters[2 * i + 1], value)
+            y = np.maximum(value, 0, out=value) if i < len(values) - 1 else value
+
+    return run, lambda: total(values[-1])
+
+
 def mlp(batch: int, layers: tuple[int, ...], rate: float) -> Any:
     x, labels, before = mlp_data(batch, layers)
     parameters = [each.copy() for each in before]
@@ -608,6 +622,7 @@ CASES = {"NumPy": {
     "gelu": gelu, "gelu_training": gelu_training, "norm_softmax": norm_softmax, "conv_training": convolutions(True),
     "conv_inference": convolutions(False), "block": block, "attention": attention(False),
     "attention_training": attention(True), "attention_long": attention(False),
-    "attention_long_training": attention(True), "lstm": lstm, "resnet_1": resnet_18, "resnet_8": resnet_18, "mlp": mlp,
-    "lenet": lenet, "adam": adam, "eager": eager, "import": import_time, "first_result": first_result,
+    "attention_long_training": attention(True), "lstm": lstm, "resnet_1": resnet_18, "resnet_8": resnet_18,
+    "few_rows": few_rows, "mlp": mlp, "lenet": lenet, "adam": adam, "eager": eager, "import": import_time,
+    "first_result": first_result,
 }}

@@ -53,4 +53,5 @@ def import_time() -> Any:
 VERSION = onnxruntime.__version__
 _CASES = cases(mx, planned, lambda: None, _bound.append)
 CASES = {"ONNX Runtime": {"import": import_time, **{key: session_of(_CASES[key]) for key in (
-    "elementwise", "gelu", "conv_inference", "attention", "attention_long", "resnet_1", "resnet_8")}}}
+    "elementwise", "gelu", "conv_inference", "attention", "attention_long", "resnet_1", "resnet_8",
+    "few_rows")}}}

@@ -197,13 +197,22 @@ def step(network: Callable, data: Any, rate: float, compiled: bool) -> Any:
     return (compiled_step if compiled else step), check
 
 
-def mlp(compiled: bool) -> Callable:
-    def network(x: Any, *parameters: Any) -> Any:
-        for i in range(0, len(parameters), 2):
-            x = F.linear(torch.relu(x) if i else x, parameters[i], parameters[i + 1])
-        return x
+def perceptron(x: Any, *parameters: Any) -> Any:
+    for i in range(0, len(parameters), 2):
+        x = F.linear(torch.relu(x) if i else x, parameters[i], parameters[i + 1])
+    return x
 
-    return lambda batch, layers, rate: step(network, mlp_data(batch, layers), rate, compiled)
+
+def few_rows(wrap: Callable) -> Callable:
+    def case(batch: int, layers: tuple[int, ...]) -> Any:
+        x, _, parameters = mlp_data(batch, layers)
+        return inference(wrap(perceptron), [x, *parameters])
+
+    return case
+
+
+def mlp(compiled: bool) -> Callable:
+    return lambda batch, layers, rate: step(perceptron, mlp_data(batch, layers), rate, compiled)
 
 
 def lenet(compiled: bool) -> Callable:
@@ -425,7 +434,7 @@ torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 VERSION = torch.__version__
 SHARED = {"elementwise": elementwise, "elementwise_training": chain_training, "gelu": gelu,
           "gelu_training": gelu_training, "norm_softmax": norm_softmax, "block": block, "lstm": lstm,
-          "resnet_1": resnet_18, "resnet_8": resnet_18, "adam": adam, "memory_peak": memory_peak,
+          "resnet_1": resnet_18, "resnet_8": resnet_18, "few_rows": few_rows, "adam": adam, "memory_peak": memory_peak,
           "conv_training": partial(convolutions, True), "conv_inference": partial(convolutions, False),
           "attention": partial(attention, False), "attention_training": partial(attention, True),
           "attention_long": partial(attention, False), "attention_long_training": partial(attention, True)}

@@ -71,6 +71,8 @@ WORKLOADS = (
              {"steps": 32, "batch": 32, "hidden": 128}),
     Workload("resnet_1", "ResNet-18, a picture of 224 × 224, inference", "ms", {"batch": 1, "size": 224}),
     Workload("resnet_8", "the same, 8 pictures", "ms", {"batch": 8, "size": 224}),
+    Workload("few_rows", "perceptron 784-512-256-10 with relu, batch 4, inference", "µs",
+             {"batch": 4, "layers": (784, 512, 256, 10)}),
     Workload("mlp", "perceptron 784-128-64-10 with relu, batch 64, cross-entropy, a step of SGD", "µs", _MLP),
     Workload("layers", "the same of the framework's layers, loss and optimizer, compiled", "µs",
              {**_MLP, "compiled": True, "hook": False}),

@@ -197,6 +197,7 @@ BY_HAND: dict[str, dict[str, Any]] = {
         "attention", "attention_training", "attention_long", "attention_long_training")},
     **{key: {"batch": 2, "size": 32} for key in ("resnet_1", "resnet_8")}, "lenet": {"batch": 3, "rate": 0.1},
     "lstm": {"steps": 3, "batch": 2, "hidden": 5}, "mlp": {"batch": 6, "layers": (7, 5, 4, 10), "rate": 0.1},
+    "few_rows": {"batch": 2, "layers": (7, 5, 4, 10)},
     "adam": {"count": 5, "rate": 1e-3}, "eager": {"n": 10, "calls": 2},
 }
 
