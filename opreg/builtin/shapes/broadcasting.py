@@ -24,7 +24,7 @@ from ..samples import padded, repeated, summed_like
 from .creation import filling
 from .shape import as_view, delivered, repeated_parts, stored
 
-__all__ = ["reduce_like_xp", "repeating"]
+__all__ = ["repeating"]
 
 
 def _stretched(data: Shape, target: Shape) -> Shape:
