@@ -211,7 +211,6 @@ ROWS += [
     Row("_backward_rdiv_scalar", [_G, _LEFT, _RIGHT], {"scalar": 1.3}, grad=(0, 1, 2), second=True),
     Row("_backward_rmod_scalar", [_G, _LEFT], {"scalar": 1.3}, grad=(0,), second=True),
     Row("_backward_npi_rmod_scalar", [_G, _LEFT], {"scalar": 1.3}, grad=(0,), second=True),
-    Row("_backward_scatter_elemwise_div_rhs", [_G, _LEFT, abs(_RIGHT) + 1], grad=(0, 1, 2), second=True),
     Row("_backward_npi_mod_rhs", [_WIDE, _WIDE * 1.5, _LINE], grad=(0,), second=True),
     Row("_backward_power_scalar", [_G, _LEFT], {"scalar": 1.3}, grad=(0, 1), second=True),
     Row("_backward_power_scalar", [_G, _LEFT], {"scalar": 2.0}, grad=(0, 1), second=True),
