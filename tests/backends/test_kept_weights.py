@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import opreg as mx
 from opreg import gluon, nn, ops
-from opreg.backends.onednn.operators import convolution
+from opreg.backends import trials
+from opreg.backends.onednn.operators import convolution, products
 from opreg.cells.jit import jit
 from opreg.cells.tensor import Tensor
 from opreg.symbol import compile as compiler
@@ -200,3 +201,88 @@ def test_python_in_a_compiled_cell_runs_in_the_mode_of_the_call(training, unregi
             return asked(x)
 
     assert jit(Asks().set_train(training))(Tensor(X)).asnumpy().max() == training
+
+
+# ---------------------------------------------------------------------------------------------- small products
+
+
+def _layer(x: Any, w: Any) -> sym.Symbol:
+    return sym.FullyConnected(x, w, num_hidden=32, no_bias=True, name="dense")
+
+
+def _dense(w: Any, rows: int = 4) -> mx.executor.Executor:
+    """An executor of a dense layer of few rows, in inference."""
+    x = mx.nd.array(np.random.default_rng(5).normal(size=(rows, 9 * 16)).astype(np.float32))
+    return _layer(sym.Variable("x"), sym.Variable("w")).bind(mx.cpu(), {"x": x, "w": w}, grad_req="null")
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """Products of any size are tried, and oneDNN is the faster one."""
+    monkeypatch.setenv("OPREG_TUNE", "1")
+    monkeypatch.setattr(products.matmul, "SMALL", 0)
+    monkeypatch.setattr(products.trials, "faster", lambda question, usual, other, *rest, **words: trials.Choice(
+        "oneDNN", "so it is"))
+
+
+@FAST
+def test_a_weight_of_a_product_is_laid_out_once(tried):
+    """What nobody has noted is not seen; training reads it as it is."""
+    w = mx.nd.array(np.random.default_rng(6).normal(size=(32, 9 * 16)).astype(np.float32))
+    executor = _dense(w)
+    executor.forward(is_train=True)
+    first = executor.forward(is_train=False)[0].asnumpy()
+    assert "dense: onednn" in executor.explain()
+    w._data[...] = 0.0
+    assert (executor.forward(is_train=False)[0].asnumpy() == first).all() and first.any()
+    assert not executor.forward(is_train=True)[0].asnumpy().any()
+
+
+@FAST
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_product_reads_the_weight_that_is_there(tried, change):
+    """Whoever writes it."""
+    w = mx.nd.array(np.random.default_rng(6).normal(size=(32, 16, 3, 3)).astype(np.float32))
+    executor = _dense(w.reshape((32, -1)))
+    executor.forward(is_train=False)
+    change(w)
+    found = executor.forward(is_train=False)[0].asnumpy()
+    close(found, executor.arg_dict["x"].asnumpy() @ w.asnumpy().reshape(32, -1).T)
+
+
+@FAST
+@pytest.mark.parametrize("change", [lambda w: w.set_data(w * 2), lambda w: w.__setitem__((1, 2), 0.5),
+                                    lambda w: w.__imul__(-1)])
+def test_a_compiled_dense_layer_reads_the_weight_that_is_there(tried, change):
+    net = nn.Dense(36, 32).set_train(False)
+    compiled, x = jit(net), Tensor(np.random.default_rng(7).normal(size=(4, 36)).astype(np.float32))
+    compiled(x)
+    assert "onednn" in compiled.explain()
+    change(net.weight)
+    close(compiled(x).asnumpy(), net(x).asnumpy())
+
+
+@FAST
+@pytest.mark.parametrize("factor", [1.0, 2.0])
+def test_products_in_a_body_read_the_weight_of_the_round(tried, factor):
+    """Sliced from the whole, or computed."""
+    x, weights = sym.Variable("x"), sym.Variable("w")
+    net = sym.contrib.foreach(lambda w, s: (_layer(x, w if factor == 1 else w * factor), s), weights,
+                              sym.zeros((1,)))[0]
+    rng = np.random.default_rng(8)
+    args = {"x": mx.nd.array(rng.normal(size=(4, 144))), "w": mx.nd.array(rng.normal(size=(3, 32, 144)))}
+    executor = net.bind(mx.cpu(), args, grad_req="null")
+    found = [executor.forward(is_train=False)[0].asnumpy() for _ in range(2)][1]
+    close(found, factor * args["x"].asnumpy() @ args["w"].asnumpy().swapaxes(1, 2))
+
+
+@FAST
+def test_a_product_reads_memory_of_others_anew(tried):
+    host = np.ones((32, 9 * 16), np.float32)
+    w = mx.nd.from_numpy(host)
+    host.flags.writeable = True
+    executor = _dense(w)
+    for number in (1.0, -2.0, 0.5):
+        host[...] = number
+        found = executor.forward(is_train=False)[0].asnumpy()
+        close(found, executor.arg_dict["x"].asnumpy() @ host.T)

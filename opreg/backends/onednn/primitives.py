@@ -205,11 +205,12 @@ class Norm(NamedTuple):
 
 class Product(NamedTuple):
     """A product of matrices (m, k) and (k, n), or of two stacks of them; with ``bias``, a vector (n) is added to each
-    row."""
+    row; with ``kept``, the right factor is read in the library's layout."""
 
     a: Shape
     b: Shape
     bias: bool = False
+    kept: bool = False
 
     def shapes(self, part: Part) -> tuple[Shape, ...]:
         """Shapes of the factors, the product and the bias."""
@@ -218,6 +219,8 @@ class Product(NamedTuple):
     def describe(self, library: Library, part: Part, strides: Sequence[Shape]) -> list[Description]:
         """The primitive."""
         a, b, y, *bias = [plain(library, shape, steps) for shape, steps in zip(self.shapes(part), strides)]
+        if self.kept:
+            b = any_layout(library, self.b)
         attributes = Object(library, "primitive_attr", "primitive_attr_create")
         library.check("primitive_attr_set_scratchpad_mode", attributes.pointer, OURS)  # else each has its own
         product = Object(library, "primitive_desc", "matmul_primitive_desc_create", library.engine, a.pointer,

@@ -5,10 +5,10 @@ A plan uses the threads of one library for all its products, since those of the 
 several advantages: its threads sooner leave the cores to ours; it multiplies a stack in one call; it adds a bias while
 it stores the result; and more often its results have the same bits with any number of threads. BLAS is used for the
 plan if a trial shows it to be faster by a tenth with the threads of the plan. Each shape of smaller products has a
-trial of its own: with the plan's threads of oneDNN if there are any, else with one thread. Another trial decides
-whether a transposed left factor is copied first: if its columns are a page apart, they compete for few lines of the
-first-level cache, and the library takes twice as long. A caller that had to wait for threads computes alone for a
-while, as with BLAS's.
+trial of its own: with the plan's threads of oneDNN if there are any, else with one thread, which in inference reads
+weights in oneDNN's layout. Another trial decides whether a transposed left factor is copied first: if its columns are a
+page apart, they compete for few lines of the first-level cache, and the library takes twice as long. A caller that had
+to wait for threads computes alone for a while, as with BLAS's.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from opreg.core import threads
 from opreg.core.cache import cached
 from opreg.core.launch import Call, Rank
 from opreg.core.spec import Shape
+from opreg.core.versions import now, stays
 from opreg.errors import OpError, passing
 from opreg.typing import Array
 
@@ -136,7 +137,7 @@ def _left_to_blas(call: Call, found: Matrices) -> str | None:
             return "the library has no threads to be held"
         if not trials.allowed():
             return "nothing is tried, says OPREG_TUNE"
-        choice = _tried(found.a, found.b, here)
+        choice = _tried(found.a, found.b, here, small and _keeps(call))
         reason = choice.reason if choice.way == _BLAS else None
         if small:
             return reason
@@ -149,19 +150,26 @@ def _is_small(found: Matrices) -> bool:
     return found.work < _LEAST and found.a.ndim == 2
 
 
-def _tried(a: Array, b: Array, here: bool = False) -> trials.Choice:
+def _keeps(call: Call) -> bool:
+    """Whether a plan keeps the right factor in the library's layout, until it is written: a weight, in inference."""
+    return (not call.is_train and 1 in call.variables and convolution.HERE not in call.memo
+            and call.xp.may_share_memory(call.found.b, call.ins[1]) and stays(call.found.b, now()))
+
+
+def _tried(a: Array, b: Array, here: bool = False, kept: bool = False) -> trials.Choice:
     """The faster library for products of such matrices, with the threads of a plan.
 
     A small product has those of oneDNN if the plan uses them already (``here``), and then none of BLAS's.
     """
     found, layout = _sample(a, b)
-    run, small = _bound(found), _is_small(found)
+    run, small = _bound(found, kept=kept), _is_small(found)
     by_onednn = functools.partial(_alone, run) if small and not here else _by_threads(run, found)
     by_blas: Callable[..., object] = blas.matmul_alone if here else blas.multiplier(np, found.a, found.b)
     if isinstance(by_blas, blas.Watched):
         by_blas = by_blas.function
     usual, other = (_BLAS, _ONEDNN) if small else (_ONEDNN, _BLAS)
-    question = f"{layout}: {usual} or {other}, {_ONEDNN} {shared_library.version()}{' computes before' * here}"
+    meanwhile = " computes before" if here else " keeps the right one" if kept else ""
+    question = f"{layout}: {usual} or {other}, {_ONEDNN} {shared_library.version()}{meanwhile}"
     return trials.faster(question, usual, other, {
         _ONEDNN: by_onednn, _BLAS: functools.partial(by_blas, found.a, found.b, found.out)}, apart=True)
 
@@ -212,9 +220,9 @@ def _copied(a: Array, room: Room) -> tuple[Array, Callable[[], None]]:
                                        for i, n in enumerate(work.nbytes)])
 
 
-def _describe(found: Matrices) -> tuple[Product, tuple[Shape, ...]]:
+def _describe(found: Matrices, kept: bool = False) -> tuple[Product, tuple[Shape, ...]]:
     """The geometry of a product and the strides of its arrays."""
-    return Product(found.a.shape, found.b.shape, found.bias is not None), tuple([
+    return Product(found.a.shape, found.b.shape, found.bias is not None, kept), tuple([
         tuple([step // 4 for step in array.strides]) for array in _arrays(found)])
 
 
@@ -235,10 +243,11 @@ def _new(number: int, shape: Shape, dtype: np.dtype) -> Array:
     return np.empty(shape, dtype)
 
 
-def _bound(found: Matrices, room: Room = _new) -> Callable[[], None]:
+def _bound(found: Matrices, room: Room = _new, kept: bool = False) -> Callable[[], None]:
     """A function that multiplies these matrices; ``room`` gives the memory of temporaries."""
-    work = engine.Work("forward", *_describe(found))
-    return work.bind(_arrays(found), [room(i, (n,), np.dtype(np.uint8)) for i, n in enumerate(work.nbytes)])
+    work = engine.Work("forward", *_describe(found, kept))
+    return work.bind(_arrays(found), [(_new if kept and i == work.kept else room)(i, (n,), np.dtype(np.uint8))
+                                      for i, n in enumerate(work.nbytes)], kept)
 
 
 @cached(1024)
@@ -256,7 +265,7 @@ def _same_bits(product: Product, strides: tuple[Shape, ...]) -> bool:
 
 def _steps(call: Call) -> Callable[[], object]:
     if convolution.HERE not in call.memo and _is_small(call.found):
-        return engine.step_of(call, functools.partial(_alone, _bound(call.found, call.scratch)))
+        return engine.step_of(call, functools.partial(_alone, _bound(call.found, call.scratch, _keeps(call))))
     call.memo[convolution.HERE] = True
     found, before = _arranged(call.found, call.scratch)
     product = _bound(found, call.scratch)
