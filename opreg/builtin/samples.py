@@ -95,8 +95,8 @@ def along(op: Op, *names: str, of: int = 0, more: int = 0, flat: bool = False, s
         if any(batched[i] for i in shared if i < len(batched)):
             return NotImplemented
         size = size_of(ins, batched)
-        ins = [value if own or i in shared else _repeat(value, size) for i, (value, own) in
-               enumerate(zip(ins, batched))]
+        ins = [value if own or i in shared else _repeat(value, size)
+               for i, (value, own) in enumerate(zip(ins, batched))]
         rank = len(ins[of].shape) - 1
         if rank == 0 and not more and len(ins) == 1:
             ins, rank = [ins[0].reshape((size, 1))], 1

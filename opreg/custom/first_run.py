@@ -91,8 +91,8 @@ def checked(run: Step, later: Step, custom_op: CustomOp, title: str, raws: Seque
         marks = [_mark(data, req) for data, req in zip(raws, reqs)]
         before = [list(arrays) for arrays in lists.values()]
         key, results = [*lists.items()][-1]
-        watch = _Assigning(custom_op, title, {id(array): f"{key}[{i}], {name!r}," for i, (array, name) in
-                                         enumerate(zip(results, names))})
+        places = {id(array): f"{key}[{i}], {name!r}," for i, (array, name) in enumerate(zip(results, names))}
+        watch = _Assigning(custom_op, title, places)
         try:
             run()
         finally:

@@ -157,9 +157,9 @@ def read_by(attrs: PropUse, needed: Sequence[int], read: Sequence[Array], ctx: C
     every: list[Any] = [wrap(data, ctx, True) for data in read]
     if len(needed) < 2 * n_out + n_in:
         shown = dict(zip(needed, every))
-        every = [shown[i] if i in shown else _Undeclared(f"{name}[{number}]") for i, (name, number) in
-                 enumerate([(name, i) for name, count in (("out_grad", n_out), ("in_data", n_in), ("out_data", n_out))
-                            for i in range(count)])]
+        titles = [f"{name}[{i}]" for name, count in (("out_grad", n_out), ("in_data", n_in), ("out_data", n_out))
+                  for i in range(count)]
+        every = [shown[i] if i in shown else _Undeclared(title) for i, title in enumerate(titles)]
     return every[:n_out], every[n_out:n_out + n_in], every[n_out + n_in:]
 
 

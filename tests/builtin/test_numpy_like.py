@@ -166,8 +166,8 @@ def _sum_to(full: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 @_RULE
 @given(mutually_broadcastable_shapes(num_shapes=3, max_dims=3, min_side=0, max_side=3), _KINDS, _KINDS)
 def test_where(shapes, kind, chooser):
-    c, x, y = [_numbers(shape, dtype, seed) for seed, (shape, dtype) in
-               enumerate(zip(shapes.input_shapes, (chooser, kind, kind)))]
+    c, x, y = [_numbers(shape, dtype, seed)
+               for seed, (shape, dtype) in enumerate(zip(shapes.input_shapes, (chooser, kind, kind)))]
     _same(_run("_npi_where", c, x, y), np.where(c != 0, x, y))
     full = np.broadcast_to(c != 0, shapes.result_shape)
     by_c, by_x, by_y = _slope("_npi_where", c, x, y)

@@ -39,8 +39,8 @@ def _convolved(attrs, modulated=False):
             for g, part in enumerate(np.split(np.arange(x.shape[1]), moving)):
                 for t, tap in enumerate(taps):
                     number = g * len(taps) + t
-                    place = [q * s - p + k * d + offset[n, 2 * number + axis, i, j] for axis, (q, s, p, k, d) in
-                             enumerate(zip((i, j), stride, pad, tap, dilate))]
+                    place = [q * s - p + k * d + offset[n, 2 * number + axis, i, j]
+                             for axis, (q, s, p, k, d) in enumerate(zip((i, j), stride, pad, tap, dilate))]
                     columns[part, t] = _read(x[n, part], *place, modulated)
                     if modulated:
                         columns[part, t] *= mask[n, number, i, j]
