@@ -77,7 +77,7 @@ def test_gradients_of_reductions(forward, name, shape, dtype):
             (narrow,) = op.infer_shapes([shape], [None], op.complete(given))[1]
             g = [_data(narrow, dtype) if narrow else np.asarray(2.5).astype(dtype) for _ in range(2)]
         given = {name: value for name, value in given.items() if name in get("_backward_sum").signature.schema}
-        assert _same(name, given, [g[0], data], [g[1], data]) == (dtype != "int32")
+        assert _same(name, given, [g[0], data], [g[1], data])
 
 
 @pytest.mark.parametrize("mode", ["clip", "wrap"])
