@@ -27,8 +27,8 @@ class Buffer:
 
     Examples
     --------
-    >>> from .cell import Cell
-    >>> cell = Cell()
+    >>> from opreg import nn
+    >>> cell = nn.Cell()
     >>> cell.mean = Buffer(Tensor([1.0]))
     >>> cell.mean, list(cell.state_dict())
     (Tensor(shape=[1], dtype=Float32, value= [ 1.00000000e+00]), ['mean'])

@@ -60,12 +60,12 @@ def custom_vjp(fn: Callable[..., Any] | None = None) -> CustomVjp | Callable[[Ca
 
     Examples
     --------
-    >>> from .tensor import tensor
+    >>> from opreg import Tensor
     >>> @custom_vjp
     ... def step(x):
     ...     return (x > 0).astype("float32")
     >>> step.defbwd(lambda x, out, dout: (dout * 0.5,))
-    >>> grad(step)(tensor(3.0))
+    >>> grad(step)(Tensor(3.0))
     Tensor(shape=[], dtype=Float32, value= 0.5)
     """
     return custom_vjp if fn is None else CustomVjp(fn)

@@ -474,7 +474,7 @@ class HookBackward:
 
     Examples
     --------
-    >>> from .grad import grad
+    >>> from opreg import grad
     >>> double = HookBackward(lambda gradients: gradients[0] * 2)
     >>> grad(lambda x: double(x) * 3)(Tensor(1.0))
     Tensor(shape=[], dtype=Float32, value= 6)
@@ -518,7 +518,7 @@ class InsertGradientOf:
 
     Examples
     --------
-    >>> from .grad import grad
+    >>> from opreg import grad
     >>> double = InsertGradientOf(lambda g: g * 2)
     >>> grad(lambda x: double(x) * 3)(Tensor(1.0))
     Tensor(shape=[], dtype=Float32, value= 6)

@@ -65,7 +65,7 @@ def mutable(input_data: T, dynamic_len: bool = False) -> T:
 
     Examples
     --------
-    >>> from .grad import grad
+    >>> from opreg import grad
     >>> grad(lambda pair: pair[0] * pair[1])(mutable((2.0, 3.5)))
     (Tensor(shape=[], dtype=Float32, value= 3.5), Tensor(shape=[], dtype=Float32, value= 2))
     """
@@ -101,7 +101,7 @@ def flatten(value: object, leaves: list[Any], is_leaf: Callable[[object], bool] 
 
     Examples
     --------
-    >>> from .tensor import Tensor
+    >>> from opreg import Tensor
     >>> leaves = []
     >>> flatten((Tensor(1), {"a": 2}), leaves), len(leaves)
     (('tuple', None, (('tensor',), ('dict', ('a',), (('constant', 2),)))), 1)

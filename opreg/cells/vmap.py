@@ -186,7 +186,7 @@ def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Calla
 
     Examples
     --------
-    >>> from .tensor import Tensor
+    >>> from opreg import Tensor
     >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> vmap(lambda row: row.sum())(x)
     Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00,  7.00000000e+00])

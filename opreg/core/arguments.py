@@ -214,7 +214,7 @@ def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = Fal
 
     Examples
     --------
-    >>> from .registry import get
+    >>> from opreg.core.registry import get
     >>> str(signature(get("LeakyReLU"))).partition(", act_type")[0]
     '(data, gamma=None'
     """

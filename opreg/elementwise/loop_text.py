@@ -347,8 +347,8 @@ def loop_text(rows: RowExpression, layout: Layout) -> str:
 
     Examples
     --------
-    >>> from .expression import exp
-    >>> from .rows import row_sum, trace_rows
+    >>> from opreg.elementwise.expression import exp
+    >>> from opreg.elementwise.rows import row_sum, trace_rows
     >>> rows = trace_rows(lambda x: exp(x) / row_sum(exp(x)), (RowLayout.ELEMENT,))
     >>> print(loop_text(rows, Layout(2, (1,), (False,), (True,), ((),), False, False)))
     def tile(x0, y0):

@@ -36,7 +36,7 @@ class Primitive:
 
     Examples
     --------
-    >>> from . import MatMul
+    >>> from opreg.ops import MatMul
     >>> MatMul(transpose_b=True)
     Prim[MatMul]<transpose_a=False, transpose_b=True>
     """
