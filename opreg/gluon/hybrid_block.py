@@ -378,7 +378,7 @@ class HybridBlock(Block):
         ctx = contexts[0]
         with ctx:
             if self._active:
-                if any(other != ctx for other in contexts):
+                if contexts.count(ctx) != len(contexts):
                     raise BlockError(f"Find multiple contexts in the input, After hybridized, the HybridBlock only "
                                      f"supports one input context: {sorted(set(map(str, contexts)))}")
                 return self._call_cached_op(x, *args)
