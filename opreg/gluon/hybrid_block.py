@@ -212,7 +212,8 @@ class HybridBlock(Block):
         outs = plans(data) if self._told is None else plans.watched(data, *self._told)
         numpy = _any_numpy(data)
         faces = self._faces[1] if self._faces is not None and self._faces[0] == numpy else [numpy] * len(outs)
-        outs = [value.as_np_ndarray() if face else value for face, value in zip(faces, outs, strict=True)]
+        if True in faces:
+            outs = [value.as_np_ndarray() if face else value for face, value in zip(faces, outs, strict=True)]
         return regroup(outs, self._out_format)
 
     # ------------------------------------------------------------------------------------- shapes and dtypes

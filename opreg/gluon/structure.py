@@ -89,7 +89,8 @@ def inspected(value: Any) -> tuple[bool, list[Context]]:
         return False, [value._ctx]
     if isinstance(value, Symbol):
         return True, []
-    symbols, contexts = False, list[Context]()
+    contexts: list[Context] = []
+    symbols = False
     for part in value if isinstance(value, (list, tuple)) else ():
         if isinstance(part, NDArray):
             contexts.append(part._ctx)
