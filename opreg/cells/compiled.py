@@ -181,20 +181,23 @@ class Compiled:
             self._in_python = True
             return self.call(function, leaves)
         run = _Run(self, function, plan, len(leaves), idle)
-        plan.wait()
+        if plan.orders:
+            plan.wait()
         plan.fill(leaves)
         with generators.noted_states() as run.drawn:
             plan.forward()
         every = [*leaves, *self._weights]
-        before = {id(array): data.copy() for array, data in plan.copied}
-        data = [before.get(id(array), array._data) for array in every]
+        data = [array._data for array in every]
+        if plan.copied:
+            before = {id(array): value.copy() for array, value in plan.copied}
+            data = [before.get(id(array), value) for array, value in zip(every, data)]
         for array, value in plan.stored:
             array._data = value.copy()
         outs = [made(out.copy(), plan.ctx) for out in plan.outputs]
         if outs:
             tape.record(_TAPED, run, every, data, outs, None, MODE.now().recording)
             run.node = weakref.ref(outs[0]._entry[0])
-        return tree.rebuild(self.traced.structure, iter(outs))
+        return outs[0] if self._simple else tree.rebuild(self.traced.structure, iter(outs))
 
     def targets(self) -> list[Node]:
         """Variables of the inputs, then of the weights."""
@@ -236,7 +239,8 @@ class Compiled:
     def gradients(self, run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -> list[Tensor | None]:
         """Gradients of inputs and weights for a run; the first half runs again if they were computed before."""
         plan, node = run.plan, run.node()
-        plan.wait()
+        if plan.orders:
+            plan.wait()
         if node is not None and LATEST[0] > node.number:
             plan.check(node)
         if run.spent:

@@ -212,7 +212,8 @@ class HybridBlock(Block):
         outs = plans(data) if self._told is None else plans.watched(data, *self._told)
         numpy = _any_numpy(data)
         faces = self._faces[1] if self._faces is not None and self._faces[0] == numpy else [numpy] * len(outs)
-        outs = [value.as_np_ndarray() if face else value for face, value in zip(faces, outs, strict=True)]
+        if True in faces:
+            outs = [value.as_np_ndarray() if face else value for face, value in zip(faces, outs, strict=True)]
         return regroup(outs, self._out_format)
 
     # ------------------------------------------------------------------------------------- shapes and dtypes
@@ -378,7 +379,7 @@ class HybridBlock(Block):
         ctx = contexts[0]
         with ctx:
             if self._active:
-                if any(other != ctx for other in contexts):
+                if contexts.count(ctx) != len(contexts):
                     raise BlockError(f"Find multiple contexts in the input, After hybridized, the HybridBlock only "
                                      f"supports one input context: {sorted(set(map(str, contexts)))}")
                 return self._call_cached_op(x, *args)

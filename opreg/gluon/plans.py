@@ -4,11 +4,12 @@ application."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import is_
 from typing import Any
 
 from opreg.ndarray.cached_op import CachedOp
 from opreg.ndarray.context import Context
-from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.ndarray import NDArray, wrap
 from opreg.symbol import infer as inference
 from opreg.symbol.symbol import Symbol
 
@@ -78,9 +79,9 @@ class BlockPlans:
         ctx = data[0]._ctx
         weights = [parameter.data(ctx) for parameter in self._parameters]
         placed = self._placed.get(ctx)
-        if placed is None or not all(map(_is, placed.weights, weights)):
+        if placed is None or not all(map(is_, placed.weights, weights)):
             placed = self._placed[ctx] = _Placed(weights)
-        training = MODE.training
+        training = MODE.now().training
         key = training, *[(value._data.shape, value._data.dtype) for value in data]
         kind = placed.kinds[key]
         if kind is None or (kind[2] is not None and kind[2]() is not None):
@@ -180,13 +181,9 @@ def _is_open(node: Node) -> bool:
     return node.op is not None and not node.inputs and 0 in (node.attrs.get("shape") or ())
 
 
-def _is(first: object, second: object) -> bool:
-    return first is second
-
-
 def _array(value: Tensor) -> NDArray:
     """An array over a tensor's memory, with the tensor's record on the tape."""
-    result = NDArray(value._data, value._ctx)
+    result = wrap(value._data, value._ctx)
     result._entry = value._entry
     return result
 

@@ -59,6 +59,8 @@ def regroup(flat: Sequence[Any], form: Format) -> Any:
     >>> regroup(["a", "b", "c"], [0, [0, 0]])
     ['a', ['b', 'c']]
     """
+    if form == 0:  # the usual case
+        return flat[0]
     rest = list(flat)
 
     def take(form: Format) -> Any:
@@ -75,7 +77,7 @@ def regroup(flat: Sequence[Any], form: Format) -> Any:
 
 def same(given: Format, kept: Format) -> bool:
     """Whether arguments have the nesting of the traced ones; None at the end may be left out."""
-    if not isinstance(given, list) or not isinstance(kept, list):
+    if given == kept or not isinstance(given, list) or not isinstance(kept, list):
         return given == kept
     common = min(len(given), len(kept))
     return given[:common] == kept[:common] and all(form == -1 for form in (*given[common:], *kept[common:]))
@@ -87,7 +89,8 @@ def inspected(value: Any) -> tuple[bool, list[Context]]:
         return False, [value._ctx]
     if isinstance(value, Symbol):
         return True, []
-    symbols, contexts = False, list[Context]()
+    contexts: list[Context] = []
+    symbols = False
     for part in value if isinstance(value, (list, tuple)) else ():
         if isinstance(part, NDArray):
             contexts.append(part._ctx)

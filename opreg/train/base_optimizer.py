@@ -292,11 +292,10 @@ class Optimizer:
 
         If the class names its operator, one call updates all weights with the same rates and dtype.
         """
-        by_operator = len(updates) > 1 and self.one_by_one() is None and not any(
-            weight._sparse or grad._sparse for _, weight, grad, _ in updates)
-        if by_operator:
-            distinct = {index for index, *_ in updates}, {id(weight._data) for _, weight, *_ in updates}
-            by_operator = all(len(keys) == len(updates) for keys in distinct)
+        count = len(updates)
+        by_operator = count > 1 and self.one_by_one() is None and not any(
+            weight._sparse or grad._sparse for _, weight, grad, _ in updates) \
+            and len({update[0] for update in updates}) == len({id(update[1]._data) for update in updates}) == count
         for index, weight, grad, state in updates:
             self._check(index, weight, grad, state if by_operator else ())
         if not by_operator:

@@ -387,6 +387,19 @@ def test_constants_keep_their_numbers():
         net.by.grad_req = "write"
 
 
+def test_a_hybridized_block_refuses_inputs_of_several_contexts():
+    class Sum(gluon.HybridBlock):
+        def hybrid_forward(self, F, x, y):
+            return x + y
+
+    net = Sum()
+    net.hybridize()
+    here, there = nd.ones((2,)), nd.ones((2,), ctx=mx.cpu(1))
+    assert net(here, here).asnumpy().tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match=r"\['cpu\(0\)', 'cpu\(1\)'\]"):
+        net(here, there)
+
+
 def test_several_contexts_hold_copies():
     weight = gluon.Parameter("weight", shape=(2,))
     weight.initialize(mx.init.One(), ctx=[mx.cpu(0), mx.cpu(1)])

@@ -367,6 +367,23 @@ def test_methods_that_are_put_on_a_class_later_are_asked(method, on, base):
     assert getattr(rated, one + "s")([1]) == [before]
 
 
+@pytest.mark.parametrize("indices, places", [
+    ([0, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5]), ([0, 1, 2, 3, 4, 5], [0, 0, 1, 2, 3, 4]),
+    ([0, 0, 1, 2, 3, 4], [0, 0, 1, 2, 3, 4])])
+def test_a_list_with_a_weight_or_an_index_twice_moves_it_twice(indices, places):
+    found = []
+    for as_list in (False, True):
+        some, gradients = [[nd.array([start + i, 2.0]) for i in range(6)] for start in (1.0, -2.0)]
+        move, held = updater("sgd", momentum=0.5, learning_rate=0.5), [some[place] for place in places]
+        if as_list:
+            move(indices, gradients, held)
+        else:
+            for update in zip(indices, gradients, held):
+                move(*update)
+        found.append([weight.asnumpy().tolist() for weight in some])
+    assert found[0] == found[1]
+
+
 def test_an_updater_takes_lists():
     one, two = weights(), weights()
     steps(updater("adam"), one)

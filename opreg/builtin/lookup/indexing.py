@@ -53,7 +53,7 @@ def whole(xp: ArrayModule, indices: Array, length: int, mode: str = "clip") -> A
         return indices % length
     if mode == "raise":
         return xp.where(indices < 0, length, indices)
-    return xp.clip(indices, 0, length - 1)
+    return indices.clip(0, length - 1)
 
 
 def _refuse_beyond(indices: np.ndarray, length: int) -> None:

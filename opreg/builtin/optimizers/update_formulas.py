@@ -159,8 +159,10 @@ _PLAIN = frozenset({float, int, bool})
 
 def has_negative_zero(attrs: Attrs) -> bool:
     """Whether an attribute is -0.0, which compares equal to 0.0."""
-    zeros = [value for value in attrs.values() if value.__class__ is float and not value]
-    return bool(zeros) and min([math.copysign(1.0, zero) for zero in zeros]) < 0
+    for value in attrs.values():
+        if value.__class__ is float and not value and math.copysign(1.0, value) < 0:
+            return True
+    return False
 
 
 def _element_views(table: Array) -> list[Array]:

@@ -138,9 +138,14 @@ def _one_by_one(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtyp
 def _by_tiles(rule: Callable, updates: Sequence[Update], dtype: np.dtype | None, attrs: Attrs) -> None:
     """Run a rule on the host with ufuncs, tile by tile."""
     parts, groups = divided(updates, MANY)
+    size = sum([new.size for new, _ in parts])
+    if size <= SMALL and not groups:  # as for one weight
+        for part in parts:
+            _apply(np, rule, dtype, attrs, *part)
+        return
     work = [functools.partial(_apply, np, rule, dtype, attrs, *part) for part in parts]
     work += [functools.partial(_gather, rule, dtype, attrs, group) for group in groups]
-    threads.run(work, shared=sum(part[0].size for part in parts) >= SHARED)
+    threads.run(work, shared=size >= SHARED)
 
 
 def divided(updates: Sequence[Update], many: int) -> tuple[list[Update], list[list[Update]]]:
