@@ -35,7 +35,7 @@ COMMANDS = {
     "trace-cache": ("trace_cache", "list or clear what is kept on the disk"),
 }
 
-_ENDS = "Ends with 0, with 1 where the answer is no or something was found, with 2 where there is none for a mistake."
+_ENDS = "Ends with 0 if all is well, with 1 if something was found, with 2 after a mistake in the call."
 
 
 class _Parser(argparse.ArgumentParser):

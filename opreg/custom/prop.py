@@ -237,8 +237,8 @@ class PropUse(Use):
         """Shapes of inputs and outputs from an answer of ``infer_shape``. ``complete``: whether all shapes of arguments
         were known."""
         are_known = [complete, complete and not self.op.rules.data_dependent, complete]
-        arguments, results, states = [[_shape(shape, is_known, self) for shape in group] for group, is_known in
-                                      zip(self._groups("infer_shape", answer), are_known)]
+        groups = zip(self._groups("infer_shape", answer), are_known)
+        arguments, results, states = [[_shape(shape, is_known, self) for shape in group] for group, is_known in groups]
         return (_agreed_shapes(self.arguments + self.auxiliary, ins, arguments + states),
                 _agreed_shapes(self.outputs, outs, results))
 

@@ -243,8 +243,8 @@ def _fitted(wanted: Sequence[float], weights: Sequence[float], apart: Sequence[f
             mean = (mean * heavy + other * other_heavy) / (heavy + other_heavy)
             heavy, length = heavy + other_heavy, length + other_length
         blocks.append((mean, heavy, length))
-    return [mean + before for before, mean in
-            zip(ahead, [mean for mean, _, length in blocks for _ in range(length)])]
+    means = [mean for mean, _, length in blocks for _ in range(length)]
+    return [mean + before for before, mean in zip(ahead, means)]
 
 
 def _coordinates(net: _Net, sweeps: int) -> list[float]:

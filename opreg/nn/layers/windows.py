@@ -188,8 +188,8 @@ class Unfold(Cell):
         if self.padding == "same":
             input_x = nn.padded(input_x, nn.same_pads(input_x.shape[2:], self.kernel, self.stride, self.dilation))
         n, channels, *lengths = input_x.shape
-        counts = [(length - dilation * (kernel - 1) - 1) // stride + 1 for length, kernel, stride, dilation in
-                  zip(lengths, self.kernel, self.stride, self.dilation)]
+        counts = [(length - dilation * (kernel - 1) - 1) // stride + 1
+                  for length, kernel, stride, dilation in zip(lengths, self.kernel, self.stride, self.dilation)]
         windows = nn.unfold(input_x, self.kernel, self.dilation, 0, self.stride)
         apart = windows.reshape((n, channels, math.prod(self.kernel), *counts))
         return apart.swapaxes(1, 2).reshape((n, -1, *counts))

@@ -207,8 +207,8 @@ def _unpooled(count: int, x: TensorLike, indices: TensorLike, kernel: Sizes, str
     steps = windows if stride is None else sizes(stride, count, f"{what}: stride")
     steps = windows if not any(steps) else steps
     lead, lengths = x.shape[:-count], x.shape[-count:]
-    usual = tuple([(n - 1) * s - 2 * p + k for n, k, s, p in
-                   zip(lengths, windows, steps, sizes(padding, count, f"{what}: padding"))])
+    usual = tuple([(n - 1) * s - 2 * p + k
+                   for n, k, s, p in zip(lengths, windows, steps, sizes(padding, count, f"{what}: padding"))])
     wanted = tuple(size[-count:]) if size else usual
     if len(wanted) != count or not all(n - s < m < n + s for n, s, m in zip(usual, steps, wanted)):
         raise ShapeError(f"{what}: output_size must be less than a stride from {show(usual)}, got {size!r}")

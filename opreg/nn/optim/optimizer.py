@@ -341,8 +341,8 @@ class Optimizer(Cell):
         """Gradients plus the weight decay times the parameter."""
         if not self.exec_weight_decay:
             return tuple(gradients)
-        return tuple([g + p * (decay * self.loss_scale) if flag else g for p, g, decay, flag in
-                      zip(self.parameters, gradients, self._now(self._decays), self._decaying)])
+        weights = zip(self.parameters, gradients, self._now(self._decays), self._decaying)
+        return tuple([g + p * (decay * self.loss_scale) if flag else g for p, g, decay, flag in weights])
 
     def gradients_centralization(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Gradients, centered in groups that ask for it: minus the mean over all axes but the first."""
