@@ -77,7 +77,7 @@ class Rows:
 
     @property
     def dtype(self) -> np.dtype:
-        """That of the numbers."""
+        """The dtype of the numbers."""
         return self.numbers.dtype
 
     @property
@@ -176,7 +176,7 @@ class Csr:
 
     @property
     def dtype(self) -> np.dtype:
-        """That of the numbers."""
+        """The dtype of the numbers."""
         return self.numbers.dtype
 
     @property
